@@ -1,0 +1,41 @@
+# LLVM and Clang 19.
+#   kvjit_orc    JITLink, Object and TargetParser, static: their symbols stay inside whatever links them, so that another
+#                LLVM in the process can't interfere, and a process that compiles nothing never maps libLLVM.
+#   kvjit_clang  the shared libclang-cpp and libLLVM, for the compiler plugin alone.
+set(KVJIT_LLVM_APT "apt install llvm-19-dev libclang-19-dev libclang-cpp19-dev libzstd-dev zlib1g-dev")
+
+find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19/lib/cmake/llvm)
+if(NOT LLVM_FOUND)
+  message(FATAL_ERROR "kvjit's CPU backend needs LLVM 19.1: ${KVJIT_LLVM_APT}, or pass -DLLVM_DIR=.../lib/cmake/llvm")
+endif()
+foreach(dependency ZLIB::ZLIB zstd::libzstd_shared LLVMJITLink)
+  if(NOT TARGET ${dependency})
+    message(FATAL_ERROR "kvjit's CPU backend needs ${dependency}, which LLVM ${LLVM_PACKAGE_VERSION} links: ${KVJIT_LLVM_APT}")
+  endif()
+endforeach()
+
+find_library(KVJIT_LIBCLANG_CPP NAMES clang-cpp HINTS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH)
+find_library(KVJIT_LIBLLVM NAMES LLVM LLVM-19 HINTS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH)
+find_path(KVJIT_CLANG_INCLUDE clang/Frontend/CompilerInstance.h HINTS ${LLVM_INCLUDE_DIRS} NO_DEFAULT_PATH)
+if(NOT KVJIT_LIBCLANG_CPP OR NOT KVJIT_LIBLLVM OR NOT KVJIT_CLANG_INCLUDE)
+  message(FATAL_ERROR "kvjit's CPU backend needs Clang 19's shared library and headers in ${LLVM_LIBRARY_DIR}: ${KVJIT_LLVM_APT}")
+endif()
+mark_as_advanced(KVJIT_LIBCLANG_CPP KVJIT_LIBLLVM KVJIT_CLANG_INCLUDE)
+
+separate_arguments(KVJIT_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+
+# Every static LLVM library by name: "ALL" would hide the exports of our own static libraries too.
+list(TRANSFORM LLVM_AVAILABLE_LIBS REPLACE "(.+)" "lib\\1.a" OUTPUT_VARIABLE KVJIT_LLVM_ARCHIVES)
+list(JOIN KVJIT_LLVM_ARCHIVES ":" KVJIT_LLVM_ARCHIVES)
+
+add_library(kvjit_orc INTERFACE)
+target_include_directories(kvjit_orc SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+target_compile_definitions(kvjit_orc INTERFACE ${KVJIT_LLVM_DEFINITIONS})
+target_link_libraries(kvjit_orc INTERFACE LLVMJITLink LLVMObject LLVMTargetParser LLVMSupport)
+target_link_options(kvjit_orc INTERFACE "LINKER:--exclude-libs,${KVJIT_LLVM_ARCHIVES}" LINKER:--gc-sections
+                    LINKER:--as-needed)
+
+add_library(kvjit_clang INTERFACE)
+target_include_directories(kvjit_clang SYSTEM INTERFACE ${KVJIT_CLANG_INCLUDE} ${LLVM_INCLUDE_DIRS})
+target_compile_definitions(kvjit_clang INTERFACE ${KVJIT_LLVM_DEFINITIONS})
+target_link_libraries(kvjit_clang INTERFACE ${KVJIT_LIBCLANG_CPP} ${KVJIT_LIBLLVM})

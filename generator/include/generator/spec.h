@@ -1,0 +1,53 @@
+// KernelSpec: what a user asks for. Each field stands once, in the table that parses, prints, checks and explains it.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "generator/error.h"
+#include "kvjit/kvjit.h"
+
+namespace kvjit::gen {
+
+using KernelSpec = kvjit_spec;
+
+/// One member of kvjit_spec as text. To add a field: the member, its default in default_spec, a row in the table.
+struct Field {
+    std::string_view name;
+    std::string_view takes;
+    std::string_view help;
+    std::string (*print)(const KernelSpec&);
+    /// Stores `value` if it is one that the field takes.
+    bool (*parse)(std::string_view value, KernelSpec&);
+    /// Whether the stored value is one that the field takes.
+    bool (*legal)(const KernelSpec&);
+};
+
+std::span<const Field> spec_fields();
+
+KernelSpec default_spec();
+
+/// See kvjit_spec_parse. The result is validated.
+Result<KernelSpec> parse_spec(std::string_view text);
+
+/// Fields in table order, defaults omitted, comma-separated.
+std::string print_spec(const KernelSpec& spec);
+
+/// Every value legal, and legal together (docs/semantics.md, sections 4 to 7).
+Result<void> validate_spec(const KernelSpec& spec);
+
+bool is_paged(const KernelSpec& spec);   // page_table, block_table
+bool has_cache(const KernelSpec& spec);  // KeyValueCache, MultiHeadCacheAttention
+/// Resolved types: AUTO replaced. cache_type is KVJIT_I8 or KVJIT_U8 (two int4 a byte) for a quantised cache.
+kvjit_dtype cache_type(const KernelSpec& spec);
+kvjit_dtype scale_type(const KernelSpec& spec);
+/// Whether the heads of one token are neighbours in memory: H lies right of T. Dense keys and values are (K, Hkv, D).
+bool is_head_inner(const KernelSpec& spec);
+/// Axes of the cache, outermost first: "L2HTD".
+std::string_view layout_axes(const KernelSpec& spec);
+
+std::string_view dtype_name(kvjit_dtype type);  // "f16"
+std::int64_t dtype_bytes(kvjit_dtype type);
+
+}  // namespace kvjit::gen

@@ -1,0 +1,40 @@
+// An instruction set, resolved to plain values. Nothing here asks the machine: runtime/src/cpu/host.h does.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "generator/error.h"
+
+namespace kvjit::gen {
+
+struct Target {
+    std::string triple;  // "x86_64-unknown-linux-gnu"
+    std::string cpu;     // what to tune for: "sapphirerapids", "x86-64-v3"
+    /// Every feature of kX86Features in its order, signed: "+avx2", "-avx512f".
+    std::vector<std::string> features;
+
+    bool has(std::string_view feature) const;
+    /// Bytes of the widest vector that kernels use: 64, 32 or 16.
+    int vector_bytes() const;
+    /// "x86_64-unknown-linux-gnu:x86-64-v3:+avx,+avx2,-avx512f,..."; part of every identity.
+    std::string text() const;
+    bool operator==(const Target&) const = default;
+};
+
+/// Features that a target may have, LLVM 19's names, each with the x86-64 level (1..4) that implies it, 0 for none.
+struct X86Feature {
+    std::string_view name;
+    int level;
+};
+std::span<const X86Feature> x86_features();
+
+/// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4". Errors: KVJIT_BAD_TARGET.
+Result<Target> named_target(std::string_view name);
+
+/// The first feature that `program` has and `machine` lacks; empty if the machine can run it.
+std::string missing_feature(const Target& program, const Target& machine);
+
+}  // namespace kvjit::gen

@@ -1,0 +1,104 @@
+#include "generator/program.h"
+
+#include <array>
+
+#include "common/abi.h"
+
+namespace kvjit::gen {
+namespace {
+
+constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
+    {ProgramKind::kStore, "store", "cpu/store.cc", "kvjit_store", KVJIT_STORE},
+    {ProgramKind::kLoad, "load", "cpu/load.cc", "kvjit_load", KVJIT_LOAD},
+    {ProgramKind::kAttendDecode, "attend_decode", "cpu/attend_decode.cc", "kvjit_attend_decode", KVJIT_DECODE},
+    {ProgramKind::kAttendPrefill, "attend_prefill", "cpu/attend_prefill.cc", "kvjit_attend_prefill", KVJIT_PREFILL},
+    {ProgramKind::kMerge, "merge", "cpu/merge.cc", "kvjit_merge", KVJIT_MERGE},
+}};
+
+Constant type(std::string name, std::string value) { return {"using", std::move(name), std::move(value)}; }
+Constant number(std::string name, int value) { return {"int", std::move(name), std::to_string(value)}; }
+Constant flag(std::string name, bool value) { return {"bool", std::move(name), value ? "true" : "false"}; }
+
+std::string storage(kvjit_dtype dtype) {
+    switch (dtype) {
+        case KVJIT_F32: return "float";
+        case KVJIT_F16: return "f16_t";
+        case KVJIT_I8: return "i8_t";
+        default: return "i4x2_t";
+    }
+}
+
+kvjit_dtype input_type(const KernelSpec& spec) { return static_cast<kvjit_dtype>(spec.t1); }
+
+/// Tokens a table entry stands for; 0: one entry holds the whole sequence (offset, and dense keys and values).
+int page_size(const KernelSpec& spec) {
+    if (!has_cache(spec) || spec.cache_mode == KVJIT_OFFSET) return 0;
+    return is_paged(spec) ? spec.page_size : 1;
+}
+
+/// What all programs that touch keys and values have in common. Two specs that agree here share their binaries, whatever
+/// their layouts: strides are run-time values, a page's and a block's too, and only the order of traversal is code.
+std::vector<Constant> cache_constants(const KernelSpec& spec) {
+    const bool quantised = has_cache(spec) && spec.quant_bit != 0;
+    const bool narrow = has_cache(spec) && spec.index_type == KVJIT_I32;
+    return {
+        number("kHeadDim", spec.head_dim),
+        type("T1", storage(input_type(spec))),
+        type("T2", storage(has_cache(spec) ? cache_type(spec) : input_type(spec))),
+        type("T3", quantised ? storage(scale_type(spec)) : "float"),
+        number("kQuantBit", quantised ? spec.quant_bit : 0),
+        number("kQuantGroup", quantised ? spec.quant_group : spec.head_dim),
+        number("kPageSize", page_size(spec)),
+        type("Index", narrow ? "i32" : "i64"),
+        flag("kHeadInner", is_head_inner(spec)),
+    };
+}
+
+Program token_program(ProgramKind kind, const KernelSpec& spec) { return {kind, cache_constants(spec)}; }
+
+Program attend_program(ProgramKind kind, const KernelSpec& spec) {
+    Program program{kind, cache_constants(spec)};
+    program.constants.push_back(number("kGroup", spec.group));
+    program.constants.push_back(flag("kCausal", spec.is_causal || spec.is_alibi));
+    program.constants.push_back(flag("kAlibi", spec.is_alibi));
+    program.constants.push_back(number("kMaskRank", spec.attn_mask));
+    return program;
+}
+
+/// Of an attention call the partials are float32; of Merge they are what attention calls have written, T1.
+Program merge_program(const KernelSpec& spec) {
+    const std::string partial = spec.op == KVJIT_OP_MERGE ? storage(input_type(spec)) : "float";
+    return {ProgramKind::kMerge,
+            {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial)}};
+}
+
+}  // namespace
+
+const ProgramInfo& program_info(ProgramKind kind) { return kInfos[static_cast<std::size_t>(kind)]; }
+
+std::vector<Program> lower(const KernelSpec& spec) {
+    if (spec.op == KVJIT_OP_MERGE) return {merge_program(spec)};
+    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
+        return {token_program(ProgramKind::kStore, spec), token_program(ProgramKind::kLoad, spec)};
+    }
+    std::vector<Program> programs;
+    if (has_cache(spec)) programs.push_back(token_program(ProgramKind::kStore, spec));
+    programs.push_back(attend_program(ProgramKind::kAttendDecode, spec));
+    programs.push_back(attend_program(ProgramKind::kAttendPrefill, spec));
+    programs.push_back(merge_program(spec));
+    return programs;
+}
+
+std::vector<Constant> target_constants(const Target& target) {
+    return {number("kVectorBytes", target.vector_bytes()), flag("kHasFma", target.has("fma")),
+            flag("kHasF16c", target.has("f16c")),          flag("kHasAvx2", target.has("avx2")),
+            flag("kHasAvx512", target.vector_bytes() == 64), flag("kHasVnni", target.has("avx512vnni"))};
+}
+
+std::string identity_text(const Program& program, const Target& target) {
+    std::string text(program_info(program.kind).name);
+    for (const Constant& constant : program.constants) text += ";" + constant.name + "=" + constant.value;
+    return text + ";abi=" + std::to_string(abi::kKernelAbi) + ";" + target.text();
+}
+
+}  // namespace kvjit::gen

@@ -1,0 +1,314 @@
+#include "generator/spec.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+namespace kvjit::gen {
+namespace {
+
+struct Name {
+    std::string_view text;
+    std::int32_t value;
+};
+
+constexpr Name kOps[] = {{"KeyValueCache", KVJIT_OP_KEY_VALUE_CACHE},
+                         {"MultiHeadAttention", KVJIT_OP_MULTI_HEAD_ATTENTION},
+                         {"MultiHeadCacheAttention", KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION},
+                         {"Merge", KVJIT_OP_MERGE}};
+constexpr Name kInputTypes[] = {{"f32", KVJIT_F32}, {"f16", KVJIT_F16}, {"i8", KVJIT_I8}};
+constexpr Name kCacheTypes[] = {{"auto", KVJIT_AUTO}, {"f32", KVJIT_F32}, {"f16", KVJIT_F16}, {"i8", KVJIT_I8}};
+constexpr Name kScaleTypes[] = {{"auto", KVJIT_AUTO}, {"f32", KVJIT_F32}, {"f16", KVJIT_F16}};
+constexpr Name kIndexTypes[] = {{"i64", KVJIT_I64}, {"i32", KVJIT_I32}};
+constexpr Name kModes[] = {{"offset", KVJIT_OFFSET},
+                           {"token_table", KVJIT_TOKEN_TABLE},
+                           {"page_table", KVJIT_PAGE_TABLE},
+                           {"block_table", KVJIT_BLOCK_TABLE}};
+constexpr Name kQuantBits[] = {{"0", 0}, {"8", 8}, {"4", 4}};
+constexpr Name kBools[] = {{"0", 0}, {"1", 1}};
+constexpr Name kMaskRanks[] = {{"0", 0}, {"2", 2}, {"3", 3}};
+
+using Member = std::int32_t KernelSpec::*;
+
+/// A field that takes one of a few names.
+template <Member kMember, auto& kNames>
+struct NamedField {
+    static std::string print(const KernelSpec& spec) {
+        const auto it = std::ranges::find(kNames, spec.*kMember, &Name::value);
+        return it == std::end(kNames) ? std::to_string(spec.*kMember) : std::string(it->text);
+    }
+    static bool parse(std::string_view text, KernelSpec& spec) {
+        const auto it = std::ranges::find(kNames, text, &Name::text);
+        if (it == std::end(kNames)) return false;
+        spec.*kMember = it->value;
+        return true;
+    }
+    static bool legal(const KernelSpec& spec) {
+        return std::ranges::find(kNames, spec.*kMember, &Name::value) != std::end(kNames);
+    }
+};
+
+/// A field that takes a whole number in a range, a multiple of kStep.
+template <Member kMember, std::int32_t kMin, std::int32_t kMax, std::int32_t kStep = 1>
+struct NumberField {
+    static std::string print(const KernelSpec& spec) { return std::to_string(spec.*kMember); }
+    static bool parse(std::string_view text, KernelSpec& spec) {
+        std::int32_t value = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+        if (error != std::errc() || end != text.data() + text.size() || !in_range(value)) return false;
+        spec.*kMember = value;
+        return true;
+    }
+    static bool legal(const KernelSpec& spec) { return in_range(spec.*kMember); }
+    static bool in_range(std::int32_t value) { return value >= kMin && value <= kMax && value % kStep == 0; }
+};
+
+/// PMX's layout numbers by revision (docs/semantics.md, section 4).
+constexpr std::array<std::array<std::string_view, 4>, 2> kPmxLayouts = {{{"TL2HD", "LT2HD", "LHT2D", "2LHTD"},
+                                                                         {"TL2HD", "LT2HD", "L2THD", "L2HTD"}}};
+
+/// "r1:2" or "2" (revision 2) to an axis order; nothing if it is no such number.
+std::optional<std::string_view> pmx_layout(std::string_view text) {
+    std::size_t revision = 2;
+    if (text.starts_with("r1:") || text.starts_with("r2:")) {
+        revision = static_cast<std::size_t>(text[1] - '0');
+        text.remove_prefix(3);
+    }
+    if (text.size() != 1 || text[0] < '0' || text[0] > '3') return std::nullopt;
+    return kPmxLayouts[revision - 1][static_cast<std::size_t>(text[0] - '0')];
+}
+
+/// An order of some of N, T, L, 2, H with D last; T, 2 and H are always there, no letter twice.
+bool is_axis_order(std::string_view axes) {
+    if (axes.empty() || axes.back() != 'D') return false;
+    for (char axis : axes) {
+        if (std::ranges::count(axes, axis) != 1 || !std::string_view("NTL2HD").contains(axis)) return false;
+    }
+    return std::ranges::all_of(std::string_view("T2H"), [&](char axis) { return axes.contains(axis); });
+}
+
+struct LayoutField {
+    static std::string print(const KernelSpec& spec) { return std::string(layout_axes(spec)); }
+    static bool parse(std::string_view text, KernelSpec& spec) {
+        const std::string_view axes = pmx_layout(text).value_or(text);
+        if (!is_axis_order(axes)) return false;
+        std::ranges::fill(spec.layout, '\0');
+        std::ranges::copy(axes, spec.layout);
+        return true;
+    }
+    static bool legal(const KernelSpec& spec) { return is_axis_order(layout_axes(spec)); }
+};
+
+template <class F>
+constexpr Field field(std::string_view name, std::string_view takes, std::string_view help) {
+    return {name, takes, help, F::print, F::parse, F::legal};
+}
+
+constexpr std::array kFields = {
+    field<NamedField<&KernelSpec::op, kOps>>(
+        "op", "KeyValueCache | MultiHeadAttention | MultiHeadCacheAttention | Merge", "the operator"),
+    field<NumberField<&KernelSpec::head_dim, 8, 512, 8>>("head_dim", "a multiple of 8 from 8 to 512",
+                                                         "elements of one head, D"),
+    field<NumberField<&KernelSpec::group, 1, 256>>("group", "1 to 256",
+                                                   "query heads that share a kv head, num_heads / num_kv_heads"),
+    field<NamedField<&KernelSpec::t1, kInputTypes>>("t1", "f32 | f16 | i8",
+                                                    "query, new keys and values, mask, outputs; i8: KeyValueCache only"),
+    field<NamedField<&KernelSpec::t2, kCacheTypes>>("t2", "auto | f32 | f16 | i8",
+                                                    "cache elements when quant_bit is 0; auto: t1"),
+    field<NamedField<&KernelSpec::t3, kScaleTypes>>("t3", "auto | f32 | f16", "quantisation scales; auto: t1"),
+    field<NamedField<&KernelSpec::quant_bit, kQuantBits>>("quant_bit", "0 | 8 | 4", "bits of a cache code; 0: none"),
+    field<NumberField<&KernelSpec::quant_group, 4, 512>>(
+        "quant_group", "head_dim, or a power of two from 4 that divides it", "elements that share a scale"),
+    field<NamedField<&KernelSpec::cache_mode, kModes>>("cache_mode",
+                                                       "offset | token_table | page_table | block_table",
+                                                       "where position t of a sequence lies in the cache"),
+    field<NumberField<&KernelSpec::page_size, 1, 1 << 20>>("page_size", "1 to 1048576; powers of two are fastest",
+                                                           "tokens a page or block; page_table, block_table"),
+    field<NamedField<&KernelSpec::index_type, kIndexTypes>>("index_type", "i64 | i32", "elements of cachestarts"),
+    field<NamedField<&KernelSpec::is_causal, kBools>>("is_causal", "0 | 1",
+                                                      "mask keys past the query, but in decoding_batches"),
+    field<NamedField<&KernelSpec::is_alibi, kBools>>("is_alibi", "0 | 1",
+                                                     "add slope[h] * distance; masks keys past the query everywhere"),
+    field<NamedField<&KernelSpec::attn_mask, kMaskRanks>>("attn_mask", "0 | 2 | 3",
+                                                          "rank of the additive mask: none, (S, W), (H, S, W)"),
+    field<LayoutField>("layout", "an order of T, L, 2, H (block_table: and N), then D; or PMX's 0..3, r1:0..r1:3",
+                       "axes of the cache, outermost first; L may be absent"),
+};
+
+/// What fields may not be together. The first broken rule is the error.
+struct Rule {
+    std::string_view field;
+    bool (*broken)(const KernelSpec&);
+    std::string_view says;
+};
+
+bool is_quantised(const KernelSpec& spec) { return spec.quant_bit != 0; }
+
+constexpr Rule kRules[] = {
+    {"t1", [](const KernelSpec& s) { return s.t1 == KVJIT_I8 && s.op != KVJIT_OP_KEY_VALUE_CACHE; },
+     "i8 codes can be moved but not attended to; it takes op=KeyValueCache"},
+    {"quant_bit", [](const KernelSpec& s) { return s.t1 == KVJIT_I8 && is_quantised(s); },
+     "with t1=i8 the codes are moved as they are; it takes 0"},
+    {"t2", [](const KernelSpec& s) { return has_cache(s) && is_quantised(s) && s.t2 != KVJIT_AUTO; },
+     "quant_bit says what a quantised cache holds; it takes auto"},
+    {"t2",
+     [](const KernelSpec& s) {
+         return has_cache(s) && !is_quantised(s) && (cache_type(s) == KVJIT_I8) != (s.t1 == KVJIT_I8);
+     },
+     "i8 without quant_bit goes with t1=i8, and only with it"},
+    {"quant_group",
+     [](const KernelSpec& s) {
+         const bool power = (s.quant_group & (s.quant_group - 1)) == 0;
+         return is_quantised(s) && s.quant_group != s.head_dim && !(power && s.head_dim % s.quant_group == 0);
+     },
+     "it takes head_dim, or a power of two from 4 that divides head_dim"},
+    {"layout",
+     [](const KernelSpec& s) {
+         return has_cache(s) && layout_axes(s).contains('N') != (s.cache_mode == KVJIT_BLOCK_TABLE);
+     },
+     "axis N stands in a block_table's layout, and only there"},
+};
+
+const Field* find_field(std::string_view name) {
+    const auto it = std::ranges::find(kFields, name, &Field::name);
+    return it == kFields.end() ? nullptr : &*it;
+}
+
+std::unexpected<Error> refuse(const Field& row, std::string_view value, std::string_view says) {
+    return fail(KVJIT_BAD_SPEC, std::string(row.name),
+                std::string(row.name) + " is " + std::string(value) + "; " + std::string(says));
+}
+
+std::unexpected<Error> unknown_field(std::string_view name) {
+    std::string says = "unknown field \"" + std::string(name) + "\"; the fields are";
+    for (const Field& row : kFields) says.append(&row == &kFields.front() ? " " : ", ").append(row.name);
+    return fail(KVJIT_BAD_SPEC, std::string(name), says);
+}
+
+/// Reads one `field=value`; `seen` keeps fields from being given twice.
+Result<void> parse_pair(std::string_view pair, KernelSpec& spec, std::span<bool> seen) {
+    const std::size_t equals = pair.find('=');
+    if (equals == pair.npos) {
+        return fail(KVJIT_BAD_SPEC, std::string(pair), "\"" + std::string(pair) + "\" is no field=value pair");
+    }
+    const Field* row = find_field(pair.substr(0, equals));
+    if (row == nullptr) return unknown_field(pair.substr(0, equals));
+    const std::string_view value = pair.substr(equals + 1);
+    bool& was_seen = seen[static_cast<std::size_t>(row - kFields.data())];
+    if (was_seen) return refuse(*row, value, "it was given before, give it once");
+    was_seen = true;
+    if (!row->parse(value, spec)) return refuse(*row, "\"" + std::string(value) + "\"", "it takes " + std::string(row->takes));
+    return {};
+}
+
+}  // namespace
+
+std::span<const Field> spec_fields() { return kFields; }
+
+KernelSpec default_spec() {
+    KernelSpec spec{};
+    spec.struct_size = sizeof spec;
+    spec.op = KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION;
+    spec.head_dim = 128;
+    spec.group = 1;
+    spec.t1 = KVJIT_F16;
+    spec.quant_group = 8;
+    spec.page_size = 128;
+    spec.index_type = KVJIT_I64;
+    spec.is_causal = 1;
+    std::ranges::copy(kPmxLayouts[1][0], spec.layout);
+    return spec;
+}
+
+Result<KernelSpec> parse_spec(std::string_view text) {
+    constexpr std::string_view kSeparators = ", \t\r\n";
+    KernelSpec spec = default_spec();
+    std::array<bool, kFields.size()> seen{};
+    while (true) {
+        text.remove_prefix(std::min(text.find_first_not_of(kSeparators), text.size()));
+        if (text.empty()) break;
+        const std::string_view pair = text.substr(0, text.find_first_of(kSeparators));
+        text.remove_prefix(pair.size());
+        if (auto parsed = parse_pair(pair, spec, seen); !parsed) return std::unexpected(parsed.error());
+    }
+    if (auto valid = validate_spec(spec); !valid) return std::unexpected(valid.error());
+    return spec;
+}
+
+std::string print_spec(const KernelSpec& spec) {
+    const KernelSpec defaults = default_spec();
+    std::string text;
+    for (const Field& row : kFields) {
+        const std::string value = row.print(spec);
+        if (&row != &kFields.front() && value == row.print(defaults)) continue;
+        if (!text.empty()) text += ',';
+        text.append(row.name).append("=").append(value);
+    }
+    return text;
+}
+
+Result<void> validate_spec(const KernelSpec& spec) {
+    for (const Field& row : kFields) {
+        if (!row.legal(spec)) return refuse(row, row.print(spec), "it takes " + std::string(row.takes));
+    }
+    for (const Rule& rule : kRules) {
+        if (rule.broken(spec)) return refuse(*find_field(rule.field), find_field(rule.field)->print(spec), rule.says);
+    }
+    return {};
+}
+
+bool is_paged(const KernelSpec& spec) {
+    return spec.cache_mode == KVJIT_PAGE_TABLE || spec.cache_mode == KVJIT_BLOCK_TABLE;
+}
+
+bool has_cache(const KernelSpec& spec) {
+    return spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION;
+}
+
+kvjit_dtype cache_type(const KernelSpec& spec) {
+    if (spec.quant_bit == 8) return KVJIT_I8;
+    if (spec.quant_bit == 4) return KVJIT_U8;
+    return static_cast<kvjit_dtype>(spec.t2 == KVJIT_AUTO ? spec.t1 : spec.t2);
+}
+
+kvjit_dtype scale_type(const KernelSpec& spec) {
+    return static_cast<kvjit_dtype>(spec.t3 == KVJIT_AUTO ? spec.t1 : spec.t3);
+}
+
+bool is_head_inner(const KernelSpec& spec) {
+    return !has_cache(spec) || layout_axes(spec).find('H') > layout_axes(spec).find('T');
+}
+
+std::string_view layout_axes(const KernelSpec& spec) {
+    return {spec.layout, strnlen(spec.layout, sizeof spec.layout)};
+}
+
+std::string_view dtype_name(kvjit_dtype type) {
+    switch (type) {
+        case KVJIT_AUTO: return "auto";
+        case KVJIT_F32: return "f32";
+        case KVJIT_F16: return "f16";
+        case KVJIT_I8: return "i8";
+        case KVJIT_U8: return "u8";
+        case KVJIT_I32: return "i32";
+        case KVJIT_I64: return "i64";
+    }
+    return "unknown";
+}
+
+std::int64_t dtype_bytes(kvjit_dtype type) {
+    switch (type) {
+        case KVJIT_AUTO: return 0;
+        case KVJIT_F32: return 4;
+        case KVJIT_F16: return 2;
+        case KVJIT_I8: return 1;
+        case KVJIT_U8: return 1;
+        case KVJIT_I32: return 4;
+        case KVJIT_I64: return 8;
+    }
+    return 0;
+}
+
+}  // namespace kvjit::gen

@@ -1,0 +1,356 @@
+/* kvjit: attention and KV-cache kernels, specialised for one configuration and compiled at first use.
+ *
+ * The C ABI. C++17 users include kvjit.hpp, a thin ownership layer over this header.
+ *
+ *   spec + target -> kernel          kvjit_engine_kernel      microseconds; compiles nothing
+ *   kernel + batch -> plan           kvjit_plan_create        once a step: checks, splits, compiles what is missing
+ *   plan + tensors + layer -> bytes  kvjit_run                once a layer: no allocation, no lock, no string
+ *
+ * Conventions
+ *   - Every struct begins with struct_size; fill structs with their kvjit_*_init function, then set fields.
+ *   - Every fallible function returns a kvjit_status and describes a failure in *error (may be NULL).
+ *   - A refused call changes nothing: no output, cache or scale byte, no handle.
+ *   - Sizes and strides count elements unless a name says bytes. Axis names are those of docs/semantics.md.
+ *   - Handles are reference-counted where a *_retain exists; releasing NULL is legal.
+ */
+#ifndef KVJIT_KVJIT_H
+#define KVJIT_KVJIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define KVJIT_API __attribute__((visibility("default")))
+#else
+#define KVJIT_API
+#endif
+
+#define KVJIT_VERSION "0.1.0"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Errors ------------------------------------------------------------------------------------------- */
+
+typedef enum kvjit_status {
+    KVJIT_OK = 0,
+    KVJIT_BAD_SPEC = 1,         /* a spec field has an illegal value, or fields contradict each other */
+    KVJIT_BAD_TARGET = 2,       /* the target is unknown, or this machine can't run it */
+    KVJIT_BAD_ARGUMENT = 3,     /* a null or misaligned pointer, a scalar out of range */
+    KVJIT_BAD_DTYPE = 4,        /* a tensor's element type differs from what the spec says */
+    KVJIT_BAD_SHAPE = 5,        /* a tensor's rank, extent or stride */
+    KVJIT_BAD_INDEX = 6,        /* an entry of seqstarts, kvstarts, start_pos, cachestarts, rowstarts, row_index */
+    KVJIT_NOT_FOUND = 7,        /* the kernel is in no store and compiling is switched off */
+    KVJIT_COMPILER_MISSING = 8, /* libkvjit_compiler (Clang) can't be opened */
+    KVJIT_COMPILE_FAILED = 9,   /* the compiler refused the source; the message holds its log */
+    KVJIT_BAD_FILE = 10,        /* a file is unreadable, truncated or malformed */
+    KVJIT_OUT_OF_MEMORY = 11,
+    KVJIT_INTERNAL = 12 /* a defect of kvjit itself: please report it with the message */
+} kvjit_status;
+
+/* The name of a status, "KVJIT_BAD_SHAPE" say. Static storage, never NULL. */
+KVJIT_API const char *kvjit_status_name(kvjit_status status);
+
+/* What went wrong. Caller-owned, no heap behind it. `message` is a whole sentence that repeats the other members. */
+typedef struct kvjit_error {
+    uint32_t struct_size;
+    int32_t status;      /* kvjit_status */
+    int64_t value;       /* what was given; 0 where there is no number */
+    int64_t limit;       /* what was allowed; 0 where there is no number */
+    int64_t sequence;    /* which sequence of the batch, -1 for none */
+    char argument[64];   /* "seqstarts", "cache.shape[1]", ... */
+    char message[1920];  /* NUL-terminated, truncated if longer */
+} kvjit_error;
+
+KVJIT_API void kvjit_error_init(kvjit_error *error);
+
+/* Receives text, once or in pieces. The text is valid during the call only. */
+typedef void (*kvjit_sink)(void *context, const char *text, size_t size);
+
+/* ---- What a kernel computes: the spec ----------------------------------------------------------------- */
+
+typedef enum kvjit_op {
+    KVJIT_OP_KEY_VALUE_CACHE = 1,            /* KeyValueCache: store new keys and values, read all back */
+    KVJIT_OP_MULTI_HEAD_ATTENTION = 2,       /* MultiHeadAttention: over packed keys and values, no cache */
+    KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION = 3, /* MultiHeadCacheAttention: store, then attend over the cache */
+    KVJIT_OP_MERGE = 4                       /* Merge: combine partial attention outputs by their lse */
+} kvjit_op;
+
+typedef enum kvjit_dtype {
+    KVJIT_AUTO = 0, /* in a spec: follow t1 */
+    KVJIT_F32 = 1,
+    KVJIT_F16 = 2,
+    KVJIT_I8 = 4,
+    KVJIT_U8 = 5, /* two int4 codes a byte: element 2i in the low nibble of byte i */
+    KVJIT_I32 = 6,
+    KVJIT_I64 = 7
+} kvjit_dtype;
+
+typedef enum kvjit_cache_mode {
+    KVJIT_OFFSET = 0,      /* slot = cachestarts[b] + t */
+    KVJIT_TOKEN_TABLE = 1, /* slot = cachestarts[kvstarts[b] + t] */
+    KVJIT_PAGE_TABLE = 2,  /* slot = cachestarts[b, t / page_size] + t % page_size */
+    KVJIT_BLOCK_TABLE = 3  /* block cachestarts[b, t / page_size], token t % page_size in it */
+} kvjit_cache_mode;
+
+/* Plain values; copy freely. The field table in generator/src/spec.cc parses, prints, explains and checks each. */
+typedef struct kvjit_spec {
+    uint32_t struct_size;
+    int32_t op;          /* kvjit_op */
+    int32_t head_dim;    /* D: a multiple of 8, 8..512 */
+    int32_t group;       /* G = num_heads / num_kv_heads, 1..256 */
+    int32_t t1;          /* query, current_key, current_value, attn_mask, outputs */
+    int32_t t2;          /* cache elements when quant_bit is 0; KVJIT_AUTO: t1 */
+    int32_t t3;          /* quantisation scales; KVJIT_AUTO: t1 */
+    int32_t quant_bit;   /* 0, 8 or 4 */
+    int32_t quant_group; /* consecutive elements of D that share a scale: D or a power of two from 4 dividing it */
+    int32_t cache_mode;  /* kvjit_cache_mode */
+    int32_t page_size;   /* tokens a page or block; page_table and block_table only */
+    int32_t index_type;  /* element type of cachestarts: KVJIT_I64 or KVJIT_I32 */
+    int32_t is_causal;   /* 0 or 1: mask keys past the query in sequences b >= decoding_batches */
+    int32_t is_alibi;    /* 0 or 1: add slope[h] * dist; implies the causal cut everywhere */
+    int32_t attn_mask;   /* rank of the additive mask: 0 (none), 2 (S, W) or 3 (H, S, W) */
+    char layout[8];      /* axis order of the cache, NUL-padded: "L2HTD", "N2LTHD", ... D is last */
+} kvjit_spec;
+
+/* Fills in every default. */
+KVJIT_API void kvjit_spec_init(kvjit_spec *spec);
+
+/* Reads `field=value` pairs, separated by commas or white space, over the defaults:
+ *     op=MultiHeadCacheAttention,head_dim=128,group=4,cache_mode=page_table,layout=L2HTD,quant_bit=8
+ * `layout` also takes PMX's numbers, of revision 2 ("3") or of a named one ("r1:3").
+ * Errors: KVJIT_BAD_SPEC names the field, what it got and what it takes; *spec is unchanged. Thread-safe. */
+KVJIT_API kvjit_status kvjit_spec_parse(const char *text, kvjit_spec *spec, kvjit_error *error);
+
+/* Hands the canonical text to the sink: fields in table order, defaults omitted. parse(print(s)) == s. */
+KVJIT_API kvjit_status kvjit_spec_print(const kvjit_spec *spec, kvjit_sink sink, void *context, kvjit_error *error);
+
+/* Calls `row` once a field: its name, what it takes, its default and one line of explanation. Thread-safe. */
+KVJIT_API void kvjit_spec_fields(void (*row)(void *context, const char *name, const char *takes, const char *def,
+                                             const char *help),
+                                 void *context);
+
+/* ---- Where it runs: the target ------------------------------------------------------------------------ */
+
+/* An instruction set, resolved: a CPU name to tune for and every known feature, present or absent. Immutable. */
+typedef struct kvjit_target kvjit_target;
+
+/* `name`: "host" (this machine, from CPUID and XGETBV), or a level that works on any machine: "x86-64",
+ * "x86-64-v2", "x86-64-v3", "x86-64-v4". Errors: KVJIT_BAD_TARGET. Thread-safe. */
+KVJIT_API kvjit_status kvjit_target_create(const char *name, kvjit_target **target, kvjit_error *error);
+KVJIT_API void kvjit_target_release(kvjit_target *target);
+/* The canonical text, part of every kernel's identity. */
+KVJIT_API void kvjit_target_print(const kvjit_target *target, kvjit_sink sink, void *context);
+
+/* ---- Engine: finds, compiles and keeps kernels --------------------------------------------------------- */
+
+typedef struct kvjit_engine kvjit_engine;
+
+typedef enum kvjit_log_level { KVJIT_LOG_INFO = 0, KVJIT_LOG_WARNING = 1 } kvjit_log_level;
+
+typedef struct kvjit_engine_options {
+    uint32_t struct_size;
+    int32_t jit;             /* 1: compile on a miss; 0: a miss is KVJIT_NOT_FOUND; -1: as KVJIT_JIT says (on|off) */
+    const char *cache_dir;   /* NULL: $KVJIT_CACHE_DIR, else $XDG_CACHE_HOME/kvjit, else ~/.cache/kvjit; "": none */
+    int64_t cache_max_bytes; /* the disk cache is pruned to this, least recently used first; default 512 MiB */
+    const char *template_dir; /* NULL: $KVJIT_TEMPLATE_DIR, else the templates inside the library */
+    const char *compiler;    /* path of libkvjit_compiler; NULL: $KVJIT_COMPILER, else beside the library */
+    /* Called on the thread that found something worth saying; NULL: nobody listens. kvjit itself prints nothing. */
+    void (*log)(void *context, int32_t level, const char *message);
+    void *log_context;
+} kvjit_engine_options;
+
+KVJIT_API void kvjit_engine_options_init(kvjit_engine_options *options);
+
+/* `options` may be NULL. An unusable cache folder is no error: kernels are then kept in memory only, and the log
+ * says so once. An engine serves any number of threads at once. Kernels and plans keep what they need of it alive. */
+KVJIT_API kvjit_status kvjit_engine_create(const kvjit_engine_options *options, kvjit_engine **engine,
+                                           kvjit_error *error);
+KVJIT_API void kvjit_engine_release(kvjit_engine *engine);
+
+typedef struct kvjit_engine_stats {
+    uint32_t struct_size;
+    int64_t compiles;         /* programs that the compiler made */
+    int64_t disk_hits;        /* programs read from the disk cache */
+    int64_t memory_hits;      /* requests that another kernel or thread had answered already */
+    double compile_seconds;   /* summed over compiles, the compiler's loading excluded */
+    double compiler_load_seconds; /* opening Clang: once a process, 0 if nothing was compiled */
+    double disk_seconds;      /* reading, checking and loading of disk hits */
+} kvjit_engine_stats;
+
+KVJIT_API void kvjit_engine_get_stats(const kvjit_engine *engine, kvjit_engine_stats *stats);
+
+/* ---- Kernel -------------------------------------------------------------------------------------------- */
+
+typedef struct kvjit_kernel kvjit_kernel;
+
+/* A handle for `spec` on `target` (NULL: this machine). Checks the spec; compiles nothing. Asking again for the same
+ * spec is a hash lookup. Errors: KVJIT_BAD_SPEC, KVJIT_BAD_TARGET. Thread-safe. */
+KVJIT_API kvjit_status kvjit_engine_kernel(kvjit_engine *engine, const kvjit_spec *spec, const kvjit_target *target,
+                                           kvjit_kernel **kernel, kvjit_error *error);
+KVJIT_API kvjit_kernel *kvjit_kernel_retain(kvjit_kernel *kernel);
+KVJIT_API void kvjit_kernel_release(kvjit_kernel *kernel);
+
+/* Images of a kernel, as bits. A plan asks for those that its batch needs; prepare asks ahead. */
+typedef enum kvjit_phases {
+    KVJIT_STORE = 1,
+    KVJIT_LOAD = 2,
+    KVJIT_DECODE = 4,  /* attend, few query rows */
+    KVJIT_PREFILL = 8, /* attend, many query rows */
+    KVJIT_MERGE = 16,
+    KVJIT_ALL_PHASES = 31 /* whatever the op has */
+} kvjit_phases;
+
+/* Has the named images ready, compiling what no store holds. Errors: KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING,
+ * KVJIT_COMPILE_FAILED, KVJIT_BAD_TARGET (an image for another machine can't be loaded here). Thread-safe: one
+ * compile an image, however many threads and processes ask. */
+KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t phases, kvjit_error *error);
+
+typedef enum kvjit_stage {
+    KVJIT_STAGE_IDENTITY = 0, /* identity and provenance texts */
+    KVJIT_STAGE_SOURCE = 1,   /* the rendered translation unit */
+    KVJIT_STAGE_IR = 2,       /* optimised LLVM IR */
+    KVJIT_STAGE_ASM = 3       /* target assembly */
+} kvjit_stage;
+
+/* Hands what `stage` holds for the named images of `kernel` to the sink, one after the other. Works for any target,
+ * also one that this machine can't run; IR and ASM compile anew. Thread-safe. */
+KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t phases, kvjit_stage stage, kvjit_sink sink,
+                                         void *context, kvjit_error *error);
+
+/* ---- Tensors ------------------------------------------------------------------------------------------- */
+
+#define KVJIT_MAX_RANK 6
+
+/* A view: whose memory it is, is the caller's business. Absent: all zero. An empty tensor may have data NULL. */
+typedef struct kvjit_tensor {
+    void *data;
+    int32_t dtype; /* kvjit_dtype */
+    int32_t rank;
+    int64_t shape[KVJIT_MAX_RANK];
+    int64_t strides[KVJIT_MAX_RANK]; /* in elements */
+} kvjit_tensor;
+
+/* A view of `data` with row-major strides. rank > KVJIT_MAX_RANK gives an absent tensor. */
+KVJIT_API kvjit_tensor kvjit_tensor_contiguous(void *data, kvjit_dtype dtype, int32_t rank, const int64_t *shape);
+
+/* ---- Plan: one step's batch ----------------------------------------------------------------------------- */
+
+/* The default executor's threads spin for about a millisecond after a call, then sleep; see docs/threads.md. */
+typedef struct kvjit_executor {
+    uint32_t struct_size;
+    int32_t concurrency; /* threads that work at once, the caller included: a hint for splitting, never for results */
+    void *context;
+    /* Calls task(argument, i) for each i in 0..count-1, on any threads, in any order, serially if it likes, and
+     * returns when all have returned. Tasks never wait for each other. */
+    void (*run)(void *context, void (*task)(void *argument, int64_t i), void *argument, int64_t count);
+} kvjit_executor;
+
+typedef enum kvjit_check_level {
+    KVJIT_CHECK_FULL = 0,  /* O(B + pages + new tokens): every slot too. The default */
+    KVJIT_CHECK_BATCH = 1, /* O(B): the starts, not the tables */
+    KVJIT_CHECK_NONE = 2   /* only what is O(1); a wrong index then reads or writes out of bounds */
+} kvjit_check_level;
+
+/* What the sequences of one call look like. The arrays stay the caller's and are read by every run of the plan: keep
+ * them alive and unchanged until the plan is released. alibi_slopes are copied. */
+typedef struct kvjit_batch {
+    uint32_t struct_size;
+    int64_t batch_size;       /* B */
+    int64_t num_heads;        /* H; query heads */
+    int64_t num_kv_heads;     /* Hkv; 0: num_heads. KeyValueCache looks at this one only */
+    int64_t num_layers;       /* L; default 1 */
+    int64_t max_tokens;       /* MaxT: extent of axis T; not for block_table */
+    int64_t num_blocks;       /* extent of axis N; block_table only */
+    int64_t decoding_batches; /* the first sequences, never causally masked */
+    int64_t max_seqlen;       /* upper bound of n; 0: unknown */
+    int64_t max_kvlen;        /* upper bound of m; 0: unknown */
+    const int64_t *seqstarts; /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1 */
+    const int64_t *kvstarts;  /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1 */
+    const int64_t *start_pos; /* (B): position of its first new token; cache operators only */
+    kvjit_tensor cachestarts; /* offset (B); token_table (K); page_table, block_table (B, MaxP), or (entries) with rowstarts */
+    const int64_t *rowstarts; /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
+    const int64_t *row_index; /* (B) or NULL: sequence b's table row is cachestarts[row_index[b], :] */
+    const float *alibi_slopes; /* (H) or NULL: the usual powers of two */
+    float softmax_scale;      /* 0: 1/sqrt(head_dim) */
+    int64_t num_repeat;       /* KeyValueCache outputs: copies of each kv head; default 1 */
+} kvjit_batch;
+
+KVJIT_API void kvjit_batch_init(kvjit_batch *batch);
+
+typedef struct kvjit_plan_options {
+    uint32_t struct_size;
+    int32_t check_level;            /* kvjit_check_level */
+    const kvjit_executor *executor; /* NULL: the library's own pool. Kept by reference */
+    void *workspace;                /* NULL: the plan allocates. 64-byte aligned, the caller's while the plan lives */
+    size_t workspace_bytes;         /* size of `workspace`; too small is an error whose limit is what is needed */
+    uint32_t num_threads;           /* of the library's own pool when executor is NULL; 0: one a core */
+} kvjit_plan_options;
+
+KVJIT_API void kvjit_plan_options_init(kvjit_plan_options *options);
+
+typedef struct kvjit_plan kvjit_plan;
+
+/* Checks the batch, splits the work, has the needed images ready (which may compile: see kvjit_kernel_prepare).
+ * One plan serves all layers of a step; a plan is run by one thread at a time. `options` may be NULL.
+ * Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX, those of prepare. Thread-safe. */
+KVJIT_API kvjit_status kvjit_plan_create(kvjit_kernel *kernel, const kvjit_batch *batch,
+                                         const kvjit_plan_options *options, kvjit_plan **plan, kvjit_error *error);
+KVJIT_API void kvjit_plan_release(kvjit_plan *plan);
+/* Bytes of workspace that the plan uses. */
+KVJIT_API size_t kvjit_plan_workspace_bytes(const kvjit_plan *plan);
+/* Path, splits and bytes of the plan, for people. */
+KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void *context);
+
+/* ---- Run ------------------------------------------------------------------------------------------------ */
+
+/* The tensors of one call. S = seqstarts[B], K = kvstarts[B]; query-side tensors may have more rows, which are neither
+ * read nor written. D is contiguous everywhere; other strides are free. Outputs must not overlap inputs.
+ *
+ *                    KeyValueCache          MultiHeadAttention   MultiHeadCacheAttention   Merge
+ * query              -                      in (S, H, D)         in (S, H, D)              -
+ * current_key/value  in (S, Hkv, D), opt.   -                    in (S, Hkv, D), opt.      -
+ * cache              in, out                -                    in, out                   -
+ * scale              in, out if quantised   -                    in, out if quantised      -
+ * attn_mask          -                      in if the spec has   in if the spec has        -
+ * key, value         out (K, Hkv*R, D), opt. in (K, Hkv, D)      -                         -
+ * partial_output     -                      -                    -                         in (P, S, H, D) T1
+ * partial_lse        -                      -                    -                         in (P, S, H) float32
+ * attn_output        -                      out (S, H, D)        out (S, H, D)             out (S, H, D)
+ * lse                -                      out (S, H), opt.     out (S, H), opt.          out (S, H), opt.
+ *
+ * cache: one axis for each letter of the layout, T = max_tokens (or page_size, with N = num_blocks), D = head_dim, or
+ *        head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
+ * attn_mask: (S, W) or (H, S, W), W >= K.   lse: float32, natural log. */
+typedef struct kvjit_tensors {
+    uint32_t struct_size;
+    kvjit_tensor query;
+    kvjit_tensor current_key;
+    kvjit_tensor current_value;
+    kvjit_tensor cache;
+    kvjit_tensor scale;
+    kvjit_tensor attn_mask;
+    kvjit_tensor key;
+    kvjit_tensor value;
+    kvjit_tensor partial_output;
+    kvjit_tensor partial_lse;
+    kvjit_tensor attn_output;
+    kvjit_tensor lse;
+} kvjit_tensors;
+
+KVJIT_API void kvjit_tensors_init(kvjit_tensors *tensors);
+
+/* Runs the plan on layer `layer_idx` of the cache and returns when all is written.
+ *   store   KeyValueCache, MultiHeadCacheAttention: current_key/value -> slots, before anything is read
+ *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
+ *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
+ * Allocates nothing, takes no lock of kvjit's. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
+KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx,
+                                 kvjit_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

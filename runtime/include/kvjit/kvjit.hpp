@@ -1,0 +1,277 @@
+// kvjit for C++17: ownership and Result over the C ABI of kvjit.h, which documents what everything does. Header-only.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "kvjit/kvjit.h"
+
+namespace kvjit {
+
+/// Why a call was refused. See kvjit_error.
+class Error {
+public:
+    Error() { kvjit_error_init(&error_); }
+    kvjit_status status() const { return static_cast<kvjit_status>(error_.status); }
+    const char* message() const { return error_.message; }
+    const char* argument() const { return error_.argument; }
+    std::int64_t value() const { return error_.value; }
+    std::int64_t limit() const { return error_.limit; }
+    std::int64_t sequence() const { return error_.sequence; }
+    /// For C calls that take a kvjit_error*.
+    kvjit_error* get() { return &error_; }
+
+private:
+    kvjit_error error_;
+};
+
+/// A value or an Error, shaped like std::expected.
+template <class T>
+class [[nodiscard]] Result {
+public:
+    using value_type = T;
+    using error_type = Error;
+
+    Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+    bool has_value() const { return state_.index() == 0; }
+    explicit operator bool() const { return has_value(); }
+    /// Precondition of the next five: has_value().
+    T& operator*() & { return *std::get_if<0>(&state_); }
+    const T& operator*() const& { return *std::get_if<0>(&state_); }
+    T&& operator*() && { return std::move(*std::get_if<0>(&state_)); }
+    T* operator->() { return std::get_if<0>(&state_); }
+    const T* operator->() const { return std::get_if<0>(&state_); }
+    /// Throws std::bad_variant_access without a value.
+    T& value() & { return std::get<0>(state_); }
+    T&& value() && { return std::get<0>(std::move(state_)); }
+    /// Precondition: !has_value().
+    const Error& error() const { return *std::get_if<1>(&state_); }
+
+private:
+    std::variant<T, Error> state_;
+};
+
+/// Success or an Error.
+template <>
+class [[nodiscard]] Result<void> {
+public:
+    using value_type = void;
+    using error_type = Error;
+
+    Result() = default;
+    Result(Error error) : error_(std::move(error)), failed_(true) {}
+
+    bool has_value() const { return !failed_; }
+    explicit operator bool() const { return has_value(); }
+    /// Precondition: !has_value().
+    const Error& error() const { return error_; }
+
+private:
+    Error error_;
+    bool failed_ = false;
+};
+
+namespace detail {
+
+inline void append(void* text, const char* piece, std::size_t size) {
+    static_cast<std::string*>(text)->append(piece, size);
+}
+
+/// A unique handle of the C ABI.
+template <class T, void (*kRelease)(T*)>
+class Handle {
+public:
+    Handle() = default;
+    explicit Handle(T* raw) : raw_(raw) {}
+    Handle(Handle&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Handle& operator=(Handle&& other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    Handle(const Handle&) = delete;
+    Handle& operator=(const Handle&) = delete;
+    ~Handle() { kRelease(raw_); }
+    T* get() const { return raw_; }
+
+private:
+    T* raw_ = nullptr;
+};
+
+}  // namespace detail
+
+/// What a kernel computes. The fields are kvjit_spec's; the constructor fills in the defaults.
+struct KernelSpec : kvjit_spec {
+    KernelSpec() { kvjit_spec_init(this); }
+
+    /// "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8". See kvjit_spec_parse.
+    static Result<KernelSpec> parse(const std::string& text) {
+        KernelSpec spec;
+        Error error;
+        if (kvjit_spec_parse(text.c_str(), &spec, error.get()) != KVJIT_OK) return error;
+        return spec;
+    }
+
+    /// The canonical text. Errors: KVJIT_BAD_SPEC.
+    Result<std::string> text() const {
+        std::string out;
+        Error error;
+        if (kvjit_spec_print(this, detail::append, &out, error.get()) != KVJIT_OK) return error;
+        return out;
+    }
+
+    /// Sets the cache's axis order, "L2HTD" say. Longer than 7 letters is cut, and refused when the spec is used.
+    KernelSpec& set_layout(const char* axes) {
+        std::size_t i = 0;
+        for (; i + 1 < sizeof layout && axes[i] != '\0'; ++i) layout[i] = axes[i];
+        for (; i < sizeof layout; ++i) layout[i] = '\0';
+        return *this;
+    }
+};
+
+/// A view of the caller's memory.
+struct Tensor : kvjit_tensor {
+    /// Absent.
+    Tensor() : kvjit_tensor{} {}
+    /// Row-major.
+    Tensor(void* data, kvjit_dtype dtype, std::initializer_list<std::int64_t> shape)
+        : kvjit_tensor(kvjit_tensor_contiguous(data, dtype, static_cast<std::int32_t>(shape.size()), shape.begin())) {}
+    Tensor(const void* data, kvjit_dtype dtype, std::initializer_list<std::int64_t> shape)
+        : Tensor(const_cast<void*>(data), dtype, shape) {}
+};
+
+struct Batch : kvjit_batch {
+    Batch() { kvjit_batch_init(this); }
+};
+
+struct Tensors : kvjit_tensors {
+    Tensors() { kvjit_tensors_init(this); }
+};
+
+struct PlanOptions : kvjit_plan_options {
+    PlanOptions() { kvjit_plan_options_init(this); }
+};
+
+struct EngineOptions : kvjit_engine_options {
+    EngineOptions() { kvjit_engine_options_init(this); }
+};
+
+/// An instruction set. See kvjit_target_create.
+class Target {
+public:
+    static Result<Target> host() { return create("host"); }
+    /// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4": works on any machine.
+    static Result<Target> cpu(const std::string& name) { return create(name.c_str()); }
+
+    std::string text() const {
+        std::string out;
+        kvjit_target_print(handle_.get(), detail::append, &out);
+        return out;
+    }
+    const kvjit_target* get() const { return handle_.get(); }
+
+private:
+    static Result<Target> create(const char* name) {
+        Error error;
+        kvjit_target* raw = nullptr;
+        if (kvjit_target_create(name, &raw, error.get()) != KVJIT_OK) return error;
+        return Target(raw);
+    }
+    explicit Target(kvjit_target* raw) : handle_(raw) {}
+    detail::Handle<kvjit_target, kvjit_target_release> handle_;
+};
+
+/// One step's batch, checked and split; runs on every layer. Move-only; one thread at a time.
+class Plan {
+public:
+    Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx = 0) {
+        Error error;
+        if (kvjit_run(handle_.get(), &tensors, layer_idx, error.get()) != KVJIT_OK) return error;
+        return {};
+    }
+    std::size_t workspace_bytes() const { return kvjit_plan_workspace_bytes(handle_.get()); }
+    std::string describe() const {
+        std::string out;
+        kvjit_plan_describe(handle_.get(), detail::append, &out);
+        return out;
+    }
+    kvjit_plan* get() const { return handle_.get(); }
+
+private:
+    friend class Kernel;
+    explicit Plan(kvjit_plan* raw) : handle_(raw) {}
+    detail::Handle<kvjit_plan, kvjit_plan_release> handle_;
+};
+
+/// A cheap, thread-safe, reference-counted handle.
+class Kernel {
+public:
+    Kernel(const Kernel& other) : handle_(kvjit_kernel_retain(other.get())) {}
+    Kernel(Kernel&&) = default;
+    Kernel& operator=(Kernel other) {
+        handle_ = std::move(other.handle_);
+        return *this;
+    }
+
+    Result<void> prepare(std::uint32_t phases = KVJIT_ALL_PHASES) const {
+        Error error;
+        if (kvjit_kernel_prepare(get(), phases, error.get()) != KVJIT_OK) return error;
+        return {};
+    }
+    Result<Plan> plan(const kvjit_batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
+        Error error;
+        kvjit_plan* raw = nullptr;
+        if (kvjit_plan_create(get(), &batch, &options, &raw, error.get()) != KVJIT_OK) return error;
+        return Plan(raw);
+    }
+    Result<std::string> emit(kvjit_stage stage, std::uint32_t phases = KVJIT_ALL_PHASES) const {
+        std::string out;
+        Error error;
+        if (kvjit_kernel_emit(get(), phases, stage, detail::append, &out, error.get()) != KVJIT_OK) return error;
+        return out;
+    }
+    kvjit_kernel* get() const { return handle_.get(); }
+
+private:
+    friend class Engine;
+    explicit Kernel(kvjit_kernel* raw) : handle_(raw) {}
+    detail::Handle<kvjit_kernel, kvjit_kernel_release> handle_;
+};
+
+/// Finds, compiles and keeps kernels. Thread-safe; move-only.
+class Engine {
+public:
+    static Result<Engine> create(const kvjit_engine_options& options = EngineOptions()) {
+        Error error;
+        kvjit_engine* raw = nullptr;
+        if (kvjit_engine_create(&options, &raw, error.get()) != KVJIT_OK) return error;
+        return Engine(raw);
+    }
+    /// For this machine.
+    Result<Kernel> kernel(const kvjit_spec& spec) const { return find(spec, nullptr); }
+    Result<Kernel> kernel(const kvjit_spec& spec, const Target& target) const { return find(spec, target.get()); }
+    kvjit_engine_stats stats() const {
+        kvjit_engine_stats stats{};
+        stats.struct_size = sizeof stats;
+        kvjit_engine_get_stats(get(), &stats);
+        return stats;
+    }
+    kvjit_engine* get() const { return handle_.get(); }
+
+private:
+    explicit Engine(kvjit_engine* raw) : handle_(raw) {}
+    Result<Kernel> find(const kvjit_spec& spec, const kvjit_target* target) const {
+        Error error;
+        kvjit_kernel* raw = nullptr;
+        if (kvjit_engine_kernel(get(), &spec, target, &raw, error.get()) != KVJIT_OK) return error;
+        return Kernel(raw);
+    }
+    detail::Handle<kvjit_engine, kvjit_engine_release> handle_;
+};
+
+}  // namespace kvjit

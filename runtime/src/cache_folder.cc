@@ -1,0 +1,167 @@
+#include "cache_folder.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+
+namespace kvjit::rt {
+namespace {
+
+constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+
+std::string error_text(int error) { return std::generic_category().message(-error); }
+
+std::string environment(const char* name) {
+    const char* value = ::secure_getenv(name);
+    return value ? value : "";
+}
+
+/// mkdir -p with mode 0700 for every level that is missing.
+int make_folders(FileCalls& calls, const std::string& path) {
+    const int made = calls.make_folder(path.c_str(), 0700);
+    if (made == -EEXIST) return 0;
+    const std::size_t slash = path.find_last_of('/');
+    if (made != -ENOENT || slash == std::string::npos || slash == 0) return made;
+    const int parent = make_folders(calls, path.substr(0, slash));
+    if (parent < 0) return parent;
+    const int again = calls.make_folder(path.c_str(), 0700);
+    return again == -EEXIST ? 0 : again;
+}
+
+Fd open_or_make(FileCalls& calls, const std::string& path) {
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY;
+    Fd folder(calls.open(AT_FDCWD, path.c_str(), kFlags, 0));
+    if (folder.get() != -ENOENT) return folder;
+    const int made = make_folders(calls, path);
+    return Fd(made < 0 ? made : calls.open(AT_FDCWD, path.c_str(), kFlags, 0));
+}
+
+/// "" if the folder is fit to hold files that will be run.
+std::string objection(FileCalls& calls, int folder) {
+    struct stat status {};
+    if (const int error = calls.status(folder, &status); error < 0) return error_text(error);
+    if (status.st_uid != ::geteuid()) return "it belongs to another user";
+    if (status.st_mode & kOthersMayWrite) return "other users may write to it";
+    return "";
+}
+
+std::string why_untrusted(const struct stat& file) {
+    if (!S_ISREG(file.st_mode)) return "is not a regular file";
+    return file.st_uid != ::geteuid() ? "belongs to another user" : "may be written by other users";
+}
+
+/// Up to out.size() bytes; fewer if the file ends before.
+ssize_t read_all(FileCalls& calls, int fd, std::string& out) {
+    std::size_t done = 0;
+    while (done < out.size()) {
+        const ssize_t got = calls.read(fd, out.data() + done, out.size() - done);
+        if (got < 0) return got;
+        if (got == 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    return static_cast<ssize_t>(done);
+}
+
+int write_all(FileCalls& calls, int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t put = calls.write(fd, bytes.data(), bytes.size());
+        if (put <= 0) return put < 0 ? static_cast<int>(put) : -EIO;
+        bytes.remove_prefix(static_cast<std::size_t>(put));
+    }
+    return 0;
+}
+
+/// Past this limit a write does not merely fail: SIGXFSZ ends the process.
+bool exceeds_file_size_limit(std::size_t bytes) {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
+}
+
+/// No other writer's, in this process or another one; O_EXCL catches what remains of chance.
+std::string temporary_name(const std::string& name) {
+    static std::atomic<unsigned> count{0};
+    const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+    return name + '.' + std::to_string(::getpid()) + '.' + std::to_string(now) + '.' + std::to_string(++count) + ".tmp";
+}
+
+int write_new_file(FileCalls& calls, int folder, const std::string& name, std::string_view bytes) {
+    const Fd file(calls.open(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+    if (!file.open()) return file.get();
+    const int written = write_all(calls, file.get(), bytes);
+    const int result = written < 0 ? written : calls.sync(file.get());
+    if (result < 0) calls.remove(folder, name.c_str());
+    return result;
+}
+
+}  // namespace
+
+std::string default_cache_folder() {
+    if (const char* chosen = ::secure_getenv("KVJIT_CACHE_DIR")) return chosen;
+    const std::string cache_home = environment("XDG_CACHE_HOME");
+    if (cache_home.starts_with('/')) return cache_home + "/kvjit";
+    const std::string home = environment("HOME");
+    return home.starts_with('/') ? home + "/.cache/kvjit" : "";
+}
+
+bool is_trusted(const struct stat& file) {
+    return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() && !(file.st_mode & kOthersMayWrite);
+}
+
+std::expected<CacheFolder, std::string> CacheFolder::open(FileCalls& calls, const std::string& path) {
+    Fd folder = open_or_make(calls, path);
+    const std::string why = folder.open() ? objection(calls, folder.get()) : error_text(folder.get());
+    if (!why.empty()) return std::unexpected("the cache folder " + path + " can't be used: " + why);
+    return CacheFolder(calls, std::move(folder), path);
+}
+
+std::expected<std::string, ReadFailure> CacheFolder::read(const std::string& name, std::size_t limit) const {
+    using enum ReadFailure::Kind;
+    const auto fail = [](ReadFailure::Kind kind, std::string why) {
+        return std::unexpected(ReadFailure{kind, std::move(why)});
+    };
+    const Fd file(calls_->open(descriptor(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
+    if (file.get() == -ENOENT) return fail(kAbsent, "");
+    if (file.get() == -ELOOP) return fail(kUntrusted, "is a symbolic link");
+    if (!file.open()) return fail(kUnreadable, "can't be opened: " + error_text(file.get()));
+    struct stat status {};
+    if (const int error = calls_->status(file.get(), &status); error < 0) return fail(kUnreadable, error_text(error));
+    if (!is_trusted(status)) return fail(kUntrusted, why_untrusted(status));
+    if (status.st_size > static_cast<off_t>(limit)) return fail(kUntrusted, "is too large");
+    std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
+    const ssize_t got = read_all(*calls_, file.get(), bytes);
+    if (got < 0) return fail(kUnreadable, "can't be read: " + error_text(static_cast<int>(got)));
+    bytes.resize(static_cast<std::size_t>(got));
+    calls_->touch(file.get());
+    return bytes;
+}
+
+std::expected<void, std::string> CacheFolder::write(const std::string& name, std::string_view bytes) const {
+    const auto fail = [&](std::string_view action, int error) {
+        return std::unexpected(sentence(action, name, error));
+    };
+    if (exceeds_file_size_limit(bytes.size())) return fail("write", -EFBIG);
+    const std::string temporary = temporary_name(name);
+    if (const int error = write_new_file(*calls_, descriptor(), temporary, bytes); error < 0) {
+        return fail("write", error);
+    }
+    if (const int error = calls_->rename(descriptor(), temporary.c_str(), name.c_str()); error < 0) {
+        calls_->remove(descriptor(), temporary.c_str());
+        return fail("rename", error);
+    }
+    // The name must survive a crash too, not only the bytes.
+    if (const int error = calls_->sync(descriptor()); error < 0) return fail("sync", error);
+    return {};
+}
+
+std::string CacheFolder::sentence(std::string_view action, const std::string& name, int error) const {
+    return "can't " + std::string(action) + ' ' + path_ + '/' + name + ": " + error_text(error);
+}
+
+}  // namespace kvjit::rt

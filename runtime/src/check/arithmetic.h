@@ -1,0 +1,27 @@
+// 64-bit arithmetic on untrusted numbers: results that don't fit stay at the largest value.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+
+namespace kvjit::rt {
+
+inline constexpr std::int64_t kMaxInt64 = std::numeric_limits<std::int64_t>::max();
+
+/// The product of numbers >= 0.
+constexpr std::int64_t saturating_product(std::same_as<std::int64_t> auto... factors) {
+    std::int64_t product = 1;
+    bool overflow = false;
+    bool zero = false;
+    ((overflow |= __builtin_mul_overflow(product, factors, &product), zero |= factors == 0), ...);
+    return zero ? 0 : overflow ? kMaxInt64 : product;
+}
+
+/// The sum of two numbers, the second >= 0.
+constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
+    std::int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? kMaxInt64 : sum;
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,202 @@
+#include "check/check_batch.h"
+
+#include <cmath>
+#include <span>
+
+#include "check/batch_parts.h"
+#include "check/fault.h"
+
+namespace kvjit::rt {
+namespace {
+
+using gen::KernelSpec;
+using gen::Result;
+
+bool attends(const KernelSpec& spec) {
+    return spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION;
+}
+bool returns_keys(const KernelSpec& spec) {
+    return spec.op == KVJIT_OP_KEY_VALUE_CACHE;
+}
+bool has_blocks(const KernelSpec& spec) {
+    return gen::has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE;
+}
+bool has_slots(const KernelSpec& spec) {
+    return gen::has_cache(spec) && !has_blocks(spec);
+}
+bool has_keys(const KernelSpec& spec) {
+    return spec.op != KVJIT_OP_MERGE;
+}
+bool has_query_heads(const KernelSpec& spec) {
+    return !returns_keys(spec);
+}
+bool always(const KernelSpec&) {
+    return true;
+}
+
+/// Counts that stay below 2^31, so that products of a few of them fit 64 bits.
+constexpr std::int64_t kMaxCount = 0x7fffffff;
+
+struct Scalar {
+    const char* name;
+    std::int64_t kvjit_batch::*member;
+    std::int64_t least, most;
+    bool (*taken)(const KernelSpec&);
+};
+
+constexpr Scalar kScalars[] = {
+    {"batch_size", &kvjit_batch::batch_size, 0, kMaxCount, always},
+    {"num_heads", &kvjit_batch::num_heads, 1, kMaxCount, has_query_heads},
+    {"num_kv_heads", &kvjit_batch::num_kv_heads, 0, kMaxCount, has_keys},
+    {"num_layers", &kvjit_batch::num_layers, 1, kMaxCount, gen::has_cache},
+    {"max_tokens", &kvjit_batch::max_tokens, 0, kMaxInt64, has_slots},
+    {"num_blocks", &kvjit_batch::num_blocks, 0, kMaxInt64, has_blocks},
+    {"max_seqlen", &kvjit_batch::max_seqlen, 0, kMaxInt64, always},
+    {"max_kvlen", &kvjit_batch::max_kvlen, 0, kMaxInt64, has_keys},
+    {"num_repeat", &kvjit_batch::num_repeat, 1, kMaxCount, returns_keys},
+};
+
+Result<void> check_range(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value >= least && value <= most) return {};
+    const std::int64_t limit = value < least ? least : most;
+    return refuse(KVJIT_BAD_ARGUMENT, name, value, limit,
+                  text("it takes ", value < least ? "at least " : "at most ", limit));
+}
+
+Result<void> check_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
+    for (const Scalar& scalar : kScalars) {
+        if (!scalar.taken(spec)) continue;
+        Result<void> result = check_range(scalar.name, batch.*scalar.member, scalar.least, scalar.most);
+        if (!result) return result;
+    }
+    return attends(spec) ? check_range("decoding_batches", batch.decoding_batches, 0, batch.batch_size)
+                         : Result<void>();
+}
+
+Result<void> check_heads(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (returns_keys(spec)) {
+        return check_range(batch.num_kv_heads == 0 ? "num_heads" : "num_kv_heads", kv_heads(batch), 1, kMaxCount);
+    }
+    if (!attends(spec)) return {};
+    const std::int64_t heads = kv_heads(batch) * spec.group;
+    if (batch.num_heads == heads) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "num_heads", batch.num_heads, heads,
+                  text("with ", kv_heads(batch), " kv heads and the spec's group ", spec.group, " it takes ", heads));
+}
+
+Result<void> check_layers(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (!gen::has_cache(spec) || batch.num_layers == 1 || gen::layout_axes(spec).contains('L')) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "num_layers", batch.num_layers, 1,
+                  text("layout ", gen::layout_axes(spec), " has no axis L, so it takes 1"));
+}
+
+/// No element of any tensor is wider.
+constexpr std::int64_t kMaxElementBytes = 8;
+
+/// Refuses `value` rows of `row_elements` each where their bytes need more than 64 bits.
+Result<void> check_bytes(const char* name, std::int64_t value, std::int64_t row_elements) {
+    const std::int64_t limit = kMaxInt64 / saturating_product(row_elements, kMaxElementBytes);
+    if (value <= limit) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, name, value, limit,
+                  text("its bytes have to fit 64 bits, so it takes at most ", limit));
+}
+
+Result<void> check_cache_bytes(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (!gen::has_cache(spec)) return {};
+    const std::int64_t token =
+        saturating_product(batch.num_layers, std::int64_t{2}, kv_heads(batch), std::int64_t{spec.head_dim});
+    if (has_slots(spec)) return check_bytes("max_tokens", batch.max_tokens, token);
+    return check_bytes("num_blocks", batch.num_blocks, saturating_product(token, std::int64_t{spec.page_size}));
+}
+
+struct IndexArray {
+    const char* name;
+    const std::int64_t* kvjit_batch::*member;
+    bool (*needed)(const KernelSpec&);
+    bool optional;
+};
+
+constexpr IndexArray kIndexArrays[] = {
+    {"seqstarts", &kvjit_batch::seqstarts, always, false},
+    {"kvstarts", &kvjit_batch::kvstarts, has_keys, false},
+    {"start_pos", &kvjit_batch::start_pos, gen::has_cache, false},
+    {"rowstarts", &kvjit_batch::rowstarts, gen::has_cache, true},
+    {"row_index", &kvjit_batch::row_index, gen::has_cache, true},
+};
+
+Result<void> check_pointers(const KernelSpec& spec, const kvjit_batch& batch) {
+    for (const IndexArray& array : kIndexArrays) {
+        if (!array.needed(spec)) continue;
+        const std::int64_t* pointer = batch.*array.member;
+        if (pointer == nullptr && !array.optional && batch.batch_size > 0) {
+            return gen::fail(KVJIT_BAD_ARGUMENT, array.name,
+                             text(array.name, " is null; ", op_name(spec), " needs it"));
+        }
+        const std::int64_t past = misalignment(pointer, sizeof *pointer);
+        if (past != 0) return refuse_misaligned(array.name, past, sizeof *pointer);
+    }
+    return {};
+}
+
+Result<void> check_total(const char* name, std::int64_t rows, std::int64_t batch_size, std::int64_t row_elements) {
+    if (rows >= 0) return check_bytes(name, rows, row_elements);
+    return refuse_entry(name, text(batch_size), rows, 0, "it takes at least 0", batch_size - 1);
+}
+
+Result<void> check_totals(const KernelSpec& spec, const kvjit_batch& batch) {
+    const std::int64_t heads = has_query_heads(spec) ? batch.num_heads : kv_heads(batch);
+    auto total = check_total("seqstarts", query_rows(batch), batch.batch_size, heads * spec.head_dim);
+    if (!total || !has_keys(spec)) return total;
+    const std::int64_t copies = returns_keys(spec) ? batch.num_repeat : 1;
+    return check_total("kvstarts", key_rows(batch), batch.batch_size,
+                       saturating_product(kv_heads(batch), std::int64_t{spec.head_dim}, copies));
+}
+
+Result<void> check_slopes(const kvjit_batch& batch) {
+    const std::int64_t past = misalignment(batch.alibi_slopes, sizeof(float));
+    if (past != 0) return refuse_misaligned("alibi_slopes", past, sizeof(float));
+    for (std::int64_t h = 0; h < batch.num_heads; ++h) {
+        if (std::isfinite(batch.alibi_slopes[h])) continue;
+        return gen::fail(KVJIT_BAD_ARGUMENT, "alibi_slopes",
+                         text("alibi_slopes[", h, "] is ", batch.alibi_slopes[h], "; it takes finite numbers"), h);
+    }
+    return {};
+}
+
+Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (!attends(spec)) return {};
+    if (!std::isfinite(batch.softmax_scale)) {
+        return gen::fail(KVJIT_BAD_ARGUMENT, "softmax_scale",
+                         text("softmax_scale is ", batch.softmax_scale, "; it takes a finite number"));
+    }
+    if (batch.alibi_slopes == nullptr) return {};
+    if (spec.is_alibi != 0) return check_slopes(batch);
+    return gen::fail(KVJIT_BAD_ARGUMENT, "alibi_slopes", "alibi_slopes is given; the spec's is_alibi is 0");
+}
+
+using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
+
+/// Always run, in O(H).
+constexpr Part kOutline[] = {check_scalars,  check_heads,  check_layers, check_cache_bytes,
+                             check_pointers, check_totals, check_floats, check_table_shape};
+constexpr Part kPerSequence[] = {check_starts, check_table_rows};
+constexpr Part kPerEntry[] = {check_table_entries, check_new_slots};
+
+Result<void> run_parts(std::span<const Part> parts, const KernelSpec& spec, const kvjit_batch& batch) {
+    for (const Part part : parts) {
+        if (Result<void> result = part(spec, batch); !result) return result;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<void> check_batch(const KernelSpec& spec, const kvjit_batch& batch, kvjit_check_level level) {
+    Result<void> result = run_parts(kOutline, spec, batch);
+    if (!result || level == KVJIT_CHECK_NONE) return result;
+    result = run_parts(kPerSequence, spec, batch);
+    if (!result || level == KVJIT_CHECK_BATCH) return result;
+    return run_parts(kPerEntry, spec, batch);
+}
+
+}  // namespace kvjit::rt

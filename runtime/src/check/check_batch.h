@@ -1,0 +1,49 @@
+// Checks of a batch: semantics.md, section 8.
+#pragma once
+
+#include <cstdint>
+
+#include "generator/spec.h"
+
+namespace kvjit::rt {
+
+/// S: rows of query-side tensors. 0 where B == 0, whatever seqstarts is.
+inline std::int64_t query_rows(const kvjit_batch& batch) {
+    return batch.batch_size == 0 ? 0 : batch.seqstarts[batch.batch_size];
+}
+
+/// K: rows of packed key and value. 0 where B == 0. Not for Merge, which has no kvstarts.
+inline std::int64_t key_rows(const kvjit_batch& batch) {
+    return batch.batch_size == 0 ? 0 : batch.kvstarts[batch.batch_size];
+}
+
+/// Hkv.
+inline std::int64_t kv_heads(const kvjit_batch& batch) {
+    return batch.num_kv_heads == 0 ? batch.num_heads : batch.num_kv_heads;
+}
+
+/// Everything about a batch that needs no tensors of a run. `spec` is a validated one.
+///
+/// Always, in O(H): scalars in range, H == Hkv * group, sizes whose bytes fit 64 bits, pointers (null only where B ==
+/// 0; aligned to their element), type, rank, extents and strides of cachestarts, S and K not negative.
+/// KVJIT_CHECK_BATCH and up, in O(B): starts begin at 0 and are monotonic, m == start_pos + n, max_seqlen and max_kvlen
+/// (0: unknown) not too small, row_index and rowstarts inside cachestarts, m <= entries of the row * page_size.
+/// KVJIT_CHECK_FULL, in O(B + pages + r log r), r the runs of new tokens on neighbouring slots: every entry that a key
+/// uses stays inside the cache, and no two new tokens of the call have one slot. Entries past a row's last used page
+/// are never read.
+///
+/// What an operator doesn't take is not looked at, so that kernels of several operators can share one batch:
+/// MultiHeadAttention takes no start_pos, num_layers, cachestarts ...; Merge only seqstarts and num_heads;
+/// KeyValueCache only num_kv_heads (num_heads where that is 0). Two things are refused though they could be ignored,
+/// because they point to a mistake: rowstarts or row_index in a mode that has no use for them, and alibi_slopes for an
+/// attention kernel without ALiBi.
+///
+/// Whether a call stores its new tokens is known at run time only, so two new tokens on one slot are refused in any
+/// case. Engines that only read, and share slots among new tokens on purpose, use KVJIT_CHECK_BATCH.
+/// softmax_scale may be negative, the formula has a meaning for it; NaN and infinity are refused.
+///
+/// Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX. Thread-safe. Writes nothing;
+/// KVJIT_CHECK_FULL allocates 24 bytes a run.
+gen::Result<void> check_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, kvjit_check_level level);
+
+}  // namespace kvjit::rt

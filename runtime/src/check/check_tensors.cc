@@ -1,0 +1,251 @@
+#include "check/check_tensors.h"
+
+#include <algorithm>
+
+#include "check/arithmetic.h"
+#include "check/check_batch.h"
+#include "check/fault.h"
+
+namespace kvjit::rt {
+namespace {
+
+using gen::KernelSpec;
+using gen::Result;
+
+// ---- Which operator takes which tensor --------------------------------------------------------------------
+
+enum class Use {
+    kNone,
+    kInput,
+    kOptionalInput,
+    kMask,   // an input if the spec has a mask
+    kCache,  // read and written
+    kScale,  // read and written if the cache is quantised
+    kOutput,
+    kOptionalOutput,
+};
+
+enum class Type { kT1, kCache, kScale, kF32 };
+
+struct Tensor {
+    const char* name;
+    kvjit_tensor kvjit_tensors::*member;
+    Use use[4];  // by op - 1
+    Type type;
+    const char* axes;  // see axis_of; null: the spec says
+};
+
+constexpr Tensor kTensors[] = {
+    // clang-format off
+    //                                                   KeyValueCache         MultiHeadAttention    MultiHeadCacheAttention  Merge
+    {"query", &kvjit_tensors::query,                    {Use::kNone,           Use::kInput,          Use::kInput,          Use::kNone},           Type::kT1, "SHD"},
+    {"current_key", &kvjit_tensors::current_key,        {Use::kOptionalInput,  Use::kNone,           Use::kOptionalInput,  Use::kNone},           Type::kT1, "SGD"},
+    {"current_value", &kvjit_tensors::current_value,    {Use::kOptionalInput,  Use::kNone,           Use::kOptionalInput,  Use::kNone},           Type::kT1, "SGD"},
+    {"cache", &kvjit_tensors::cache,                    {Use::kCache,          Use::kNone,           Use::kCache,          Use::kNone},           Type::kCache, nullptr},
+    {"scale", &kvjit_tensors::scale,                    {Use::kScale,          Use::kNone,           Use::kScale,          Use::kNone},           Type::kScale, nullptr},
+    {"attn_mask", &kvjit_tensors::attn_mask,            {Use::kNone,           Use::kMask,           Use::kMask,           Use::kNone},           Type::kT1, nullptr},
+    {"key", &kvjit_tensors::key,                        {Use::kOptionalOutput, Use::kInput,          Use::kNone,           Use::kNone},           Type::kT1, "KRD"},
+    {"value", &kvjit_tensors::value,                    {Use::kOptionalOutput, Use::kInput,          Use::kNone,           Use::kNone},           Type::kT1, "KRD"},
+    {"partial_output", &kvjit_tensors::partial_output,  {Use::kNone,           Use::kNone,           Use::kNone,           Use::kInput},          Type::kT1, "PSHD"},
+    {"partial_lse", &kvjit_tensors::partial_lse,        {Use::kNone,           Use::kNone,           Use::kNone,           Use::kInput},          Type::kF32, "pSH"},
+    {"attn_output", &kvjit_tensors::attn_output,        {Use::kNone,           Use::kOutput,         Use::kOutput,         Use::kOutput},         Type::kT1, "SHD"},
+    {"lse", &kvjit_tensors::lse,                        {Use::kNone,           Use::kOptionalOutput, Use::kOptionalOutput, Use::kOptionalOutput}, Type::kF32, "SH"},
+    // clang-format on
+};
+
+struct Call {
+    const KernelSpec& spec;
+    const kvjit_batch& batch;
+    const kvjit_tensors& tensors;
+};
+
+/// With the spec's conditions resolved: kMask becomes kInput or kNone, say.
+Use use_of(const Call& call, const Tensor& tensor) {
+    const Use use = tensor.use[call.spec.op - 1];
+    if (use == Use::kMask) return call.spec.attn_mask != 0 ? Use::kInput : Use::kNone;
+    if (use == Use::kScale) return call.spec.quant_bit != 0 ? Use::kScale : Use::kNone;
+    return use;
+}
+
+bool is_optional(Use use) {
+    return use == Use::kOptionalInput || use == Use::kOptionalOutput;
+}
+bool is_written(Use use) {
+    return use >= Use::kCache;
+}
+
+// ---- What it looks like -----------------------------------------------------------------------------------
+
+kvjit_dtype type_of(const KernelSpec& spec, Type type) {
+    switch (type) {
+        case Type::kT1:
+            return static_cast<kvjit_dtype>(spec.t1);
+        case Type::kCache:
+            return gen::cache_type(spec);
+        case Type::kScale:
+            return gen::scale_type(spec);
+        case Type::kF32:
+            return KVJIT_F32;
+    }
+    return KVJIT_AUTO;
+}
+
+/// Heads of key and value: only KeyValueCache repeats them.
+Axis repeated_heads(const Call& call) {
+    if (call.spec.op != KVJIT_OP_KEY_VALUE_CACHE) return {"Hkv", kv_heads(call.batch), false};
+    return {"Hkv * num_repeat", saturating_product(kv_heads(call.batch), call.batch.num_repeat), false};
+}
+
+Axis axis_of(const Call& call, char axis) {
+    switch (axis) {
+        case 'S':
+            return {"S", query_rows(call.batch), true};
+        case 'K':
+            return {"K", key_rows(call.batch), true};
+        case 'W':
+            return {"W", key_rows(call.batch), true};
+        case 'H':
+            return {"H", call.batch.num_heads, false};
+        case 'G':
+            return {"Hkv", kv_heads(call.batch), false};
+        case 'R':
+            return repeated_heads(call);
+        case 'D':
+            return {"D", call.spec.head_dim, false};
+        case 'P':
+            return {"P", 1, true};
+        case 'p':
+            return {"P", call.tensors.partial_output.shape[0], false};
+        default:
+            return {};
+    }
+}
+
+/// Elements on the last axis of cache or scale.
+std::int64_t row_elements(const KernelSpec& spec, Type type) {
+    if (type == Type::kScale) return spec.head_dim / spec.quant_group;
+    return gen::cache_type(spec) == KVJIT_U8 ? spec.head_dim / 2 : spec.head_dim;
+}
+
+Axis layout_axis(const Call& call, char axis, Type type) {
+    const bool blocks = call.spec.cache_mode == KVJIT_BLOCK_TABLE;
+    switch (axis) {
+        case 'N':
+            return {"N", call.batch.num_blocks, false};
+        case 'T':
+            return {"T", blocks ? call.spec.page_size : call.batch.max_tokens, false};
+        case 'L':
+            return {"L", call.batch.num_layers, false};
+        case '2':
+            return {"2", 2, false};
+        case 'H':
+            return {"Hkv", kv_heads(call.batch), false};
+        case 'D':
+            return {"D", row_elements(call.spec, type), false};
+        default:
+            return {};
+    }
+}
+
+ViewRule layout_rule(const Call& call, const Tensor& tensor) {
+    const std::string_view axes = gen::layout_axes(call.spec);
+    ViewRule rule{tensor.name, type_of(call.spec, tensor.type), static_cast<std::int32_t>(axes.size()), {}, true, true};
+    std::ranges::transform(axes, rule.axes.begin(), [&](char axis) { return layout_axis(call, axis, tensor.type); });
+    rule.free_axis = static_cast<int>(axes.find('2'));
+    return rule;
+}
+
+ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
+    const std::string_view mask_axes = call.spec.attn_mask == 3 ? "HSW" : "SW";
+    const std::string_view axes = tensor.axes != nullptr ? tensor.axes : mask_axes;
+    const bool contiguous = tensor.type != Type::kF32;  // lse has no axis D
+    ViewRule rule{
+        tensor.name,    type_of(call.spec, tensor.type), static_cast<std::int32_t>(axes.size()), {}, contiguous,
+        is_written(use)};
+    std::ranges::transform(axes, rule.axes.begin(), [&](char axis) { return axis_of(call, axis); });
+    return rule;
+}
+
+// ---- The checks -------------------------------------------------------------------------------------------
+
+/// Why this call takes no such tensor.
+std::string no_use(const Call& call, const Tensor& tensor) {
+    switch (tensor.use[call.spec.op - 1]) {
+        case Use::kMask:
+            return "the spec's attn_mask is 0";
+        case Use::kScale:
+            return "the spec's quant_bit is 0";
+        default:
+            return text(op_name(call.spec), " takes none");
+    }
+}
+
+Result<void> check_absent(const Call& call, const Tensor& tensor, Use use) {
+    if (use == Use::kNone || is_optional(use) || call.batch.batch_size == 0) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, tensor.name,
+                     text(tensor.name, " is missing; ", op_name(call.spec), " needs it"));
+}
+
+Result<void> check_tensor(const Call& call, const Tensor& tensor) {
+    const kvjit_tensor& view = call.tensors.*tensor.member;
+    const Use use = use_of(call, tensor);
+    if (!is_present(view)) return check_absent(call, tensor, use);
+    if (use == Use::kNone) {
+        return gen::fail(KVJIT_BAD_ARGUMENT, tensor.name, text(tensor.name, " is given; ", no_use(call, tensor)));
+    }
+    const bool in_layout = use == Use::kCache || use == Use::kScale;
+    return check_view(view, in_layout ? layout_rule(call, tensor) : plain_rule(call, tensor, use));
+}
+
+Result<void> check_pair(const kvjit_tensors& tensors) {
+    const bool has_key = is_present(tensors.current_key);
+    if (has_key == is_present(tensors.current_value)) return {};
+    const std::string_view missing = has_key ? "current_value" : "current_key";
+    return gen::fail(KVJIT_BAD_ARGUMENT, std::string(missing),
+                     text(missing, " is missing; current_key and current_value come together"));
+}
+
+/// Whether both have a first element, and it is the same one.
+bool begin_together(const kvjit_tensor& a, const kvjit_tensor& b) {
+    return a.data != nullptr && a.data == b.data && !is_empty(a) && !is_empty(b);
+}
+
+Result<void> check_overlap(const Call& call, const Tensor& output) {
+    for (const Tensor& other : kTensors) {
+        if (&other == &output || !begin_together(call.tensors.*output.member, call.tensors.*other.member)) continue;
+        return gen::fail(
+            KVJIT_BAD_ARGUMENT, output.name,
+            text(output.name, " begins where ", other.name, " begins; what a call writes may overlap no other tensor"));
+    }
+    return {};
+}
+
+Result<void> check_overlaps(const Call& call) {
+    for (const Tensor& tensor : kTensors) {
+        if (!is_written(use_of(call, tensor))) continue;
+        if (Result<void> result = check_overlap(call, tensor); !result) return result;
+    }
+    return {};
+}
+
+Result<void> check_layer(const Call& call, std::int64_t layer_idx) {
+    const std::int64_t layers = call.batch.num_layers;
+    if (!gen::has_cache(call.spec) || (layer_idx >= 0 && layer_idx < layers)) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "layer_idx", layer_idx, layers,
+                  text("the cache has layers 0 to num_layers - 1, num_layers is ", layers));
+}
+
+}  // namespace
+
+Result<void> check_tensors(const KernelSpec& spec, const kvjit_batch& batch, const kvjit_tensors& tensors,
+                           std::int64_t layer_idx) {
+    const Call call{spec, batch, tensors};
+    for (const Tensor& tensor : kTensors) {
+        if (Result<void> result = check_tensor(call, tensor); !result) return result;
+    }
+    if (Result<void> pair = check_pair(tensors); !pair) return pair;
+    if (Result<void> layer = check_layer(call, layer_idx); !layer) return layer;
+    return check_overlaps(call);
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,62 @@
+// Uniform errors of the checks: "<where> is <value>; <rule> (sequence b)".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "generator/error.h"
+#include "generator/spec.h"
+
+namespace kvjit::rt {
+
+/// Joins texts and numbers into one string.
+template <class... Parts>
+std::string text(const Parts&... parts) {
+    std::string joined;
+    const auto append = [&joined](const auto& part) {
+        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(part)>>) {
+            joined += std::to_string(part);
+        } else {
+            joined += part;
+        }
+    };
+    (append(parts), ...);
+    return joined;
+}
+
+/// "KeyValueCache", say: op is the first field of every spec.
+inline std::string op_name(const gen::KernelSpec& spec) {
+    return gen::spec_fields().front().print(spec);
+}
+
+/// `argument` is `value`, which breaks `rule` (a clause that states the limit).
+[[nodiscard]] inline std::unexpected<gen::Error> refuse(kvjit_status status, std::string argument, std::int64_t value,
+                                                        std::int64_t limit, std::string_view rule) {
+    std::string message = text(argument, " is ", value, "; ", rule);
+    return gen::fail(status, std::move(argument), std::move(message), value, limit);
+}
+
+/// An entry of an index array: argument[index] of `sequence` is `value`. `index` is text because tables have two.
+[[nodiscard]] inline std::unexpected<gen::Error> refuse_entry(std::string argument, std::string_view index,
+                                                              std::int64_t value, std::int64_t limit,
+                                                              std::string_view rule, std::int64_t sequence) {
+    std::string message = text(argument, "[", index, "] is ", value, "; ", rule, " (sequence ", sequence, ")");
+    return gen::fail(KVJIT_BAD_INDEX, std::move(argument), std::move(message), value, limit, sequence);
+}
+
+/// Bytes past the last multiple of `bytes`, a power of two; 0 for a null pointer.
+inline std::int64_t misalignment(const void* pointer, std::int64_t bytes) {
+    return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(pointer) &
+                                     static_cast<std::uintptr_t>(bytes - 1));
+}
+
+[[nodiscard]] inline std::unexpected<gen::Error> refuse_misaligned(std::string argument, std::int64_t past,
+                                                                   std::int64_t bytes) {
+    std::string message = text(argument, " is misaligned: ", past, " bytes past a multiple of ", bytes);
+    return gen::fail(KVJIT_BAD_ARGUMENT, std::move(argument), std::move(message), past, bytes);
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,46 @@
+// What a tensor view must look like, and the one check of it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "generator/error.h"
+#include "kvjit/kvjit.h"
+
+namespace kvjit::rt {
+
+struct Axis {
+    std::string_view name;  // "S", "Hkv", "D"; for messages
+    std::int64_t extent;
+    bool at_least;  // longer is fine too: what lies behind is neither read nor written
+};
+
+struct ViewRule {
+    std::string_view name;  // of the tensor: "query"
+    kvjit_dtype dtype;
+    std::int32_t rank;
+    std::array<Axis, KVJIT_MAX_RANK> axes;
+    bool contiguous;     // the last axis has stride 1
+    bool written;        // no two elements on one address
+    int free_axis = -1;  // an axis whose stride may be negative and needn't nest with the others; -1: none
+};
+
+/// A tensor that was given. An absent one is all zero; an empty one has a rank.
+inline bool is_present(const kvjit_tensor& tensor) {
+    return tensor.data != nullptr || tensor.rank != 0;
+}
+
+/// An extent is 0, so that there is no element. The rank must have been checked.
+inline bool is_empty(const kvjit_tensor& tensor) {
+    return std::any_of(tensor.shape, tensor.shape + tensor.rank, [](std::int64_t extent) { return extent == 0; });
+}
+
+/// Type, rank, extents, pointer (not null unless empty, aligned to its element), strides (>= 0; spanning fewer than
+/// 2^63 bytes; nested where written, that is, each axis steps over all that the shorter strides reach).
+/// Errors: KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_ARGUMENT; `argument` is "query.strides[1]", say.
+/// Allocates on failure only. O(rank^2).
+gen::Result<void> check_view(const kvjit_tensor& tensor, const ViewRule& rule);
+
+}  // namespace kvjit::rt

@@ -1,0 +1,159 @@
+#include "cpu/compiler.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "cpu/clang/flags.h"
+#include "cpu/clang/plugin.h"
+#include "cpu/compiler_identity.h"
+#include "cpu/library_search.h"
+
+namespace kvjit::rt {
+namespace {
+
+constexpr const char* kFileName = "/libkvjit_compiler.so";
+
+std::vector<std::string> candidates(std::string path) {
+    if (!path.empty()) return {std::move(path)};
+    if (const char* chosen = secure_getenv("KVJIT_COMPILER"); chosen && *chosen) return {chosen};
+    const std::string folder = own_folder();
+    return {folder + kFileName, folder + "/../lib" + kFileName};
+}
+
+// Clang can't tune for the levels: they are named for what they have, not for a machine.
+std::string tuning(const gen::Target& target) {
+    return target.cpu.starts_with("x86-64-v") ? "generic" : target.cpu;
+}
+
+// Every feature stands for itself over the oldest machine; the name chooses the tuning only.
+std::vector<const char*> target_arguments(const gen::Target& target, const std::string& tune) {
+    std::vector<const char*> arguments = {"-triple",  target.triple.c_str(), "-target-cpu", "x86-64",
+                                          "-tune-cpu", tune.c_str()};
+    for (const std::string& feature : target.features) {
+        arguments.push_back("-target-feature");
+        arguments.push_back(feature.c_str());
+    }
+    return arguments;
+}
+
+std::vector<const char*> stage_arguments(CompileStage stage) {
+    switch (stage) {
+        case CompileStage::kIr:
+            return {"-emit-llvm"};  // values keep their names, for its reader
+        case CompileStage::kAsm:
+            return {"-S", "-discard-value-names"};
+        case CompileStage::kObject:
+            break;
+    }
+    return {"-emit-obj", "-discard-value-names"};
+}
+
+void append_output(void* context, const char* bytes, size_t size) {
+    static_cast<CompileOutput*>(context)->object.append(bytes, size);
+}
+
+void append_log(void* context, const char* bytes, size_t size) {
+    static_cast<CompileOutput*>(context)->log.append(bytes, size);
+}
+
+class ClangCompiler final : public Compiler {
+public:
+    explicit ClangCompiler(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+
+    gen::Result<std::string> identity() override {
+        std::lock_guard lock(mutex_);
+        if (!identity_.empty()) return identity_;
+        const gen::Result<std::string> path = locate();
+        if (!path) return std::unexpected(path.error());
+        std::optional<std::string> text = describe_compiler(*path);
+        if (!text) {
+            if (const auto opened = open(); !opened) return std::unexpected(opened.error());
+            text = describe_compiler(*path);
+        }
+        if (!text) return gen::fail(KVJIT_COMPILER_MISSING, "compiler", *path + " is no compiler of kvjit's");
+        identity_ = *text + "flags";
+        for (const char* flag : kClangFlags) identity_ += std::string(" ") + flag;
+        return identity_;
+    }
+
+    gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
+                                       CompileStage stage) override {
+        if (!target.triple.starts_with("x86_64-")) {
+            return gen::fail(KVJIT_BAD_TARGET, "target", "the CPU compiler makes x86_64 code, not " + target.triple);
+        }
+        const auto function = open_once();
+        if (!function) return std::unexpected(function.error());
+        const std::string tune = tuning(target);
+        std::vector<const char*> arguments(kClangFlags.begin(), kClangFlags.end());
+        std::ranges::copy(target_arguments(target, tune), std::back_inserter(arguments));
+        std::ranges::copy(stage_arguments(stage), std::back_inserter(arguments));
+        const std::string file(name);
+        CompileOutput output;
+        const kvjit_clang_request request{source.data(),    source.size(), file.c_str(), arguments.data(),
+                                          arguments.size(), append_output, append_log,   &output};
+        if ((*function)(&request) == 0) return output;
+        return gen::fail(KVJIT_COMPILE_FAILED, "source", file + " doesn't compile:\n" + output.log);
+    }
+
+    double load_seconds() const override { return load_seconds_; }
+
+private:
+    using Function = kvjit_clang_compile_function;
+
+    gen::Result<std::string> locate() const {
+        for (const std::string& path : paths_) {
+            if (access(path.c_str(), R_OK) == 0) return path;
+        }
+        return missing("found nowhere");
+    }
+
+    std::unexpected<gen::Error> missing(const std::string& what) const {
+        std::string message = "kvjit's compiler can't be opened: " + what + "; tried";
+        for (const std::string& path : paths_) message += " " + path;
+        message +=
+            "; install libkvjit_compiler.so there together with libclang-cpp19 (Debian: apt install libclang-cpp19), or "
+            "set KVJIT_COMPILER to its path";
+        return gen::fail(KVJIT_COMPILER_MISSING, "compiler", std::move(message));
+    }
+
+    gen::Result<Function> open_once() {
+        std::lock_guard lock(mutex_);
+        return open();
+    }
+
+    // The library stays open: LLVM can't be unloaded.
+    gen::Result<Function> open() {
+        if (function_) return function_;
+        const gen::Result<std::string> path = locate();
+        if (!path) return std::unexpected(path.error());
+        const auto start = std::chrono::steady_clock::now();
+        void* library = dlopen(path->c_str(), RTLD_LOCAL | RTLD_NOW);
+        if (!library) return missing(dlerror());
+        void* symbol = dlsym(library, KVJIT_CLANG_COMPILE_SYMBOL);
+        if (!symbol) return missing(*path + " belongs to another version of kvjit");
+        load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        return function_ = reinterpret_cast<Function>(symbol);
+    }
+
+    const std::vector<std::string> paths_;
+    std::mutex mutex_;  // guards what follows
+    std::string identity_;
+    Function function_ = nullptr;
+    std::atomic<double> load_seconds_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Compiler> make_compiler(std::string path) {
+    return std::make_unique<ClangCompiler>(candidates(std::move(path)));
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "check/check_batch.h"
+#include "check/check_tensors.h"
+#include "cpu/bind.h"
+#include "cpu/executor.h"
+#include "cpu/split.h"
+#include "plan.h"
+
+namespace kvjit::rt {
+namespace {
+
+constexpr std::size_t kWorkspaceAlignment = 64;
+/// A stage that moves less than this runs on the calling thread: waking others would take longer.
+constexpr std::int64_t kSerialElements = 32 * 1024;
+
+struct FreeAligned {
+    void operator()(void* memory) const { ::operator delete(memory, std::align_val_t{kWorkspaceAlignment}); }
+};
+
+/// One stage's items handed to an executor: task i calls the kernel on item i. Attention has two kernels, whose items
+/// go out together so that no thread waits between them; `others` are the second one's.
+template <class Args, class Item>
+class Stage {
+public:
+    using KernelFunction = void (*)(const Args*, const Item*);
+
+    Stage(const Args& args, void* kernel, std::span<const Item> items, void* other_kernel = nullptr,
+          std::span<const Item> others = {})
+        : args_(args),
+          kernel_(reinterpret_cast<KernelFunction>(kernel)),
+          other_kernel_(reinterpret_cast<KernelFunction>(other_kernel)),
+          items_(items),
+          others_(others) {}
+
+    void run(const kvjit_executor& executor) {
+        if (count() != 0) executor.run(executor.context, run_item, this, count());
+    }
+    void run_serially() {
+        for (std::int64_t i = 0; i < count(); ++i) run_item(this, i);
+    }
+
+private:
+    std::int64_t count() const { return std::ssize(items_) + std::ssize(others_); }
+
+    static void run_item(void* stage, std::int64_t i) {
+        const Stage& self = *static_cast<const Stage*>(stage);
+        const auto index = static_cast<std::size_t>(i);
+        if (index < self.items_.size()) {
+            self.kernel_(&self.args_, &self.items_[index]);
+        } else {
+            self.other_kernel_(&self.args_, &self.others_[index - self.items_.size()]);
+        }
+    }
+
+    Args args_;
+    KernelFunction kernel_;
+    KernelFunction other_kernel_;
+    std::span<const Item> items_;
+    std::span<const Item> others_;
+};
+
+class CpuPlan final : public Plan {
+public:
+    CpuPlan(KernelPtr kernel, BoundBatch bound, const kvjit_executor& executor)
+        : kernel_(std::move(kernel)), bound_(std::move(bound)), executor_(executor) {
+        work_ = split(bound_.spec, bound_.batch, bound_.num_kv_heads, std::max(1, executor_.concurrency));
+    }
+
+    gen::Result<void> prepare() { return kernel_->prepare(needed_phases()); }
+
+    gen::Result<void> take_workspace(const kvjit_plan_options& options) {
+        if (options.workspace == nullptr) return allocate();
+        if (reinterpret_cast<std::uintptr_t>(options.workspace) % kWorkspaceAlignment != 0) {
+            return gen::fail(KVJIT_BAD_ARGUMENT, "workspace", "workspace must be 64-byte aligned",
+                             static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(options.workspace)),
+                             kWorkspaceAlignment);
+        }
+        if (options.workspace_bytes < workspace_bytes()) {
+            return gen::fail(KVJIT_BAD_ARGUMENT, "workspace_bytes",
+                             "workspace_bytes is " + std::to_string(options.workspace_bytes) + "; this plan needs " +
+                                 std::to_string(workspace_bytes()),
+                             static_cast<std::int64_t>(options.workspace_bytes),
+                             static_cast<std::int64_t>(workspace_bytes()));
+        }
+        partials_ = static_cast<float*>(options.workspace);
+        return {};
+    }
+
+    gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) override {
+        if (auto checked = check_tensors(bound_.spec, bound_.batch, tensors, layer_idx); !checked) return checked;
+        if (bound_.spec.op == KVJIT_OP_MERGE) {
+            run_merge(bind_merge(tensors, work_.merge));
+            return {};
+        }
+        if (tensors.current_key.rank != 0) run_store(tensors, layer_idx);
+        if (bound_.spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
+            run_load(tensors, layer_idx);
+        } else {
+            run_attend(tensors, layer_idx);
+        }
+        return {};
+    }
+
+    std::size_t workspace_bytes() const override {
+        return static_cast<std::size_t>(work_.partial_floats) * sizeof(float);
+    }
+
+    std::string describe() const override;
+
+private:
+    std::uint32_t needed_phases() const {
+        const bool stores = !work_.store.empty();
+        return (stores ? KVJIT_STORE : 0) | (work_.load.empty() ? 0 : KVJIT_LOAD) |
+               (work_.decode.empty() ? 0 : KVJIT_DECODE) | (work_.prefill.empty() ? 0 : KVJIT_PREFILL) |
+               (work_.merge.empty() ? 0 : KVJIT_MERGE);
+    }
+
+    gen::Result<void> allocate() {
+        if (workspace_bytes() == 0) return {};
+        owned_.reset(::operator new(workspace_bytes(), std::align_val_t{kWorkspaceAlignment}, std::nothrow));
+        if (!owned_) {
+            return gen::fail(KVJIT_OUT_OF_MEMORY, "workspace_bytes",
+                             "no memory for a workspace of " + std::to_string(workspace_bytes()) + " bytes",
+                             static_cast<std::int64_t>(workspace_bytes()));
+        }
+        partials_ = static_cast<float*>(owned_.get());
+        return {};
+    }
+
+    void* entry(gen::ProgramKind kind) const { return kernel_->entry(kind); }
+
+    void run_store(const kvjit_tensors& tensors, std::int64_t layer_idx) {
+        Stage<abi::StoreArgs, abi::TokenItem> stage(bind_store(bound_, tensors, layer_idx),
+                                                    entry(gen::ProgramKind::kStore), work_.store);
+        const std::int64_t tokens = bound_.batch.batch_size == 0 ? 0 : bound_.batch.seqstarts[bound_.batch.batch_size];
+        if (tokens * bound_.num_kv_heads * bound_.spec.head_dim <= kSerialElements) {
+            stage.run_serially();
+        } else {
+            stage.run(executor_);
+        }
+    }
+
+    void run_load(const kvjit_tensors& tensors, std::int64_t layer_idx) {
+        if (tensors.key.rank == 0 && tensors.value.rank == 0) return;
+        Stage<abi::LoadArgs, abi::TokenItem>(bind_load(bound_, tensors, layer_idx), entry(gen::ProgramKind::kLoad),
+                                             work_.load)
+            .run(executor_);
+    }
+
+    void run_attend(const kvjit_tensors& tensors, std::int64_t layer_idx) {
+        Stage<abi::AttendArgs, abi::AttendItem>(bind_attend(bound_, tensors, layer_idx, partials_),
+                                                entry(gen::ProgramKind::kAttendPrefill), work_.prefill,
+                                                entry(gen::ProgramKind::kAttendDecode), work_.decode)
+            .run(executor_);
+        run_merge(bind_split_merge(tensors, partials_));
+    }
+
+    void run_merge(const abi::MergeArgs& args) {
+        Stage<abi::MergeArgs, abi::MergeItem>(args, entry(gen::ProgramKind::kMerge), work_.merge).run(executor_);
+    }
+
+    KernelPtr kernel_;
+    BoundBatch bound_;
+    kvjit_executor executor_;
+    Work work_;
+    std::unique_ptr<void, FreeAligned> owned_;
+    float* partials_ = nullptr;
+};
+
+std::string CpuPlan::describe() const {
+    const kvjit_batch& batch = bound_.batch;
+    std::string text = gen::print_spec(bound_.spec) + "\n";
+    const auto line = [&](std::string_view name, std::int64_t value) {
+        text.append(name).append(": ").append(std::to_string(value)).append("\n");
+    };
+    line("sequences", batch.batch_size);
+    line("threads", executor_.concurrency);
+    line("store items", std::ssize(work_.store));
+    line("load items", std::ssize(work_.load));
+    line("decode items", std::ssize(work_.decode));
+    line("prefill items", std::ssize(work_.prefill));
+    line("merge items", std::ssize(work_.merge));
+    line("workspace bytes", static_cast<std::int64_t>(workspace_bytes()));
+    return text;
+}
+
+kvjit_executor executor_of(const kvjit_plan_options& options) {
+    return options.executor != nullptr ? *options.executor : default_executor(options.num_threads);
+}
+
+}  // namespace
+
+gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_batch& batch,
+                                                 const kvjit_plan_options& options) {
+    const auto level = static_cast<kvjit_check_level>(options.check_level);
+    if (auto checked = check_batch(kernel->spec(), batch, level); !checked) return std::unexpected(checked.error());
+    BoundBatch bound = bind_batch(kernel->spec(), batch);
+    auto plan = std::make_unique<CpuPlan>(std::move(kernel), std::move(bound), executor_of(options));
+    if (auto taken = plan->take_workspace(options); !taken) return std::unexpected(taken.error());
+    if (auto prepared = plan->prepare(); !prepared) return std::unexpected(prepared.error());
+    return plan;
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,53 @@
+#include "cpu/executor.h"
+
+#include <pthreadpool.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace kvjit::rt {
+namespace {
+
+struct DestroyPool {
+    void operator()(pthreadpool* pool) const { pthreadpool_destroy(pool); }
+};
+
+struct Call {
+    void (*task)(void* argument, std::int64_t i);
+    void* argument;
+};
+
+void run_one(void* context, std::size_t i) {
+    const Call& call = *static_cast<const Call*>(context);
+    call.task(call.argument, static_cast<std::int64_t>(i));
+}
+
+void run_on_pool(void* context, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
+    Call call{task, argument};
+    pthreadpool_parallelize_1d(static_cast<pthreadpool*>(context), run_one, &call, static_cast<std::size_t>(count), 0);
+}
+
+struct PoolExecutor {
+    explicit PoolExecutor(std::uint32_t num_threads) : pool(pthreadpool_create(num_threads)) {
+        executor.struct_size = sizeof executor;
+        executor.concurrency = static_cast<std::int32_t>(pthreadpool_get_threads_count(pool.get()));
+        executor.context = pool.get();
+        executor.run = run_on_pool;
+    }
+    std::unique_ptr<pthreadpool, DestroyPool> pool;
+    kvjit_executor executor{};
+};
+
+}  // namespace
+
+const kvjit_executor& default_executor(std::uint32_t num_threads) {
+    static std::mutex mutex;
+    static std::map<std::uint32_t, PoolExecutor> pools;
+    const std::uint32_t threads = num_threads != 0 ? num_threads : std::max(1u, std::thread::hardware_concurrency());
+    const std::lock_guard lock(mutex);
+    return pools.try_emplace(threads, threads).first->second.executor;
+}
+
+}  // namespace kvjit::rt

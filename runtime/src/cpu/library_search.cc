@@ -1,0 +1,75 @@
+#include "cpu/library_search.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+
+#include <cstddef>
+#include <memory>
+
+namespace kvjit::rt {
+namespace {
+
+link_map* own_link_map() {
+    static const int anchor = 0;
+    Dl_info info;
+    void* map = nullptr;
+    return dladdr1(&anchor, &info, &map, RTLD_DL_LINKMAP) ? static_cast<link_map*>(map) : nullptr;
+}
+
+std::vector<std::string> search_folders(const std::vector<std::string>& runpath) {
+    std::vector<std::string> folders, defaults;
+    link_map* self = own_link_map();
+    Dl_serinfo size;
+    if (!self || dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return runpath;
+    std::vector<std::max_align_t> storage(size.dls_size / sizeof(std::max_align_t) + 1);
+    auto* info = reinterpret_cast<Dl_serinfo*>(storage.data());
+    if (dlinfo(self, RTLD_DI_SERINFOSIZE, info) != 0 || dlinfo(self, RTLD_DI_SERINFO, info) != 0) return runpath;
+    for (unsigned i = 0; i < info->dls_cnt; ++i) {
+        const Dl_serpath& folder = info->dls_serpath[i];
+        if (folder.dls_flags & LA_SER_LIBPATH) folders.emplace_back(folder.dls_name);
+        if (folder.dls_flags & LA_SER_DEFAULT) defaults.emplace_back(folder.dls_name);
+    }
+    folders.insert(folders.end(), runpath.begin(), runpath.end());
+    folders.insert(folders.end(), defaults.begin(), defaults.end());
+    return folders;
+}
+
+std::string loaded_path(const std::string& name) {
+    void* handle = dlopen(name.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle) return {};
+    link_map* map = nullptr;
+    const std::string path = dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : "";
+    dlclose(handle);
+    return path;
+}
+
+}  // namespace
+
+std::string real_path(const std::string& path) {
+    const std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), free);
+    return real ? real.get() : std::string();
+}
+
+std::string parent_folder(const std::string& path) {
+    const std::size_t slash = path.rfind('/');
+    return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+std::string own_folder() {
+    const link_map* self = own_link_map();
+    if (!self) return {};
+    const bool is_program = self->l_name[0] == '\0';  // it has no name there, only what it was called by
+    return parent_folder(real_path(is_program ? "/proc/self/exe" : self->l_name));
+}
+
+std::string find_library(const std::string& name, const std::vector<std::string>& runpath) {
+    // Another library of the same name would not be loaded.
+    if (const std::string path = loaded_path(name); !path.empty()) return real_path(path);
+    for (const std::string& folder : search_folders(runpath)) {
+        if (std::string path = real_path(folder + "/" + name); !path.empty()) return path;
+    }
+    return {};
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,23 @@
+// What the dynamic linker would do, asked without doing it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kvjit::rt {
+
+/// The path with links, "." and ".." resolved; empty if there is no such file.
+std::string real_path(const std::string& path);
+
+/// Folder of a path; empty for a bare name.
+std::string parent_folder(const std::string& path);
+
+/// Folder of the library or executable that holds this function; empty if unknown.
+std::string own_folder();
+
+/// Resolved path of what the linker would take for `name`, needed by a library whose DT_RUNPATH is `runpath`. Looks
+/// where the linker does: already loaded, LD_LIBRARY_PATH, runpath, the default folders; not in ld.so.cache. Empty if
+/// none has it. Thread-safe.
+std::string find_library(const std::string& name, const std::vector<std::string>& runpath);
+
+}  // namespace kvjit::rt

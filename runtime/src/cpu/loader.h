@@ -1,0 +1,16 @@
+// Turns an object into an Image with ORC's JITLink, linked in statically and hidden.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "generator/error.h"
+#include "image.h"
+
+namespace kvjit::rt {
+
+/// Links `object` into fresh memory and finds `entry`. `name` is what perf and gdb show. Pages are never writable and
+/// executable at once. Errors: KVJIT_BAD_FILE for bytes that are no such object. Thread-safe.
+gen::Result<ImagePtr> load_object(std::string_view object, const std::string& entry, const std::string& name);
+
+}  // namespace kvjit::rt

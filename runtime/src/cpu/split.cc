@@ -1,0 +1,190 @@
+#include "cpu/split.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace kvjit::rt {
+namespace {
+
+/// Up to this many query rows (tokens times group) of a kv head, decode's dot products beat prefill's packed tiles.
+constexpr std::int64_t kDecodeRows = 16;
+/// Query rows of a prefill item: enough to spread the cost of packing a key block.
+constexpr std::int64_t kPrefillRows = 256;
+/// Items for each thread, so that the last ones to finish are short.
+constexpr std::int64_t kItemsPerThread = 4;
+/// Elements that a store or load item moves.
+constexpr std::int64_t kTokenItemElements = 64 * 1024;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+/// A range of query rows and kv heads of one sequence, with the chunks that any of its rows can see.
+struct Tile {
+    std::int64_t sequence;
+    std::int64_t row_begin, row_end;
+    std::int64_t head_begin, head_end;
+    std::int64_t chunks;
+    bool decode;
+
+    std::int64_t heads() const { return head_end - head_begin; }
+    /// Proportional to the time it takes, at least 1.
+    std::int64_t cost(std::int64_t group) const {
+        const std::int64_t rows = decode ? 1 : (row_end - row_begin) * group;
+        return std::max<std::int64_t>(1, rows * heads() * chunks);
+    }
+};
+
+class AttendSplitter {
+public:
+    AttendSplitter(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads,
+                   std::int64_t concurrency)
+        : spec_(spec), batch_(batch), num_kv_heads_(num_kv_heads), target_items_(concurrency * kItemsPerThread) {}
+
+    void split(Work& work) {
+        const std::vector<Tile> tiles = make_tiles();
+        std::int64_t total = 0;
+        for (const Tile& tile : tiles) total += tile.cost(spec_.group);
+        const std::int64_t item_cost = std::max<std::int64_t>(1, total / target_items_);
+        for (const Tile& tile : tiles) add_tile(tile, item_cost, work);
+    }
+
+private:
+    std::vector<Tile> make_tiles() const {
+        std::vector<Tile> tiles;
+        const std::int64_t heads_together = decode_heads();
+        for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
+            const std::int64_t n = batch_.seqstarts[b + 1] - batch_.seqstarts[b];
+            const bool decode = n * spec_.group <= kDecodeRows;
+            const std::int64_t rows = decode ? n : std::max<std::int64_t>(1, kPrefillRows / spec_.group);
+            const std::int64_t heads = decode ? heads_together : 1;
+            for (std::int64_t row = 0; row < n; row += rows) {
+                for (std::int64_t head = 0; head < num_kv_heads_; head += heads) {
+                    tiles.push_back(tile(b, row, std::min(row + rows, n), head, heads, decode));
+                }
+            }
+        }
+        std::ranges::stable_sort(tiles, std::greater{}, [&](const Tile& tile) { return tile.cost(spec_.group); });
+        return tiles;
+    }
+
+    /// Kv heads that one decode item takes: all where a token's heads are neighbours in memory, if that leaves enough
+    /// items; one where each head's tokens are.
+    std::int64_t decode_heads() const {
+        if (!gen::is_head_inner(spec_)) return 1;
+        std::int64_t pieces = 0;
+        for (std::int64_t b = 0; b < batch_.batch_size; ++b) pieces += ceil_div(keys(b), abi::kChunk);
+        std::int64_t heads = num_kv_heads_;
+        while (heads > 1 && pieces * ceil_div(num_kv_heads_, heads) < target_items_) heads = ceil_div(heads, 2);
+        return heads;
+    }
+
+    std::int64_t keys(std::int64_t b) const { return batch_.kvstarts[b + 1] - batch_.kvstarts[b]; }
+
+    Tile tile(std::int64_t b, std::int64_t row_begin, std::int64_t row_end, std::int64_t head, std::int64_t heads,
+              bool decode) const {
+        const std::int64_t n = batch_.seqstarts[b + 1] - batch_.seqstarts[b];
+        const bool cut = spec_.is_alibi || (spec_.is_causal && b >= batch_.decoding_batches);
+        const std::int64_t visible = cut ? std::clamp<std::int64_t>(keys(b) - n + row_end, 0, keys(b)) : keys(b);
+        return {b, row_begin, row_end, head, std::min(head + heads, num_kv_heads_), ceil_div(visible, abi::kChunk),
+                decode};
+    }
+
+    void add_tile(const Tile& tile, std::int64_t item_cost, Work& work) const {
+        const std::int64_t wanted = ceil_div(tile.cost(spec_.group), item_cost);
+        const std::int64_t pieces = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, tile.chunks));
+        const std::int64_t chunks_each = ceil_div(tile.chunks, pieces);
+        const bool whole = chunks_each >= tile.chunks;
+        const std::int64_t partial = whole ? -1 : reserve_partials(tile, work);
+        std::vector<abi::AttendItem>& items = tile.decode ? work.decode : work.prefill;
+        std::int64_t chunk = 0;
+        do {
+            const std::int64_t end = std::min(chunk + chunks_each, tile.chunks);
+            items.push_back({tile.sequence, tile.row_begin, tile.row_end, tile.head_begin, tile.head_end, chunk, end,
+                             partial});
+            chunk = end;
+        } while (chunk < tile.chunks);
+    }
+
+    /// Room for every chunk's partial of the tile, laid out as abi.h says, and the merge of them, a head an item.
+    std::int64_t reserve_partials(const Tile& tile, Work& work) const {
+        const std::int64_t stride = spec_.head_dim + abi::kPartialTail;
+        const std::int64_t query_heads = tile.heads() * spec_.group;
+        const std::int64_t rows = tile.row_end - tile.row_begin;
+        const std::int64_t first = work.partial_floats;
+        work.partial_floats += tile.chunks * rows * query_heads * stride;
+        const std::int64_t token = batch_.seqstarts[tile.sequence];
+        for (std::int64_t head = 0; head < tile.heads(); ++head) {
+            const std::int64_t offset = first + head * spec_.group * stride;
+            const std::int64_t query_head = (tile.head_begin + head) * spec_.group;
+            work.merge.push_back({.token_begin = token + tile.row_begin,
+                                  .token_end = token + tile.row_end,
+                                  .head_begin = query_head,
+                                  .head_end = query_head + spec_.group,
+                                  .parts = tile.chunks,
+                                  .acc = offset,
+                                  .acc_part = rows * query_heads * stride,
+                                  .acc_token = query_heads * stride,
+                                  .acc_head = stride,
+                                  .stat = offset + spec_.head_dim,
+                                  .stat_part = rows * query_heads * stride,
+                                  .stat_token = query_heads * stride,
+                                  .stat_head = stride});
+        }
+        return first;
+    }
+
+    const gen::KernelSpec& spec_;
+    const kvjit_batch& batch_;
+    std::int64_t num_kv_heads_;
+    std::int64_t target_items_;
+};
+
+/// Cuts 0..count-1 of each sequence into items of about kTokenItemElements elements.
+std::vector<abi::TokenItem> token_items(const kvjit_batch& batch, const std::int64_t* starts,
+                                        std::int64_t token_elements, std::int64_t num_kv_heads) {
+    const std::int64_t step = std::max<std::int64_t>(1, kTokenItemElements / std::max<std::int64_t>(1, token_elements));
+    std::vector<abi::TokenItem> items;
+    for (std::int64_t b = 0; b < batch.batch_size; ++b) {
+        const std::int64_t count = starts[b + 1] - starts[b];
+        for (std::int64_t begin = 0; begin < count; begin += step) {
+            items.push_back({b, begin, std::min(begin + step, count), 0, num_kv_heads});
+        }
+    }
+    return items;
+}
+
+/// Merge: output tokens in items; where their parts lie is known when the tensors are (bind.cc).
+std::vector<abi::MergeItem> merge_items(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    const std::int64_t step = std::max<std::int64_t>(1, kTokenItemElements / (batch.num_heads * spec.head_dim + 1));
+    const std::int64_t tokens = batch.seqstarts[batch.batch_size];
+    std::vector<abi::MergeItem> items;
+    for (std::int64_t begin = 0; begin < tokens; begin += step) {
+        abi::MergeItem item{};
+        item.token_begin = begin;
+        item.token_end = std::min(begin + step, tokens);
+        item.head_end = batch.num_heads;
+        items.push_back(item);
+    }
+    return items;
+}
+
+}  // namespace
+
+Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads,
+           std::int64_t concurrency) {
+    Work work;
+    if (batch.batch_size == 0) return work;
+    if (spec.op == KVJIT_OP_MERGE) {
+        work.merge = merge_items(spec, batch);
+        return work;
+    }
+    const std::int64_t token_elements = num_kv_heads * spec.head_dim;
+    if (gen::has_cache(spec)) work.store = token_items(batch, batch.seqstarts, token_elements, num_kv_heads);
+    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
+        work.load = token_items(batch, batch.kvstarts, token_elements * batch.num_repeat, num_kv_heads);
+    } else {
+        AttendSplitter(spec, batch, num_kv_heads, concurrency).split(work);
+    }
+    return work;
+}
+
+}  // namespace kvjit::rt

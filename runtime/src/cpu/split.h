@@ -1,0 +1,26 @@
+// Splits a batch into work items. Splits change speed only, never a bit of a result (abi.h, kChunk).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/abi.h"
+#include "generator/spec.h"
+
+namespace kvjit::rt {
+
+/// What one call does, item by item. Items of a stage are independent; stages run in the order of the members.
+struct Work {
+    std::vector<abi::TokenItem> store;
+    std::vector<abi::TokenItem> load;
+    std::vector<abi::AttendItem> decode;
+    std::vector<abi::AttendItem> prefill;
+    std::vector<abi::MergeItem> merge;
+    std::int64_t partial_floats = 0;  // workspace that split items write and merge reads
+};
+
+/// `concurrency`: how many items the executor runs at once. The batch is checked.
+Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads,
+           std::int64_t concurrency);
+
+}  // namespace kvjit::rt

@@ -1,0 +1,24 @@
+// The one cryptographic hash that names and guards entries: BLAKE2b with 256 bits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+namespace kvjit::rt {
+
+using Digest = std::array<std::uint8_t, 32>;
+
+/// BLAKE2b-256 of the parts, one after the other. Where a part ends is not hashed: a caller to whom it matters hashes
+/// lengths too. Thread-safe.
+Digest digest_of(std::initializer_list<std::string_view> parts);
+
+/// 64 lower-case hexadecimal digits.
+std::string digest_hex(const Digest& digest);
+
+/// Of the text's digest.
+std::string digest_hex(std::string_view text);
+
+}  // namespace kvjit::rt

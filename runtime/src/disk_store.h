@@ -1,0 +1,62 @@
+// The disk cache: a folder of entries that processes of one user share. docs/cache_format.md describes it.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cache_folder.h"
+#include "log.h"
+#include "store.h"
+
+namespace kvjit::rt {
+
+struct DiskStoreOptions {
+    std::optional<std::string> folder;     // nothing: default_cache_folder(); "": none
+    std::int64_t max_bytes = 512LL << 20;  // entries are pruned to this; a larger one is not kept at all
+    std::chrono::milliseconds lock_wait{10'000};  // then lock() gives up, and the caller compiles privately
+    Log log;                               // may be empty; may be called on several threads at once
+    FileCalls* calls = &system_calls();    // must outlive the store
+};
+
+/// Finds and keeps entries in a folder. Whatever goes wrong with the disk costs a hit, never a call:
+///   no usable folder     nothing is found or kept; the log says so once, when the store is opened
+///   can't write          hits still work, nothing is kept; the log says so once
+///   bad entry            removed, logged, a miss
+/// Thread-safe; any number of stores and processes may share a folder.
+class DiskStore final : public Store {
+public:
+    DiskStore(std::optional<CacheFolder> folder, const DiskStoreOptions& options);
+
+    std::optional<Entry> find(const EntryKey& key) override;
+    void publish(const EntryKey& key, const Entry& entry) override;
+    std::unique_ptr<Guard> lock(const EntryKey& key) override;
+
+    /// Where the entries are; "" if nowhere.
+    std::string folder() const { return folder_ ? folder_->path() : ""; }
+
+private:
+    void reject(const std::string& name, std::string_view why);
+    void warn(const std::string& message) const;
+    void warn_once(const std::string& message);
+    void account(std::int64_t published_bytes);
+
+    std::optional<CacheFolder> folder_;
+    std::int64_t max_bytes_;
+    std::chrono::milliseconds lock_wait_;
+    Log log_;
+    std::atomic<bool> said_unwritable_{false};
+    /// What may yet be published before the folder is looked through again. Beginning with none, the first publish
+    /// looks, so that a process which only reads never does.
+    std::atomic<std::int64_t> budget_bytes_{0};
+    std::mutex pruning_;
+};
+
+/// Never fails and never returns null.
+std::unique_ptr<DiskStore> open_disk_store(const DiskStoreOptions& options);
+
+}  // namespace kvjit::rt

@@ -1,0 +1,182 @@
+#include "engine.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "cpu/host.h"
+#include "cpu/loader.h"
+#include "digest.h"
+#include "kernel.h"
+
+namespace kvjit::rt {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// "attend_decode-4f1c09d2": what perf, gdb and logs call an image.
+std::string image_name(const gen::Program& program, const std::string& identity) {
+    return std::string(gen::program_info(program.kind).name) + "-" + digest_hex(identity).substr(0, 8);
+}
+
+}  // namespace
+
+/// One identity in memory. The mutex is held while its image is made: whoever asks meanwhile waits for it.
+struct Engine::Slot {
+    std::mutex mutex;
+    ImagePtr image;
+    std::atomic<std::uint64_t> failures{0};
+    gen::Error last_failure;
+};
+
+/// Everything that finding or making one image needs.
+struct Engine::Request {
+    const gen::Program& program;
+    const gen::Target& target;
+    std::string source;
+    EntryKey key;
+};
+
+bool Engine::KernelKey::operator==(const KernelKey& other) const {
+    return target == other.target && std::memcmp(&spec, &other.spec, sizeof spec) == 0;
+}
+
+std::size_t Engine::KernelHash::operator()(const KernelKey& key) const {
+    const std::string_view bytes(reinterpret_cast<const char*>(&key.spec), sizeof key.spec);
+    return std::hash<std::string_view>{}(bytes) ^ std::hash<const void*>{}(key.target);
+}
+
+Engine::Engine(EngineOptions options) : options_(std::move(options)) {}
+Engine::~Engine() = default;
+
+gen::Result<KernelPtr> Engine::kernel(const gen::KernelSpec& spec, const gen::Target& target) {
+    const KernelKey key{spec, &target};
+    {
+        const std::shared_lock lock(kernels_mutex_);
+        if (const auto it = kernels_.find(key); it != kernels_.end()) return KernelPtr(shared_from_this(), it->second.get());
+    }
+    if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
+    const std::unique_lock lock(kernels_mutex_);
+    std::unique_ptr<Kernel>& kernel = kernels_[key];
+    if (!kernel) kernel = std::make_unique<Kernel>(*this, spec, target);
+    return KernelPtr(shared_from_this(), kernel.get());
+}
+
+std::shared_ptr<Engine::Slot> Engine::slot(const std::string& identity) {
+    const std::lock_guard lock(slots_mutex_);
+    std::shared_ptr<Slot>& slot = slots_[identity];
+    if (!slot) slot = std::make_shared<Slot>();
+    return slot;
+}
+
+gen::Result<ImagePtr> Engine::image(const gen::Program& program, const gen::Target& target) {
+    if (const std::string lacks = gen::missing_feature(target, host_target()); !lacks.empty()) {
+        return gen::fail(KVJIT_BAD_TARGET, "target",
+                         "target is " + target.cpu + "; this machine lacks its feature " + lacks);
+    }
+    const std::shared_ptr<Slot> slot = this->slot(gen::identity_text(program, target));
+    const std::uint64_t failures_before = slot->failures;
+    const std::lock_guard lock(slot->mutex);
+    if (slot->image) {
+        ++memory_hits_;
+        return slot->image;
+    }
+    if (slot->failures != failures_before) return std::unexpected(slot->last_failure);
+    gen::Result<ImagePtr> made = produce(program, target);
+    if (made) {
+        slot->image = *made;
+    } else {
+        slot->last_failure = made.error();
+        ++slot->failures;
+    }
+    return made;
+}
+
+gen::Result<Engine::Request> Engine::request(const gen::Program& program, const gen::Target& target) {
+    gen::Result<std::string> source = gen::render(program, target, options_.templates);
+    if (!source) return std::unexpected(source.error());
+    gen::Result<std::string> compiler = options_.compiler->identity();
+    if (!compiler) return std::unexpected(compiler.error());
+    std::string provenance = "source=" + digest_hex(*source) + ";" + *compiler;
+    return Request{program, target, *std::move(source), {gen::identity_text(program, target), std::move(provenance)}};
+}
+
+gen::Result<ImagePtr> Engine::produce(const gen::Program& program, const gen::Target& target) {
+    const gen::Result<Request> request = this->request(program, target);
+    if (!request) return std::unexpected(request.error());
+    if (gen::Result<ImagePtr> hit = from_disk(*request); !hit || *hit) return hit;
+    if (!options_.jit) {
+        return gen::fail(KVJIT_NOT_FOUND, "spec",
+                         "compiling is off (KVJIT_JIT=off, or jit = 0) and no store holds the program " +
+                             request->key.identity);
+    }
+    const std::unique_ptr<Store::Guard> guard = options_.disk ? options_.disk->lock(request->key) : nullptr;
+    if (gen::Result<ImagePtr> hit = from_disk(*request); !hit || *hit) return hit;
+    return compile(*request);
+}
+
+/// Null, not an error, where the disk cache has no good entry.
+gen::Result<ImagePtr> Engine::from_disk(const Request& request) {
+    if (!options_.disk) return nullptr;
+    const auto start = std::chrono::steady_clock::now();
+    const std::optional<Entry> entry = options_.disk->find(request.key);
+    if (!entry) return nullptr;
+    gen::Result<ImagePtr> image = load(request, entry->object);
+    if (!image) {
+        // A digest that holds over an object that doesn't load: a defect worth saying, but compiling still serves.
+        options_.log(KVJIT_LOG_WARNING, "a cached object can't be loaded: " + image.error().message);
+        return nullptr;
+    }
+    ++disk_hits_;
+    disk_seconds_ += seconds_since(start);
+    return image;
+}
+
+gen::Result<ImagePtr> Engine::compile(const Request& request) {
+    const gen::ProgramInfo& info = gen::program_info(request.program.kind);
+    const double load_before = options_.compiler->load_seconds();
+    const auto start = std::chrono::steady_clock::now();
+    gen::Result<CompileOutput> output =
+        options_.compiler->compile(request.source, info.name, request.target, CompileStage::kObject);
+    if (!output) return std::unexpected(output.error());
+    ++compiles_;
+    compile_seconds_ += seconds_since(start) - (options_.compiler->load_seconds() - load_before);
+    options_.log(KVJIT_LOG_INFO, "compiled " + image_name(request.program, request.key.identity));
+    gen::Result<ImagePtr> image = load(request, output->object);
+    if (image && options_.disk) options_.disk->publish(request.key, {output->object, request.source, output->log});
+    return image;
+}
+
+gen::Result<ImagePtr> Engine::load(const Request& request, std::string_view object) {
+    const gen::ProgramInfo& info = gen::program_info(request.program.kind);
+    return load_object(object, std::string(info.entry), image_name(request.program, request.key.identity));
+}
+
+gen::Result<std::string> Engine::emit(const gen::Program& program, const gen::Target& target, kvjit_stage stage) {
+    const gen::Result<Request> request = this->request(program, target);
+    if (!request) return std::unexpected(request.error());
+    if (stage == KVJIT_STAGE_SOURCE) return request->source;
+    if (stage == KVJIT_STAGE_IDENTITY) {
+        return "identity: " + request->key.identity + "\nprovenance: " + request->key.provenance + "\n";
+    }
+    const CompileStage wanted = stage == KVJIT_STAGE_IR ? CompileStage::kIr : CompileStage::kAsm;
+    gen::Result<CompileOutput> output =
+        options_.compiler->compile(request->source, gen::program_info(program.kind).name, target, wanted);
+    if (!output) return std::unexpected(output.error());
+    return std::move(output->object);
+}
+
+kvjit_engine_stats Engine::stats() const {
+    kvjit_engine_stats stats{};
+    stats.struct_size = sizeof stats;
+    stats.compiles = compiles_;
+    stats.disk_hits = disk_hits_;
+    stats.memory_hits = memory_hits_;
+    stats.compile_seconds = compile_seconds_;
+    stats.compiler_load_seconds = options_.compiler->load_seconds();
+    stats.disk_seconds = disk_seconds_;
+    return stats;
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,90 @@
+#include "entry.h"
+
+#include <array>
+#include <span>
+
+#include "digest.h"
+
+namespace kvjit::rt {
+namespace {
+
+constexpr std::string_view kMagic{"\x89KVJIT\r\n", 8};
+constexpr std::size_t kSections = 5;
+constexpr std::size_t kLengthsOffset = 16;
+constexpr std::size_t kDigestOffset = kLengthsOffset + 8 * kSections;
+static_assert(kDigestOffset + sizeof(Digest) == kEntryHeaderBytes);
+
+void put_little_endian(std::string& out, std::uint64_t value, std::size_t bytes) {
+    for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+}
+
+std::uint64_t get_little_endian(std::string_view in) {
+    std::uint64_t value = 0;
+    for (std::size_t i = in.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(in[i]);
+    return value;
+}
+
+std::string_view as_text(const Digest& digest) {
+    return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
+/// Cuts the bytes after the header into sections; false if the lengths do not add up to them exactly.
+bool cut_sections(std::string_view bytes, std::span<std::string_view, kSections> sections) {
+    std::string_view rest = bytes.substr(kEntryHeaderBytes);
+    for (std::size_t i = 0; i < kSections; ++i) {
+        const std::uint64_t length = get_little_endian(bytes.substr(kLengthsOffset + 8 * i, 8));
+        if (length > rest.size()) return false;
+        sections[i] = rest.substr(0, length);
+        rest.remove_prefix(length);
+    }
+    return rest.empty();
+}
+
+bool digest_matches(std::string_view bytes) {
+    const Digest digest = digest_of({bytes.substr(0, kDigestOffset), bytes.substr(kEntryHeaderBytes)});
+    return bytes.substr(kDigestOffset, digest.size()) == as_text(digest);
+}
+
+std::string encode_lead(std::span<const std::string_view, kSections> sections) {
+    std::string lead{kMagic};
+    put_little_endian(lead, kEntryVersion, 4);
+    put_little_endian(lead, kSections, 4);
+    for (std::string_view section : sections) put_little_endian(lead, section.size(), 8);
+    return lead;
+}
+
+}  // namespace
+
+std::string encode_entry(const EntryKey& key, const Entry& entry) {
+    const std::array<std::string_view, kSections> sections{key.identity, key.provenance, entry.object, entry.source,
+                                                           entry.log};
+    std::string bytes = encode_lead(sections);
+    bytes += as_text(digest_of({bytes, sections[0], sections[1], sections[2], sections[3], sections[4]}));
+    for (std::string_view section : sections) bytes += section;
+    return bytes;
+}
+
+std::expected<EntryView, std::string_view> decode_entry(std::string_view bytes) {
+    if (bytes.size() < kEntryHeaderBytes) return std::unexpected("cut short");
+    if (!bytes.starts_with(kMagic)) return std::unexpected("not an entry");
+    if (get_little_endian(bytes.substr(8, 4)) != kEntryVersion) return std::unexpected("of another format version");
+    if (get_little_endian(bytes.substr(12, 4)) != kSections) return std::unexpected("of another number of sections");
+    std::array<std::string_view, kSections> sections;
+    if (!cut_sections(bytes, sections)) return std::unexpected("of another size than its header says");
+    if (!digest_matches(bytes)) return std::unexpected("its digest does not match");
+    return EntryView{sections[0], sections[1], sections[2], sections[3], sections[4]};
+}
+
+bool holds_key(const EntryView& view, const EntryKey& key) {
+    return view.identity == key.identity && view.provenance == key.provenance;
+}
+
+std::string entry_digest(const EntryKey& key) {
+    // The identity's length keeps ("ab", "c") apart from ("a", "bc").
+    std::string lead;
+    put_little_endian(lead, kEntryVersion, 4);
+    put_little_endian(lead, key.identity.size(), 8);
+    return digest_hex(digest_of({lead, key.identity, key.provenance}));
+}
+
+}  // namespace kvjit::rt

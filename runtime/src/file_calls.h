@@ -1,0 +1,55 @@
+// The system calls that the disk cache makes, in one place, so that a test can fail, or die in, any one of them.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstddef>
+#include <expected>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvjit::rt {
+
+/// Each function is the system call of its comment, repeated while a signal interrupts it. Results are the call's own,
+/// or -errno. `folder` is a folder's descriptor; `name` is relative to it. Thread-safe.
+class FileCalls {
+public:
+    virtual ~FileCalls() = default;
+    virtual int make_folder(const char* path, mode_t mode);                  // mkdir
+    virtual int open(int folder, const char* name, int flags, mode_t mode);  // openat; always close-on-exec
+    virtual int status(int fd, struct stat* out);                            // fstat
+    virtual int status_of(int folder, const char* name, struct stat* out);   // fstatat, links not followed
+    virtual ssize_t read(int fd, void* out, std::size_t bytes);              // read
+    virtual ssize_t write(int fd, const void* from, std::size_t bytes);      // write
+    virtual int sync(int fd);                                                // fsync
+    virtual int rename(int folder, const char* from, const char* to);        // renameat
+    virtual int remove(int folder, const char* name);                        // unlinkat
+    virtual int touch(int fd);                                               // futimens: now
+    virtual int lock(int fd);                                                // flock: exclusive, no waiting
+    virtual std::expected<std::vector<std::string>, int> list(int folder);   // openat, readdir
+};
+
+/// The real ones.
+FileCalls& system_calls();
+
+/// Owns a descriptor.
+class Fd {
+public:
+    explicit Fd(int fd = -1) : fd_(fd) {}
+    Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    Fd& operator=(Fd&& other) noexcept {
+        std::swap(fd_, other.fd_);
+        return *this;
+    }
+    ~Fd();
+    /// Negative: nothing is open, and it is the -errno that says why.
+    int get() const { return fd_; }
+    bool open() const { return fd_ >= 0; }
+
+private:
+    int fd_;
+};
+
+}  // namespace kvjit::rt

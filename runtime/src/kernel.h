@@ -1,0 +1,46 @@
+// A kernel: a checked spec on a target, its programs, and the images that have been asked for so far.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine.h"
+
+namespace kvjit::rt {
+
+/// Thread-safe. Belongs to its engine, which a KernelPtr keeps alive.
+class Kernel {
+public:
+    Kernel(Engine& engine, const gen::KernelSpec& spec, const gen::Target& target);
+
+    const gen::KernelSpec& spec() const { return spec_; }
+    const gen::Target& target() const { return target_; }
+    Engine& engine() const { return engine_; }
+
+    /// Bits of kvjit_phases that the op has.
+    std::uint32_t phases() const { return phases_; }
+    /// Has the images of `phases` ready; compiles missing ones in parallel.
+    gen::Result<void> prepare(std::uint32_t phases);
+    /// Entry point of a prepared program, null before prepare.
+    void* entry(gen::ProgramKind kind) const { return entries_[static_cast<std::size_t>(kind)].load(); }
+    /// The stage's text of each program in `phases`.
+    gen::Result<std::string> emit(std::uint32_t phases, kvjit_stage stage);
+
+private:
+    gen::Result<void> prepare_one(const gen::Program& program);
+    std::vector<const gen::Program*> missing(std::uint32_t phases) const;
+
+    Engine& engine_;
+    gen::KernelSpec spec_;
+    const gen::Target& target_;
+    std::vector<gen::Program> programs_;
+    std::uint32_t phases_ = 0;
+    std::mutex images_mutex_;
+    std::array<ImagePtr, gen::kProgramKinds> images_;
+    std::array<std::atomic<void*>, gen::kProgramKinds> entries_{};
+};
+
+}  // namespace kvjit::rt

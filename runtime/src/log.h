@@ -1,0 +1,13 @@
+// What the engine has to say that is no error. The library itself prints nothing.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "kvjit/kvjit.h"
+
+namespace kvjit::rt {
+
+using Log = std::function<void(kvjit_log_level, const std::string&)>;
+
+}  // namespace kvjit::rt

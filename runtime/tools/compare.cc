@@ -1,0 +1,98 @@
+#include "compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+namespace kvjit::tool {
+namespace {
+
+std::string number_text(double number) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", number);
+    return text;
+}
+
+std::string mismatch_text(const std::string& name, const Tensor& got, const Tensor& expected, std::int64_t at) {
+    return name + position_text(expected.shape(), at) + " is " + number_text(got.number(at)) + ", expected " +
+           number_text(expected.number(at));
+}
+
+/// Counts elements for which `same` is false; the error is their number.
+template <class Same>
+Verdict count_mismatches(const std::string& name, const Tensor& got, const Tensor& expected, Same same) {
+    std::int64_t mismatches = 0;
+    std::int64_t first = 0;
+    for (std::int64_t i = 0; i < expected.size(); ++i) {
+        if (same(i)) continue;
+        if (mismatches++ == 0) first = i;
+    }
+    if (mismatches == 0) return {};
+    return {false, std::numeric_limits<double>::infinity(),
+            mismatch_text(name, got, expected, first) + "; " + std::to_string(mismatches) + " of " +
+                std::to_string(expected.size()) + " elements differ, none may"};
+}
+
+double largest_finite(const Tensor& tensor) {
+    double largest = 0;
+    for (std::int64_t i = 0; i < tensor.size(); ++i) {
+        const double magnitude = std::fabs(tensor.number(i));
+        if (std::isfinite(magnitude)) largest = std::max(largest, magnitude);
+    }
+    return largest;
+}
+
+/// |got - expected|; infinite where the two are not of the same kind.
+double distance(double got, double expected) {
+    if (std::isfinite(got) && std::isfinite(expected)) return std::fabs(got - expected);
+    const bool same = got == expected || (std::isnan(got) && std::isnan(expected));
+    return same ? 0 : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+void Verdict::join(const Verdict& other) {
+    if (pass && !other.pass) detail = other.detail;
+    pass = pass && other.pass;
+    error = std::max(error, other.error);
+}
+
+double tolerance(kvjit_dtype t1) {
+    return t1 == KVJIT_F32 ? 1e-5 : 2e-3;
+}
+
+Verdict compare_bytes(const std::string& name, const Tensor& got, const Tensor& expected) {
+    const auto width = static_cast<std::int64_t>(element_bytes(expected.dtype()));
+    return count_mismatches(name, got, expected, [&](std::int64_t i) {
+        return std::equal(got.bytes().begin() + i * width, got.bytes().begin() + (i + 1) * width,
+                          expected.bytes().begin() + i * width);
+    });
+}
+
+Verdict compare_exactly(const std::string& name, const Tensor& got, const Tensor& expected) {
+    return count_mismatches(name, got, expected, [&](std::int64_t i) {
+        const double a = got.number(i);
+        const double b = expected.number(i);
+        return (a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b));
+    });
+}
+
+Verdict compare_closely(const std::string& name, const Tensor& got, const Tensor& expected, double tolerance,
+                        double floor) {
+    const double reference = std::max(largest_finite(expected), floor);
+    double worst = 0;
+    std::int64_t at = 0;
+    for (std::int64_t i = 0; i < expected.size(); ++i) {
+        const double error = distance(got.number(i), expected.number(i));
+        if (error > worst) at = i;
+        worst = std::max(worst, error);
+    }
+    const double relative = worst == 0 ? 0 : worst / reference;
+    if (relative <= tolerance) return {true, relative, ""};
+    return {false, relative,
+            mismatch_text(name, got, expected, at) + "; off by " + number_text(relative) + " of the largest, " +
+                number_text(tolerance) + " is allowed"};
+}
+
+}  // namespace kvjit::tool

@@ -1,0 +1,35 @@
+// Comparing what came out with what was recorded.
+#pragma once
+
+#include <string>
+
+#include "tensor.h"
+
+namespace kvjit::tool {
+
+/// The verdict on one output or, joined, on all outputs of a call.
+struct Verdict {
+    bool pass = true;
+    double error = 0;    // relative to the tolerance's reference; 0 where bits must be equal and are
+    std::string detail;  // of the first failure: tensor, position, got, expected
+
+    /// Keeps the first failure's detail and the worst error. A NaN error is the worst of all.
+    void join(const Verdict& other);
+};
+
+/// Largest |got - expected| that passes, as a part of max|expected| (docs/semantics.md, section 9).
+double tolerance(kvjit_dtype t1);
+
+/// Byte for byte: codes, and slots that the call must not touch.
+Verdict compare_bytes(const std::string& name, const Tensor& got, const Tensor& expected);
+
+/// The same value in every element; any NaN equals any NaN.
+Verdict compare_exactly(const std::string& name, const Tensor& got, const Tensor& expected);
+
+/// |got - expected| <= tolerance * max(max|expected|, floor) over all elements. Infinities must be the same ones, and
+/// NaN fails unless NaN was recorded. floor > 0 serves lse, a logarithm: its absolute error is the relative error
+/// of the sum, however close to 0 the logarithm itself lies.
+Verdict compare_closely(const std::string& name, const Tensor& got, const Tensor& expected, double tolerance,
+                        double floor = 0);
+
+}  // namespace kvjit::tool

@@ -1,0 +1,60 @@
+#include "handles.h"
+
+#include "terminal.h"
+
+namespace kvjit::tool {
+namespace {
+
+void log_warnings(void*, int32_t level, const char* message) {
+    if (level >= KVJIT_LOG_WARNING) complain(std::string("warning: ") + message);
+}
+
+void append(void* text, const char* piece, size_t size) {
+    static_cast<std::string*>(text)->append(piece, size);
+}
+
+kvjit_error no_error() {
+    kvjit_error error;
+    kvjit_error_init(&error);
+    return error;
+}
+
+}  // namespace
+
+std::string error_text(const kvjit_error& error) {
+    return std::string(kvjit_status_name(static_cast<kvjit_status>(error.status))) + ": " + error.message;
+}
+
+Result<Engine> open_engine(const char* cache_dir) {
+    kvjit_engine_options options;
+    kvjit_engine_options_init(&options);
+    options.cache_dir = cache_dir;
+    options.log = log_warnings;
+    kvjit_engine* engine = nullptr;
+    kvjit_error error = no_error();
+    if (kvjit_engine_create(&options, &engine, &error) != KVJIT_OK) return fail(error_text(error));
+    return Engine(engine);
+}
+
+Result<Target> open_target(const std::string& name) {
+    kvjit_target* target = nullptr;
+    kvjit_error error = no_error();
+    if (kvjit_target_create(name.c_str(), &target, &error) != KVJIT_OK) return fail(error_text(error));
+    return Target(target);
+}
+
+Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target) {
+    kvjit_kernel* kernel = nullptr;
+    kvjit_error error = no_error();
+    if (kvjit_engine_kernel(engine, &spec, target, &kernel, &error) != KVJIT_OK) return fail(error_text(error));
+    return Kernel(kernel);
+}
+
+Result<std::string> spec_text(const kvjit_spec& spec) {
+    std::string text;
+    kvjit_error error = no_error();
+    if (kvjit_spec_print(&spec, append, &text, &error) != KVJIT_OK) return fail(error_text(error));
+    return text;
+}
+
+}  // namespace kvjit::tool

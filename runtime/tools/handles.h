@@ -1,0 +1,35 @@
+// kvjit's handles with owners, and its errors as the tool's.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "kvjit/kvjit.h"
+#include "result.h"
+
+namespace kvjit::tool {
+
+template <auto kRelease>
+struct Release {
+    template <class T>
+    void operator()(T* handle) const {
+        kRelease(handle);
+    }
+};
+using Engine = std::unique_ptr<kvjit_engine, Release<kvjit_engine_release>>;
+using Target = std::unique_ptr<kvjit_target, Release<kvjit_target_release>>;
+using Kernel = std::unique_ptr<kvjit_kernel, Release<kvjit_kernel_release>>;
+using Plan = std::unique_ptr<kvjit_plan, Release<kvjit_plan_release>>;
+
+/// "KVJIT_BAD_SHAPE: cache.shape[1] is ..."
+std::string error_text(const kvjit_error& error);
+
+/// `cache_dir` as kvjit_engine_options has it, null for the default. Warnings go to standard error.
+Result<Engine> open_engine(const char* cache_dir);
+Result<Target> open_target(const std::string& name);
+Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target);
+
+/// The spec's canonical text.
+Result<std::string> spec_text(const kvjit_spec& spec);
+
+}  // namespace kvjit::tool

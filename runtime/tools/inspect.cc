@@ -1,0 +1,63 @@
+#include "inspect.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "handles.h"
+#include "terminal.h"
+
+namespace kvjit::tool {
+namespace {
+
+void print_piece(void*, const char* text, size_t size) {
+    print({text, size});
+}
+
+Result<void> emit(const InspectOptions& options) {
+    kvjit_error error;
+    kvjit_error_init(&error);
+    kvjit_spec spec;
+    if (kvjit_spec_parse(options.spec.c_str(), &spec, &error) != KVJIT_OK) return fail(error_text(error));
+    const auto target = open_target(options.target);
+    if (!target) return fail(target.error());
+    const auto engine = open_engine(nullptr);
+    if (!engine) return fail(engine.error());
+    const auto kernel = open_kernel(engine->get(), spec, target->get());
+    if (!kernel) return fail(kernel.error());
+    const auto status = kvjit_kernel_emit(kernel->get(), options.phases, options.stage, print_piece, nullptr, &error);
+    if (status != KVJIT_OK) return fail(error_text(error));
+    return {};
+}
+
+struct FieldRow {
+    std::string name, takes, def, help;
+};
+
+void collect(void* rows, const char* name, const char* takes, const char* def, const char* help) {
+    static_cast<std::vector<FieldRow>*>(rows)->push_back({name, takes, def, help});
+}
+
+}  // namespace
+
+int inspect(const InspectOptions& options) {
+    const auto emitted = emit(options);
+    if (emitted) return kExitOk;
+    complain(emitted.error());
+    return kExitBadInput;
+}
+
+std::string spec_fields_help() {
+    std::vector<FieldRow> rows;
+    kvjit_spec_fields(collect, &rows);
+    std::size_t width = 0;
+    for (const FieldRow& row : rows) width = std::max(width, row.name.size());
+    std::string help = "Fields of SPEC (field=value, separated by commas or white space; defaults in brackets):\n";
+    for (const FieldRow& row : rows) {
+        const std::string indent(width + 4, ' ');
+        help += "  " + row.name + std::string(width - row.name.size() + 2, ' ') + row.help + "\n" + indent + row.takes +
+                " [" + row.def + "]\n";
+    }
+    return help;
+}
+
+}  // namespace kvjit::tool

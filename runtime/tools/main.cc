@@ -1,0 +1,130 @@
+// The `kvjit` command.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "inspect.h"
+#include "kvjit/kvjit.h"
+#include "replay.h"
+#include "result.h"
+#include "terminal.h"
+
+namespace kvjit::tool {
+namespace {
+
+const std::map<std::string, kvjit_op> kOps = {{"MultiHeadCacheAttention", KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION},
+                                              {"KeyValueCache", KVJIT_OP_KEY_VALUE_CACHE},
+                                              {"MultiHeadAttention", KVJIT_OP_MULTI_HEAD_ATTENTION}};
+const std::map<std::string, kvjit_stage> kStages = {{"identity", KVJIT_STAGE_IDENTITY},
+                                                    {"source", KVJIT_STAGE_SOURCE},
+                                                    {"ir", KVJIT_STAGE_IR},
+                                                    {"asm", KVJIT_STAGE_ASM}};
+const std::map<std::string, std::uint32_t> kPrograms = {{"store", KVJIT_STORE},   {"load", KVJIT_LOAD},
+                                                        {"decode", KVJIT_DECODE}, {"prefill", KVJIT_PREFILL},
+                                                        {"merge", KVJIT_MERGE},   {"all", KVJIT_ALL_PHASES}};
+
+constexpr const char* kMainFooter =
+    "Examples:\n"
+    "  kvjit replay call.safetensors\n"
+    "  kvjit inspect op=MultiHeadCacheAttention,head_dim=128,group=4 --emit source --program decode\n"
+    "  kvjit inspect --help            the fields of a spec\n"
+    "Exit status: 0 all well, 1 a replayed result was wrong, 2 bad arguments, files, target or output.";
+
+constexpr const char* kReplayFooter =
+    "Each FILE is one recorded MultiHeadCacheAttention call in the safetensors format (docs/semantics.md, section 9).\n"
+    "It is replayed as all three operators. Cache, scale, key and value must be equal in every bit; attn_output and\n"
+    "lse within 1e-5 of the largest expected value for f32, 2e-3 for f16.\n"
+    "Examples:\n"
+    "  kvjit replay tests/golden/pmx/*.safetensors\n"
+    "  kvjit replay --op KeyValueCache --target x86-64-v3 --threads 1 call.safetensors\n"
+    "Exit status: 0 all passed, 1 some result was wrong, 2 something could not be used.";
+
+const std::string kInspectExamples =
+    "Examples:\n"
+    "  kvjit inspect head_dim=64 quant_bit=8 layout=L2HTD --emit source --program store\n"
+    "  kvjit inspect op=MultiHeadAttention,head_dim=128,t1=f32 --target x86-64-v3 --emit asm --program prefill\n";
+
+/// What the command line asks for.
+struct Request {
+    ReplayOptions replay;
+    InspectOptions inspect;
+    std::vector<std::string> spec_words;
+    std::string op = "all";
+};
+
+CLI::App* add_replay(CLI::App& app, Request& request) {
+    CLI::App* command = app.add_subcommand("replay", "Run recorded calls and compare the results");
+    ReplayOptions& options = request.replay;
+    command->add_option("FILE", options.files, "Recorded calls (*.safetensors)")->required();
+    command->add_option("--target", options.target, "host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
+        ->capture_default_str();
+    command->add_option("--cache-dir", options.cache_dir, "Folder of compiled kernels; '' for none");
+    command->add_option("--threads", options.num_threads, "Threads that work on a call; 0: one a core")
+        ->check(CLI::Range(0, 4096))
+        ->capture_default_str();
+    command->add_option("--op", request.op, "Only this operator: " + CLI::detail::generate_map(kOps, true) + " or all")
+        ->check(CLI::IsMember(kOps) | CLI::IsMember({"all"}))
+        ->capture_default_str();
+    command->add_flag("--quiet,-q", options.quiet, "Print failures and the summary only");
+    command->footer(kReplayFooter);
+    return command;
+}
+
+CLI::App* add_inspect(CLI::App& app, Request& request) {
+    CLI::App* command = app.add_subcommand("inspect", "Show what a spec becomes: identity, source, IR or assembly");
+    InspectOptions& options = request.inspect;
+    command->add_option("SPEC", request.spec_words, "field=value pairs, see below")->required();
+    command->add_option("--target", options.target, "host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
+        ->capture_default_str();
+    command->add_option("--emit", options.stage, "identity, source, ir or asm [identity]")
+        ->transform(CLI::Transformer(kStages, CLI::ignore_case))
+        ->check(CLI::IsMember(kStages));
+    command->add_option("--program", options.phases, "store, load, decode, prefill, merge or all [all]")
+        ->transform(CLI::Transformer(kPrograms, CLI::ignore_case));
+    command->footer([] { return spec_fields_help() + kInspectExamples; });
+    return command;
+}
+
+void finish(Request& request) {
+    for (const std::string& word : request.spec_words) request.inspect.spec += word + " ";
+    for (const auto op :
+         {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_ATTENTION}) {
+        if (request.op == "all" || kOps.at(request.op) == op) request.replay.ops.push_back(op);
+    }
+}
+
+int run(int argc, char** argv) {
+    CLI::App app("kvjit: attention and KV-cache kernels, specialised for one configuration.");
+    app.set_version_flag("--version", std::string("kvjit ") + KVJIT_VERSION);
+    app.require_subcommand(1);
+    app.footer(kMainFooter);
+    Request request;
+    const CLI::App* replaying = add_replay(app, request);
+    const CLI::App* inspecting = add_inspect(app, request);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+        return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitBadInput;
+    }
+    finish(request);
+    if (replaying->parsed()) return replay(request.replay);
+    return inspecting->parsed() ? inspect(request.inspect) : kExitBadInput;
+}
+
+}  // namespace
+}  // namespace kvjit::tool
+
+int main(int argc, char** argv) {
+    using namespace kvjit::tool;
+    prepare_standard_streams();
+    int code = kExitBadInput;
+    try {
+        code = run(argc, argv);
+    } catch (const std::exception& error) {
+        complain(std::string("stopped: ") + error.what());
+    }
+    return output_is_good() ? code : kExitBadInput;
+}

@@ -1,0 +1,129 @@
+#include "replay.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+#include "handles.h"
+#include "recorded_call.h"
+#include "replay_call.h"
+#include "terminal.h"
+
+namespace kvjit::tool {
+namespace {
+
+struct Tally {
+    int passed = 0;
+    int failed = 0;
+    int refused = 0;
+
+    int exit_code() const { return refused ? kExitBadInput : failed ? kExitMismatch : kExitOk; }
+};
+
+const char* op_name(kvjit_op op) {
+    switch (op) {
+        case KVJIT_OP_KEY_VALUE_CACHE:
+            return "KeyValueCache";
+        case KVJIT_OP_MULTI_HEAD_ATTENTION:
+            return "MultiHeadAttention";
+        case KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION:
+            return "MultiHeadCacheAttention";
+        case KVJIT_OP_MERGE:
+            return "Merge";
+    }
+    return "";
+}
+
+/// The widest file name decides the first column; the spec comes last because it is long and ragged.
+class Table {
+public:
+    explicit Table(const std::vector<std::string>& files) {
+        for (const auto& file : files) width_ = std::max(width_, static_cast<int>(stem(file).size()));
+    }
+
+    void header() const { row("file", "op", "max error", coloured("result", Colour::kDim), "spec"); }
+
+    void row(const std::string& file, const std::string& op, const std::string& error, const std::string& result,
+             const std::string& spec) const {
+        char columns[512];
+        std::snprintf(columns, sizeof columns, "%-*s  %-23s  %9s  ", std::min(width_, 400), stem(file).c_str(),
+                      op.c_str(), error.c_str());
+        print(columns + result + "  " + spec + "\n");
+    }
+
+private:
+    static std::string stem(const std::string& file) { return std::filesystem::path(file).stem().string(); }
+
+    int width_ = 4;
+};
+
+class Replay {
+public:
+    Replay(const ReplayOptions& options, const Machine& machine)
+        : options_(options), machine_(machine), table_(options.files), progress_(operations()) {}
+
+    int run() {
+        if (!options_.quiet) table_.header();
+        for (const std::string& file : options_.files) replay_file(file);
+        progress_.clear();
+        print(std::to_string(tally_.passed) + " passed, " + std::to_string(tally_.failed) + " failed, " +
+              std::to_string(tally_.refused) + " could not run\n");
+        return tally_.exit_code();
+    }
+
+private:
+    std::int64_t operations() const { return static_cast<std::int64_t>(options_.files.size() * options_.ops.size()); }
+
+    void replay_file(const std::string& file) {
+        const auto contents = SafetensorsFile::read(file);
+        if (!contents) return refuse(contents.error());
+        const auto call = read_recorded_call(*contents);
+        if (!call) return refuse(call.error());
+        for (const kvjit_op op : options_.ops) {
+            judge(file, *call, op);
+            progress_.advance(file);
+        }
+    }
+
+    void refuse(const std::string& why) {
+        ++tally_.refused;
+        progress_.clear();
+        complain(why);
+    }
+
+    void judge(const std::string& file, const RecordedCall& call, kvjit_op op) {
+        const auto spec = spec_text(op_spec(call, op));
+        if (!spec) return refuse(file + ": " + spec.error());
+        const auto verdict = replay_op(machine_, call, op);
+        if (!verdict) return refuse(file + ": " + op_name(op) + ": " + verdict.error() + " [" + *spec + "]");
+        ++(verdict->pass ? tally_.passed : tally_.failed);
+        if (verdict->pass && options_.quiet) return;
+        progress_.clear();
+        char error[16];
+        std::snprintf(error, sizeof error, "%.1e", verdict->error);
+        table_.row(file, op_name(op), verdict->error == 0 ? "0" : error,
+                   verdict->pass ? coloured("pass", Colour::kGreen) + "  " : coloured("FAIL", Colour::kRed) + "  ",
+                   *spec);
+        if (!verdict->pass) print("    " + verdict->detail + "\n");
+    }
+
+    const ReplayOptions& options_;
+    Machine machine_;
+    Table table_;
+    Progress progress_;
+    Tally tally_;
+};
+
+}  // namespace
+
+int replay(const ReplayOptions& options) {
+    const auto target = open_target(options.target);
+    const auto engine = open_engine(options.cache_dir ? options.cache_dir->c_str() : nullptr);
+    if (!target || !engine) {
+        complain(!target ? target.error() : engine.error());
+        return kExitBadInput;
+    }
+    return Replay(options, {engine->get(), target->get(), options.num_threads}).run();
+}
+
+}  // namespace kvjit::tool

@@ -1,0 +1,25 @@
+// `kvjit replay`: recorded calls in, one table of verdicts out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvjit/kvjit.h"
+
+namespace kvjit::tool {
+
+struct ReplayOptions {
+    std::vector<std::string> files;
+    std::string target = "host";
+    std::optional<std::string> cache_dir;  // absent: the library's default
+    std::uint32_t num_threads = 0;         // 0: one a core
+    std::vector<kvjit_op> ops;             // in this order
+    bool quiet = false;                    // rows that pass are not printed
+};
+
+/// Exit status: 0 all passed, 1 some result was wrong, 2 a file or the target could not be used.
+int replay(const ReplayOptions& options);
+
+}  // namespace kvjit::tool

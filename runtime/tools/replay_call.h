@@ -1,0 +1,32 @@
+// Runs the three operators that a recorded call describes through the public API.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "compare.h"
+#include "kvjit/kvjit.h"
+#include "recorded_call.h"
+#include "result.h"
+
+namespace kvjit::tool {
+
+/// What every call of a replay shares.
+struct Machine {
+    kvjit_engine* engine;
+    const kvjit_target* target;
+    std::uint32_t num_threads;  // 0: one a core
+};
+
+/// The spec that `op` has in the recorded call. Fields that mean nothing to `op` keep their defaults.
+///   MultiHeadCacheAttention  query, current_key, current_value, cache -> out.attn_output, out.lse, out.cache,
+///   out.scale KeyValueCache            current_key, current_value, cache -> out.cache, out.scale, out.key, out.value
+///   MultiHeadAttention       query, out.key and out.value -> out.attn_output, out.lse; in t1 where t1 holds the
+///                            recorded key and value exactly, else in float32
+kvjit_spec op_spec(const RecordedCall& call, kvjit_op op);
+
+/// Runs `op` and compares every output. Outputs start as NaN, so what isn't written can't pass.
+/// Errors: kvjit refused the call, as a sentence.
+Result<Verdict> replay_op(const Machine& machine, const RecordedCall& call, kvjit_op op);
+
+}  // namespace kvjit::tool

@@ -1,0 +1,227 @@
+#include "safetensors.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+namespace kvjit::tool {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+
+struct Dtype {
+    std::string_view name;
+    std::size_t bytes;
+};
+constexpr std::array kDtypes = {Dtype{"BOOL", 1}, Dtype{"U8", 1},  Dtype{"I8", 1},  Dtype{"F8_E5M2", 1},
+                                Dtype{"U16", 2},  Dtype{"I16", 2}, Dtype{"F16", 2}, Dtype{"F8_E4M3", 1},
+                                Dtype{"U32", 4},  Dtype{"I32", 4}, Dtype{"F32", 4}, Dtype{"BF16", 2},
+                                Dtype{"U64", 8},  Dtype{"I64", 8}, Dtype{"F64", 8}};
+
+Result<std::vector<std::byte>> read_regular_file(const std::string& path) {
+    const auto refuse = [&](int error) { return fail(path + ": can't be read: " + std::strerror(error)); };
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
+    if (!file) return refuse(errno);
+    struct stat status = {};
+    if (fstat(fileno(file.get()), &status) != 0) return refuse(errno);
+    if (!S_ISREG(status.st_mode)) return fail(path + ": is not a regular file");
+    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
+    const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
+    if (got != bytes.size()) {
+        return fail(path + ": only " + std::to_string(got) + " of " + std::to_string(bytes.size()) +
+                    " bytes could be read");
+    }
+    return bytes;
+}
+
+std::uint64_t little_endian(const std::byte* bytes) {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < kLengthBytes; ++i) value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+    return value;
+}
+
+/// Parses the header and refuses names that stand twice, which the JSON library would silently merge.
+Result<Json> parse_header(std::string_view text) {
+    std::set<std::string> names;
+    std::string twice;
+    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+        if (event != Json::parse_event_t::key || depth != 1) return true;
+        auto name = parsed.get<std::string>();
+        if (!names.insert(name).second) twice = std::move(name);
+        return true;
+    };
+    Json header = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
+    if (header.is_discarded()) return fail("the header is not valid JSON");
+    if (!header.is_object()) return fail("the header is JSON, but not an object");
+    if (!twice.empty()) return fail("the header names " + in_quotes(twice) + " twice");
+    return header;
+}
+
+Result<std::map<std::string, std::string>> parse_metadata(const Json& json) {
+    if (!json.is_object()) return fail("__metadata__ is not a JSON object");
+    std::map<std::string, std::string> metadata;
+    for (const auto& [name, value] : json.items()) {
+        if (!value.is_string()) return fail("metadata field " + in_quotes(name) + " is not a string");
+        metadata[name] = value.get<std::string>();
+    }
+    return metadata;
+}
+
+/// A JSON list of sizes, each within int64.
+Result<std::vector<std::int64_t>> parse_sizes(const Json& tensor, const char* field) {
+    const auto found = tensor.find(field);
+    if (found == tensor.end() || !found->is_array()) return fail(std::string(field) + " is missing or not a list");
+    std::vector<std::int64_t> sizes;
+    for (const Json& size : *found) {
+        if (!size.is_number_unsigned() ||
+            size.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
+            return fail(std::string(field) + " holds " + size.dump(-1, ' ', false, Json::error_handler_t::replace) +
+                        ", expected integers from 0 to 2^63-1");
+        }
+        sizes.push_back(size.get<std::int64_t>());
+    }
+    return sizes;
+}
+
+Result<std::size_t> shape_bytes(const TensorInfo& tensor) {
+    std::size_t bytes = safetensors_element_bytes(tensor.dtype);
+    for (const std::int64_t extent : tensor.shape) {
+        if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes)) {
+            return fail("shape " + shape_text(tensor.shape) + " has more bytes than can be counted");
+        }
+    }
+    return bytes;
+}
+
+Result<TensorInfo> parse_tensor(const Json& json, std::size_t data_bytes) {
+    if (!json.is_object()) return fail("is described by something other than a JSON object");
+    TensorInfo tensor;
+    const auto dtype = json.find("dtype");
+    if (dtype == json.end() || !dtype->is_string()) return fail("dtype is missing or not a string");
+    tensor.dtype = dtype->get<std::string>();
+    if (safetensors_element_bytes(tensor.dtype) == 0) {
+        return fail("dtype is " + in_quotes(tensor.dtype) + ", which is none of the format's");
+    }
+    auto shape = parse_sizes(json, "shape");
+    if (!shape) return fail(shape.error());
+    tensor.shape = std::move(*shape);
+    const auto offsets = parse_sizes(json, "data_offsets");
+    if (!offsets) return fail(offsets.error());
+    if (offsets->size() != 2 || (*offsets)[0] > (*offsets)[1] ||
+        static_cast<std::uint64_t>((*offsets)[1]) > data_bytes) {
+        return fail("data_offsets are " + shape_text(*offsets) + ", expected [begin, end] within the file's 0.." +
+                    std::to_string(data_bytes));
+    }
+    tensor.begin = static_cast<std::size_t>((*offsets)[0]);
+    tensor.end = static_cast<std::size_t>((*offsets)[1]);
+    const auto expected = shape_bytes(tensor);
+    if (!expected) return fail(expected.error());
+    if (*expected != tensor.end - tensor.begin) {
+        return fail("data_offsets span " + std::to_string(tensor.end - tensor.begin) + " bytes, expected " +
+                    std::to_string(*expected) + " for " + tensor.dtype + " " + shape_text(tensor.shape));
+    }
+    return tensor;
+}
+
+/// The format allows neither overlaps nor holes: either means that a header and its data do not belong together.
+Result<void> check_coverage(const std::map<std::string, TensorInfo>& tensors, std::size_t data_bytes) {
+    std::vector<std::pair<TensorInfo, std::string>> order;
+    for (const auto& [name, tensor] : tensors) order.emplace_back(tensor, name);
+    std::ranges::sort(order, {}, [](const auto& entry) { return std::pair(entry.first.begin, entry.first.end); });
+    std::size_t end = 0;
+    for (const auto& [tensor, name] : order) {
+        if (tensor.begin != end) {
+            return fail("tensor " + in_quotes(name) + " begins at byte " + std::to_string(tensor.begin) +
+                        ", expected " + std::to_string(end) + ": tensors " +
+                        (tensor.begin < end ? "overlap" : "leave a hole"));
+        }
+        end = tensor.end;
+    }
+    if (end != data_bytes) {
+        return fail(std::to_string(data_bytes - end) + " bytes follow the last tensor, expected none");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<SafetensorsFile> SafetensorsFile::read(const std::string& path) {
+    auto bytes = read_regular_file(path);
+    if (!bytes) return fail(bytes.error());
+    return parse(path, std::move(*bytes));
+}
+
+Result<SafetensorsFile> SafetensorsFile::parse(std::string path, std::vector<std::byte> bytes) {
+    const auto refuse = [&](const std::string& why) { return fail(path + ": " + why); };
+    if (bytes.size() < kLengthBytes) {
+        return refuse("has " + std::to_string(bytes.size()) + " bytes, too few for a safetensors file");
+    }
+    const std::uint64_t header_bytes = little_endian(bytes.data());
+    if (header_bytes > bytes.size() - kLengthBytes || header_bytes > kMaxHeaderBytes) {
+        return refuse("header length is " + std::to_string(header_bytes) + ", but " +
+                      std::to_string(bytes.size() - kLengthBytes) +
+                      " bytes follow it: truncated, or not a safetensors file");
+    }
+    SafetensorsFile file;
+    file.data_begin_ = kLengthBytes + static_cast<std::size_t>(header_bytes);
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, header_bytes);
+    const auto header = parse_header(text);
+    if (!header) return refuse(header.error());
+    const std::size_t data_bytes = bytes.size() - file.data_begin_;
+    for (const auto& [name, json] : header->items()) {
+        if (name == "__metadata__") {
+            auto metadata = parse_metadata(json);
+            if (!metadata) return refuse(metadata.error());
+            file.metadata_ = std::move(*metadata);
+            continue;
+        }
+        auto tensor = parse_tensor(json, data_bytes);
+        if (!tensor) return refuse("tensor " + in_quotes(name) + ": " + tensor.error());
+        file.tensors_[name] = std::move(*tensor);
+    }
+    if (auto covered = check_coverage(file.tensors_, data_bytes); !covered) return refuse(covered.error());
+    file.path_ = std::move(path);
+    file.data_ = std::move(bytes);
+    return file;
+}
+
+std::span<const std::byte> SafetensorsFile::bytes(const TensorInfo& tensor) const {
+    return std::span(data_).subspan(data_begin_ + tensor.begin, tensor.end - tensor.begin);
+}
+
+std::size_t safetensors_element_bytes(std::string_view dtype) {
+    const auto found = std::ranges::find(kDtypes, dtype, &Dtype::name);
+    return found == kDtypes.end() ? 0 : found->bytes;
+}
+
+std::string shape_text(std::span<const std::int64_t> shape) {
+    std::string text = "[";
+    for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+    return text + "]";
+}
+
+std::string in_quotes(std::string_view text) {
+    std::string out = "'";
+    for (const char c : text) {
+        char escaped[5] = {c, 0};
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+            std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
+        }
+        out += escaped;
+    }
+    return out + "'";
+}
+
+}  // namespace kvjit::tool

@@ -1,0 +1,57 @@
+// Reads the safetensors format: 8 bytes of header length (little-endian), a JSON header, then the tensors' bytes.
+// Everything a hostile file may claim is checked: nothing outside the file is ever read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "result.h"
+
+namespace kvjit::tool {
+
+/// Where a tensor lies in its file. dtype is the format's own name: "F32", "F16", "I8", "U8", "I32", "I64", ...
+struct TensorInfo {
+    std::string dtype;
+    std::vector<std::int64_t> shape;
+    std::size_t begin = 0;  // bytes from the end of the header
+    std::size_t end = 0;
+};
+
+class SafetensorsFile {
+public:
+    /// Reads a whole regular file. Errors name the path, the tensor or field, what it is and what it may be.
+    static Result<SafetensorsFile> read(const std::string& path);
+
+    /// The same for a file's bytes; `path` serves messages only.
+    static Result<SafetensorsFile> parse(std::string path, std::vector<std::byte> bytes);
+
+    const std::string& path() const { return path_; }
+    const std::map<std::string, std::string>& metadata() const { return metadata_; }
+    const std::map<std::string, TensorInfo>& tensors() const { return tensors_; }
+
+    /// The bytes of one of tensors(). No alignment is promised. Valid while the file lives.
+    std::span<const std::byte> bytes(const TensorInfo& tensor) const;
+
+private:
+    std::string path_;
+    std::map<std::string, std::string> metadata_;
+    std::map<std::string, TensorInfo> tensors_;
+    std::vector<std::byte> data_;
+    std::size_t data_begin_ = 0;
+};
+
+/// Bytes of one element, 0 for a dtype that the format does not know.
+std::size_t safetensors_element_bytes(std::string_view dtype);
+
+/// "[2, 3, 4]"
+std::string shape_text(std::span<const std::int64_t> shape);
+
+/// `text` in single quotes, control characters escaped: names come from files.
+std::string in_quotes(std::string_view text);
+
+}  // namespace kvjit::tool

@@ -1,0 +1,140 @@
+#include "takers.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace kvjit::tool {
+namespace {
+
+bool shape_matches(std::span<const std::int64_t> shape, std::span<const std::int64_t> expected) {
+    return std::ranges::equal(shape, expected,
+                              [](std::int64_t got, std::int64_t want) { return want == kAny || got == want; });
+}
+
+std::string expected_text(std::span<const std::int64_t> expected) {
+    std::string text = shape_text(expected);
+    for (std::size_t at; (at = text.find("-1")) != std::string::npos;) text.replace(at, 2, "any");
+    return text;
+}
+
+std::string_view stored_name(kvjit_dtype dtype) {
+    switch (dtype) {
+        case KVJIT_F32:
+            return "F32";
+        case KVJIT_F16:
+            return "F16";
+        case KVJIT_I8:
+            return "I8";
+        case KVJIT_U8:
+            return "U8";
+        case KVJIT_I32:
+            return "I32";
+        case KVJIT_I64:
+            return "I64";
+        case KVJIT_AUTO:
+            break;
+    }
+    return "";
+}
+
+/// Reads all of `text` as one number.
+template <class T>
+bool read_whole(const std::string& text, T& number) {
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return status == std::errc{} && end == text.data() + text.size();
+}
+
+}  // namespace
+
+std::string MetadataTaker::text(const std::string& name, std::optional<std::string> missing) {
+    taken_.insert(name);
+    const auto found = file_.metadata().find(name);
+    if (found != file_.metadata().end()) return found->second;
+    if (!missing) refuse("metadata field " + in_quotes(name) + " is missing");
+    return missing.value_or("");
+}
+
+std::int64_t MetadataTaker::integer(const std::string& name, std::int64_t low, std::int64_t high,
+                                    std::optional<std::string> missing) {
+    const std::string value = text(name, std::move(missing));
+    std::int64_t number = 0;
+    if (read_whole(value, number) && number >= low && number <= high) return number;
+    refuse_value(name, value, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+    return low;
+}
+
+float MetadataTaker::positive(const std::string& name) {
+    const std::string value = text(name);
+    double number = 0;
+    const bool legal = read_whole(value, number) && number > 0 && std::isfinite(static_cast<float>(number));
+    if (legal) return static_cast<float>(number);
+    refuse_value(name, value, "a number above 0");
+    return 1;
+}
+
+void MetadataTaker::refuse_value(const std::string& name, const std::string& value, const std::string& expected) {
+    refuse("metadata field " + in_quotes(name) + " is " + in_quotes(value) + ", expected " + expected);
+}
+
+void MetadataTaker::refuse_unknown(const std::vector<std::string_view>& remarks) {
+    for (const auto& [name, value] : file_.metadata()) {
+        const bool remark =
+            std::ranges::any_of(remarks, [&](std::string_view start) { return name.starts_with(start); });
+        if (!taken_.contains(name) && !remark) refuse("metadata field " + in_quotes(name) + " is unknown");
+    }
+}
+
+void MetadataTaker::refuse(std::string why) {
+    if (error_.empty()) error_ = std::move(why);
+}
+
+Tensor TensorTaker::take(const std::string& name, kvjit_dtype dtype, const std::vector<std::int64_t>& expected) {
+    taken_.insert(name);
+    const auto found = file_.tensors().find(name);
+    if (found == file_.tensors().end()) {
+        refuse("tensor " + in_quotes(name) + " is missing");
+        return {};
+    }
+    const TensorInfo& info = found->second;
+    if (info.dtype != stored_name(dtype)) {
+        refuse("tensor " + in_quotes(name) + " has dtype " + info.dtype + ", expected " +
+               std::string(stored_name(dtype)));
+        return {};
+    }
+    if (!shape_matches(info.shape, expected)) {
+        refuse("tensor " + in_quotes(name) + " has shape " + shape_text(info.shape) + ", expected " +
+               expected_text(expected));
+        return {};
+    }
+    Tensor tensor(dtype, info.shape, std::byte{0});
+    std::ranges::copy(file_.bytes(info), tensor.bytes().begin());
+    return tensor;
+}
+
+std::vector<std::int64_t> TensorTaker::indices(const std::string& name, std::int64_t extent) {
+    const Tensor tensor = take(name, KVJIT_I64, {extent});
+    std::vector<std::int64_t> values(static_cast<std::size_t>(tensor.size()));
+    if (!values.empty()) std::memcpy(values.data(), tensor.bytes().data(), tensor.bytes().size());
+    return values;
+}
+
+std::int64_t TensorTaker::total(const std::string& name, const std::vector<std::int64_t>& starts) {
+    if (!starts.empty() && starts.back() >= 0) return starts.back();
+    refuse("tensor " + in_quotes(name) + " ends with " + (starts.empty() ? "nothing" : std::to_string(starts.back())) +
+           ", expected the number of tokens");
+    return 0;
+}
+
+void TensorTaker::refuse_unknown() {
+    for (const auto& [name, info] : file_.tensors()) {
+        if (!taken_.contains(name)) refuse("tensor " + in_quotes(name) + " is unknown");
+    }
+}
+
+void TensorTaker::refuse(std::string why) {
+    if (error_.empty()) error_ = std::move(why);
+}
+
+}  // namespace kvjit::tool

@@ -1,0 +1,129 @@
+#include "tensor.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <new>
+
+namespace kvjit::tool {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr double kLargestHalf = 65504;
+
+template <class T>
+T read_as(const std::byte* memory, std::int64_t i) {
+    T value;
+    std::memcpy(&value, memory + i * static_cast<std::int64_t>(sizeof(T)), sizeof(T));
+    return value;
+}
+
+template <class T>
+void write_as(std::byte* memory, std::int64_t i, T value) {
+    std::memcpy(memory + i * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
+}
+
+double half_to_number(std::uint16_t bits) {
+    const int exponent = bits >> 10 & 31;
+    const int mantissa = bits & 1023;
+    const double sign = bits >> 15 ? -1.0 : 1.0;
+    if (exponent == 31) return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * HUGE_VAL;
+    return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
+}
+
+std::uint16_t number_to_half(double number) {
+    const auto sign = static_cast<std::uint16_t>(std::signbit(number) ? 0x8000 : 0);
+    const double magnitude = std::fabs(number);
+    if (std::isnan(number)) return 0x7e00;
+    if (magnitude == 0) return sign;
+    const int exponent = std::max(std::ilogb(std::min(magnitude, kLargestHalf)), -14);
+    const double units = std::nearbyint(std::ldexp(magnitude, 10 - exponent));  // 1024..2048; below 1024: subnormal
+    if (std::ldexp(units, exponent - 10) > kLargestHalf) return sign | 0x7c00;
+    return sign | static_cast<std::uint16_t>(((exponent + 14) << 10) + static_cast<int>(units));
+}
+
+}  // namespace
+
+std::size_t element_bytes(kvjit_dtype dtype) {
+    switch (dtype) {
+        case KVJIT_AUTO:
+            return 0;
+        case KVJIT_I8:
+        case KVJIT_U8:
+            return 1;
+        case KVJIT_F16:
+            return 2;
+        case KVJIT_F32:
+        case KVJIT_I32:
+            return 4;
+        case KVJIT_I64:
+            return 8;
+    }
+    return 0;
+}
+
+Tensor::Tensor(kvjit_dtype dtype, std::vector<std::int64_t> shape, std::byte fill)
+    : dtype_(dtype), shape_(std::move(shape)), size_(1) {
+    for (const std::int64_t extent : shape_) size_ *= extent;
+    const std::size_t rounded_up = (byte_count() / kAlignment + 1) * kAlignment;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded_up)));
+    if (!memory_) throw std::bad_alloc();
+    std::memset(memory_.get(), std::to_integer<int>(fill), byte_count());
+}
+
+Tensor Tensor::clone() const {
+    if (!present()) return {};
+    Tensor copy(dtype_, shape_, std::byte{0});
+    std::ranges::copy(bytes(), copy.bytes().begin());
+    return copy;
+}
+
+kvjit_tensor Tensor::view() const {
+    if (!present()) return {};
+    return kvjit_tensor_contiguous(memory_.get(), dtype_, static_cast<std::int32_t>(shape_.size()), shape_.data());
+}
+
+double Tensor::number(std::int64_t i) const {
+    switch (dtype_) {
+        case KVJIT_F32:
+            return static_cast<double>(read_as<float>(memory_.get(), i));
+        case KVJIT_F16:
+            return half_to_number(read_as<std::uint16_t>(memory_.get(), i));
+        case KVJIT_I8:
+            return read_as<std::int8_t>(memory_.get(), i);
+        case KVJIT_U8:
+            return read_as<std::uint8_t>(memory_.get(), i);
+        case KVJIT_I32:
+            return read_as<std::int32_t>(memory_.get(), i);
+        case KVJIT_I64:
+            return static_cast<double>(read_as<std::int64_t>(memory_.get(), i));
+        case KVJIT_AUTO:
+            break;
+    }
+    return std::numeric_limits<double>::quiet_NaN();
+}
+
+Tensor converted(const Tensor& tensor, kvjit_dtype dtype) {
+    if (!tensor.present()) return {};
+    if (dtype == tensor.dtype()) return tensor.clone();
+    Tensor result(dtype, {tensor.shape().begin(), tensor.shape().end()}, std::byte{0});
+    for (std::int64_t i = 0; i < tensor.size(); ++i) {
+        const double number = tensor.number(i);
+        if (dtype == KVJIT_F16) write_as(result.bytes().data(), i, number_to_half(number));
+        if (dtype == KVJIT_F32) write_as(result.bytes().data(), i, static_cast<float>(number));
+    }
+    return result;
+}
+
+std::string position_text(std::span<const std::int64_t> shape, std::int64_t i) {
+    std::string text = ")";
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+        text = std::to_string(i % shape[axis]) + text;
+        i /= shape[axis];
+        if (axis > 0) text = ", " + text;
+    }
+    return "(" + text;
+}
+
+}  // namespace kvjit::tool

@@ -1,0 +1,49 @@
+// Standard output and standard error as a command must treat them: colour and progress for people only, and no write
+// that fails unnoticed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace kvjit::tool {
+
+/// Makes a broken pipe an error of the write instead of a silent death, and closed standard streams unwritable
+/// instead of free numbers that the next opened file would get. Call once, first.
+void prepare_standard_streams();
+
+/// Writes to standard output. Failures are remembered: see output_is_good.
+void print(std::string_view text);
+
+/// Flushes standard output. If anything written since the start was lost, says so on standard error and returns false.
+bool output_is_good();
+
+/// "kvjit: MESSAGE" on standard error.
+void complain(std::string_view message);
+
+enum class Colour { kGreen, kRed, kDim };
+/// `text` in colour if standard output is a terminal and NO_COLOR is unset, else unchanged.
+std::string coloured(std::string_view text, Colour colour);
+
+/// A bar on standard error, shown only on a terminal and only once a second has passed.
+class Progress {
+public:
+    explicit Progress(std::int64_t total);
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    void advance(std::string_view what);
+    /// Removes the bar so that other lines can be written.
+    void clear();
+
+private:
+    std::int64_t total_;
+    std::int64_t done_ = 0;
+    bool on_terminal_;
+    bool shown_ = false;
+    std::chrono::steady_clock::time_point start_;
+};
+
+}  // namespace kvjit::tool

@@ -1,0 +1,134 @@
+// The kernel ABI: what the runtime hands to a compiled program. Included by the runtime and by every template, so
+// that the two can't drift apart. No system header: compiled kernels see this file too.
+//
+// Every stride and offset is in bytes and 64-bit unless a name says otherwise. kKernelAbi is part of each identity:
+// raise it with every change here.
+#pragma once
+
+namespace kvjit::abi {
+
+inline constexpr int kKernelAbi = 1;
+
+using i64 = __INT64_TYPE__;
+
+/// Keys in one chunk. Chunks lie at absolute positions (chunk c holds keys c*kChunk .. c*kChunk+kChunk-1), each gives
+/// an independent partial result, and partials merge in ascending order: a sequence's bits depend on nothing else.
+inline constexpr i64 kChunk = 512;
+
+/// One of key, value, key scale, value scale, at the layer that the call works on:
+///     address(entry, t, h) = base + entry * page_stride + t * token_stride + h * head_stride
+/// where entry is a token index (page_stride == token_stride) or a block id, and t the token inside the page.
+struct Plane {
+    char* base;
+    i64 page_stride;
+    i64 token_stride;
+    i64 head_stride;
+};
+
+struct Cache {
+    Plane key, value;
+    Plane key_scale, value_scale;  // unused when quant_bit is 0
+};
+
+/// Where sequence b's row of the table begins:
+///     rowstarts ? entries + rowstarts[b] : entries + (row_index ? row_index[b] : b) * row_stride
+/// kPageSize == 0 (offset, dense): the row has one entry, the slot of position 0. Otherwise position t is token
+/// t % kPageSize of entry row[t / kPageSize].
+struct Table {
+    const void* entries;  // Index
+    const i64* rowstarts;
+    const i64* row_index;
+    i64 row_stride;  // in entries
+};
+
+/// A dense tensor (token, head, D), D contiguous.
+struct Rows {
+    char* base;
+    i64 token_stride;
+    i64 head_stride;
+};
+
+/// Work for store (new tokens begin..end-1 of the sequence) and load (positions begin..end-1), over kv heads.
+struct TokenItem {
+    i64 sequence;
+    i64 begin, end;
+    i64 head_begin, head_end;
+};
+
+struct StoreArgs {
+    Cache cache;
+    Table table;
+    Rows key, value;  // T1, row = seqstarts[b] + i
+    const i64* seqstarts;
+    const i64* start_pos;
+};
+
+struct LoadArgs {
+    Cache cache;
+    Table table;
+    Rows key, value;  // T1 out, row = kvstarts[b] + t, head = h * num_repeat + r. Either base may be null: not asked for
+    const i64* kvstarts;
+    i64 num_repeat;
+};
+
+/// Work for attend: query rows row_begin..row_end-1 of one sequence (new tokens, 0-based in the sequence), kv heads
+/// head_begin..head_end-1 (each with its kGroup query heads), chunks chunk_begin..chunk_end-1 of the keys.
+/// partial < 0: these are all the chunks; merge them as you go and write output and lse.
+/// partial >= 0: write each chunk's (acc, max, sum) to
+///     partials[partial + (((c * rows) + i - row_begin) * heads + h - head_begin*kGroup) * kPartialStride]
+/// floats, c counted from 0 at key 0, rows = row_end - row_begin, heads = (head_end - head_begin) * kGroup,
+/// kPartialStride = head_dim + 8, acc at +0, max at +head_dim, sum at +head_dim+1.
+struct AttendItem {
+    i64 sequence;
+    i64 row_begin, row_end;
+    i64 head_begin, head_end;
+    i64 chunk_begin, chunk_end;
+    i64 partial;
+};
+
+inline constexpr i64 kPartialTail = 8;  // floats behind acc in a partial
+
+struct AttendArgs {
+    Rows query, output;  // T1
+    float* lse;          // null: not asked for
+    i64 lse_token_stride, lse_head_stride;
+    Cache cache;
+    Table table;
+    const i64* seqstarts;
+    const i64* kvstarts;
+    const char* mask;  // T1; element (h, i, j) at h*mask_head_stride + i*mask_row_stride + j, i and j global
+    i64 mask_head_stride, mask_row_stride;
+    const float* slopes;  // (H), ALiBi only
+    float* partials;
+    i64 num_kv_heads;
+    i64 decoding_batches;
+    float softmax_scale;
+};
+
+/// Work for merge: output tokens and query heads, and where their parts lie. Strides are in elements of the partial
+/// type (acc) and in floats (max, sum):  part p, token i, head h  at  acc + p*acc_part + (i-begin)*acc_token + ...
+struct MergeItem {
+    i64 token_begin, token_end;
+    i64 head_begin, head_end;
+    i64 parts;
+    i64 acc, acc_part, acc_token, acc_head;
+    i64 stat, stat_part, stat_token, stat_head;
+};
+
+struct MergeArgs {
+    const char* acc;   // Partial: acc of a part, not divided by sum
+    const float* max;  // a part's running maximum (natural log units), or its lse
+    const float* sum;  // a part's sum of exp(score - max); null: 1, so that (acc, max) may be a finished (output, lse)
+    Rows output;       // T1
+    float* lse;        // null: not asked for
+    i64 lse_token_stride, lse_head_stride;
+};
+
+// Entry points, extern "C":
+//     void kvjit_store(const StoreArgs*, const TokenItem*)
+//     void kvjit_load(const LoadArgs*, const TokenItem*)
+//     void kvjit_attend_decode(const AttendArgs*, const AttendItem*)
+//     void kvjit_attend_prefill(const AttendArgs*, const AttendItem*)
+//     void kvjit_merge(const MergeArgs*, const MergeItem*)
+
+}  // namespace kvjit::abi

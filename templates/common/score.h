@@ -1,0 +1,70 @@
+// From q·k to the score that the softmax sees: scale, mask, ALiBi, and which keys a query sees at all (docs/semantics.md,
+// section 3). Whoever wants another modification of scores adds it to modify_score; V is float or a vector of floats.
+#pragma once
+
+#include "common/abi.h"
+#include "common/spec_block.h"
+#include "common/types.h"
+
+namespace kvjit {
+
+/// CallSequence b of the call: `tokens` new ones (n) whose rows begin at query_begin, `keys` (m) whose columns begin at
+/// key_begin.
+struct CallSequence {
+    i64 query_begin, tokens;
+    i64 key_begin, keys;
+    bool cut;  // keys behind the query are hidden
+};
+
+KVJIT_INLINE CallSequence sequence_of(const abi::AttendArgs& args, i64 b) {
+    const i64 query = args.seqstarts[b];
+    const i64 key = args.kvstarts[b];
+    const bool cut = kAlibi || (kCausal && b >= args.decoding_batches);
+    return {query, args.seqstarts[b + 1] - query, key, args.kvstarts[b + 1] - key, cut};
+}
+
+/// Position of new token i among the keys, bottom-right aligned: dist = j - query_position. Negative where m < n.
+KVJIT_INLINE i64 query_position(const CallSequence& sequence, i64 i) {
+    return sequence.keys - sequence.tokens + i;
+}
+
+/// New token i sees keys 0..visible_keys-1, less those that the mask hides. Never decreases with i.
+KVJIT_INLINE i64 visible_keys(const CallSequence& sequence, i64 i) {
+    if (!sequence.cut) return sequence.keys;
+    const i64 visible = query_position(sequence, i) + 1;
+    return visible > 0 ? visible : 0;
+}
+
+/// The mask of (query head, new token i) from key `first` on.
+KVJIT_INLINE const T1* mask_row(const abi::AttendArgs& args, const CallSequence& sequence, i64 head, i64 i, i64 first) {
+    const i64 row = (sequence.query_begin + i) * args.mask_row_stride;
+    return reinterpret_cast<const T1*>(args.mask + head * args.mask_head_stride + row) + sequence.key_begin + first;
+}
+
+/// Slope of ALiBi, 0 where the spec has none.
+KVJIT_INLINE float alibi_slope(const abi::AttendArgs& args, i64 head) {
+    if constexpr (kAlibi)
+        return args.slopes[head];
+    else
+        return 0.0f;
+}
+
+/// score = dot * scale + mask + slope * distance. Operands of what the spec lacks are ignored.
+template <class V>
+KVJIT_INLINE V modify_score(V dot, V scale, V mask, V slope, V distance) {
+    V score = dot * scale;
+    if constexpr (kMaskRank > 0) score = score + mask;
+    if constexpr (kAlibi) score = score + slope * distance;
+    return score;
+}
+
+/// A mask of -inf hides the key whatever its score, NaN included.
+template <class V>
+KVJIT_INLINE V apply_hiding(V score, V mask) {
+    if constexpr (kMaskRank > 0)
+        return mask == V(-kInfinity) ? V(-kInfinity) : score;
+    else
+        return score;
+}
+
+}  // namespace kvjit

@@ -1,0 +1,53 @@
+// The default of the spec block, so that every template is a valid file as it stands. Rendering replaces this include
+// by the constants of one program; see generator/src/lower.cc for what decides each.
+#pragma once
+
+#include "common/types.h"
+
+namespace kvjit::spec {
+
+using T1 = f16_t;       // query, current key and value, mask, outputs
+using T2 = i8_t;        // cache element: T1, float, f16_t, i8_t, i4x2_t
+using T3 = f16_t;       // quantisation scale
+using Index = i64;      // element of the table: i64 or i32
+using Partial = float;  // merge: element of the partial outputs
+
+constexpr int kHeadDim = 128;
+constexpr int kGroup = 4;          // query heads per kv head
+constexpr int kQuantBit = 8;       // 0, 8, 4
+constexpr int kQuantGroup = 8;     // elements that share a scale
+constexpr int kPageSize = 128;     // 0: a sequence's slots are consecutive
+constexpr bool kHeadInner = true;  // in the cache, the heads of one token lie closer than the tokens of one head
+constexpr bool kCausal = true;
+constexpr bool kAlibi = false;
+constexpr int kMaskRank = 0;  // 0, 2, 3
+
+// The target's, here taken from the compiler's own idea of it.
+#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
+constexpr bool kHasAvx512 = true;
+#else
+constexpr bool kHasAvx512 = false;
+#endif
+#ifdef __AVX2__
+constexpr bool kHasAvx2 = true;
+#else
+constexpr bool kHasAvx2 = false;
+#endif
+#ifdef __FMA__
+constexpr bool kHasFma = true;
+#else
+constexpr bool kHasFma = false;
+#endif
+#ifdef __F16C__
+constexpr bool kHasF16c = true;
+#else
+constexpr bool kHasF16c = false;
+#endif
+#ifdef __AVX512VNNI__
+constexpr bool kHasVnni = true;
+#else
+constexpr bool kHasVnni = false;
+#endif
+constexpr int kVectorBytes = kHasAvx512 ? 64 : kHasAvx2 ? 32 : 16;
+
+}  // namespace kvjit::spec

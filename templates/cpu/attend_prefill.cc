@@ -1,0 +1,297 @@
+// attend, for many query rows: bound by arithmetic. Keys and values are dequantised once per block for all rows of a panel
+// (docs/semantics.md, section 3).
+#include "common/abi.h"
+#include "common/spec_block.h"
+#include "common/score.h"
+#include "common/slots.h"
+#include "cpu/attend_block.h"
+#include "cpu/attend_emit.h"
+
+namespace kvjit {
+
+// ---- 1. Contract ---------------------------------------------------------------------------------------------------
+
+static_assert(kHeadDim % 8 == 0 && kGroup >= 1);
+static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
+
+// ---- 2. Work split: the rows of one kv head, (token, query head) with heads inner, go in panels of tiles -------------
+
+constexpr int panel_tiles() {
+    constexpr int kFloats = 16384;  // of queries, and as many of sums: half of a small second-level cache
+    const int tiles = kFloats / (kPadDim * kTileRows);
+    const int most = 256 / kTileRows;
+    return tiles < 1 ? 1 : tiles < most ? tiles : most;
+}
+inline constexpr int kPanelTiles = panel_tiles();
+
+struct alignas(64) Tile {
+    float query[kPadDim * kTileRows];
+    float sums[kPadDim * kTileRows];  // of probabilities times values, in this chunk
+    float max[kTileRows], sum[kTileRows];
+    float slope[kTileRows];
+    i32 position[kTileRows];          // of the query among the keys
+    i32 visible[kTileRows];
+    i64 least_visible, most_visible;  // over the rows
+    i64 first_row;
+};
+
+struct alignas(64) Buffers {
+    Tile tiles[kPanelTiles];
+    float keys[kBlockKeys * kPadDim];
+    float values[kBlockKeys * kPadDim];
+    float scores[kBlockKeys * kTileRows];  // then probabilities
+    float masks[kMaskRank > 0 ? kBlockKeys * kTileRows : kLanes];
+    float rows[kLanes * (kPadDim > kBlockKeys ? kPadDim : kBlockKeys)];
+    float acc[kPanelTiles * kTileRows * kPadDim];
+    Running running[kPanelTiles * kTileRows];
+    u8 order[kBlockKeys];
+};
+
+/// Tiles 0..tiles-1 of the buffers hold rows first_row.. of kv head `head`.
+struct Panel {
+    const abi::AttendArgs& args;
+    const abi::AttendItem& item;
+    CallSequence sequence;
+    i64 head;
+    i64 first_row;
+    i64 tiles;
+
+    i64 rows() const { return (item.row_end - item.row_begin) * kGroup; }
+    i64 token(i64 row) const { return item.row_begin + row / kGroup; }
+    i64 query_head(i64 row) const { return head * kGroup + row % kGroup; }
+};
+
+// ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+
+/// Lane r of the tile. Lanes behind the last row repeat it, and are never written.
+KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, float* to, i64 r) {
+    const i64 row = smaller(tile.first_row + r, panel.rows() - 1);
+    const i64 i = panel.token(row), head = panel.query_head(row);
+    const abi::Rows& query = panel.args.query;
+    const char* from = query.base + (panel.sequence.query_begin + i) * query.token_stride + head * query.head_stride;
+    widen_row(to, reinterpret_cast<const T1*>(from));
+    tile.slope[r] = alibi_slope(panel.args, head);
+    tile.position[r] = static_cast<i32>(query_position(panel.sequence, i));
+    tile.visible[r] = static_cast<i32>(visible_keys(panel.sequence, i));
+}
+
+KVJIT_INLINE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
+    Tile& tile = buffers.tiles[t];
+    tile.first_row = panel.first_row + t * kTileRows;
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+#pragma clang loop unroll(disable)
+        for (i64 lane = 0; lane < kLanes; ++lane) load_row(panel, tile, buffers.rows + lane * kPadDim, r + lane);
+        rows_to_lines(tile.query + r, buffers.rows);
+    }
+    tile.least_visible = tile.visible[0];
+    tile.most_visible = tile.visible[kTileRows - 1];
+}
+
+KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t) load_tile(panel, buffers, t);
+    clear(buffers.acc, panel.tiles * kTileRows * kPadDim);
+#pragma clang loop unroll(disable)
+    for (i64 row = 0; row < panel.tiles * kTileRows; ++row) buffers.running[row] = Running{};
+}
+
+// ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
+
+/// Rows begin..end-1 of one plane as float32, up to kTall rows of zeros behind them.
+KVJIT_INLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin, i64 end) {
+    RowList<kBlockKeys> rows;
+    list_rows(rows, plane, scale, table_row(panel.args.table, panel.item.sequence), begin, end);
+#pragma clang loop unroll(disable)
+    for (i64 k = 0; k < end - begin; ++k) {
+        float* row = to + k * kPadDim;
+        const T2* codes = rows.codes(k, panel.head);
+        const T3* scales = rows.scales(k, panel.head);
+#pragma clang loop unroll_count(2)
+        for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, load_cache<kLanes>(codes, scales, d));
+        if constexpr (kWholeDim < kHeadDim) store<8>(row + kWholeDim, load_cache<8>(codes, scales, kWholeDim));
+    }
+    const i64 padded = (end - begin + kTall - 1) / kTall * kTall;
+    clear(to + (end - begin) * kPadDim, (padded - (end - begin)) * kPadDim);
+}
+
+/// The masks of the tile's rows, a line for each of `count` keys from `begin` on.
+KVJIT_INLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& buffers, i64 begin, i64 count) {
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+#pragma clang loop unroll(disable)
+        for (i64 lane = 0; lane < kLanes; ++lane) {
+            const i64 row = smaller(tile.first_row + r + lane, panel.rows() - 1);
+            const T1* mask = mask_row(panel.args, panel.sequence, panel.query_head(row), panel.token(row), begin);
+#pragma clang loop unroll(disable)
+            for (i64 k = 0; k < count; k += kLanes)
+                store<kLanes>(buffers.rows + lane * kBlockKeys + k, load_mask(mask, k, count));
+        }
+#pragma clang loop unroll(disable)
+        for (i64 k = 0; k < count; k += kLanes)
+            transpose_square(buffers.masks + k * kTileRows + r, kTileRows, buffers.rows + k, kBlockKeys);
+    }
+}
+
+/// Dot products become scores. Returns each row's largest so far. `diagonal`: some row doesn't see all of the keys.
+KVJIT_INLINE Line modify_block(const Panel& panel, const Tile& tile, Buffers& buffers, i64 begin, i64 count,
+                               bool diagonal) {
+    Line largest = load_line(tile.max);
+    const vf<kLanes> scale(panel.args.softmax_scale);
+#pragma clang loop unroll(disable)
+    for (i64 k = 0; k < count; ++k) {
+        const vi<kLanes> key(static_cast<i32>(begin + k));
+#pragma clang loop unroll(full)
+        for (int w = 0; w < kWide; ++w) {
+            const int r = w * kLanes;
+            float* at = buffers.scores + k * kTileRows + r;
+            const vf<kLanes> mask = kMaskRank > 0 ? load<kLanes>(buffers.masks + k * kTileRows + r) : vf<kLanes>(0.0f);
+            const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
+            const vf<kLanes> distance = __builtin_convertvector(key - position, vf<kLanes>);
+            vf<kLanes> score = modify_score(load<kLanes>(at), scale, mask, load<kLanes>(tile.slope + r), distance);
+            score = apply_hiding(score, mask);
+            if (diagonal) score = key < load_raw<i32, kLanes>(tile.visible + r) ? score : vf<kLanes>(-kInfinity);
+            store<kLanes>(at, score);
+            largest.of[w] = max_fast(score, largest.of[w]);
+        }
+    }
+    return largest;
+}
+
+/// Scores become probabilities relative to `shift`. Adds them to `sum`.
+KVJIT_INLINE void exponentiate_block(float* scores, i64 count, const Line& shift, Line& sum) {
+#pragma clang loop unroll(disable)
+    for (i64 k = 0; k < count; ++k) {
+#pragma clang loop unroll(full)
+        for (int w = 0; w < kWide; ++w) {
+            float* at = scores + k * kTileRows + w * kLanes;
+            const vf<kLanes> score = load<kLanes>(at);
+            const vf<kLanes> probability = exp<kLanes>(score - shift.of[w]);
+            sum.of[w] += probability;
+            store<kLanes>(at, mark_hidden<kLanes>(probability, score));
+        }
+    }
+}
+
+/// Lists the keys that some row of the tile sees: nothing of another's value may be looked at.
+KVJIT_INLINE i64 list_seen_keys(u8* order, const float* probabilities, i64 count) {
+    if constexpr (kMaskRank == 0) return count;
+    i64 seen = 0;
+#pragma clang loop unroll(disable)
+    for (i64 k = 0; k < count; ++k) {
+        const Line line = load_line(probabilities + k * kTileRows);
+        i32 differ = 0;
+        for (int w = 0; w < kWide; ++w) differ |= __builtin_reduce_or(bits_of<kLanes>(line.of[w]) ^ kHiddenBits);
+        order[seen] = static_cast<u8>(k);
+        seen += differ != 0;
+    }
+    return seen;
+}
+
+/// Keys begin..end-1, packed, for one tile.
+KVJIT_INLINE void attend_block(const Panel& panel, Tile& tile, Buffers& buffers, i64 begin, i64 end) {
+    const i64 count = smaller(end, tile.most_visible) - begin;
+    if (count <= 0) return;
+    score_block(buffers.scores, buffers.keys, tile.query, count);
+    if constexpr (kMaskRank > 0) load_masks(panel, tile, buffers, begin, count);
+    const Line old = load_line(tile.max);
+    const Line largest = modify_block(panel, tile, buffers, begin, count, tile.least_visible < begin + count);
+    Line shift, keep, sum = load_line(tile.sum);
+#pragma clang loop unroll(full)
+    for (int w = 0; w < kWide; ++w) {
+        shift.of[w] = largest.of[w] == -kInfinity ? vf<kLanes>(0.0f) : largest.of[w];
+        keep.of[w] = exp<kLanes>(old.of[w] - shift.of[w]);
+        sum.of[w] *= keep.of[w];
+    }
+    exponentiate_block(buffers.scores, count, shift, sum);
+    store_line(tile.max, largest);
+    store_line(tile.sum, sum);
+    const i64 seen = list_seen_keys(buffers.order, buffers.scores, count);
+    add_block(tile.sums, buffers.scores, buffers.values, keep, buffers.order, seen);
+}
+
+KVJIT_INLINE void begin_chunk(Tile& tile) {
+    clear(tile.sums, kPadDim * kTileRows);
+    store_line(tile.max, line_of(-kInfinity));
+    store_line(tile.sum, line_of(0.0f));
+}
+
+/// The parts of the chunk's keys begin..end-1, for all tiles.
+KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, i64 begin, i64 end) {
+    const abi::Cache& cache = panel.args.cache;
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t) begin_chunk(buffers.tiles[t]);
+#pragma clang loop unroll(disable)
+    for (i64 key = begin; key < end; key += kBlockKeys) {
+        const i64 block_end = smaller(key + kBlockKeys, end);
+        pack(panel, buffers.keys, cache.key, cache.key_scale, key, block_end);
+        pack(panel, buffers.values, cache.value, cache.value_scale, key, block_end);
+#pragma clang loop unroll(disable)
+        for (i64 t = 0; t < panel.tiles; ++t) attend_block(panel, buffers.tiles[t], buffers, key, block_end);
+    }
+}
+
+/// f(row of the kv head, tile, lane of the tile), for the rows that there are.
+template <class F>
+KVJIT_INLINE void for_each_row(const Panel& panel, const Buffers& buffers, i64 t, i64 first_lane, i64 lanes, F&& f) {
+    const i64 first = buffers.tiles[t].first_row + first_lane;
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < lanes && first + r < panel.rows(); ++r) f(first + r, t * kTileRows + first_lane + r, first_lane + r);
+}
+
+KVJIT_INLINE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
+    const Tile& tile = buffers.tiles[t];
+#pragma clang loop unroll(disable)
+    for (i64 first = 0; first < kTileRows; first += kLanes) {
+        lines_to_rows(buffers.rows, tile.sums + first);
+        for_each_row(panel, buffers, t, first, kLanes, [&](i64 row, i64 at, i64 lane) {
+            const float max = part_max(tile.max[lane], tile.sum[lane]);
+            const Part part = {buffers.rows + (lane - first) * kPadDim, max, tile.sum[lane]};
+            keep_part(panel.args, panel.item, c, panel.token(row), panel.query_head(row), part,
+                      buffers.acc + at * kPadDim, buffers.running[at]);
+        });
+    }
+}
+
+KVJIT_INLINE void attend_panel(const Panel& panel, Buffers& buffers) {
+    const abi::AttendItem& item = panel.item;
+    load_panel(panel, buffers);
+    const i64 visible = buffers.tiles[panel.tiles - 1].most_visible;
+#pragma clang loop unroll(disable)
+    for (i64 c = item.chunk_begin; c < item.chunk_end; ++c) {
+        attend_chunk(panel, buffers, c * abi::kChunk, smaller((c + 1) * abi::kChunk, visible));
+#pragma clang loop unroll(disable)
+        for (i64 t = 0; t < panel.tiles; ++t) keep_tile(panel, buffers, c, t);
+    }
+    if (item.partial >= 0) return;
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t) {
+        for_each_row(panel, buffers, t, 0, kTileRows, [&](i64 row, i64 at, i64) {
+            write_output(panel.args, panel.sequence, panel.token(row), panel.query_head(row),
+                         buffers.acc + at * kPadDim, buffers.running[at]);
+        });
+    }
+}
+
+KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem& item) {
+    constexpr i64 kPanelRows = kPanelTiles * kTileRows;
+    Buffers buffers;
+    Panel panel = {args, item, sequence_of(args, item.sequence), 0, 0, 0};
+#pragma clang loop unroll(disable)
+    for (panel.head = item.head_begin; panel.head < item.head_end; ++panel.head) {
+#pragma clang loop unroll(disable)
+        for (panel.first_row = 0; panel.first_row < panel.rows(); panel.first_row += kPanelRows) {
+            const i64 rows = smaller(kPanelRows, panel.rows() - panel.first_row);
+            panel.tiles = (rows + kTileRows - 1) / kTileRows;
+            attend_panel(panel, buffers);
+        }
+    }
+}
+
+}  // namespace kvjit
+
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
+extern "C" void kvjit_attend_prefill(const kvjit::abi::AttendArgs* args, const kvjit::abi::AttendItem* item) {
+    kvjit::attend_item(*args, *item);
+}

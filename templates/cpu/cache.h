@@ -1,0 +1,37 @@
+// Rows of the cache as float32 vectors.
+#pragma once
+
+#include "common/quant.h"
+#include "cpu/vec.h"
+
+namespace kvjit {
+
+template <class T, class V>
+KVJIT_INLINE V round_to(V x) {
+    constexpr int N = sizeof(V) / sizeof(float);
+    if constexpr (kSame<T, f16_t>)
+        return half_to_float<N>(float_to_half<N>(x));
+    else
+        return x;
+}
+
+/// values[g] for the group g of each of elements d..d+N-1: the scales of a row, say. d is a multiple of N.
+template <int N, class T>
+KVJIT_INLINE vf<N> group_values(const T* values, int d) {
+    if constexpr (kQuantGroup >= N)
+        return vf<N>(load_one(values + d / kQuantGroup));
+    else
+        return repeat_each<float, N, N / kQuantGroup>(load<N / kQuantGroup>(values + d / kQuantGroup));
+}
+
+/// Elements d..d+N-1 of a cache row, dequantised: float(code) * float(scale). `scales` is unused in a plain cache.
+template <int N>
+KVJIT_INLINE vf<N> load_cache(const T2* row, const T3* scales, int d) {
+    const vf<N> codes = load<N>(advance(row, d));
+    if constexpr (kQuantised)
+        return codes * group_values<N>(scales, d);
+    else
+        return codes;
+}
+
+}  // namespace kvjit

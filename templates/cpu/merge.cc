@@ -1,0 +1,50 @@
+// merge: partial outputs become one by their running maxima, or by their lse (docs/semantics.md, section 2).
+#include "common/abi.h"
+#include "common/spec_block.h"
+#include "common/types.h"
+#include "cpu/partial.h"
+
+namespace kvjit {
+
+// ---- 1. Contract ---------------------------------------------------------------------------------------------------
+
+static_assert(kHeadDim % 8 == 0);
+static_assert(!kSame<T1, i8_t>);
+
+// ---- 5. Merge: the parts of one (token, head), in ascending order --------------------------------------------------
+
+/// `acc` and `stat`: offsets of part 0, in elements and in floats.
+KVJIT_INLINE Running merge_parts(const abi::MergeArgs& args, const abi::MergeItem& item, i64 acc, i64 stat,
+                                 float* sum) {
+    for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(sum + d, vf<N>(0.0f)); });
+    Running running;
+    const Partial* partials = reinterpret_cast<const Partial*>(args.acc);
+    for (i64 part = 0; part < item.parts; ++part) {
+        const i64 at = stat + part * item.stat_part;
+        admit_row(sum, running, partials + acc + part * item.acc_part, args.max[at], args.sum ? args.sum[at] : 1.0f);
+    }
+    return running;
+}
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
+KVJIT_INLINE void merge_head(const abi::MergeArgs& args, const abi::MergeItem& item, i64 token, i64 head) {
+    const i64 acc = item.acc + (token - item.token_begin) * item.acc_token + (head - item.head_begin) * item.acc_head;
+    const i64 stat =
+        item.stat + (token - item.token_begin) * item.stat_token + (head - item.head_begin) * item.stat_head;
+    float sum[kHeadDim];
+    const Running running = merge_parts(args, item, acc, stat, sum);
+    char* out = args.output.base + token * args.output.token_stride + head * args.output.head_stride;
+    finish_row(reinterpret_cast<T1*>(out), sum, running);
+    if (args.lse) args.lse[token * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
+}
+
+}  // namespace kvjit
+
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
+extern "C" void kvjit_merge(const kvjit::abi::MergeArgs* args, const kvjit::abi::MergeItem* item) {
+    for (kvjit::i64 token = item->token_begin; token < item->token_end; ++token)
+        for (kvjit::i64 head = item->head_begin; head < item->head_end; ++head)
+            kvjit::merge_head(*args, *item, token, head);
+}

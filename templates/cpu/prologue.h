@@ -1,0 +1,33 @@
+// The three functions that Clang may call although no template does (struct copies, `= {}`): defined here, hidden,
+// because a kernel has no undefined symbol. Kept as plain loops: small, and off every hot path.
+#pragma once
+
+#pragma GCC visibility push(hidden)
+extern "C" {
+
+[[gnu::used, clang::no_builtin]] inline void* memset(void* to, int value, __SIZE_TYPE__ bytes) {
+    char* p = static_cast<char*>(to);
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (__SIZE_TYPE__ i = 0; i < bytes; ++i) p[i] = static_cast<char>(value);
+    return to;
+}
+
+[[gnu::used, clang::no_builtin]] inline void* memcpy(void* to, const void* from, __SIZE_TYPE__ bytes) {
+    char* p = static_cast<char*>(to);
+    const char* q = static_cast<const char*>(from);
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (__SIZE_TYPE__ i = 0; i < bytes; ++i) p[i] = q[i];
+    return to;
+}
+
+[[gnu::used, clang::no_builtin]] inline void* memmove(void* to, const void* from, __SIZE_TYPE__ bytes) {
+    char* p = static_cast<char*>(to);
+    const char* q = static_cast<const char*>(from);
+    if (p <= q) return memcpy(to, from, bytes);
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (__SIZE_TYPE__ i = bytes; i > 0; --i) p[i - 1] = q[i - 1];
+    return to;
+}
+
+}  // extern "C"
+#pragma GCC visibility pop

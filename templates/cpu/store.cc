@@ -1,0 +1,65 @@
+// store: new keys and values go to their slots, quantised, converted or moved (docs/semantics.md, sections 2, 5 and 6).
+#include "common/abi.h"
+#include "common/slots.h"
+#include "common/spec_block.h"
+#include "common/types.h"
+#include "cpu/rows.h"
+
+namespace kvjit {
+
+// ---- 1. Contract ---------------------------------------------------------------------------------------------------
+
+static_assert(kHeadDim % 8 == 0);
+static_assert(kQuantBit == 0 || (kQuantBit == 8 && kSame<T2, i8_t>) || (kQuantBit == 4 && kSame<T2, i4x2_t>));
+static_assert(!kQuantised || (kHeadDim % kQuantGroup == 0 && !kSame<T1, i8_t>));
+static_assert(kQuantised || kSame<T1, i8_t> == kSame<T2, i8_t>);
+
+// ---- 2. Work split: runs of tokens in one page, in the order in which the cache has them ----------------------------
+
+/// One of key and value of the call.
+struct StoreStream {
+    abi::Rows from;
+    abi::Plane to, scale;
+};
+
+KVJIT_INLINE void store_slot(const StoreStream& stream, i64 row, i64 entry, i64 token, i64 head) {
+    const char* from = stream.from.base + row * stream.from.token_stride + head * stream.from.head_stride;
+    T3* scales = nullptr;
+    if constexpr (kQuantised) scales = reinterpret_cast<T3*>(slot_address(stream.scale, entry, token, head));
+    encode_row(reinterpret_cast<T2*>(slot_address(stream.to, entry, token, head)), scales,
+               reinterpret_cast<const T1*>(from));
+}
+
+/// Stores one run; `row` is the input row of the run's first token.
+KVJIT_INLINE void store_run(const StoreStream& key, const StoreStream& value, const abi::TokenItem& item,
+                            const Run& run, i64 row) {
+    if constexpr (kHeadInner) {
+        for (i64 i = 0; i < run.count; ++i) {
+            for (i64 h = item.head_begin; h < item.head_end; ++h) store_slot(key, row + i, run.entry, run.first + i, h);
+            for (i64 h = item.head_begin; h < item.head_end; ++h)
+                store_slot(value, row + i, run.entry, run.first + i, h);
+        }
+    } else {
+        for (i64 h = item.head_begin; h < item.head_end; ++h) {
+            for (i64 i = 0; i < run.count; ++i) store_slot(key, row + i, run.entry, run.first + i, h);
+            for (i64 i = 0; i < run.count; ++i) store_slot(value, row + i, run.entry, run.first + i, h);
+        }
+    }
+}
+
+KVJIT_INLINE void store_item(const abi::StoreArgs& args, const abi::TokenItem& item) {
+    const StoreStream key = {args.key, args.cache.key, args.cache.key_scale};
+    const StoreStream value = {args.value, args.cache.value, args.cache.value_scale};
+    const i64 start = args.start_pos[item.sequence];
+    const i64 row_of_position_0 = args.seqstarts[item.sequence] - start;
+    for_each_run(table_row(args.table, item.sequence), start + item.begin, start + item.end,
+                 [&](const Run& run) { store_run(key, value, item, run, row_of_position_0 + run.position); });
+}
+
+}  // namespace kvjit
+
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
+extern "C" void kvjit_store(const kvjit::abi::StoreArgs* args, const kvjit::abi::TokenItem* item) {
+    kvjit::store_item(*args, *item);
+}

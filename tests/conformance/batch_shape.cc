@@ -1,0 +1,191 @@
+#include "conformance/batch_shape.h"
+
+#include <algorithm>
+
+namespace kvjit::test {
+namespace {
+
+constexpr std::int64_t kMaxWork = 30'000'000;
+constexpr std::int64_t kNoEntry = -1;
+
+std::int64_t new_tokens_of(const Case& which, Rng& rng) {
+    static const std::vector<std::int64_t> tile_edges = {7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65};
+    switch (which.new_tokens) {
+        case NewTokens::kOne:
+            return 1;
+        case NewTokens::kNoneOrOne:
+            return rng.below(2);
+        case NewTokens::kFew:
+            return rng.between(2, 5);
+        case NewTokens::kTileEdge:
+            return rng.pick(tile_edges);
+        case NewTokens::kRagged:
+            return rng.chance(0.2) ? rng.pick(tile_edges) : rng.below(12);
+    }
+    return 1;
+}
+
+std::int64_t past_tokens_of(const Case& which, Rng& rng) {
+    static const std::vector<std::int64_t> vector_edges = {3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65};
+    static const std::vector<std::int64_t> chunk_edges = {510, 511, 512, 513};
+    static const std::vector<std::int64_t> chunks = {1023, 1024, 1025, 1100};
+    switch (which.past_tokens) {
+        case PastTokens::kNone:
+            return 0;
+        case PastTokens::kFew:
+            return rng.between(1, 9);
+        case PastTokens::kVectorEdge:
+            return rng.pick(vector_edges);
+        case PastTokens::kChunkEdge:
+            return rng.pick(chunk_edges);
+        case PastTokens::kChunks:
+            return rng.pick(chunks);
+        case PastTokens::kRagged:
+            return rng.chance(0.3) ? rng.pick(chunk_edges) : rng.below(150);
+    }
+    return 0;
+}
+
+bool has_cache(const Case& which) {
+    return which.spec.op != KVJIT_OP_MULTI_HEAD_ATTENTION;
+}
+
+std::size_t u(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
+/// Entries of each sequence's table row: pages that it needs.
+std::int64_t pages_of(const Problem& problem, std::int64_t b) {
+    return (problem.kv_tokens(b) + problem.spec.page_size - 1) / problem.spec.page_size;
+}
+
+/// `count` disjoint runs of `length` slots, in random order, with gaps; `end` becomes the first slot behind all.
+std::vector<std::int64_t> scattered_runs(const std::vector<std::int64_t>& lengths, Rng& rng, std::int64_t& end) {
+    std::vector<std::size_t> order(lengths.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    rng.shuffle(order);
+    std::vector<std::int64_t> starts(lengths.size());
+    end = rng.below(3);
+    for (const std::size_t i : order) {
+        starts[i] = end;
+        end += lengths[i] + rng.below(3);
+    }
+    return starts;
+}
+
+void place_offsets(Problem& problem, Rng& rng, Placement& placement) {
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) lengths.push_back(problem.kv_tokens(b));
+    problem.cachestarts = scattered_runs(lengths, rng, placement.max_tokens);
+    placement.table_shape = {problem.batch_size()};
+}
+
+void place_single_tokens(Problem& problem, Rng& rng, Placement& placement) {
+    const std::int64_t tokens = problem.kvstarts.back();
+    problem.cachestarts = scattered_runs(std::vector<std::int64_t>(u(tokens), 1), rng, placement.max_tokens);
+    placement.table_shape = {tokens};
+}
+
+/// Entries for all pages of all sequences, sequence after sequence.
+std::vector<std::int64_t> page_entries(Problem& problem, Rng& rng, Placement& placement) {
+    std::int64_t pages = 0;
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) pages += pages_of(problem, b);
+    const bool blocks = problem.spec.cache_mode == KVJIT_BLOCK_TABLE;
+    const std::int64_t run = blocks ? 1 : problem.spec.page_size;
+    std::int64_t end = 0;
+    auto entries = scattered_runs(std::vector<std::int64_t>(u(pages), run), rng, end);
+    placement.max_tokens = blocks ? problem.spec.page_size : end;
+    placement.num_blocks = blocks ? end : 0;
+    return entries;
+}
+
+/// Rows of different length, one behind the other, some with entries that nothing needs.
+void lay_csr(Problem& problem, const std::vector<std::int64_t>& entries, Rng& rng, Placement& placement) {
+    auto next = entries.begin();
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        problem.rowstarts.push_back(static_cast<std::int64_t>(problem.cachestarts.size()));
+        for (std::int64_t page = 0; page < pages_of(problem, b); ++page) problem.cachestarts.push_back(*next++);
+        problem.cachestarts.resize(problem.cachestarts.size() + u(rng.below(3)), kNoEntry);
+    }
+    problem.rowstarts.push_back(static_cast<std::int64_t>(problem.cachestarts.size()));
+    placement.table_shape = {problem.rowstarts.back()};
+}
+
+void lay_rows(Problem& problem, const std::vector<std::int64_t>& entries, bool indexed, Rng& rng,
+              Placement& placement) {
+    const std::int64_t batch = problem.batch_size();
+    std::vector<std::int64_t> rows(u(indexed ? batch + 2 : batch));
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::int64_t>(i);
+    if (indexed) rng.shuffle(rows);
+    for (std::int64_t b = 0; b < batch; ++b) {
+        problem.table_columns = std::max(problem.table_columns, pages_of(problem, b));
+    }
+    problem.table_columns += rng.below(3);
+    placement.table_shape = {static_cast<std::int64_t>(rows.size()), problem.table_columns};
+    problem.cachestarts.assign(rows.size() * u(problem.table_columns), kNoEntry);
+    auto next = entries.begin();
+    for (std::int64_t b = 0; b < batch; ++b) {
+        for (std::int64_t page = 0; page < pages_of(problem, b); ++page) {
+            problem.cachestarts[u(rows[u(b)] * problem.table_columns + page)] = *next++;
+        }
+    }
+    if (indexed) problem.row_index.assign(rows.begin(), rows.begin() + batch);
+}
+
+/// Multiplications that the oracle needs for one sequence.
+std::int64_t work_of(const Problem& problem, std::int64_t n, std::int64_t m) {
+    return std::max<std::int64_t>(n, 1) * std::max<std::int64_t>(m, 1) * problem.num_heads * problem.spec.head_dim;
+}
+
+void add_sequence(const Case& which, Problem& problem, Rng& rng) {
+    std::int64_t n = new_tokens_of(which, rng);
+    std::int64_t past = past_tokens_of(which, rng);
+    const std::int64_t share = kMaxWork / which.batch_size;
+    while (n > 2 && work_of(problem, n, past + n) > share) n /= 2;
+    while (past > 40 && work_of(problem, n, past + n) > share) past /= 2;
+    const std::int64_t m = has_cache(which) ? past + n : past;
+    if (has_cache(which)) problem.start_pos.push_back(past);
+    problem.seqstarts.push_back(problem.seqstarts.back() + n);
+    problem.kvstarts.push_back(problem.kvstarts.back() + m);
+}
+
+}  // namespace
+
+Problem shape_problem(const Case& which, Rng& rng) {
+    Problem problem;
+    problem.spec = which.spec;
+    problem.num_kv_heads = which.num_kv_heads;
+    problem.num_heads = which.num_kv_heads * which.spec.group;
+    problem.num_layers = which.num_layers;
+    problem.layer = rng.below(which.num_layers);
+    problem.num_repeat = which.num_repeat;
+    problem.seqstarts = problem.kvstarts = {0};
+    for (std::int64_t b = 0; b < which.batch_size; ++b) add_sequence(which, problem, rng);
+    problem.decoding_batches = which.decoding == 0   ? 0
+                               : which.decoding == 1 ? (which.batch_size + 1) / 2
+                                                     : which.batch_size;
+    if (which.own_scale) problem.softmax_scale = static_cast<float>(0.05 + 0.2 * rng.uniform());
+    for (std::int64_t h = 0; which.own_slopes && h < problem.num_heads; ++h) {
+        problem.slopes.push_back(static_cast<float>(rng.uniform()));
+    }
+    return problem;
+}
+
+Placement place_tokens(const Case& which, Problem& problem, Rng& rng) {
+    Placement placement;
+    if (which.spec.cache_mode == KVJIT_OFFSET) {
+        place_offsets(problem, rng, placement);
+    } else if (which.spec.cache_mode == KVJIT_TOKEN_TABLE) {
+        place_single_tokens(problem, rng, placement);
+    } else {
+        const auto entries = page_entries(problem, rng, placement);
+        if (which.rows == TableRows::kCsr) {
+            lay_csr(problem, entries, rng, placement);
+        } else {
+            lay_rows(problem, entries, which.rows == TableRows::kIndexed, rng, placement);
+        }
+    }
+    return placement;
+}
+
+}  // namespace kvjit::test

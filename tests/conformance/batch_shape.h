@@ -1,0 +1,28 @@
+// From a case to numbers: how many tokens each sequence has, and where in the cache they live.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "conformance/case.h"
+#include "conformance/oracle.h"
+#include "support/rng.h"
+
+namespace kvjit::test {
+
+/// seqstarts, kvstarts, start_pos, heads, decoding_batches: everything of a Problem that does not depend on where
+/// tokens live. The work (multiplications of the oracle) is kept within bounds by shortening what is new.
+Problem shape_problem(const Case& which, Rng& rng);
+
+/// Extents of the axes T and N of a cache, and of its table.
+struct Placement {
+    std::int64_t max_tokens = 0;  // axis T; with blocks: page_size
+    std::int64_t num_blocks = 0;  // axis N; 0 without blocks
+    std::vector<std::int64_t> table_shape;
+};
+
+/// Chooses a slot for every position, no two on one, in no order, with unused slots between: fills in cachestarts,
+/// table_columns, rowstarts and row_index. Entries that no position needs are -1.
+Placement place_tokens(const Case& which, Problem& problem, Rng& rng);
+
+}  // namespace kvjit::test

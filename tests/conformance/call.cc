@@ -1,0 +1,330 @@
+#include "conformance/call.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "conformance/batch_shape.h"
+#include "support/rng.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr double kHidden = -std::numeric_limits<double>::infinity();
+
+std::size_t u(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
+/// Makes one call's tensors. `data` decides values, `place` decides addresses.
+class Maker {
+public:
+    Maker(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed)
+        : data_(data_seed), place_(placement_seed) {
+        call_.which = which;
+    }
+
+    Call make() {
+        call_.problem = shape_problem(call_.which, data_);
+        hide_columns();
+        make_queries();
+        if (spec().op == KVJIT_OP_MULTI_HEAD_ATTENTION)
+            make_dense();
+        else
+            make_cache();
+        make_indices();
+        call_.remember();
+        return std::move(call_);
+    }
+
+private:
+    const kvjit_spec& spec() const { return call_.which.spec; }
+    std::int64_t new_tokens() const { return call_.problem.seqstarts.back(); }
+    std::int64_t kv_tokens() const { return call_.problem.kvstarts.back(); }
+
+    Placed tensor(int dtype, std::vector<std::int64_t> shape) {
+        auto strides = spread_strides(shape, call_.which.spread, place_);
+        return {dtype, std::move(shape), std::move(strides), call_.which.guard};
+    }
+
+    /// The cache's axes are ordered by the layout: gaps between them, but no other order.
+    Placed layout_tensor(int dtype, std::vector<std::int64_t> shape) {
+        const Spread spread = call_.which.spread == Spread::kDense ? Spread::kDense : Spread::kPadded;
+        auto strides = spread_strides(shape, spread, place_);
+        return {dtype, std::move(shape), std::move(strides), call_.which.guard};
+    }
+
+    Placed inputs(std::int64_t heads) {
+        // More rows than seqstarts[B] are legal and never looked at: they stay NaN.
+        const std::int64_t extra = call_.which.spread == Spread::kDense ? 0 : 2;
+        Placed placed = tensor(spec().t1, {new_tokens() + extra, heads, spec().head_dim});
+        for (std::int64_t t = 0; t < new_tokens(); ++t) {
+            for (std::int64_t h = 0; h < heads; ++h) fill_row(placed, placed.strided().index(t, h, 0));
+        }
+        return placed;
+    }
+
+    /// One head's D numbers. Without attention behind it, rows of all magnitudes try the quantisation.
+    void fill_row(Placed& placed, std::int64_t at) {
+        static const std::vector<double> magnitudes = {1, 1, 1, 1e-7, 1e-3, 300, 0};
+        const bool wild = spec().op == KVJIT_OP_KEY_VALUE_CACHE;
+        const double magnitude = wild ? data_.pick(magnitudes) : 1;
+        for (std::int64_t d = 0; d < spec().head_dim; ++d) placed.set(at + d, number_of(spec().t1) * magnitude);
+    }
+
+    double number_of(int dtype) {
+        return dtype == KVJIT_I8 ? static_cast<double>(data_.between(-128, 127)) : data_.normal();
+    }
+
+    /// Some keys are hidden from every row by the mask: they may be NaN, and so may their values.
+    void hide_columns() {
+        hidden_.assign(u(kv_tokens()), false);
+        for (std::int64_t column = 0; spec().attn_mask != 0 && column < kv_tokens(); ++column) {
+            hidden_[u(column)] = data_.chance(0.1);
+        }
+    }
+
+    void make_queries() {
+        if (spec().op == KVJIT_OP_KEY_VALUE_CACHE) return;
+        const std::int64_t heads = call_.problem.num_heads;
+        call_.query = inputs(heads);
+        call_.attn_output = tensor(spec().t1, {new_tokens(), heads, spec().head_dim});
+        if (call_.which.outputs_whole) call_.lse = tensor(KVJIT_F32, {new_tokens(), heads});
+        make_mask();
+    }
+
+    void make_mask() {
+        if (spec().attn_mask == 0) return;
+        const std::int64_t width = kv_tokens() + (call_.which.spread == Spread::kDense ? 0 : 5);
+        const std::int64_t planes = spec().attn_mask == 3 ? call_.problem.num_heads : 1;
+        std::vector<std::int64_t> shape = {planes, new_tokens(), width};
+        if (spec().attn_mask == 2) shape.erase(shape.begin());
+        call_.mask = tensor(spec().t1, shape);
+        for (std::int64_t h = 0; h < planes; ++h) {
+            for (std::int64_t b = 0; b < call_.problem.batch_size(); ++b) fill_mask(h, b);
+        }
+    }
+
+    /// The part of the mask that rows of sequence b read; the rest stays NaN.
+    void fill_mask(std::int64_t h, std::int64_t b) {
+        const Problem& problem = call_.problem;
+        const Strided& mask = call_.mask.strided();
+        const bool cut = (spec().is_causal && b >= problem.decoding_batches) || spec().is_alibi;
+        for (std::int64_t i = 0; i < problem.new_tokens(b); ++i) {
+            for (std::int64_t j = 0; j < problem.kv_tokens(b); ++j) {
+                if (cut && j > problem.kv_tokens(b) - problem.new_tokens(b) + i) continue;
+                const std::int64_t row = problem.seqstarts[u(b)] + i;
+                const std::int64_t column = problem.kvstarts[u(b)] + j;
+                const double bias = hidden_[u(column)] || data_.chance(0.05) ? kHidden : data_.normal();
+                call_.mask.set(spec().attn_mask == 3 ? mask.index(h, row, column) : mask.index(row, column), bias);
+            }
+        }
+    }
+
+    void make_dense() {
+        for (Placed* each : {&call_.key, &call_.value}) {
+            *each = tensor(spec().t1, {kv_tokens(), call_.problem.num_kv_heads, spec().head_dim});
+            for (std::int64_t t = 0; t < kv_tokens(); ++t) {
+                for (std::int64_t h = 0; h < call_.problem.num_kv_heads && !hidden_[u(t)]; ++h) {
+                    fill_row(*each, each->strided().index(t, h, 0));
+                }
+            }
+        }
+    }
+
+    void make_cache() {
+        if (call_.which.stores) {
+            call_.current_key = inputs(call_.problem.num_kv_heads);
+            call_.current_value = inputs(call_.problem.num_kv_heads);
+        }
+        const Placement placement = place_tokens(call_.which, call_.problem, place_);
+        call_.max_tokens = placement.max_tokens;
+        call_.num_blocks = placement.num_blocks;
+        make_table(placement);
+        call_.cache = layout_tensor(cache_type(), cache_shape(placement, cache_row()));
+        if (spec().quant_bit != 0) {
+            const int t3 = spec().t3 == KVJIT_AUTO ? spec().t1 : spec().t3;
+            call_.scale = layout_tensor(t3, cache_shape(placement, spec().head_dim / spec().quant_group));
+        }
+        for (std::int64_t b = 0; b < call_.problem.batch_size(); ++b) fill_past(b);
+        if (spec().op == KVJIT_OP_KEY_VALUE_CACHE) make_loaded();
+    }
+
+    void make_loaded() {
+        const std::int64_t heads = call_.problem.num_kv_heads * call_.problem.num_repeat;
+        call_.key = tensor(spec().t1, {kv_tokens(), heads, spec().head_dim});
+        if (call_.which.outputs_whole) call_.value = tensor(spec().t1, {kv_tokens(), heads, spec().head_dim});
+    }
+
+    int cache_type() const {
+        if (spec().quant_bit != 0) return spec().quant_bit == 8 ? KVJIT_I8 : KVJIT_U8;
+        return spec().t2 == KVJIT_AUTO ? spec().t1 : spec().t2;
+    }
+    std::int64_t cache_row() const { return spec().quant_bit == 4 ? spec().head_dim / 2 : spec().head_dim; }
+
+    std::vector<std::int64_t> cache_shape(const Placement& placement, std::int64_t last) const {
+        std::vector<std::int64_t> shape;
+        for (const char axis : std::string_view(spec().layout)) {
+            if (axis == 'N') shape.push_back(placement.num_blocks);
+            if (axis == 'T') shape.push_back(placement.max_tokens);
+            if (axis == 'L') shape.push_back(call_.problem.num_layers);
+            if (axis == '2') shape.push_back(2);
+            if (axis == 'H') shape.push_back(call_.problem.num_kv_heads);
+            if (axis == 'D') shape.push_back(last);
+        }
+        return shape;
+    }
+
+    void make_table(const Placement& placement) {
+        call_.cachestarts = tensor(spec().index_type, placement.table_shape);
+        auto next = call_.problem.cachestarts.begin();
+        call_.cachestarts.fill([&] { return static_cast<double>(*next++); });
+    }
+
+    /// What earlier calls stored: everything before the new tokens, or all if this call stores nothing.
+    void fill_past(std::int64_t b) {
+        const std::int64_t end = call_.which.stores ? call_.problem.start_pos[u(b)] : call_.problem.kv_tokens(b);
+        for (std::int64_t t = 0; t < end; ++t) {
+            const bool hidden = hidden_[u(call_.problem.kvstarts[u(b)] + t)];
+            for (std::int64_t h = 0; h < call_.problem.num_kv_heads && !hidden; ++h) {
+                for (const int key_or_value : {0, 1}) fill_slot(slot_of(call_.problem, b, t), key_or_value, h);
+            }
+        }
+    }
+
+    void fill_slot(Slot slot, int key_or_value, std::int64_t h) {
+        const std::int64_t at = cache_index(call_.problem, call_.cache.strided(), key_or_value, slot, h);
+        for (std::int64_t d = 0; d < cache_row(); ++d) call_.cache.set(at + d, stored_number());
+        if (spec().quant_bit == 0) return;
+        const std::int64_t scale_at = cache_index(call_.problem, call_.scale.strided(), key_or_value, slot, h);
+        const double unit = spec().quant_bit == 8 ? 3.0 / 127 : 3.0 / 7;
+        for (std::int64_t group = 0; group < spec().head_dim / spec().quant_group; ++group) {
+            call_.scale.set(scale_at + group, unit * (0.2 + data_.uniform()));
+        }
+    }
+
+    double stored_number() {
+        if (spec().quant_bit == 8) return static_cast<double>(data_.between(-127, 127));
+        if (spec().quant_bit == 4) {
+            const std::int64_t low = data_.between(-7, 7) & 15;
+            return static_cast<double>(low + 16 * (data_.between(-7, 7) & 15));
+        }
+        return number_of(cache_type());
+    }
+
+    void make_indices() {
+        const Guard guard = call_.which.guard;
+        call_.seqstarts = Placed::integers(call_.problem.seqstarts, KVJIT_I64, guard);
+        call_.kvstarts = Placed::integers(call_.problem.kvstarts, KVJIT_I64, guard);
+        if (spec().op != KVJIT_OP_MULTI_HEAD_ATTENTION) {
+            call_.start_pos = Placed::integers(call_.problem.start_pos, KVJIT_I64, guard);
+        }
+        if (!call_.problem.rowstarts.empty()) {
+            call_.rowstarts = Placed::integers(call_.problem.rowstarts, KVJIT_I64, guard);
+        }
+        if (!call_.problem.row_index.empty()) {
+            call_.row_index = Placed::integers(call_.problem.row_index, KVJIT_I64, guard);
+        }
+    }
+
+    Call call_;
+    std::vector<bool> hidden_;  // by column of the mask
+    Rng data_;
+    Rng place_;
+};
+
+std::string numbers_text(const char* name, const std::vector<std::int64_t>& numbers) {
+    std::string text = std::string(" ") + name + "=[";
+    for (std::size_t i = 0; i < numbers.size() && i < 12; ++i) text += (i ? "," : "") + std::to_string(numbers[i]);
+    return text + (numbers.size() > 12 ? ",...]" : "]");
+}
+
+}  // namespace
+
+std::vector<const Placed*> Call::inputs() const {
+    std::vector<const Placed*> all = {&seqstarts, &kvstarts, &start_pos,   &cachestarts,   &rowstarts,
+                                      &row_index, &query,    &current_key, &current_value, &mask};
+    if (which.spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) all.insert(all.end(), {&key, &value});
+    if (!which.stores) all.insert(all.end(), {&cache, &scale});
+    std::erase_if(all, [](const Placed* each) { return !each->present(); });
+    return all;
+}
+
+std::vector<const Placed*> Call::outputs() const {
+    std::vector<const Placed*> all = {&attn_output, &lse};
+    if (which.spec.op == KVJIT_OP_KEY_VALUE_CACHE) all.insert(all.end(), {&key, &value});
+    std::erase_if(all, [](const Placed* each) { return !each->present(); });
+    return all;
+}
+
+void Call::remember() {
+    for (Placed* each : {&seqstarts, &kvstarts, &start_pos, &cachestarts, &rowstarts, &row_index, &query, &current_key,
+                         &current_value, &cache, &scale, &mask, &key, &value, &attn_output, &lse}) {
+        each->remember();
+    }
+}
+
+Call make_call(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed) {
+    return Maker(which, data_seed, placement_seed).make();
+}
+
+Bound bind(const Call& call) {
+    Bound bound{call.which.spec, {}, {}, call.problem.layer};
+    const Problem& problem = call.problem;
+    kvjit_batch& batch = bound.batch;
+    kvjit_batch_init(&batch);
+    batch.batch_size = problem.batch_size();
+    batch.num_heads = problem.num_heads;
+    batch.num_kv_heads = problem.num_kv_heads;
+    batch.num_layers = problem.num_layers;
+    batch.max_tokens = call.num_blocks == 0 ? call.max_tokens : 0;
+    batch.num_blocks = call.num_blocks;
+    batch.decoding_batches = problem.decoding_batches;
+    for (std::int64_t b = 0; call.which.bounds_known && b < problem.batch_size(); ++b) {
+        batch.max_seqlen = std::max(batch.max_seqlen, problem.new_tokens(b));
+        batch.max_kvlen = std::max(batch.max_kvlen, problem.kv_tokens(b));
+    }
+    batch.seqstarts = call.seqstarts.data<std::int64_t>();
+    batch.kvstarts = call.kvstarts.data<std::int64_t>();
+    batch.start_pos = call.start_pos.data<std::int64_t>();
+    batch.cachestarts = call.cachestarts.view();
+    batch.rowstarts = call.rowstarts.data<std::int64_t>();
+    batch.row_index = call.row_index.data<std::int64_t>();
+    batch.alibi_slopes = problem.slopes.empty() ? nullptr : problem.slopes.data();
+    batch.softmax_scale = problem.softmax_scale;
+    batch.num_repeat = problem.num_repeat;
+
+    kvjit_tensors& tensors = bound.tensors;
+    kvjit_tensors_init(&tensors);
+    tensors.query = call.query.view();
+    tensors.current_key = call.current_key.view();
+    tensors.current_value = call.current_value.view();
+    tensors.cache = call.cache.view();
+    tensors.scale = call.scale.view();
+    tensors.attn_mask = call.mask.view();
+    tensors.key = call.key.view();
+    tensors.value = call.value.view();
+    tensors.attn_output = call.attn_output.view();
+    tensors.lse = call.lse.view();
+    return bound;
+}
+
+std::string describe(const Call& call) {
+    std::string text;
+    kvjit_spec_print(
+        &call.which.spec,
+        [](void* context, const char* piece, size_t size) { static_cast<std::string*>(context)->append(piece, size); },
+        &text, nullptr);
+    const Problem& problem = call.problem;
+    text += " num_heads=" + std::to_string(problem.num_heads) + " num_kv_heads=" + std::to_string(problem.num_kv_heads);
+    text += " layer=" + std::to_string(problem.layer) + "/" + std::to_string(problem.num_layers);
+    text += " decoding_batches=" + std::to_string(problem.decoding_batches);
+    text += numbers_text("seqstarts", problem.seqstarts) + numbers_text("kvstarts", problem.kvstarts);
+    text += numbers_text("rowstarts", problem.rowstarts) + numbers_text("row_index", problem.row_index);
+    text += " max_tokens=" + std::to_string(call.max_tokens) + " threads=" + std::to_string(call.which.threads);
+    text += " order=" + std::to_string(static_cast<int>(call.which.order));
+    return text + " spread=" + std::to_string(static_cast<int>(call.which.spread));
+}
+
+}  // namespace kvjit::test

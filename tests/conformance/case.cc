@@ -1,0 +1,226 @@
+#include "conformance/case.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace kvjit::test {
+namespace {
+
+// The factors' numbers are their places in factors().
+enum FactorId {
+    kOp,
+    kT1,
+    kT2,
+    kT3,
+    kQuantBit,
+    kQuantGroup,
+    kHeadDim,
+    kGroup,
+    kKvHeads,
+    kMode,
+    kLayout,
+    kPageSize,
+    kIndexType,
+    kCausal,
+    kAlibi,
+    kMask,
+    kRows,
+    kNewTokens,
+    kPastTokens,
+    kDecoding,
+    kOwnScale,
+    kOwnSlopes,
+    kRepeat,
+    kLayers,
+    kBatch,
+    kBounds,
+    kOutputs,
+    kStores,
+    kGuard,
+    kSpread,
+    kThreads,
+    kOrder,
+    kCheckLevel,
+    kFactorCount
+};
+
+constexpr std::array kOps = {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_VALUE_CACHE,
+                             KVJIT_OP_MULTI_HEAD_ATTENTION};
+constexpr std::array kTypes = {KVJIT_F32, KVJIT_F16, KVJIT_I8};
+constexpr std::array kScaleTypes = {KVJIT_AUTO, KVJIT_F32, KVJIT_F16};
+constexpr std::array kQuantBits = {0, 8, 4};
+constexpr std::array kQuantGroups = {0, 4, 8, 16, 32, 64};  // 0: head_dim
+constexpr std::array kHeadDims = {64, 8, 16, 24, 32, 40, 80, 96, 128, 256};
+constexpr std::array kGroups = {1, 2, 3, 4, 7, 8, 48, 71};
+constexpr std::array kKvHeadCounts = {1, 2, 3};
+constexpr std::array kModes = {KVJIT_OFFSET, KVJIT_TOKEN_TABLE, KVJIT_PAGE_TABLE, KVJIT_BLOCK_TABLE};
+constexpr std::array kPageSizes = {16, 1, 7, 128};
+constexpr std::array kBatches = {3, 1, 5};
+constexpr std::array kCheckLevels = {KVJIT_CHECK_FULL, KVJIT_CHECK_BATCH, KVJIT_CHECK_NONE};
+
+/// Every order of T, L, 2, H with D last, then those without L.
+const std::vector<std::string>& token_layouts() {
+    static const std::vector<std::string> layouts = [] {
+        std::vector<std::string> all;
+        for (std::string axes : {"2HLT", "2HT"}) {
+            do all.push_back(axes + "D");
+            while (std::ranges::next_permutation(axes).found);
+        }
+        return all;
+    }();
+    return layouts;
+}
+
+const std::vector<std::string>& block_layouts() {
+    static const std::vector<std::string> layouts = {"N2LTHD", "2NTHD",  "N2THD",  "N2HTD",
+                                                     "L2NTHD", "NLT2HD", "2LNHTD", "HN2TD"};
+    return layouts;
+}
+
+const std::string& layout_of(const Levels& levels) {
+    const auto& layouts = kModes[levels[kMode]] == KVJIT_BLOCK_TABLE ? block_layouts() : token_layouts();
+    return layouts[static_cast<std::size_t>(levels[kLayout]) % layouts.size()];
+}
+
+template <class Choices>
+int count(const Choices& choices) {
+    return static_cast<int>(choices.size());
+}
+
+void forget(Levels& levels, std::initializer_list<FactorId> ids) {
+    for (const FactorId id : ids) levels[id] = kIrrelevant;
+}
+
+/// Quantised: codes are int8 or int4 whatever t2 says. Not quantised: scales mean nothing.
+void normalise_types(Levels& levels) {
+    const auto op = kOps[levels[kOp]];
+    if (kTypes[levels[kT1]] == KVJIT_I8) {
+        if (op != KVJIT_OP_KEY_VALUE_CACHE)
+            levels[kT1] = 1;
+        else
+            levels[kQuantBit] = levels[kT2] = 0;
+    }
+    if (op == KVJIT_OP_MULTI_HEAD_ATTENTION) return forget(levels, {kT2, kT3, kQuantBit, kQuantGroup});
+    if (kQuantBits[levels[kQuantBit]] == 0) return forget(levels, {kT3, kQuantGroup});
+    levels[kT2] = kIrrelevant;
+    const int group = kQuantGroups[levels[kQuantGroup]];
+    if (group != 0 && kHeadDims[levels[kHeadDim]] % group != 0) levels[kQuantGroup] = 0;
+}
+
+void normalise_cache(Levels& levels) {
+    if (kOps[levels[kOp]] == KVJIT_OP_MULTI_HEAD_ATTENTION) {
+        return forget(levels, {kMode, kLayout, kPageSize, kIndexType, kRows, kLayers, kStores});
+    }
+    const auto mode = kModes[levels[kMode]];
+    if (mode == KVJIT_BLOCK_TABLE) levels[kLayout] %= count(block_layouts());
+    if (mode == KVJIT_OFFSET || mode == KVJIT_TOKEN_TABLE) forget(levels, {kPageSize, kRows});
+    if (layout_of(levels).find('L') == std::string::npos) levels[kLayers] = 0;
+}
+
+void normalise_attention(Levels& levels) {
+    if (kOps[levels[kOp]] == KVJIT_OP_KEY_VALUE_CACHE) {
+        return forget(levels, {kGroup, kCausal, kAlibi, kMask, kDecoding, kOwnScale, kOwnSlopes});
+    }
+    levels[kRepeat] = kIrrelevant;
+    if (levels[kAlibi] == 0) levels[kOwnSlopes] = kIrrelevant;
+}
+
+int level(const Levels& levels, FactorId id) {
+    return std::max(levels[id], 0);
+}
+
+void fill_spec(const Levels& levels, kvjit_spec& spec) {
+    kvjit_spec_init(&spec);
+    spec.op = kOps[level(levels, kOp)];
+    spec.head_dim = kHeadDims[level(levels, kHeadDim)];
+    spec.group = kGroups[level(levels, kGroup)];
+    spec.t1 = kTypes[level(levels, kT1)];
+    if (level(levels, kT2) == 1) spec.t2 = spec.t1 == KVJIT_F32 ? KVJIT_F16 : KVJIT_F32;
+    if (level(levels, kT2) == 2) spec.t2 = spec.t1;
+    spec.quant_bit = kQuantBits[level(levels, kQuantBit)];
+    if (spec.quant_bit != 0) spec.t3 = kScaleTypes[level(levels, kT3)];
+    const int group = kQuantGroups[level(levels, kQuantGroup)];
+    if (spec.quant_bit != 0) spec.quant_group = group == 0 ? spec.head_dim : group;
+    spec.is_causal = level(levels, kCausal);
+    spec.is_alibi = level(levels, kAlibi);
+    spec.attn_mask = std::array{0, 2, 3}[level(levels, kMask)];
+    if (spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) return;
+    spec.cache_mode = kModes[level(levels, kMode)];
+    spec.page_size = kPageSizes[level(levels, kPageSize)];
+    spec.index_type = level(levels, kIndexType) == 0 ? KVJIT_I64 : KVJIT_I32;
+    std::memset(spec.layout, 0, sizeof spec.layout);
+    std::ranges::copy(layout_of(levels), spec.layout);
+}
+
+}  // namespace
+
+const std::vector<Factor>& factors() {
+    static const std::vector<Factor> all = {{"op", count(kOps)},
+                                            {"t1", count(kTypes)},
+                                            {"t2", 3},
+                                            {"t3", count(kScaleTypes)},
+                                            {"quant_bit", count(kQuantBits)},
+                                            {"quant_group", count(kQuantGroups)},
+                                            {"head_dim", count(kHeadDims)},
+                                            {"group", count(kGroups)},
+                                            {"kv_heads", count(kKvHeadCounts)},
+                                            {"cache_mode", count(kModes)},
+                                            {"layout", count(token_layouts())},
+                                            {"page_size", count(kPageSizes)},
+                                            {"index_type", 2},
+                                            {"is_causal", 2},
+                                            {"is_alibi", 2},
+                                            {"attn_mask", 3},
+                                            {"rows", 3},
+                                            {"new_tokens", 5},
+                                            {"past_tokens", 6},
+                                            {"decoding", 3},
+                                            {"own_scale", 2},
+                                            {"own_slopes", 2},
+                                            {"num_repeat", 2},
+                                            {"layers", 2},
+                                            {"batch", count(kBatches)},
+                                            {"bounds", 2},
+                                            {"outputs", 2},
+                                            {"stores", 2},
+                                            {"guard", 2},
+                                            {"spread", 3},
+                                            {"threads", 3},
+                                            {"order", 4},
+                                            {"check_level", count(kCheckLevels)}};
+    return all;
+}
+
+void normalise(Levels& levels) {
+    for (int& each : levels) each = std::max(each, 0);
+    normalise_types(levels);
+    normalise_cache(levels);
+    normalise_attention(levels);
+}
+
+Case case_of(const Levels& levels) {
+    Case made;
+    fill_spec(levels, made.spec);
+    made.num_kv_heads = kKvHeadCounts[level(levels, kKvHeads)];
+    made.num_layers = level(levels, kLayers) == 0 ? 1 : 3;
+    made.batch_size = kBatches[level(levels, kBatch)];
+    made.new_tokens = static_cast<NewTokens>(level(levels, kNewTokens));
+    made.past_tokens = static_cast<PastTokens>(level(levels, kPastTokens));
+    made.rows = static_cast<TableRows>(level(levels, kRows));
+    made.decoding = level(levels, kDecoding);
+    made.own_scale = level(levels, kOwnScale) != 0;
+    made.own_slopes = level(levels, kOwnSlopes) != 0;
+    made.num_repeat = level(levels, kRepeat) == 0 ? 1 : 3;
+    made.bounds_known = level(levels, kBounds) == 0;
+    made.outputs_whole = level(levels, kOutputs) == 0;
+    made.stores = level(levels, kStores) == 0;
+    made.guard = static_cast<Guard>(level(levels, kGuard));
+    made.spread = static_cast<Spread>(level(levels, kSpread));
+    made.threads = static_cast<std::uint32_t>(level(levels, kThreads)) + 1;
+    made.order = static_cast<Order>(level(levels, kOrder));
+    made.check_level = kCheckLevels[level(levels, kCheckLevel)];
+    return made;
+}
+
+}  // namespace kvjit::test

@@ -1,0 +1,64 @@
+// A case: one choice for everything that a call can vary, small enough to be enumerated. make_call turns it into
+// memory.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/placed.h"
+#include "kvjit/kvjit.h"
+
+namespace kvjit::test {
+
+/// How a table's rows are found.
+enum class TableRows { kPadded, kCsr, kIndexed };
+/// New tokens of a sequence.
+enum class NewTokens { kOne, kNoneOrOne, kFew, kTileEdge, kRagged };
+/// Tokens before the new ones; for MultiHeadAttention: keys.
+enum class PastTokens { kNone, kFew, kVectorEdge, kChunkEdge, kChunks, kRagged };
+/// Who runs a plan's tasks, and in which order.
+enum class Order { kPool, kSerial, kReversed, kShuffled };
+
+struct Case {
+    kvjit_spec spec;
+    std::int64_t num_kv_heads = 1;
+    std::int64_t num_layers = 1;
+    std::int64_t batch_size = 1;
+    NewTokens new_tokens = NewTokens::kOne;
+    PastTokens past_tokens = PastTokens::kFew;
+    TableRows rows = TableRows::kPadded;
+    int decoding = 0;  // decoding_batches: 0 none, 1 some, 2 all
+    bool own_scale = false;
+    bool own_slopes = false;
+    std::int64_t num_repeat = 1;
+    bool bounds_known = true;   // max_seqlen and max_kvlen are given
+    bool outputs_whole = true;  // false: lse, or one of key and value, is not asked for
+    bool stores = true;         // false: no current_key and current_value
+    Guard guard = Guard::kAfter;
+    Spread spread = Spread::kDense;
+    std::uint32_t threads = 1;
+    Order order = Order::kPool;
+    int check_level = KVJIT_CHECK_FULL;
+};
+
+/// The factors of a case and how many levels each has. A level vector is a case's coordinates.
+struct Factor {
+    std::string_view name;
+    int levels;
+};
+inline constexpr int kIrrelevant = -1;
+using Levels = std::vector<int>;
+
+const std::vector<Factor>& factors();
+
+/// Makes `levels` consistent: where a choice is illegal beside the others it becomes a legal one, and where it means
+/// nothing, kIrrelevant. Idempotent.
+void normalise(Levels& levels);
+
+/// `levels` must be normalised.
+Case case_of(const Levels& levels);
+
+}  // namespace kvjit::test

@@ -1,0 +1,291 @@
+#include "conformance/oracle.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+namespace kvjit::test {
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+constexpr float kSmallestScale = 1e-5F;
+
+std::size_t u(std::int64_t i) {
+    return static_cast<std::size_t>(i);
+}
+
+std::int64_t page_entry(const Problem& problem, std::int64_t b, std::int64_t page) {
+    if (!problem.rowstarts.empty()) return problem.cachestarts[u(problem.rowstarts[u(b)] + page)];
+    const std::int64_t row = problem.row_index.empty() ? b : problem.row_index[u(b)];
+    return problem.cachestarts[u(row * problem.table_columns + page)];
+}
+
+/// Four bits of a byte as two's complement; element 2i lies in the low ones.
+int read_nibble(const std::byte* row, std::int64_t d) {
+    const int byte = std::to_integer<int>(row[d / 2]);
+    const int nibble = d % 2 == 0 ? byte % 16 : byte / 16;
+    return nibble < 8 ? nibble : nibble - 16;
+}
+
+void write_nibble(std::byte* row, std::int64_t d, int code) {
+    const int old = std::to_integer<int>(row[d / 2]);
+    const int nibble = (code + 16) % 16;
+    const int byte = d % 2 == 0 ? old / 16 * 16 + nibble : nibble * 16 + old % 16;
+    row[d / 2] = static_cast<std::byte>(byte);
+}
+
+/// The scale that a group's largest magnitude gets, rounded to t3: the value that is stored, as a float.
+float group_scale(float largest, float qmax, int t3) {
+    const float exact = std::max(largest / qmax, kSmallestScale);
+    if (t3 == KVJIT_F32) return exact;
+    return static_cast<float>(from_half(to_half(std::min(static_cast<double>(exact), 65504.0))));
+}
+
+int quantise(float x, float scale, float qmax) {
+    return static_cast<int>(std::clamp(std::nearbyint(x / scale), -qmax, qmax));
+}
+
+/// Quantises one head's `row` of float32 into the cache at `cache_at` and the scales at `scale_at`.
+void store_quantised(const Problem& problem, const std::vector<float>& row, Strided& cache, std::int64_t cache_at,
+                     Strided& scale, std::int64_t scale_at) {
+    const kvjit_spec& spec = problem.spec;
+    const float qmax = spec.quant_bit == 8 ? 127.0F : 7.0F;
+    for (std::int64_t group = 0; group < spec.head_dim / spec.quant_group; ++group) {
+        const std::int64_t first = group * spec.quant_group;
+        float largest = 0;
+        bool finite = true;
+        for (std::int64_t d = first; d < first + spec.quant_group; ++d) {
+            finite = finite && std::isfinite(row[u(d)]);
+            largest = std::max(largest, std::fabs(row[u(d)]));
+        }
+        const float s = finite ? group_scale(largest, qmax, scale.dtype) : std::nanf("");
+        write_element(scale.data, scale.dtype, scale_at + group, static_cast<double>(s));
+        for (std::int64_t d = first; d < first + spec.quant_group; ++d) {
+            const int code = finite ? quantise(row[u(d)], s, qmax) : 0;
+            if (spec.quant_bit == 4) write_nibble(cache.data + cache_at, d, code);
+            if (spec.quant_bit == 8) cache.data[cache_at + d] = static_cast<std::byte>(code);
+        }
+    }
+}
+
+void store_row(const Problem& problem, const Strided& source, std::int64_t token, std::int64_t head, Strided& cache,
+               std::int64_t cache_at, Strided& scale, std::int64_t scale_at) {
+    const std::int64_t head_dim = problem.spec.head_dim;
+    const std::int64_t from = source.index(token, head, 0);
+    if (problem.spec.quant_bit == 0 && source.dtype == cache.dtype) {
+        const std::size_t width = bytes_of(cache.dtype);
+        std::memcpy(cache.data + u(cache_at) * width, source.data + u(from) * width, u(head_dim) * width);
+        return;
+    }
+    std::vector<float> row(u(head_dim));
+    for (std::int64_t d = 0; d < head_dim; ++d) {
+        row[u(d)] = static_cast<float>(read_element(source.data, source.dtype, from + d));
+    }
+    if (problem.spec.quant_bit != 0) return store_quantised(problem, row, cache, cache_at, scale, scale_at);
+    for (std::int64_t d = 0; d < head_dim; ++d) {
+        write_element(cache.data, cache.dtype, cache_at + d, static_cast<double>(row[u(d)]));
+    }
+}
+
+/// x' = float(code) * float(s), in float32.
+float load_quantised(const kvjit_spec& spec, const Strided& cache, std::int64_t cache_at, const Strided& scale,
+                     std::int64_t scale_at, std::int64_t d) {
+    const int code = spec.quant_bit == 4 ? read_nibble(cache.data + cache_at, d)
+                                         : static_cast<int>(read_element(cache.data, KVJIT_I8, cache_at + d));
+    const double s = read_element(scale.data, scale.dtype, scale_at + d / spec.quant_group);
+    return static_cast<float>(code) * static_cast<float>(s);
+}
+
+double slope_of(const Problem& problem, std::int64_t head) {
+    if (!problem.slopes.empty()) return static_cast<double>(problem.slopes[u(head)]);
+    std::int64_t c = 1;
+    while (c * 2 <= problem.num_heads) c *= 2;
+    const double h = static_cast<double>(head);
+    const double exponent = head < c ? -8 * (h + 1) / static_cast<double>(c)
+                                     : -4 * (2 * (h - static_cast<double>(c)) + 1) / static_cast<double>(c);
+    return std::exp2(exponent);
+}
+
+/// One query row: token i of sequence b, head h.
+struct Row {
+    std::int64_t b, i, h;
+};
+
+double mask_of(const Problem& problem, const Strided& mask, Row row, std::int64_t j) {
+    if (!mask.present()) return 0;
+    const std::int64_t token = problem.seqstarts[u(row.b)] + row.i;
+    const std::int64_t column = problem.kvstarts[u(row.b)] + j;
+    return problem.spec.attn_mask == 2 ? mask.at(token, column) : mask.at(row.h, token, column);
+}
+
+/// Scores of one row, -inf where hidden. Hidden keys are never read: they may hold anything.
+std::vector<double> scores_of(const Problem& problem, const Strided& query, const Dense& key, const Strided& mask,
+                              Row row) {
+    const kvjit_spec& spec = problem.spec;
+    const std::int64_t m = problem.kv_tokens(row.b);
+    const std::int64_t n = problem.new_tokens(row.b);
+    const double scale = problem.softmax_scale != 0 ? static_cast<double>(problem.softmax_scale)
+                                                    : 1 / std::sqrt(static_cast<double>(spec.head_dim));
+    const bool cut = (spec.is_causal && row.b >= problem.decoding_batches) || spec.is_alibi;
+    const std::int64_t kv_head = row.h / (problem.num_heads / problem.num_kv_heads);
+    const std::int64_t query_at = query.index(problem.seqstarts[u(row.b)] + row.i, row.h, 0);
+    std::vector<double> q(u(spec.head_dim));
+    for (std::int64_t d = 0; d < spec.head_dim; ++d) q[u(d)] = read_element(query.data, query.dtype, query_at + d);
+    std::vector<double> scores(u(m), kMinusInfinity);
+    for (std::int64_t j = 0; j < m; ++j) {
+        const std::int64_t dist = j - (m - n + row.i);
+        if (cut && dist > 0) continue;
+        const double bias = mask_of(problem, mask, row, j);
+        if (bias == kMinusInfinity) continue;
+        const float* k = &key[u(((problem.kvstarts[u(row.b)] + j) * problem.num_kv_heads + kv_head) * spec.head_dim)];
+        double dot = 0;
+        for (std::int64_t d = 0; d < spec.head_dim; ++d) dot += q[u(d)] * static_cast<double>(k[d]);
+        scores[u(j)] = dot * scale + bias;
+        if (spec.is_alibi) scores[u(j)] += slope_of(problem, row.h) * static_cast<double>(dist);
+    }
+    return scores;
+}
+
+/// Softmax of `scores` times the values, into `output`; returns lse. No visible key: 0 and -inf.
+double weighted_sum(const Problem& problem, const std::vector<double>& scores, const Dense& value, Row row,
+                    double* output) {
+    const std::int64_t head_dim = problem.spec.head_dim;
+    const std::int64_t kv_head = row.h / (problem.num_heads / problem.num_kv_heads);
+    double largest = kMinusInfinity;
+    for (const double score : scores) {
+        if (score > largest || std::isnan(score)) largest = score;
+    }
+    std::fill(output, output + head_dim, 0.0);
+    if (largest == kMinusInfinity) return kMinusInfinity;
+    double sum = 0;
+    for (std::size_t j = 0; j < scores.size(); ++j) {
+        if (scores[j] == kMinusInfinity) continue;
+        const double p = std::exp(scores[j] - largest);
+        const std::int64_t token = problem.kvstarts[u(row.b)] + static_cast<std::int64_t>(j);
+        const float* v = &value[u((token * problem.num_kv_heads + kv_head) * head_dim)];
+        for (std::int64_t d = 0; d < head_dim; ++d) output[d] += p * static_cast<double>(v[d]);
+        sum += p;
+    }
+    for (std::int64_t d = 0; d < head_dim; ++d) output[d] /= sum;
+    return largest + std::log(sum);
+}
+
+}  // namespace
+
+Slot slot_of(const Problem& problem, std::int64_t b, std::int64_t position) {
+    const std::int64_t page_size = problem.spec.page_size;
+    switch (problem.spec.cache_mode) {
+        case KVJIT_OFFSET:
+            return {0, problem.cachestarts[u(b)] + position};
+        case KVJIT_TOKEN_TABLE:
+            return {0, problem.cachestarts[u(problem.kvstarts[u(b)] + position)]};
+        case KVJIT_PAGE_TABLE:
+            return {0, page_entry(problem, b, position / page_size) + position % page_size};
+        default:
+            return {page_entry(problem, b, position / page_size), position % page_size};
+    }
+}
+
+std::int64_t cache_index(const Problem& problem, const Strided& cache, int key_or_value, Slot slot, std::int64_t head) {
+    std::int64_t index = 0;
+    std::size_t axis = 0;
+    for (const char name : std::string_view(problem.spec.layout)) {
+        const std::int64_t stride = cache.strides[axis++];
+        if (name == 'N') index += slot.block * stride;
+        if (name == 'T') index += slot.token * stride;
+        if (name == 'L') index += problem.layer * stride;
+        if (name == '2') index += key_or_value * stride;
+        if (name == 'H') index += head * stride;
+    }
+    return index;
+}
+
+void oracle_store(const Problem& problem, const Strided& key, const Strided& value, Strided& cache, Strided& scale) {
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        for (std::int64_t i = 0; i < problem.new_tokens(b); ++i) {
+            const Slot slot = slot_of(problem, b, problem.start_pos[u(b)] + i);
+            const std::int64_t token = problem.seqstarts[u(b)] + i;
+            for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
+                for (const int which : {0, 1}) {
+                    const std::int64_t scale_at = scale.present() ? cache_index(problem, scale, which, slot, h) : 0;
+                    store_row(problem, which == 0 ? key : value, token, h, cache,
+                              cache_index(problem, cache, which, slot, h), scale, scale_at);
+                }
+            }
+        }
+    }
+}
+
+Dense oracle_load(const Problem& problem, int key_or_value, const Strided& cache, const Strided& scale) {
+    const kvjit_spec& spec = problem.spec;
+    Dense dense;
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        for (std::int64_t t = 0; t < problem.kv_tokens(b); ++t) {
+            const Slot slot = slot_of(problem, b, t);
+            for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
+                const std::int64_t cache_at = cache_index(problem, cache, key_or_value, slot, h);
+                const std::int64_t scale_at = scale.present() ? cache_index(problem, scale, key_or_value, slot, h) : 0;
+                for (std::int64_t d = 0; d < spec.head_dim; ++d) {
+                    dense.push_back(spec.quant_bit != 0
+                                        ? load_quantised(spec, cache, cache_at, scale, scale_at, d)
+                                        : static_cast<float>(read_element(cache.data, cache.dtype, cache_at + d)));
+                }
+            }
+        }
+    }
+    return dense;
+}
+
+Dense oracle_dense(const Problem& problem, const Strided& tensor) {
+    Dense dense;
+    for (std::int64_t t = 0; t < problem.kvstarts.back(); ++t) {
+        for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
+            for (std::int64_t d = 0; d < problem.spec.head_dim; ++d) {
+                dense.push_back(static_cast<float>(tensor.at(t, h, d)));
+            }
+        }
+    }
+    return dense;
+}
+
+Attended oracle_attend(const Problem& problem, const Strided& query, const Dense& key, const Dense& value,
+                       const Strided& mask) {
+    const std::int64_t rows = problem.seqstarts.back() * problem.num_heads;
+    Attended attended{std::vector<double>(u(rows * problem.spec.head_dim)), std::vector<double>(u(rows))};
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        for (std::int64_t i = 0; i < problem.new_tokens(b); ++i) {
+            for (std::int64_t h = 0; h < problem.num_heads; ++h) {
+                const std::int64_t at = (problem.seqstarts[u(b)] + i) * problem.num_heads + h;
+                const auto scores = scores_of(problem, query, key, mask, {b, i, h});
+                attended.lse[u(at)] = weighted_sum(problem, scores, value, {b, i, h},
+                                                   attended.output.data() + at * problem.spec.head_dim);
+            }
+        }
+    }
+    return attended;
+}
+
+Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim) {
+    Attended merged{std::vector<double>(parts[0].output.size(), 0.0),
+                    std::vector<double>(parts[0].lse.size(), kMinusInfinity)};
+    for (std::size_t row = 0; row < merged.lse.size(); ++row) {
+        double largest = kMinusInfinity;
+        for (const Attended& part : parts) largest = std::max(largest, part.lse[row]);
+        if (largest == kMinusInfinity) continue;
+        double sum = 0;
+        for (const Attended& part : parts) sum += std::exp(part.lse[row] - largest);
+        merged.lse[row] = largest + std::log(sum);
+        for (const Attended& part : parts) {
+            const double weight = std::exp(part.lse[row] - merged.lse[row]);
+            if (weight == 0) continue;
+            for (std::size_t d = 0; d < u(head_dim); ++d) {
+                merged.output[row * u(head_dim) + d] += weight * part.output[row * u(head_dim) + d];
+            }
+        }
+    }
+    return merged;
+}
+
+}  // namespace kvjit::test

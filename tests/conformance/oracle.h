@@ -1,0 +1,67 @@
+// What kvjit must compute (docs/semantics.md, sections 2 to 6): plain loops, attention in double. Shares no code with
+// the library, its generator or its templates.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "conformance/elements.h"
+#include "kvjit/kvjit.h"
+
+namespace kvjit::test {
+
+/// One call's numbers. Names and meanings are those of kvjit_spec and kvjit_batch.
+struct Problem {
+    kvjit_spec spec;
+    std::int64_t num_heads = 1;
+    std::int64_t num_kv_heads = 1;
+    std::int64_t num_layers = 1;
+    std::int64_t layer = 0;
+    std::int64_t decoding_batches = 0;
+    std::int64_t num_repeat = 1;
+    float softmax_scale = 0;                         // 0: 1/sqrt(head_dim)
+    std::vector<std::int64_t> seqstarts, kvstarts;   // (B+1)
+    std::vector<std::int64_t> start_pos;             // (B); empty for MultiHeadAttention
+    std::vector<std::int64_t> cachestarts;           // as the mode has it, row after row
+    std::int64_t table_columns = 0;                  // MaxP; page_table and block_table without rowstarts
+    std::vector<std::int64_t> rowstarts, row_index;  // empty: not given
+    std::vector<float> slopes;                       // empty: not given
+
+    std::int64_t batch_size() const { return static_cast<std::int64_t>(seqstarts.size()) - 1; }
+    std::int64_t new_tokens(std::int64_t b) const { return seqstarts[at(b) + 1] - seqstarts[at(b)]; }
+    std::int64_t kv_tokens(std::int64_t b) const { return kvstarts[at(b) + 1] - kvstarts[at(b)]; }
+    static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+};
+
+/// Where a position lives: a token index of axis T, or a block of axis N and a token inside it.
+struct Slot {
+    std::int64_t block;
+    std::int64_t token;
+};
+Slot slot_of(const Problem& problem, std::int64_t b, std::int64_t position);
+
+/// Index of element 0 of axis D for key (0) or value (1), a slot and a kv head, by the spec's axis order.
+std::int64_t cache_index(const Problem& problem, const Strided& cache, int key_or_value, Slot slot, std::int64_t head);
+
+/// Writes the new keys and values, (S, Hkv, D) of type t1, to their slots.
+void oracle_store(const Problem& problem, const Strided& key, const Strided& value, Strided& cache, Strided& scale);
+
+/// Keys or values as attention sees them: (K, Hkv, D), each float32 exactly.
+using Dense = std::vector<float>;
+/// Positions 0..m-1 of each sequence, dequantised.
+Dense oracle_load(const Problem& problem, int key_or_value, const Strided& cache, const Strided& scale);
+/// The same for MultiHeadAttention's own key or value tensor.
+Dense oracle_dense(const Problem& problem, const Strided& tensor);
+
+/// (S, H, D) and (S, H).
+struct Attended {
+    std::vector<double> output;
+    std::vector<double> lse;
+};
+Attended oracle_attend(const Problem& problem, const Strided& query, const Dense& key, const Dense& value,
+                       const Strided& mask);
+
+/// Parts, each (S, H, D) and (S, H), as one.
+Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim);
+
+}  // namespace kvjit::test

@@ -1,0 +1,101 @@
+// Refused at the full level: entries outside the cache, two new tokens on one slot.
+#include <limits>
+
+#include "batch_misuse.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+constexpr BatchMisuse kEntryMisuses[] = {
+    {"offset below 0", kOffset, [](BatchCase& c) { c.table[1] = -1; }, {KVJIT_BAD_INDEX, "cachestarts", -1, 64, 1}},
+    {"offset runs past the cache",
+     kOffset,
+     [](BatchCase& c) { c.table[2] = 56; },
+     {KVJIT_BAD_INDEX, "cachestarts", 56, 64, 2}},
+    {"offset whose end overflows",
+     kOffset,
+     [](BatchCase& c) { c.table[0] = kMost; },
+     {KVJIT_BAD_INDEX, "cachestarts", kMost, 64, 0}},
+    {"slot behind the last",
+     kTokens,
+     [](BatchCase& c) { c.table[17] = 64; },
+     {KVJIT_BAD_INDEX, "cachestarts", 64, 64, 2}},
+    {"whole page past the cache",
+     kPages,
+     [](BatchCase& c) { c.table[7] = 61; },
+     {KVJIT_BAD_INDEX, "cachestarts", 61, 64, 2}},
+    {"last page past the cache",
+     kPages,
+     [](BatchCase& c) { c.table[1] = 63; },
+     {KVJIT_BAD_INDEX, "cachestarts", 63, 64, 0}},
+    {"used page of -1", kPages, [](BatchCase& c) { c.table[3] = -1; }, {KVJIT_BAD_INDEX, "cachestarts", -1, 64, 1}},
+    {"pages in a cache smaller than a page",
+     kPages,
+     [](BatchCase& c) { c.batch.max_tokens = 3; },
+     {KVJIT_BAD_INDEX, "cachestarts", 0, 3, 0}},
+    {"block behind the last", kBlocks, [](BatchCase& c) { c.table[8] = 8; }, {KVJIT_BAD_INDEX, "cachestarts", 8, 8, 2}},
+    {"32-bit block of -1",
+     "op=KeyValueCache,cache_mode=block_table,page_size=4,layout=N2LTHD,index_type=i32",
+     [](BatchCase& c) { c.table[0] = -1, c.bind(); },
+     {KVJIT_BAD_INDEX, "cachestarts", -1, 8, 0}},
+    {"bad page in the row that row_index picks",
+     kPages,
+     [](BatchCase& c) {
+         c.row_index = {2, 1, 0}, c.table[2] = 99, c.bind();
+     },
+     {KVJIT_BAD_INDEX, "cachestarts", 99, 64, 2}},
+    {"bad page of a CSR row",
+     kPages,
+     [](BatchCase& c) {
+         c.rowstarts = {0, 2, 3, 6}, c.set_table({0, 4, 77, 13, 17, 25}, {6});
+     },
+     {KVJIT_BAD_INDEX, "cachestarts", 77, 64, 1}},
+};
+
+constexpr BatchMisuse kSharedSlots[] = {
+    {"offsets that overlap in new tokens",
+     kOffset,
+     [](BatchCase& c) {
+         c.table = {0, 4, 40}, c.bind();
+     },
+     {KVJIT_BAD_INDEX, "cachestarts", 5, 0, 1}},
+    {"one token's slot twice in a sequence",
+     kTokens,
+     [](BatchCase& c) { c.table[7] = c.table[6]; },
+     {KVJIT_BAD_INDEX, "cachestarts", 41, 0, 1}},
+    {"one slot for two sequences",
+     kTokens,
+     [](BatchCase& c) { c.table[17] = c.table[5]; },
+     {KVJIT_BAD_INDEX, "cachestarts", 42, 0, 2}},
+    {"pages that overlap by a token",
+     kPages,
+     [](BatchCase& c) { c.table[8] = 10; },
+     {KVJIT_BAD_INDEX, "cachestarts", 10, 0, 2}},
+    {"one block for two sequences",
+     kBlocks,
+     [](BatchCase& c) { c.table[8] = 2; },
+     {KVJIT_BAD_INDEX, "cachestarts", 2, 0, 2}},
+};
+
+TEST_CASE("entries outside the cache") {
+    expect_misuses(kEntryMisuses, KVJIT_CHECK_FULL);
+}
+TEST_CASE("two new tokens on one slot") {
+    expect_misuses(kSharedSlots, KVJIT_CHECK_FULL);
+}
+
+TEST_CASE("messages say where, how far and what is allowed") {
+    BatchCase c("op=MultiHeadCacheAttention,cache_mode=page_table,page_size=16");
+    c.batch.max_tokens = 4100;
+    c.set_lengths({1, 1}, {16, 64});
+    c.set_table({0, 0, 0, 0, 16, 32, 48, 4096}, {2, 4});
+    const auto result = rt::check_batch(c.spec, c.batch, KVJIT_CHECK_FULL);
+    REQUIRE_FALSE(result.has_value());
+    CHECK(result.error().message ==
+          "cachestarts[1, 3] is 4096; its 16 tokens reach slot 4111, max_tokens is 4100 (sequence 1)");
+}
+
+}  // namespace
+}  // namespace kvjit::test

@@ -1,0 +1,45 @@
+// One misuse of a batch: a legal case, what spoils it, and the refusal that must follow.
+#pragma once
+
+#include <span>
+
+#include "batch_case.h"
+#include "check/check_batch.h"
+#include "expect.h"
+
+namespace kvjit::test {
+
+struct BatchMisuse {
+    const char* name;
+    const char* spec;
+    void (*spoil)(BatchCase&);
+    Refusal want;
+};
+
+/// Each misuse is refused at `loosest` and at every stricter level, and accepted by looser ones.
+inline void expect_misuses(std::span<const BatchMisuse> misuses, kvjit_check_level loosest) {
+    for (const BatchMisuse& misuse : misuses) {
+        CAPTURE(misuse.name);
+        BatchCase c(misuse.spec);
+        misuse.spoil(c);
+        for (int level = KVJIT_CHECK_FULL; level <= KVJIT_CHECK_NONE; ++level) {
+            CAPTURE(level);
+            const auto result = rt::check_batch(c.spec, c.batch, static_cast<kvjit_check_level>(level));
+            if (level <= loosest) {
+                expect_refused(result, misuse.want);
+            } else {
+                expect_accepted(result);
+            }
+        }
+    }
+}
+
+inline constexpr const char* kOffset = "op=MultiHeadCacheAttention,cache_mode=offset";
+inline constexpr const char* kTokens = "op=MultiHeadCacheAttention,cache_mode=token_table";
+inline constexpr const char* kPages = "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=4";
+inline constexpr const char* kBlocks = "op=MultiHeadCacheAttention,cache_mode=block_table,page_size=4,layout=N2LTHD";
+inline constexpr const char* kStore = "op=KeyValueCache,cache_mode=page_table,page_size=4";
+inline constexpr const char* kDense = "op=MultiHeadAttention";
+inline constexpr const char* kMerge = "op=Merge";
+
+}  // namespace kvjit::test

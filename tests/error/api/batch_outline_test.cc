@@ -1,0 +1,258 @@
+// Refused at every level: scalars, pointers, sizes, the shape of the table.
+#include <limits>
+
+#include "batch_misuse.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostCount = 0x7fffffff;
+
+constexpr BatchMisuse kScalarMisuses[] = {
+    {"batch_size below 0",
+     kPages,
+     [](BatchCase& c) { c.batch.batch_size = -1; },
+     {KVJIT_BAD_ARGUMENT, "batch_size", -1, 0}},
+    {"batch_size beyond 31 bits",
+     kDense,
+     [](BatchCase& c) { c.batch.batch_size = kMost; },
+     {KVJIT_BAD_ARGUMENT, "batch_size", kMost, kMostCount}},
+    {"no heads", kDense, [](BatchCase& c) { c.batch.num_heads = 0; }, {KVJIT_BAD_ARGUMENT, "num_heads", 0, 1}},
+    {"no heads to merge", kMerge, [](BatchCase& c) { c.batch.num_heads = 0; }, {KVJIT_BAD_ARGUMENT, "num_heads", 0, 1}},
+    {"heads beyond 31 bits",
+     kPages,
+     [](BatchCase& c) { c.batch.num_heads = kMost; },
+     {KVJIT_BAD_ARGUMENT, "num_heads", kMost, kMostCount}},
+    {"kv heads below 0",
+     kPages,
+     [](BatchCase& c) { c.batch.num_kv_heads = -2; },
+     {KVJIT_BAD_ARGUMENT, "num_kv_heads", -2, 0}},
+    {"kv heads beyond 31 bits",
+     kStore,
+     [](BatchCase& c) { c.batch.num_kv_heads = kMost; },
+     {KVJIT_BAD_ARGUMENT, "num_kv_heads", kMost, kMostCount}},
+    {"heads no multiple of kv heads",
+     kPages,
+     [](BatchCase& c) { c.batch.num_heads = 5; },
+     {KVJIT_BAD_ARGUMENT, "num_heads", 5, 4}},
+    {"another group than the spec's",
+     kDense,
+     [](BatchCase& c) { c.batch.num_heads = 8; },
+     {KVJIT_BAD_ARGUMENT, "num_heads", 8, 4}},
+    {"default kv heads with a group",
+     kPages,
+     [](BatchCase& c) { c.batch.num_kv_heads = 0; },
+     {KVJIT_BAD_ARGUMENT, "num_heads", 4, 8}},
+    {"neither heads nor kv heads",
+     kStore,
+     [](BatchCase& c) { c.batch.num_kv_heads = c.batch.num_heads = 0; },
+     {KVJIT_BAD_ARGUMENT, "num_heads", 0, 1}},
+    {"no layers", kPages, [](BatchCase& c) { c.batch.num_layers = 0; }, {KVJIT_BAD_ARGUMENT, "num_layers", 0, 1}},
+    {"layers without an axis L",
+     "op=KeyValueCache,cache_mode=page_table,page_size=4,layout=2HTD",
+     [](BatchCase&) {},
+     {KVJIT_BAD_ARGUMENT, "num_layers", 2, 1}},
+    {"max_tokens below 0",
+     kOffset,
+     [](BatchCase& c) { c.batch.max_tokens = -1; },
+     {KVJIT_BAD_ARGUMENT, "max_tokens", -1, 0}},
+    {"max_tokens beyond 64-bit bytes",
+     kOffset,
+     [](BatchCase& c) { c.batch.max_tokens = kMost / 1023; },
+     {KVJIT_BAD_ARGUMENT, "max_tokens", kMost / 1023, kMost / 1024}},
+    {"num_blocks below 0",
+     kBlocks,
+     [](BatchCase& c) { c.batch.num_blocks = -1; },
+     {KVJIT_BAD_ARGUMENT, "num_blocks", -1, 0}},
+    {"num_blocks beyond 64-bit bytes",
+     kBlocks,
+     [](BatchCase& c) { c.batch.num_blocks = kMost / 4095; },
+     {KVJIT_BAD_ARGUMENT, "num_blocks", kMost / 4095, kMost / 4096}},
+    {"decoding_batches below 0",
+     kPages,
+     [](BatchCase& c) { c.batch.decoding_batches = -1; },
+     {KVJIT_BAD_ARGUMENT, "decoding_batches", -1, 0}},
+    {"decoding_batches beyond B",
+     kDense,
+     [](BatchCase& c) { c.batch.decoding_batches = 4; },
+     {KVJIT_BAD_ARGUMENT, "decoding_batches", 4, 3}},
+    {"max_seqlen below 0",
+     kMerge,
+     [](BatchCase& c) { c.batch.max_seqlen = -1; },
+     {KVJIT_BAD_ARGUMENT, "max_seqlen", -1, 0}},
+    {"max_kvlen below 0",
+     kDense,
+     [](BatchCase& c) { c.batch.max_kvlen = -1; },
+     {KVJIT_BAD_ARGUMENT, "max_kvlen", -1, 0}},
+    {"num_repeat 0", kStore, [](BatchCase& c) { c.batch.num_repeat = 0; }, {KVJIT_BAD_ARGUMENT, "num_repeat", 0, 1}},
+    {"softmax_scale is NaN",
+     kPages,
+     [](BatchCase& c) { c.batch.softmax_scale = std::numeric_limits<float>::quiet_NaN(); },
+     {KVJIT_BAD_ARGUMENT, "softmax_scale"}},
+    {"softmax_scale is infinite",
+     kDense,
+     [](BatchCase& c) { c.batch.softmax_scale = -std::numeric_limits<float>::infinity(); },
+     {KVJIT_BAD_ARGUMENT, "softmax_scale"}},
+    {"slopes without ALiBi",
+     kDense,
+     [](BatchCase& c) { c.slopes.assign(4, 0.5F), c.bind(); },
+     {KVJIT_BAD_ARGUMENT, "alibi_slopes"}},
+    {"a slope is infinite",
+     "op=MultiHeadAttention,is_alibi=1",
+     [](BatchCase& c) {
+         c.slopes = {1, 1, 1, std::numeric_limits<float>::infinity()}, c.bind();
+     },
+     {KVJIT_BAD_ARGUMENT, "alibi_slopes", 3}},
+};
+
+/// The same array, one byte on.
+template <class T>
+T* shifted(T* pointer) {
+    return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(pointer) + 1);
+}
+
+constexpr BatchMisuse kPointerMisuses[] = {
+    {"seqstarts null", kMerge, [](BatchCase& c) { c.batch.seqstarts = nullptr; }, {KVJIT_BAD_ARGUMENT, "seqstarts"}},
+    {"kvstarts null", kDense, [](BatchCase& c) { c.batch.kvstarts = nullptr; }, {KVJIT_BAD_ARGUMENT, "kvstarts"}},
+    {"start_pos null", kStore, [](BatchCase& c) { c.batch.start_pos = nullptr; }, {KVJIT_BAD_ARGUMENT, "start_pos"}},
+    {"seqstarts misaligned",
+     kMerge,
+     [](BatchCase& c) { c.batch.seqstarts = shifted(c.batch.seqstarts); },
+     {KVJIT_BAD_ARGUMENT, "seqstarts", 1, 8}},
+    {"kvstarts misaligned",
+     kDense,
+     [](BatchCase& c) { c.batch.kvstarts = shifted(c.batch.kvstarts); },
+     {KVJIT_BAD_ARGUMENT, "kvstarts", 1, 8}},
+    {"start_pos misaligned",
+     kPages,
+     [](BatchCase& c) { c.batch.start_pos = shifted(c.batch.start_pos); },
+     {KVJIT_BAD_ARGUMENT, "start_pos", 1, 8}},
+    {"rowstarts misaligned",
+     kPages,
+     [](BatchCase& c) { c.batch.rowstarts = shifted(c.batch.seqstarts); },
+     {KVJIT_BAD_ARGUMENT, "rowstarts", 1, 8}},
+    {"row_index misaligned",
+     kPages,
+     [](BatchCase& c) { c.batch.row_index = shifted(c.batch.seqstarts); },
+     {KVJIT_BAD_ARGUMENT, "row_index", 1, 8}},
+    {"slopes misaligned",
+     "op=MultiHeadAttention,is_alibi=1",
+     [](BatchCase& c) { c.slopes.assign(5, 1), c.bind(), c.batch.alibi_slopes = shifted(c.batch.alibi_slopes); },
+     {KVJIT_BAD_ARGUMENT, "alibi_slopes", 1, 4}},
+    {"S below 0", kMerge, [](BatchCase& c) { c.seqstarts[3] = -1; }, {KVJIT_BAD_INDEX, "seqstarts", -1, 0, 2}},
+    {"K below 0", kDense, [](BatchCase& c) { c.kvstarts[3] = -7; }, {KVJIT_BAD_INDEX, "kvstarts", -7, 0, 2}},
+    {"S beyond 64-bit bytes",
+     kDense,
+     [](BatchCase& c) { c.seqstarts[3] = kMost / 511; },
+     {KVJIT_BAD_ARGUMENT, "seqstarts", kMost / 511, kMost / 512}},
+    {"K beyond 64-bit bytes",
+     kStore,
+     [](BatchCase& c) { c.kvstarts[3] = kMost / 255; },
+     {KVJIT_BAD_ARGUMENT, "kvstarts", kMost / 255, kMost / 256}},
+};
+
+constexpr BatchMisuse kTableMisuses[] = {
+    {"table missing", kPages, [](BatchCase& c) { c.batch.cachestarts = {}; }, {KVJIT_BAD_ARGUMENT, "cachestarts"}},
+    {"table null",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.data = nullptr; },
+     {KVJIT_BAD_ARGUMENT, "cachestarts.data"}},
+    {"table of another type",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.dtype = KVJIT_I32; },
+     {KVJIT_BAD_DTYPE, "cachestarts.dtype", KVJIT_I32, KVJIT_I64}},
+    {"table of no known type",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.dtype = 77; },
+     {KVJIT_BAD_DTYPE, "cachestarts.dtype", 77, KVJIT_I64}},
+    {"table misaligned",
+     kOffset,
+     [](BatchCase& c) { c.batch.cachestarts.data = shifted(c.table.data()); },
+     {KVJIT_BAD_ARGUMENT, "cachestarts.data", 1, 8}},
+    {"offsets with two axes",
+     kOffset,
+     [](BatchCase& c) {
+         c.set_table({0, 20, 40}, {3, 1});
+     },
+     {KVJIT_BAD_SHAPE, "cachestarts.rank", 2, 1}},
+    {"fewer offsets than sequences",
+     kOffset,
+     [](BatchCase& c) {
+         c.set_table({0, 20}, {2});
+     },
+     {KVJIT_BAD_SHAPE, "cachestarts.shape[0]", 2, 3}},
+    {"fewer slots than keys",
+     kTokens,
+     [](BatchCase& c) { c.batch.cachestarts.shape[0] = 17; },
+     {KVJIT_BAD_SHAPE, "cachestarts.shape[0]", 17, 18}},
+    {"pages with one axis",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.rank = 1; },
+     {KVJIT_BAD_SHAPE, "cachestarts.rank", 1, 2}},
+    {"rank beyond any tensor's",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.rank = 1 << 30; },
+     {KVJIT_BAD_SHAPE, "cachestarts.rank", 1 << 30, 2}},
+    {"fewer rows than sequences",
+     kBlocks,
+     [](BatchCase& c) { c.batch.cachestarts.shape[0] = 2; },
+     {KVJIT_BAD_SHAPE, "cachestarts.shape[0]", 2, 3}},
+    {"columns below 0",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.shape[1] = -1; },
+     {KVJIT_BAD_SHAPE, "cachestarts.shape[1]", -1, 0}},
+    {"columns not contiguous",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.strides[1] = 2; },
+     {KVJIT_BAD_SHAPE, "cachestarts.strides[1]", 2, 1}},
+    {"slots not contiguous",
+     kTokens,
+     [](BatchCase& c) { c.batch.cachestarts.strides[0] = 2; },
+     {KVJIT_BAD_SHAPE, "cachestarts.strides[0]", 2, 1}},
+    {"row stride below 0",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.strides[0] = -3; },
+     {KVJIT_BAD_SHAPE, "cachestarts.strides[0]", -3, 0}},
+    {"row stride beyond 64-bit bytes",
+     kPages,
+     [](BatchCase& c) { c.batch.cachestarts.strides[0] = kMost / 8; },
+     {KVJIT_BAD_SHAPE, "cachestarts.strides[0]", kMost / 8, kMost / 8}},
+    {"CSR table with two axes",
+     kPages,
+     [](BatchCase& c) {
+         c.rowstarts = {0, 3, 6, 9}, c.bind();
+     },
+     {KVJIT_BAD_SHAPE, "cachestarts.rank", 2, 1}},
+    {"row_index of a CSR table",
+     kPages,
+     [](BatchCase& c) {
+         c.rowstarts = {0, 3, 6, 9}, c.row_index = {0, 1, 2}, c.set_table(c.table, {9});
+     },
+     {KVJIT_BAD_ARGUMENT, "row_index"}},
+    {"rowstarts of offsets",
+     kOffset,
+     [](BatchCase& c) {
+         c.rowstarts = {0, 1, 2, 3}, c.bind();
+     },
+     {KVJIT_BAD_ARGUMENT, "rowstarts"}},
+    {"row_index of a token table",
+     kTokens,
+     [](BatchCase& c) {
+         c.row_index = {0, 1, 2}, c.bind();
+     },
+     {KVJIT_BAD_ARGUMENT, "row_index"}},
+};
+
+TEST_CASE("scalars out of range") {
+    expect_misuses(kScalarMisuses, KVJIT_CHECK_NONE);
+}
+TEST_CASE("null and misaligned arrays, bad totals") {
+    expect_misuses(kPointerMisuses, KVJIT_CHECK_NONE);
+}
+TEST_CASE("shape of the table") {
+    expect_misuses(kTableMisuses, KVJIT_CHECK_NONE);
+}
+
+}  // namespace
+}  // namespace kvjit::test

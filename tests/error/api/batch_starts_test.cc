@@ -1,0 +1,100 @@
+// Refused unless checks are off: starts, positions, rows of the table.
+#include "batch_misuse.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr BatchMisuse kMisuses[] = {
+    {"seqstarts begin past 0",
+     kMerge,
+     [](BatchCase& c) { c.seqstarts[0] = 1; },
+     {KVJIT_BAD_INDEX, "seqstarts", 1, 0, 0}},
+    {"kvstarts begin below 0",
+     kDense,
+     [](BatchCase& c) { c.kvstarts[0] = -1; },
+     {KVJIT_BAD_INDEX, "kvstarts", -1, 0, 0}},
+    {"seqstarts fall", kPages, [](BatchCase& c) { c.seqstarts[2] = 0; }, {KVJIT_BAD_INDEX, "seqstarts", 0, 1, 1}},
+    {"kvstarts fall", kDense, [](BatchCase& c) { c.kvstarts[1] = 10; }, {KVJIT_BAD_INDEX, "kvstarts", 9, 10, 1}},
+    {"start_pos below 0", kPages, [](BatchCase& c) { c.start_pos[1] = -1; }, {KVJIT_BAD_INDEX, "start_pos", -1, 0, 1}},
+    {"m is not start_pos + n",
+     kStore,
+     [](BatchCase& c) { c.start_pos[2] = 8; },
+     {KVJIT_BAD_INDEX, "start_pos", 8, 7, 2}},
+    {"fewer keys than new tokens in a cache",
+     kPages,
+     [](BatchCase& c) {
+         c.set_lengths({1, 4, 1}, {6, 3, 9}), c.start_pos[1] = 0;
+     },
+     {KVJIT_BAD_INDEX, "start_pos", 0, -1, 1}},
+    {"max_seqlen too small",
+     kMerge,
+     [](BatchCase& c) { c.batch.max_seqlen = 2; },
+     {KVJIT_BAD_ARGUMENT, "max_seqlen", 2, 3, 1}},
+    {"max_kvlen too small",
+     kDense,
+     [](BatchCase& c) { c.batch.max_kvlen = 8; },
+     {KVJIT_BAD_ARGUMENT, "max_kvlen", 8, 9, 2}},
+    {"more keys than a row has pages for",
+     kPages,
+     [](BatchCase& c) {
+         c.set_table({0, 4, 8, 12, 16, 20}, {3, 2});
+     },
+     {KVJIT_BAD_INDEX, "kvstarts", 9, 8, 2}},
+    {"257 keys, 4 pages of 64",
+     "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=64",
+     [](BatchCase& c) {
+         c.batch.max_tokens = 1000;
+         c.set_lengths({1}, {257});
+         c.set_table({0, 64, 128, 192}, {1, 4});
+     },
+     {KVJIT_BAD_INDEX, "kvstarts", 257, 256, 0}},
+    {"keys in a table without columns",
+     kBlocks,
+     [](BatchCase& c) {
+         c.set_table({}, {3, 0});
+     },
+     {KVJIT_BAD_INDEX, "kvstarts", 6, 0, 0}},
+    {"row_index below 0",
+     kPages,
+     [](BatchCase& c) {
+         c.row_index = {0, -1, 2}, c.bind();
+     },
+     {KVJIT_BAD_INDEX, "row_index", -1, 3, 1}},
+    {"row_index beyond the rows",
+     kPages,
+     [](BatchCase& c) {
+         c.row_index = {0, 1, 3}, c.bind();
+     },
+     {KVJIT_BAD_INDEX, "row_index", 3, 3, 2}},
+    {"rowstarts begin past 0",
+     kPages,
+     [](BatchCase& c) {
+         c.rowstarts = {1, 3, 6, 9}, c.set_table(c.table, {9});
+     },
+     {KVJIT_BAD_INDEX, "rowstarts", 1, 0, 0}},
+    {"rowstarts fall",
+     kPages,
+     [](BatchCase& c) {
+         c.rowstarts = {0, 3, 2, 9}, c.set_table(c.table, {9});
+     },
+     {KVJIT_BAD_INDEX, "rowstarts", 2, 3, 1}},
+    {"rowstarts end past the table",
+     kPages,
+     [](BatchCase& c) {
+         c.rowstarts = {0, 3, 6, 10}, c.set_table(c.table, {9});
+     },
+     {KVJIT_BAD_INDEX, "rowstarts", 10, 9, 2}},
+    {"CSR row shorter than its keys",
+     kBlocks,
+     [](BatchCase& c) {
+         c.rowstarts = {0, 1, 6, 9}, c.set_table(c.table, {9});
+     },
+     {KVJIT_BAD_INDEX, "kvstarts", 6, 4, 0}},
+};
+
+TEST_CASE("starts, positions and rows") {
+    expect_misuses(kMisuses, KVJIT_CHECK_BATCH);
+}
+
+}  // namespace
+}  // namespace kvjit::test

@@ -1,0 +1,45 @@
+// What a refusal has to say.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <doctest/doctest.h>
+
+#include "generator/error.h"
+
+namespace kvjit::test {
+
+struct Refusal {
+    kvjit_status status;
+    std::string_view argument;
+    std::int64_t value = 0;
+    std::int64_t limit = 0;
+    std::int64_t sequence = -1;
+};
+
+/// The members, and that the message repeats them.
+inline void expect_refused(const gen::Result<void>& result, const Refusal& want) {
+    REQUIRE_FALSE(result.has_value());
+    const gen::Error& error = result.error();
+    INFO(error.message);
+    CHECK(error.status == want.status);
+    CHECK(error.argument == want.argument);
+    CHECK(error.value == want.value);
+    CHECK(error.limit == want.limit);
+    CHECK(error.sequence == want.sequence);
+    const auto says = [&](std::string_view part) { return error.message.find(part) != std::string::npos; };
+    CHECK(says(want.argument.substr(0, want.argument.find('['))));
+    CHECK((want.value == 0 || want.status == KVJIT_BAD_DTYPE || says(std::to_string(want.value))));
+    CHECK((want.limit == 0 || want.status == KVJIT_BAD_DTYPE || says(std::to_string(want.limit))));
+    CHECK((want.sequence < 0 || says("sequence")));
+    CHECK((want.sequence < 0 || says(std::to_string(want.sequence))));
+}
+
+inline void expect_accepted(const gen::Result<void>& result) {
+    INFO((result ? std::string() : result.error().message));
+    CHECK(result.has_value());
+}
+
+}  // namespace kvjit::test

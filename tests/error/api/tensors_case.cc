@@ -1,0 +1,62 @@
+#include "tensors_case.h"
+
+#include <map>
+
+namespace kvjit::test {
+
+TensorsCase::TensorsCase(std::string_view spec_text) : BatchCase(spec_text), tensors{} {
+    tensors.struct_size = sizeof tensors;
+    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION) add_cache();
+    if (spec.op != KVJIT_OP_KEY_VALUE_CACHE) add_attention();
+    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) {
+        const std::int64_t heads = 2 * (spec.op == KVJIT_OP_KEY_VALUE_CACHE ? batch.num_repeat : 1);
+        tensors.key = tensor(spec.t1, {18, heads, 16});
+        tensors.value = tensor(spec.t1, {18, heads, 16});
+    }
+}
+
+kvjit_tensor TensorsCase::tensor(std::int32_t dtype, std::vector<std::int64_t> shape) {
+    alignas(64) static char memory[64 * 64];
+    kvjit_tensor made{};
+    made.data = memory + 64 * made_++;
+    made.dtype = dtype;
+    made.rank = static_cast<std::int32_t>(shape.size());
+    std::int64_t stride = 1;
+    for (std::size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) {
+        made.shape[axis] = shape[axis];
+        made.strides[axis] = stride;
+    }
+    return made;
+}
+
+void TensorsCase::add_cache() {
+    const std::int64_t tokens = spec.cache_mode == KVJIT_BLOCK_TABLE ? spec.page_size : batch.max_tokens;
+    const std::map<char, std::int64_t> extents{
+        {'N', batch.num_blocks}, {'T', tokens}, {'L', batch.num_layers}, {'2', 2}, {'H', 2}};
+    std::vector<std::int64_t> shape;
+    for (const char axis : std::string_view(spec.layout)) {
+        if (axis != 'D') shape.push_back(extents.at(axis));
+    }
+    shape.push_back(spec.quant_bit == 4 ? 8 : 16);
+    const std::int32_t types[] = {spec.t1, KVJIT_U8, KVJIT_I8};
+    tensors.cache = tensor(types[spec.quant_bit / 4], shape);
+    shape.back() = 16 / spec.quant_group;
+    if (spec.quant_bit != 0) tensors.scale = tensor(spec.t3 == KVJIT_AUTO ? spec.t1 : spec.t3, shape);
+    tensors.current_key = tensor(spec.t1, {6, 2, 16});
+    tensors.current_value = tensor(spec.t1, {6, 2, 16});
+}
+
+void TensorsCase::add_attention() {
+    if (spec.op == KVJIT_OP_MERGE) {
+        tensors.partial_output = tensor(spec.t1, {3, 6, 4, 16});
+        tensors.partial_lse = tensor(KVJIT_F32, {3, 6, 4});
+    } else {
+        tensors.query = tensor(spec.t1, {6, 4, 16});
+    }
+    if (spec.attn_mask == 2) tensors.attn_mask = tensor(spec.t1, {6, 18});
+    if (spec.attn_mask == 3) tensors.attn_mask = tensor(spec.t1, {4, 6, 18});
+    tensors.attn_output = tensor(spec.t1, {6, 4, 16});
+    tensors.lse = tensor(KVJIT_F32, {6, 4});
+}
+
+}  // namespace kvjit::test

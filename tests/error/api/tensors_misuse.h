@@ -1,0 +1,43 @@
+// One misuse of a run's tensors: a legal case, what spoils it, and the refusal that must follow.
+#pragma once
+
+#include <span>
+
+#include "check/check_tensors.h"
+#include "expect.h"
+#include "tensors_case.h"
+
+namespace kvjit::test {
+
+struct TensorsMisuse {
+    const char* name;
+    const char* spec;
+    void (*spoil)(TensorsCase&);
+    Refusal want;
+};
+
+inline gen::Result<void> check(const TensorsCase& c) {
+    return rt::check_tensors(c.spec, c.batch, c.tensors, c.layer_idx);
+}
+
+inline void expect_misuses(std::span<const TensorsMisuse> misuses) {
+    for (const TensorsMisuse& misuse : misuses) {
+        CAPTURE(misuse.name);
+        TensorsCase c(misuse.spec);
+        expect_accepted(check(c));
+        misuse.spoil(c);
+        expect_refused(check(c), misuse.want);
+    }
+}
+
+inline constexpr const char* kAttend = "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=4,layout=L2HTD";
+inline constexpr const char* kAttendBlocks =
+    "op=MultiHeadCacheAttention,cache_mode=block_table,page_size=4,layout=N2LTHD,quant_bit=8,t3=f16";
+inline constexpr const char* kStore4 = "op=KeyValueCache,cache_mode=offset,layout=TL2HD,quant_bit=4,quant_group=8";
+inline constexpr const char* kStorePlain = "op=KeyValueCache,cache_mode=offset,layout=TL2HD";
+inline constexpr const char* kDenseMask2 = "op=MultiHeadAttention,attn_mask=2";
+inline constexpr const char* kDenseMask3 = "op=MultiHeadAttention,attn_mask=3";
+inline constexpr const char* kDensePlain = "op=MultiHeadAttention";
+inline constexpr const char* kMergeParts = "op=Merge";
+
+}  // namespace kvjit::test

@@ -1,0 +1,148 @@
+// Which tensors an operator takes, and that what it writes begins where nothing else does.
+#include "tensors_misuse.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr TensorsMisuse kMissing[] = {
+    {"query", kAttend, [](TensorsCase& c) { c.tensors.query = {}; }, {KVJIT_BAD_ARGUMENT, "query"}},
+    {"current_key alone",
+     kStore4,
+     [](TensorsCase& c) { c.tensors.current_value = {}; },
+     {KVJIT_BAD_ARGUMENT, "current_value"}},
+    {"current_value alone",
+     kAttend,
+     [](TensorsCase& c) { c.tensors.current_key = {}; },
+     {KVJIT_BAD_ARGUMENT, "current_key"}},
+    {"cache", kStorePlain, [](TensorsCase& c) { c.tensors.cache = {}; }, {KVJIT_BAD_ARGUMENT, "cache"}},
+    {"scale of a quantised cache",
+     kAttendBlocks,
+     [](TensorsCase& c) { c.tensors.scale = {}; },
+     {KVJIT_BAD_ARGUMENT, "scale"}},
+    {"attn_mask that the spec has",
+     kDenseMask2,
+     [](TensorsCase& c) { c.tensors.attn_mask = {}; },
+     {KVJIT_BAD_ARGUMENT, "attn_mask"}},
+    {"key", kDensePlain, [](TensorsCase& c) { c.tensors.key = {}; }, {KVJIT_BAD_ARGUMENT, "key"}},
+    {"value", kDensePlain, [](TensorsCase& c) { c.tensors.value = {}; }, {KVJIT_BAD_ARGUMENT, "value"}},
+    {"partial_output",
+     kMergeParts,
+     [](TensorsCase& c) { c.tensors.partial_output = {}; },
+     {KVJIT_BAD_ARGUMENT, "partial_output"}},
+    {"partial_lse",
+     kMergeParts,
+     [](TensorsCase& c) { c.tensors.partial_lse = {}; },
+     {KVJIT_BAD_ARGUMENT, "partial_lse"}},
+    {"attn_output",
+     kAttendBlocks,
+     [](TensorsCase& c) { c.tensors.attn_output = {}; },
+     {KVJIT_BAD_ARGUMENT, "attn_output"}},
+};
+
+constexpr TensorsMisuse kUnwanted[] = {
+    {"query of a store",
+     kStore4,
+     [](TensorsCase& c) {
+         c.tensors.query = c.tensor(KVJIT_F32, {6, 4, 16});
+     },
+     {KVJIT_BAD_ARGUMENT, "query"}},
+    {"new keys of dense attention",
+     kDensePlain,
+     [](TensorsCase& c) {
+         c.tensors.current_key = c.tensor(KVJIT_F32, {6, 2, 16});
+     },
+     {KVJIT_BAD_ARGUMENT, "current_key"}},
+    {"cache of dense attention",
+     kDensePlain,
+     [](TensorsCase& c) { c.tensors.cache = c.tensor(KVJIT_F32, {64}); },
+     {KVJIT_BAD_ARGUMENT, "cache"}},
+    {"scale of a plain cache",
+     kStorePlain,
+     [](TensorsCase& c) { c.tensors.scale = c.tensor(KVJIT_F32, {64}); },
+     {KVJIT_BAD_ARGUMENT, "scale"}},
+    {"mask that the spec lacks",
+     kAttend,
+     [](TensorsCase& c) {
+         c.tensors.attn_mask = c.tensor(KVJIT_F32, {6, 18});
+     },
+     {KVJIT_BAD_ARGUMENT, "attn_mask"}},
+    {"key of cache attention",
+     kAttend,
+     [](TensorsCase& c) {
+         c.tensors.key = c.tensor(KVJIT_F32, {18, 2, 16});
+     },
+     {KVJIT_BAD_ARGUMENT, "key"}},
+    {"attn_output of a store",
+     kStore4,
+     [](TensorsCase& c) {
+         c.tensors.attn_output = c.tensor(KVJIT_F32, {6, 4, 16});
+     },
+     {KVJIT_BAD_ARGUMENT, "attn_output"}},
+    {"parts of attention",
+     kDensePlain,
+     [](TensorsCase& c) {
+         c.tensors.partial_lse = c.tensor(KVJIT_F32, {3, 6, 4});
+     },
+     {KVJIT_BAD_ARGUMENT, "partial_lse"}},
+    {"lse of a store",
+     kStorePlain,
+     [](TensorsCase& c) {
+         c.tensors.lse = c.tensor(KVJIT_F32, {6, 4});
+     },
+     {KVJIT_BAD_ARGUMENT, "lse"}},
+    {"a pointer without rank",
+     kStorePlain,
+     [](TensorsCase& c) { c.tensors.query.data = &c; },
+     {KVJIT_BAD_ARGUMENT, "query"}},
+};
+
+constexpr TensorsMisuse kOverlaps[] = {
+    {"attention in place",
+     kDensePlain,
+     [](TensorsCase& c) { c.tensors.attn_output.data = c.tensors.query.data; },
+     {KVJIT_BAD_ARGUMENT, "attn_output"}},
+    {"outputs on one another",
+     kStorePlain,
+     [](TensorsCase& c) { c.tensors.value.data = c.tensors.key.data; },
+     {KVJIT_BAD_ARGUMENT, "key"}},
+    {"new keys inside the cache",
+     kStorePlain,
+     [](TensorsCase& c) { c.tensors.cache.data = c.tensors.current_key.data; },
+     {KVJIT_BAD_ARGUMENT, "cache"}},
+    {"scales on the codes",
+     kStore4,
+     [](TensorsCase& c) { c.tensors.scale.data = c.tensors.cache.data; },
+     {KVJIT_BAD_ARGUMENT, "cache"}},
+    {"merge in place",
+     kMergeParts,
+     [](TensorsCase& c) { c.tensors.attn_output.data = c.tensors.partial_output.data; },
+     {KVJIT_BAD_ARGUMENT, "attn_output"}},
+    {"lse on the parts",
+     kMergeParts,
+     [](TensorsCase& c) { c.tensors.lse.data = c.tensors.partial_lse.data; },
+     {KVJIT_BAD_ARGUMENT, "lse"}},
+};
+
+constexpr TensorsMisuse kLayers[] = {
+    {"layer below 0", kAttend, [](TensorsCase& c) { c.layer_idx = -1; }, {KVJIT_BAD_ARGUMENT, "layer_idx", -1, 2}},
+    {"layer behind the last",
+     kStore4,
+     [](TensorsCase& c) { c.layer_idx = 2; },
+     {KVJIT_BAD_ARGUMENT, "layer_idx", 2, 2}},
+};
+
+TEST_CASE("missing tensors") {
+    expect_misuses(kMissing);
+}
+TEST_CASE("tensors that the operator doesn't take") {
+    expect_misuses(kUnwanted);
+}
+TEST_CASE("outputs that begin where another tensor begins") {
+    expect_misuses(kOverlaps);
+}
+TEST_CASE("layers outside the cache") {
+    expect_misuses(kLayers);
+}
+
+}  // namespace
+}  // namespace kvjit::test

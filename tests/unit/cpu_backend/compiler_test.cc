@@ -1,0 +1,181 @@
+// What the compiler makes, refuses and says.
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+#include <vector>
+
+#include "cpu/clang/flags.h"
+#include "support.h"
+
+using namespace kvjit;
+using test::compile;
+using test::compiler;
+
+namespace {
+
+constexpr std::string_view kTwice = "extern \"C\" int twice(int x) { return 2 * x; }\n";
+
+gen::Error refusal(std::string_view source) {
+    const auto output = compiler().compile(source, "test.cc", rt::host_target(), rt::CompileStage::kObject);
+    REQUIRE_FALSE(output.has_value());
+    return output.error();
+}
+
+bool contains(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+std::size_t resident_bytes() {
+    std::size_t total = 0, resident = 0;
+    std::ifstream("/proc/self/statm") >> total >> resident;
+    return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+}  // namespace
+
+TEST_CASE("each stage gives its own product") {
+    const std::string object = compile(kTwice, rt::host_target());
+    CHECK(object.starts_with("\x7f" "ELF"));
+    CHECK(contains(object, "debug_line"));
+    CHECK(contains(compile(kTwice, rt::host_target(), rt::CompileStage::kIr), "i32 @twice("));
+    CHECK(contains(compile(kTwice, rt::host_target(), rt::CompileStage::kAsm), "twice:"));
+}
+
+TEST_CASE("an error carries the compiler's log with the template's line") {
+    const gen::Error error = refusal("#line 41 \"cpu/attend.cc\"\nint f() { return missing; }\n");
+    CHECK(error.status == KVJIT_COMPILE_FAILED);
+    CHECK(contains(error.message, "cpu/attend.cc:41:18: error: use of undeclared identifier 'missing'"));
+}
+
+TEST_CASE("a warning reaches the log and stops nothing") {
+    const auto output = compiler().compile("extern \"C\" int f(int x) { if (x = 1) return 2; return 3; }", "test.cc",
+                                           rt::host_target(), rt::CompileStage::kObject);
+    REQUIRE(output.has_value());
+    CHECK(contains(output->log, "-Wparentheses"));
+}
+
+TEST_CASE("an undefined symbol is refused by its name") {
+    const gen::Error error = refusal("extern \"C\" int elsewhere(int);\nextern \"C\" int f() { return elsewhere(1); }\n");
+    CHECK(error.status == KVJIT_COMPILE_FAILED);
+    CHECK(contains(error.message, "undefined symbol: elsewhere"));
+}
+
+TEST_CASE("a library call that the compiler makes up is an undefined symbol too") {
+    const gen::Error error = refusal("struct Big { char bytes[4096]; };\nvoid f(Big* to, Big* from) { *to = *from; }\n");
+    CHECK(contains(error.message, "undefined symbol: memcpy"));
+}
+
+TEST_CASE("a global's constructor is refused: it would never run") {
+    CHECK(contains(refusal("int g();\nint value = g();\n").message, "global constructor"));
+}
+
+TEST_CASE("no file of the machine can be included") {
+    CHECK(contains(refusal("#include <stddef.h>\n").message, "'stddef.h' file not found"));
+    CHECK(contains(refusal("#include \"/etc/hostname\"\n").message, "file not found"));
+}
+
+TEST_CASE("a target of another architecture is refused") {
+    gen::Target target = rt::host_target();
+    target.triple = "aarch64-unknown-linux-gnu";
+    const auto output = compiler().compile(kTwice, "test.cc", target, rt::CompileStage::kObject);
+    REQUIRE_FALSE(output.has_value());
+    CHECK(output.error().status == KVJIT_BAD_TARGET);
+}
+
+TEST_CASE("objects are the same, byte for byte, in every compile and from every folder") {
+    const std::string first = compile(test::sample_source(32), test::level("x86-64-v3"));
+    const auto other = rt::make_compiler(KVJIT_TEST_COMPILER);
+    const auto here = std::filesystem::current_path();
+    std::filesystem::current_path("/");
+    const auto second =
+        other->compile(test::sample_source(32), "test.cc", test::level("x86-64-v3"), rt::CompileStage::kObject);
+    std::filesystem::current_path(here);
+    REQUIRE(second.has_value());
+    CHECK(first == second->object);
+    CHECK_FALSE(contains(first, here.string()));
+}
+
+TEST_CASE("the object names its source as it was told") {
+    const auto output =
+        compiler().compile(kTwice, "attend_decode.cc", rt::host_target(), rt::CompileStage::kObject);
+    REQUIRE(output.has_value());
+    CHECK(contains(output->object, "attend_decode.cc"));
+}
+
+TEST_CASE("eight threads compile at once and each gets its own code") {
+    std::vector<int> results(8);
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 8; ++i) {
+        threads.emplace_back([i, &results] {
+            const std::string source = "extern \"C\" int f(int x) { return x * 10 + " + std::to_string(i) + "; }";
+            const auto output = compiler().compile(source, "test.cc", rt::host_target(), rt::CompileStage::kObject);
+            if (!output) return;
+            const auto image = rt::load_object(output->object, "f", "test");
+            if (image) results[i] = test::as<int(int)>(*image)(7);
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (int i = 0; i < 8; ++i) CHECK(results[i] == 70 + i);
+}
+
+TEST_CASE("sixty compiles leave no memory behind") {
+    const std::string source = test::sample_source(32);
+    for (int i = 0; i < 10; ++i) compile(source, test::level("x86-64-v3"));
+    const std::size_t before = resident_bytes();
+    for (int i = 0; i < 60; ++i) compile(source, test::level("x86-64-v3"));
+    const std::size_t after = resident_bytes();
+    MESSAGE("resident before: " << (before >> 10) << " KiB, after: " << (after >> 10) << " KiB");
+    CHECK(after < before + (8U << 20));
+}
+
+TEST_CASE("the identity names the plugin, the libraries that get mapped, and every flag") {
+    const auto identity = compiler().identity();
+    REQUIRE_MESSAGE(identity.has_value(), identity.error().message);
+    for (const char* flag : rt::kClangFlags) CHECK(contains(*identity, flag));
+    CHECK(contains(*identity, std::filesystem::canonical(KVJIT_TEST_COMPILER).string() + " size="));
+    compile(kTwice, rt::host_target());
+    std::ifstream maps("/proc/self/maps");
+    int libraries = 0;
+    for (std::string line; std::getline(maps, line);) {
+        if (!contains(line, "libLLVM") && !contains(line, "libclang-cpp")) continue;
+        ++libraries;
+        CHECK(contains(*identity, line.substr(line.find('/')) + " size="));
+    }
+    CHECK(libraries > 1);
+}
+
+TEST_CASE("the identity changes with the plugin's time stamp") {
+    const auto copy = std::filesystem::temp_directory_path() / ("kvjit_plugin_" + std::to_string(getpid()) + ".so");
+    std::filesystem::copy_file(KVJIT_TEST_COMPILER, copy);
+    const auto before = rt::make_compiler(copy)->identity();
+    std::filesystem::last_write_time(copy, std::filesystem::last_write_time(copy) - std::chrono::seconds(5));
+    const auto after = rt::make_compiler(copy)->identity();
+    std::filesystem::remove(copy);
+    REQUIRE(before.has_value());
+    REQUIRE(after.has_value());
+    CHECK(*before != *after);
+}
+
+TEST_CASE("a missing compiler is an error that says where it was looked for and what to do") {
+    const auto missing = rt::make_compiler("/nowhere/libkvjit_compiler.so");
+    CHECK(missing->load_seconds() == 0);
+    const auto identity = missing->identity();
+    REQUIRE_FALSE(identity.has_value());
+    CHECK(identity.error().status == KVJIT_COMPILER_MISSING);
+    const auto output = missing->compile(kTwice, "test.cc", rt::host_target(), rt::CompileStage::kObject);
+    REQUIRE_FALSE(output.has_value());
+    CHECK(output.error().status == KVJIT_COMPILER_MISSING);
+    CHECK(contains(output.error().message, "/nowhere/libkvjit_compiler.so"));
+    CHECK(contains(output.error().message, "KVJIT_COMPILER"));
+    CHECK(contains(output.error().message, "apt install"));
+}
+
+TEST_CASE("a file that is no compiler is refused") {
+    for (const char* path : {"/proc/self/exe", "/etc/passwd"}) {
+        const auto other = rt::make_compiler(path);
+        const auto output = other->compile(kTwice, "test.cc", rt::host_target(), rt::CompileStage::kObject);
+        REQUIRE_FALSE(output.has_value());
+        CHECK(output.error().status == KVJIT_COMPILER_MISSING);
+    }
+    CHECK_FALSE(rt::make_compiler("/etc/passwd")->identity().has_value());
+}

@@ -1,0 +1,101 @@
+// The bytes of an entry, against docs/cache_format.md.
+#include "entry.h"
+
+#include <doctest/doctest.h>
+#include <sodium.h>
+
+#include "fixture.h"
+
+using namespace kvjit::rt;
+using namespace kvjit::rt::test;
+
+namespace {
+
+std::string little_endian(std::uint64_t value, int bytes) {
+    std::string text;
+    for (; bytes > 0; --bytes, value /= 256) text += static_cast<char>(value % 256);
+    return text;
+}
+
+std::string blake2b(const std::string& bytes) {
+    std::string digest(32, '\0');
+    crypto_generichash(reinterpret_cast<unsigned char*>(digest.data()), 32,
+                       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr, 0);
+    return digest;
+}
+
+/// An entry with any header whatever and a digest that holds.
+std::string sealed(std::uint64_t version, std::uint64_t sections, const std::vector<std::uint64_t>& lengths,
+                   const std::string& body) {
+    std::string lead = "\x89KVJIT\r\n" + little_endian(version, 4) + little_endian(sections, 4);
+    for (std::uint64_t length : lengths) lead += little_endian(length, 8);
+    return lead + blake2b(lead + body) + body;
+}
+
+}  // namespace
+
+TEST_CASE("an entry's bytes are those of the format's page") {
+    const std::string bytes = encode_entry({"identity", "provenance"}, {"object", "source", "log"});
+    CHECK(bytes == sealed(1, 5, {8, 10, 6, 6, 3}, "identityprovenanceobjectsourcelog"));
+}
+
+TEST_CASE("what is encoded is decoded") {
+    for (const Entry& entry : {Entry{}, Entry{"", "source", ""}, Entry{std::string(3, '\0'), "", "log"}, entry_of(1)}) {
+        const EntryKey key{"identity", entry.source};
+        const std::string bytes = encode_entry(key, entry);
+        const auto view = decode_entry(bytes);
+        REQUIRE(view);
+        CHECK(holds_key(*view, key));
+        CHECK(view->object == entry.object);
+        CHECK(view->source == entry.source);
+        CHECK(view->log == entry.log);
+    }
+}
+
+TEST_CASE("every changed byte, every cut and every addition is noticed") {
+    const std::string good = encode_entry(key_of(1), entry_of(1, 40));
+    REQUIRE(decode_entry(good));
+    for (std::size_t i = 0; i < good.size(); ++i) {
+        CAPTURE(i);
+        for (int bit = 0; bit < 8; ++bit) {
+            std::string bad = good;
+            bad[i] = static_cast<char>(bad[i] ^ 1 << bit);
+            CHECK_FALSE(decode_entry(bad));
+        }
+        CHECK_FALSE(decode_entry(good.substr(0, i)));
+        CHECK_FALSE(decode_entry(good.substr(i + 1)));
+    }
+    CHECK_FALSE(decode_entry(good + '\0'));
+}
+
+TEST_CASE("a header that lies under a digest that holds is refused") {
+    const std::string body = "identityprovenanceobjectsourcelog";
+    CHECK(decode_entry(sealed(1, 5, {8, 10, 6, 6, 3}, body)));
+    CHECK_FALSE(decode_entry(sealed(2, 5, {8, 10, 6, 6, 3}, body)));
+    CHECK_FALSE(decode_entry(sealed(1, 4, {8, 10, 6, 6, 3}, body)));
+    CHECK_FALSE(decode_entry(sealed(1, 5, {8, 10, 6, 6, 2}, body)));
+    CHECK_FALSE(decode_entry(sealed(1, 5, {8, 10, 6, 6, 4}, body)));
+    const std::uint64_t wraps = ~std::uint64_t{0};
+    CHECK_FALSE(decode_entry(sealed(1, 5, {wraps, 34, 0, 0, 0}, body)));
+    CHECK_FALSE(decode_entry(sealed(1, 5, {8, wraps, wraps, 0, 27}, body)));
+}
+
+TEST_CASE("keys are compared whole") {
+    const std::string bytes = encode_entry({"identity", "provenance"}, entry_of(1));
+    const auto view = decode_entry(bytes);
+    REQUIRE(view);
+    CHECK(holds_key(*view, {"identity", "provenance"}));
+    CHECK_FALSE(holds_key(*view, {"identitY", "provenance"}));
+    CHECK_FALSE(holds_key(*view, {"identity", "provenance "}));
+    CHECK_FALSE(holds_key(*view, {"identityp", "rovenance"}));
+}
+
+TEST_CASE("a key's name depends on both texts and on where they part") {
+    const std::string name = entry_digest({"ab", "c"});
+    CHECK(name.size() == 64);
+    CHECK(name.find_first_not_of("0123456789abcdef") == std::string::npos);
+    CHECK(name == entry_digest({"ab", "c"}));
+    CHECK(name != entry_digest({"a", "bc"}));
+    CHECK(name != entry_digest({"ab", "d"}));
+    CHECK(name != entry_digest({"bb", "c"}));
+}

@@ -1,0 +1,179 @@
+// Every system call fails in turn, or is the last that the process makes, until the cache's work gets through. What
+// must hold: no call fails, no bad entry can be read, nobody is blocked, and what failed works the next time.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "fixture.h"
+
+using namespace kvjit::rt;
+using namespace kvjit::rt::test;
+
+namespace {
+
+enum class Fault {
+    kOnce,       // this call fails
+    kFromNowOn,  // and so do all after it
+    kShort,      // this call fails; if it writes, half of the bytes have gone out
+    kKill        // the process dies before it
+};
+
+/// The real calls, but for the one with number `at` (from 1).
+class FaultyCalls : public FileCalls {
+public:
+    FaultyCalls(Fault fault, int error, int at) : fault_(fault), error_(error), at_(at) {}
+
+    bool reached() const { return count_ >= at_; }
+
+    int make_folder(const char* path, mode_t mode) override {
+        return fails() ? -error_ : FileCalls::make_folder(path, mode);
+    }
+    int open(int folder, const char* name, int flags, mode_t mode) override {
+        return fails() ? -error_ : FileCalls::open(folder, name, flags, mode);
+    }
+    int status(int fd, struct stat* out) override { return fails() ? -error_ : FileCalls::status(fd, out); }
+    int status_of(int folder, const char* name, struct stat* out) override {
+        return fails() ? -error_ : FileCalls::status_of(folder, name, out);
+    }
+    ssize_t read(int fd, void* out, std::size_t bytes) override {
+        return fails() ? -error_ : FileCalls::read(fd, out, bytes);
+    }
+    ssize_t write(int fd, const void* from, std::size_t bytes) override {
+        if (!fails()) return FileCalls::write(fd, from, (bytes + 1) / 2);
+        if (fault_ == Fault::kShort) FileCalls::write(fd, from, (bytes + 1) / 2);
+        return -error_;
+    }
+    int sync(int) override { return fails() ? -error_ : 0; }
+    int rename(int folder, const char* from, const char* to) override {
+        return fails() ? -error_ : FileCalls::rename(folder, from, to);
+    }
+    int remove(int folder, const char* name) override { return fails() ? -error_ : FileCalls::remove(folder, name); }
+    int touch(int fd) override { return fails() ? -error_ : FileCalls::touch(fd); }
+    int lock(int fd) override { return fails() ? -error_ : FileCalls::lock(fd); }
+    std::expected<std::vector<std::string>, int> list(int folder) override {
+        if (fails()) return std::unexpected(-error_);
+        return FileCalls::list(folder);
+    }
+
+private:
+    bool fails() {
+        ++count_;
+        if (fault_ == Fault::kKill && count_ == at_) ::kill(::getpid(), SIGKILL);
+        return fault_ == Fault::kFromNowOn ? reached() : count_ == at_;
+    }
+
+    Fault fault_;
+    int error_;
+    int at_;
+    int count_ = 0;
+};
+
+/// A miss, a compile, a hit. The entry found, if any, is the one published.
+std::string use(FileCalls& calls, const std::string& folder) {
+    auto options = options_for(folder);
+    options.calls = &calls;
+    options.lock_wait = std::chrono::milliseconds(20);
+    const auto store = open_disk_store(options);
+    if (store->find(key_of(1))) return "found before it was published";
+    const auto guard = store->lock(key_of(1));
+    if (!guard) return "no guard";
+    store->publish(key_of(1), entry_of(1));
+    const auto found = store->find(key_of(1));
+    return found && !equal(found, entry_of(1)) ? "a wrong entry" : "";
+}
+
+/// After whatever happened: with calls that work, no warning, no wrong entry, a free lock, and a publish that is found.
+void check_recovered(const std::string& folder) {
+    std::vector<std::string> messages;
+    auto options = options_for(folder, &messages);
+    options.lock_wait = std::chrono::milliseconds(20);
+    const auto store = open_disk_store(options);
+    const auto found = store->find(key_of(1));
+    CHECK((!found || equal(found, entry_of(1))));
+    CHECK(store->lock(key_of(1))->held());
+    store->publish(key_of(1), entry_of(1));
+    CHECK(equal(store->find(key_of(1)), entry_of(1)));
+    CHECK(messages.empty());
+}
+
+constexpr int kFewestCalls = 20;
+
+/// The real calls; those of a publish leave their names in `order`.
+struct RecordingCalls : FileCalls {
+    std::string order;
+    ssize_t write(int fd, const void* from, std::size_t bytes) override {
+        order += "write ";
+        return FileCalls::write(fd, from, bytes);
+    }
+    int sync(int fd) override {
+        struct stat status {};
+        FileCalls::status(fd, &status);
+        order += S_ISDIR(status.st_mode) ? "sync-folder " : "sync-file ";
+        return FileCalls::sync(fd);
+    }
+    int rename(int folder, const char* from, const char* to) override {
+        order += "rename ";
+        return FileCalls::rename(folder, from, to);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("the bytes are on the disk before the name is, and then the name") {
+    TemporaryFolder temporary;
+    RecordingCalls calls;
+    auto options = options_for(temporary.path());
+    options.calls = &calls;
+    open_disk_store(options)->publish(key_of(1), entry_of(1));
+    CHECK(calls.order == "write sync-file rename sync-folder ");
+}
+
+TEST_CASE("any call may fail") {
+    for (Fault fault : {Fault::kOnce, Fault::kFromNowOn, Fault::kShort}) {
+        for (int error : {EIO, ENOSPC}) {
+            int at = 1;
+            for (bool reached = true; reached; ++at) {
+                CAPTURE(error);
+                CAPTURE(at);
+                TemporaryFolder temporary;
+                FaultyCalls calls(fault, error, at);
+                CHECK(use(calls, temporary.path("a/cache")) == "");
+                reached = calls.reached();
+                check_recovered(temporary.path("a/cache"));
+            }
+            CHECK(at > kFewestCalls);
+        }
+    }
+}
+
+TEST_CASE("any call may be the process's last") {
+    int at = 1;
+    for (bool killed = true; killed; ++at) {
+        CAPTURE(at);
+        TemporaryFolder temporary;
+        FaultyCalls calls(Fault::kKill, 0, at);
+        const std::string end = in_child([&] { return use(calls, temporary.path("a/cache")); });
+        killed = end == "killed by signal 9";
+        CHECK((killed || end.empty()));
+        check_recovered(temporary.path("a/cache"));
+    }
+    CHECK(at > kFewestCalls);
+}
+
+TEST_CASE("an entry that can't be read for the moment is not removed") {
+    TemporaryFolder temporary;
+    open_disk_store(options_for(temporary.path()))->publish(key_of(1), entry_of(1));
+    for (int at = 3; at <= 5; ++at) {  // after the folder's open and fstat: the entry's open, fstat and read
+        CAPTURE(at);
+        FaultyCalls calls(Fault::kOnce, EMFILE, at);
+        std::vector<std::string> messages;
+        auto options = options_for(temporary.path(), &messages);
+        options.calls = &calls;
+        const auto store = open_disk_store(options);
+        CHECK_FALSE(store->find(key_of(1)));
+        CHECK(messages.size() == 1);
+        CHECK(equal(store->find(key_of(1)), entry_of(1)));
+    }
+}

@@ -1,0 +1,69 @@
+// What the disk cache's tests share: a folder that vanishes, a log that remembers, entries, child processes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "disk_store.h"
+
+namespace kvjit::rt::test {
+
+/// A new folder under the system's temporary one, removed with all it holds.
+class TemporaryFolder {
+public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + '/' + name; }
+
+private:
+    std::string path_;
+};
+
+/// The real calls, but for fsync, which only a power cut could tell from doing nothing and which takes most of the time.
+struct UnsyncedCalls : FileCalls {
+    int sync(int) override { return 0; }
+};
+
+/// Options for `folder`, without fsync, that keep each message in `messages`.
+DiskStoreOptions options_for(const std::string& folder, std::vector<std::string>* messages = nullptr);
+
+EntryKey key_of(int number);
+/// Every number's is another one; the object holds bytes of every value.
+Entry entry_of(int number, std::size_t object_bytes = 300);
+bool equal(const std::optional<Entry>& found, const Entry& entry);
+
+std::vector<std::string> files_in(const std::string& folder, const std::string& suffix = "");
+/// The path of the folder's only entry.
+std::string only_entry(const std::string& folder);
+std::string read_file(const std::string& path);
+void write_file(const std::string& path, const std::string& bytes);
+mode_t mode_of(const std::string& path);
+
+/// A process forked from this one that runs `body` and ends. Its threads are those of `body`.
+class Child {
+public:
+    explicit Child(std::function<std::string()> body);
+    ~Child();
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+    pid_t id() const { return id_; }
+    void kill();
+    /// Waits for its end: what `body` returned, or how it died instead, "killed by signal 9".
+    std::string wait();
+
+private:
+    pid_t id_;
+    int pipe_;
+};
+
+std::string in_child(std::function<std::string()> body);
+/// In a child that has no privileges: as nobody if this process is root's. `folder` becomes that user's.
+std::string as_ordinary_user(const std::string& folder, std::function<std::string()> body);
+
+}  // namespace kvjit::rt::test

@@ -1,0 +1,136 @@
+// Which folder the cache uses, how it is made, and what happens where it can't be used.
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "fixture.h"
+
+using namespace kvjit::rt;
+using namespace kvjit::rt::test;
+
+namespace {
+
+using Variables = std::vector<std::pair<const char*, const char*>>;
+
+/// default_cache_folder() with no variable but these.
+std::string chosen_with(const Variables& variables) {
+    return in_child([&] {
+        for (const char* name : {"KVJIT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) ::unsetenv(name);
+        for (const auto& [name, value] : variables) ::setenv(name, value, 1);
+        return default_cache_folder();
+    });
+}
+
+/// A store that keeps nothing, and says so `times` times however it is used.
+std::string check_keeps_nothing(const std::string& folder, std::size_t times) {
+    std::vector<std::string> messages;
+    const auto store = open_disk_store(options_for(folder, &messages));
+    for (int i = 0; i < 3; ++i) {
+        const auto guard = store->lock(key_of(i));
+        if (!guard || guard->held()) return "a lock without a folder";
+        store->publish(key_of(i), entry_of(i));
+        if (store->find(key_of(i))) return "found";
+    }
+    if (messages.size() != times) return std::to_string(messages.size()) + " messages";
+    return store->folder();
+}
+
+}  // namespace
+
+TEST_CASE("the folder comes from the environment") {
+    CHECK(chosen_with({{"KVJIT_CACHE_DIR", "/a"}, {"XDG_CACHE_HOME", "/b"}, {"HOME", "/c"}}) == "/a");
+    CHECK(chosen_with({{"XDG_CACHE_HOME", "/b"}, {"HOME", "/c"}}) == "/b/kvjit");
+    CHECK(chosen_with({{"HOME", "/c"}}) == "/c/.cache/kvjit");
+    CHECK(chosen_with({{"XDG_CACHE_HOME", "relative"}, {"HOME", "/c"}}) == "/c/.cache/kvjit");
+    CHECK(chosen_with({{"XDG_CACHE_HOME", ""}, {"HOME", "/c"}}) == "/c/.cache/kvjit");
+    CHECK(chosen_with({{"KVJIT_CACHE_DIR", ""}, {"HOME", "/c"}}) == "");
+    CHECK(chosen_with({{"HOME", "relative"}}) == "");
+    CHECK(chosen_with({}) == "");
+}
+
+TEST_CASE("an empty folder name means no folder, and nothing is said") {
+    CHECK(check_keeps_nothing("", 0) == "");
+}
+
+TEST_CASE("folders are 0700 and files 0600 though the umask would allow more") {
+    TemporaryFolder temporary;
+    const mode_t before = ::umask(0);
+    const auto store = open_disk_store(options_for(temporary.path("a/b/kvjit")));
+    store->publish(key_of(1), entry_of(1));
+    const auto guard = store->lock(key_of(1));
+    ::umask(before);
+    for (const char* made : {"a", "a/b", "a/b/kvjit"}) CHECK(mode_of(temporary.path(made)) == 0700);
+    const auto files = files_in(store->folder());
+    CHECK(files.size() == 2);
+    for (const std::string& file : files) CHECK(mode_of(file) == 0600);
+}
+
+TEST_CASE("a name that ends in a slash is the same folder") {
+    TemporaryFolder temporary;
+    open_disk_store(options_for(temporary.path("a/cache/")))->publish(key_of(1), entry_of(1));
+    CHECK(equal(open_disk_store(options_for(temporary.path("a/cache")))->find(key_of(1)), entry_of(1)));
+}
+
+TEST_CASE("a folder that others may write to is not used") {
+    for (mode_t mode : {0770, 0707, 01777}) {
+        TemporaryFolder temporary;
+        REQUIRE(::chmod(temporary.path().c_str(), mode) == 0);
+        CHECK(check_keeps_nothing(temporary.path(), 1) == "");
+        CHECK(files_in(temporary.path()).empty());
+    }
+}
+
+TEST_CASE("another user's folder is not used, by root neither") {
+    TemporaryFolder temporary;
+    std::string foreign = "/usr";  // root's
+    if (::geteuid() == 0) {
+        foreign = temporary.path();
+        REQUIRE(::chown(foreign.c_str(), 12345, 12345) == 0);
+    }
+    CHECK(check_keeps_nothing(foreign, 1) == "");
+}
+
+TEST_CASE("where no folder can be made, nothing is kept and one message says so") {
+    TemporaryFolder temporary;
+    write_file(temporary.path("file"), "");
+    CHECK(check_keeps_nothing(temporary.path("file/cache"), 1) == "");
+    CHECK(check_keeps_nothing(temporary.path("file"), 1) == "");
+    CHECK(as_ordinary_user(temporary.path(), [&] {
+        ::chmod(temporary.path().c_str(), 0500);
+        return check_keeps_nothing(temporary.path("cache/kvjit"), 1);
+    }) == "");
+}
+
+TEST_CASE("a folder that can't be written still gives hits; that nothing is kept is said once") {
+    TemporaryFolder temporary;
+    CHECK(as_ordinary_user(temporary.path(), [&]() -> std::string {
+        open_disk_store(options_for(temporary.path()))->publish(key_of(1), entry_of(1));
+        ::chmod(temporary.path().c_str(), 0500);
+        std::vector<std::string> messages;
+        const auto store = open_disk_store(options_for(temporary.path(), &messages));
+        if (!equal(store->find(key_of(1)), entry_of(1))) return "no hit";
+        if (store->lock(key_of(1))->held()) return "a lock in a folder that can't be written";
+        store->publish(key_of(2), entry_of(2));
+        store->publish(key_of(3), entry_of(3));
+        if (store->find(key_of(2))) return "a hit on what can't have been kept";
+        return messages.size() == 1 ? "" : std::to_string(messages.size()) + " messages";
+    }) == "");
+}
+
+TEST_CASE("a limit on the size of files does not end the process") {
+    TemporaryFolder temporary;
+    CHECK(in_child([&]() -> std::string {
+        const rlimit limit{1000, 1000};
+        if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return "can't set the limit";
+        std::vector<std::string> messages;
+        const auto store = open_disk_store(options_for(temporary.path(), &messages));
+        store->publish(key_of(1), entry_of(1, 2000));
+        if (store->find(key_of(1)) || messages.size() != 1) return "kept, or not said";
+        store->publish(key_of(1), entry_of(1, 100));
+        return equal(store->find(key_of(1)), entry_of(1, 100)) ? "" : "no hit";
+    }) == "");
+}

@@ -1,0 +1,194 @@
+// Finding and keeping entries, and what a bad one leads to.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "entry.h"
+#include "fixture.h"
+
+using namespace kvjit::rt;
+using namespace kvjit::rt::test;
+
+namespace {
+
+/// A folder with one published entry, and a log.
+struct Published {
+    TemporaryFolder temporary;
+    std::string folder = temporary.path("cache");
+    std::vector<std::string> messages;
+    std::unique_ptr<DiskStore> store = open_disk_store(options_for(folder, &messages));
+    std::string path;
+
+    Published() {
+        store->publish(key_of(1), entry_of(1));
+        path = only_entry(folder);
+    }
+
+    /// A miss, said once and why, and the file gone.
+    void check_removed(const std::string& why) {
+        CHECK_FALSE(store->find(key_of(1)));
+        REQUIRE(messages.size() == 1);
+        CHECK_MESSAGE(messages[0].find(why) != std::string::npos, messages[0]);
+        struct stat status {};
+        CHECK(::lstat(path.c_str(), &status) != 0);
+        CHECK_FALSE(store->find(key_of(1)));
+        CHECK(messages.size() == 1);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("what is published is found, by every store of the folder and under its own key only") {
+    TemporaryFolder temporary;
+    std::vector<std::string> messages;
+    const auto options = options_for(temporary.path("cache"), &messages);
+    const auto store = open_disk_store(options);
+    CHECK(store->folder() == temporary.path("cache"));
+    CHECK_FALSE(store->find(key_of(1)));
+    store->publish(key_of(1), entry_of(1));
+    CHECK(equal(store->find(key_of(1)), entry_of(1)));
+    CHECK(equal(open_disk_store(options)->find(key_of(1)), entry_of(1)));
+    CHECK_FALSE(store->find(key_of(2)));
+    CHECK_FALSE(store->find({key_of(1).identity, "other provenance"}));
+    CHECK(files_in(store->folder()).size() == 1);
+    CHECK(messages.empty());
+}
+
+TEST_CASE("the last entry published under a key is the one found; empty and large ones are entries too") {
+    TemporaryFolder temporary;
+    const auto store = open_disk_store(options_for(temporary.path()));
+    for (const Entry& entry : {entry_of(1), Entry{}, entry_of(2, 5'000'000)}) {
+        store->publish(key_of(1), entry);
+        CHECK(equal(store->find(key_of(1)), entry));
+    }
+}
+
+TEST_CASE("a hit is what the file says: an entry exchanged for another good one of the same key shows") {
+    Published published;
+    Entry planted = entry_of(1);
+    planted.object = "planted";
+    write_file(published.path, encode_entry(key_of(1), planted));
+    CHECK(equal(published.store->find(key_of(1)), planted));
+}
+
+TEST_CASE("a byte changed in any part of the file makes a miss, and the file goes") {
+    const std::size_t size = encode_entry(key_of(1), entry_of(1)).size();
+    for (std::size_t at = 0; at < size; at += at < kEntryHeaderBytes ? 1 : 13) {
+        CAPTURE(at);
+        Published published;
+        std::string bytes = read_file(published.path);
+        bytes[at] = static_cast<char>(bytes[at] + 1);
+        write_file(published.path, bytes);
+        published.check_removed("damaged");
+        published.store->publish(key_of(1), entry_of(1));
+        CHECK(equal(published.store->find(key_of(1)), entry_of(1)));
+    }
+}
+
+TEST_CASE("a file cut at any length makes a miss, and the file goes") {
+    TemporaryFolder temporary;
+    const auto store = open_disk_store(options_for(temporary.path()));
+    const Entry small{"object", "source", "log"};
+    store->publish(key_of(1), small);
+    const std::string path = only_entry(temporary.path());
+    const std::string good = read_file(path);
+    for (std::size_t length = 0; length < good.size(); ++length) {
+        CAPTURE(length);
+        write_file(path, good.substr(0, length));
+        CHECK_FALSE(store->find(key_of(1)));
+        CHECK_FALSE(std::filesystem::exists(path));
+    }
+    write_file(path, good);
+    CHECK(equal(store->find(key_of(1)), small));
+}
+
+TEST_CASE("another key's good entry under this key's name is no hit") {
+    Published published;
+    write_file(published.path, encode_entry(key_of(2), entry_of(2)));
+    published.check_removed("another program");
+}
+
+TEST_CASE("a link is not followed, though what it points to is good") {
+    Published published;
+    const std::string elsewhere = published.temporary.path("elsewhere");
+    std::filesystem::rename(published.path, elsewhere);
+    std::filesystem::create_symlink(elsewhere, published.path);
+    published.check_removed("symbolic link");
+    CHECK(std::filesystem::exists(elsewhere));
+}
+
+TEST_CASE("a file that others may write to is refused") {
+    for (mode_t mode : {0620, 0602, 0666}) {
+        Published published;
+        REQUIRE(::chmod(published.path.c_str(), mode) == 0);
+        published.check_removed("written by other users");
+    }
+}
+
+TEST_CASE("another user's file is refused") {
+    if (::geteuid() != 0) {
+        MESSAGE("skipped: only root can give a file to another user");
+        return;
+    }
+    Published published;
+    REQUIRE(::chown(published.path.c_str(), 12345, 12345) == 0);
+    published.check_removed("belongs to another user");
+}
+
+TEST_CASE("a pipe is refused without waiting for its writer") {
+    Published published;
+    std::filesystem::remove(published.path);
+    REQUIRE(::mkfifo(published.path.c_str(), 0600) == 0);
+    published.check_removed("not a regular file");
+}
+
+TEST_CASE("a file too large for an entry is refused unread") {
+    Published published;
+    REQUIRE(::truncate(published.path.c_str(), static_cast<off_t>(kMaxEntryBytes) + 1) == 0);
+    published.check_removed("too large");
+}
+
+TEST_CASE("a folder where the entry should be is a miss and fails nothing") {
+    Published published;
+    std::filesystem::remove(published.path);
+    std::filesystem::create_directory(published.path);
+    CHECK_FALSE(published.store->find(key_of(1)));
+    published.store->publish(key_of(1), entry_of(1));
+    CHECK_FALSE(published.store->find(key_of(1)));
+    CHECK(files_in(published.folder).size() == 1);
+}
+
+TEST_CASE("the folder removed under an open store fails nothing") {
+    Published published;
+    std::filesystem::remove_all(published.folder);
+    CHECK_FALSE(published.store->find(key_of(1)));
+    published.store->publish(key_of(1), entry_of(1));
+    published.store->publish(key_of(2), entry_of(2));
+    CHECK_FALSE(published.store->lock(key_of(1))->held());
+    CHECK(published.messages.size() == 1);
+}
+
+TEST_CASE("threads that publish and find the same keys see whole entries or none") {
+    TemporaryFolder temporary;
+    auto options = options_for(temporary.path());
+    options.max_bytes = 4000;  // so that they prune each other's too
+    const auto store = open_disk_store(options);
+    std::atomic<int> wrong = 0;
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 8; ++t) {
+        threads.emplace_back([&, t] {
+            for (int i = 0; i < 60; ++i) {
+                const int number = (i + t) % 7;
+                store->publish(key_of(number), entry_of(number));
+                const auto found = store->find(key_of(number));
+                if (found && !equal(found, entry_of(number))) ++wrong;
+            }
+        });
+    }
+    threads.clear();
+    CHECK(wrong == 0);
+    CHECK(files_in(temporary.path(), ".tmp").empty());
+}

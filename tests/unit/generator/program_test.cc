@@ -1,0 +1,145 @@
+// Lowering and identity: whatever changes the code changes the identity, and nothing else does.
+#include <doctest/doctest.h>
+
+#include <map>
+#include <set>
+
+#include "generator/program.h"
+#include "generator/render.h"
+
+using namespace kvjit::gen;
+
+namespace {
+
+const Target& v3() {
+    static const Target target = *named_target("x86-64-v3");
+    return target;
+}
+
+std::map<std::string, std::string> identities(std::string_view text) {
+    const Result<KernelSpec> spec = parse_spec(text);
+    REQUIRE_MESSAGE(spec.has_value(), spec.error().message);
+    std::map<std::string, std::string> found;
+    for (const Program& program : lower(*spec)) {
+        found[std::string(program_info(program.kind).name)] = identity_text(program, v3());
+    }
+    return found;
+}
+
+using Names = std::set<std::string>;
+
+/// Names of the programs whose identity differs.
+Names changed(std::string_view before, std::string_view after) {
+    const auto a = identities(before);
+    const auto b = identities(after);
+    Names names;
+    for (const auto& [name, identity] : a) {
+        if (!b.contains(name) || b.at(name) != identity) names.insert(name);
+    }
+    return names;
+}
+
+const Names kAll = {"store", "attend_decode", "attend_prefill", "merge"};
+const Names kCache = {"store", "attend_decode", "attend_prefill"};
+const Names kAttend = {"attend_decode", "attend_prefill"};
+const std::string kBase = "cache_mode=page_table,quant_bit=8,quant_group=16,t3=f32,layout=L2HTD";
+
+}  // namespace
+
+TEST_CASE("each op has its programs, in the order in which a call runs them") {
+    const auto names = [](std::string_view text) {
+        std::vector<std::string_view> found;
+        for (const Program& program : lower(*parse_spec(text))) found.push_back(program_info(program.kind).name);
+        return found;
+    };
+    using List = std::vector<std::string_view>;
+    CHECK(names("op=KeyValueCache") == List{"store", "load"});
+    CHECK(names("op=MultiHeadAttention") == List{"attend_decode", "attend_prefill", "merge"});
+    CHECK(names("op=MultiHeadCacheAttention") == List{"store", "attend_decode", "attend_prefill", "merge"});
+    CHECK(names("op=Merge") == List{"merge"});
+}
+
+TEST_CASE("perturbing a field gives another identity wherever the code differs") {
+    struct Case {
+        std::string change;
+        Names programs;
+    };
+    const Case cases[] = {
+        {"head_dim=64", kAll},
+        {"group=4", kAttend},
+        {"t1=f32", kAll},
+        {"page_size=64", kCache},
+        {"index_type=i32", kCache},
+        {"is_causal=0", kAttend},
+        {"is_alibi=1", kAttend},
+        {"attn_mask=2", kAttend},
+        {"attn_mask=3", kAttend},
+    };
+    std::set<std::string_view> fields = {"op", "t2", "t3", "quant_bit", "quant_group", "cache_mode", "layout"};
+    for (const Case& test : cases) {
+        CHECK_MESSAGE(changed(kBase, kBase + "," + test.change) == test.programs, test.change);
+        fields.insert(std::string_view(test.change).substr(0, test.change.find('=')));
+    }
+    for (const Field& field : spec_fields()) CHECK_MESSAGE(fields.contains(field.name), field.name);
+}
+
+TEST_CASE("perturbing what the base already sets") {
+    const std::string paged = "cache_mode=page_table,layout=L2HTD";
+    CHECK(changed(paged, paged + ",t2=f32") == kCache);
+    CHECK(changed(paged, paged + ",quant_bit=8") == kCache);
+    CHECK(changed(paged + ",quant_bit=8", paged + ",quant_bit=4") == kCache);
+    CHECK(changed(paged + ",quant_bit=8", paged + ",quant_bit=8,quant_group=16") == kCache);
+    CHECK(changed(paged + ",quant_bit=8", paged + ",quant_bit=8,t3=f32") == kCache);
+    CHECK(changed("layout=L2HTD", "cache_mode=token_table,layout=L2HTD") == kCache);
+    CHECK(changed("layout=L2HTD", paged) == kCache);
+    CHECK(changed("layout=L2HTD", "layout=L2THD") == kCache);
+    CHECK(changed("op=MultiHeadAttention", "op=Merge").contains("merge"));
+}
+
+TEST_CASE("layouts, modes and spellings that lower alike share their binaries") {
+    CHECK(changed("layout=TL2HD", "layout=LT2HD").empty());
+    CHECK(changed("layout=TL2HD", "layout=L2THD").empty());
+    CHECK(changed("layout=L2HTD", "layout=2LHTD").empty());
+    CHECK(changed("cache_mode=page_table,layout=L2THD", "cache_mode=block_table,layout=N2LTHD").empty());
+    CHECK(changed("cache_mode=page_table,page_size=1", "cache_mode=token_table").empty());
+    CHECK(changed("t2=f16", "t2=auto").empty());
+    CHECK(changed("t3=f32", "t3=f16").empty());
+    CHECK(changed("page_size=16", "page_size=32").empty());
+    CHECK(changed("is_alibi=1,is_causal=0", "is_alibi=1,is_causal=1").empty());
+    CHECK(changed("op=KeyValueCache,group=4", "op=KeyValueCache,is_causal=0,attn_mask=2").empty());
+    CHECK(changed("op=MultiHeadAttention", "layout=L2THD") == Names{});
+}
+
+TEST_CASE("equal identities render to equal sources, different ones to different sources") {
+    std::map<std::string, std::string> by_identity;
+    std::set<std::string> sources;
+    for (const char* text : {"layout=TL2HD", "layout=L2HTD", "op=KeyValueCache", "op=MultiHeadAttention,group=4",
+                             "quant_bit=8", "quant_bit=4,layout=LT2HD", "op=Merge", "is_alibi=1"}) {
+        for (const Program& program : lower(*parse_spec(text))) {
+            const Result<std::string> source = render(program, v3(), embedded_templates());
+            REQUIRE_MESSAGE(source.has_value(), source.error().message);
+            const auto [it, added] = by_identity.emplace(identity_text(program, v3()), *source);
+            CHECK(it->second == *source);
+            CHECK(sources.insert(*source).second == added);
+        }
+    }
+}
+
+TEST_CASE("the target is part of the identity, every feature signed") {
+    const Program program = lower(*parse_spec("op=Merge")).front();
+    std::set<std::string> found;
+    for (const char* name : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+        const Result<Target> target = named_target(name);
+        REQUIRE(target.has_value());
+        CHECK(target->features.size() == x86_features().size());
+        found.insert(identity_text(program, *target));
+    }
+    CHECK(found.size() == 4);
+    CHECK(v3().has("avx2"));
+    CHECK(!v3().has("avx512f"));
+    CHECK(v3().vector_bytes() == 32);
+    CHECK(v3().text().contains("-avx512f"));
+    CHECK(named_target("native").error().status == KVJIT_BAD_TARGET);
+    CHECK(missing_feature(*named_target("x86-64-v4"), v3()).starts_with("avx512"));
+    CHECK(missing_feature(v3(), *named_target("x86-64-v4")).empty());
+}

@@ -1,0 +1,149 @@
+// The spec's one table: text to values and back, and what each field refuses.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "generator/spec.h"
+
+using namespace kvjit::gen;
+
+namespace {
+
+bool same(const KernelSpec& a, const KernelSpec& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+KernelSpec parsed(std::string_view text) {
+    const Result<KernelSpec> spec = parse_spec(text);
+    REQUIRE_MESSAGE(spec.has_value(), text, ": ", spec.error().message);
+    return *spec;
+}
+
+/// Legal values of every field, as text; combinations of them may be illegal.
+struct Values {
+    std::string_view field;
+    std::vector<std::string> texts;
+};
+const std::vector<Values> kValues = {
+    {"op", {"KeyValueCache", "MultiHeadAttention", "MultiHeadCacheAttention", "Merge"}},
+    {"head_dim", {"8", "40", "64", "128", "512"}},
+    {"group", {"1", "3", "71", "256"}},
+    {"t1", {"f32", "f16", "i8"}},
+    {"t2", {"auto", "f32", "f16", "i8"}},
+    {"t3", {"auto", "f32", "f16"}},
+    {"quant_bit", {"0", "8", "4"}},
+    {"quant_group", {"4", "8", "128"}},
+    {"cache_mode", {"offset", "token_table", "page_table", "block_table"}},
+    {"page_size", {"1", "7", "128", "1048576"}},
+    {"index_type", {"i64", "i32"}},
+    {"is_causal", {"0", "1"}},
+    {"is_alibi", {"0", "1"}},
+    {"attn_mask", {"0", "2", "3"}},
+    {"layout", {"TL2HD", "L2HTD", "2LHTD", "N2LTHD", "2NTHD", "T2HD"}},
+};
+
+}  // namespace
+
+TEST_CASE("the table above knows every field") {
+    REQUIRE(kValues.size() == spec_fields().size());
+    for (const Field& field : spec_fields()) CHECK(std::ranges::count(kValues, field.name, &Values::field) == 1);
+}
+
+TEST_CASE("print and parse are inverse over random legal specs") {
+    const unsigned seed = 20240117;
+    MESSAGE("seed ", seed);
+    std::mt19937 random(seed);
+    int legal = 0;
+    for (int round = 0; round < 20000; ++round) {
+        std::string text;
+        for (const Values& values : kValues) {
+            if (random() % 2 == 0) continue;
+            text += std::string(values.field) + "=" + values.texts[random() % values.texts.size()] + ",";
+        }
+        const Result<KernelSpec> spec = parse_spec(text);
+        if (!spec) continue;
+        ++legal;
+        CHECK_MESSAGE(same(parsed(print_spec(*spec)), *spec), text);
+    }
+    CHECK(legal > 1000);
+}
+
+TEST_CASE("the canonical text omits defaults, so that a new field changes no old text") {
+    CHECK(print_spec(default_spec()) == "op=MultiHeadCacheAttention");
+    CHECK(print_spec(parsed("layout=L2HTD head_dim=64\n op=KeyValueCache,t1=f16")) ==
+          "op=KeyValueCache,head_dim=64,layout=L2HTD");
+}
+
+TEST_CASE("PMX's layout numbers are those of their revision") {
+    const std::pair<const char*, const char*> numbers[] = {{"0", "TL2HD"},    {"2", "L2THD"},    {"3", "L2HTD"},
+                                                           {"r1:2", "LHT2D"}, {"r1:3", "2LHTD"}, {"r2:1", "LT2HD"}};
+    for (const auto& [number, axes] : numbers) {
+        CHECK(layout_axes(parsed(std::string("layout=") + number)) == axes);
+    }
+}
+
+TEST_CASE("every one of the 24 orders of T, L, 2, H is a layout") {
+    std::string axes = "2HLT";
+    int orders = 0;
+    do {
+        CHECK(parse_spec("layout=" + axes + "D").has_value());
+        ++orders;
+    } while (std::ranges::next_permutation(axes).found);
+    CHECK(orders == 24);
+}
+
+TEST_CASE("what is refused, and what the error says") {
+    struct Case {
+        const char* text;
+        const char* argument;
+        const char* says;
+    };
+    const Case cases[] = {
+        {"head_dim=12", "head_dim", "a multiple of 8 from 8 to 512"},
+        {"head_dim=0", "head_dim", "\"0\""},
+        {"head_dim=99999999999", "head_dim", "99999999999"},
+        {"head_dim=", "head_dim", "it takes"},
+        {"group=257", "group", "1 to 256"},
+        {"group=-1", "group", "-1"},
+        {"colour=red", "colour", "unknown field"},
+        {"quant_bit=6", "quant_bit", "0 | 8 | 4"},
+        {"quant_bit=8,quant_group=12", "quant_group", "power of two"},
+        {"quant_bit=8,quant_group=256", "quant_group", "divides head_dim"},
+        {"head_dim=40,quant_bit=8,quant_group=16", "quant_group", "it takes head_dim"},
+        {"t1=i8", "t1", "KeyValueCache"},
+        {"op=KeyValueCache,t1=i8,quant_bit=8", "quant_bit", "moved"},
+        {"op=KeyValueCache,t1=i8,t2=f16", "t2", "i8"},
+        {"op=KeyValueCache,t2=i8", "t2", "t1=i8"},
+        {"quant_bit=8,t2=f16", "t2", "it takes auto"},
+        {"layout=LTHD", "layout", "an order of"},
+        {"layout=TTL2HD", "layout", "TTL2HD"},
+        {"layout=TL2DH", "layout", "then D"},
+        {"layout=N2LTHD", "layout", "block_table"},
+        {"cache_mode=block_table", "layout", "block_table"},
+        {"layout=4", "layout", "0..3"},
+        {"page_size=0,cache_mode=page_table", "page_size", "1 to 1048576"},
+        {"attn_mask=1", "attn_mask", "0 | 2 | 3"},
+        {"head_dim", "head_dim", "no field=value pair"},
+        {"head_dim=64,head_dim=64", "head_dim", "once"},
+    };
+    for (const Case& misuse : cases) {
+        const Result<KernelSpec> spec = parse_spec(misuse.text);
+        REQUIRE_MESSAGE(!spec.has_value(), misuse.text);
+        CHECK(spec.error().status == KVJIT_BAD_SPEC);
+        CHECK(spec.error().argument == misuse.argument);
+        CHECK_MESSAGE(spec.error().message.contains(misuse.says), spec.error().message);
+        CHECK(spec.error().message.contains(misuse.argument));
+    }
+}
+
+TEST_CASE("values written into the struct are checked like parsed ones") {
+    KernelSpec spec = default_spec();
+    spec.head_dim = 13;
+    CHECK(validate_spec(spec).error().argument == "head_dim");
+    spec = default_spec();
+    spec.op = 77;
+    CHECK(validate_spec(spec).error().argument == "op");
+    spec = default_spec();
+    std::memset(spec.layout, 'L', sizeof spec.layout);
+    CHECK(validate_spec(spec).error().argument == "layout");
+}

@@ -1,0 +1,20 @@
+// What the CPU templates' vector layer is tested through: the same table of functions, compiled once for each level.
+#pragma once
+
+#include "common/abi.h"
+
+namespace kvjit::test {
+
+/// Each function works on `count` elements, a multiple of 16.
+struct Primitives {
+    const char* level;
+    void (*half_to_float)(const unsigned short* half, float* value, abi::i64 count);
+    void (*float_to_half)(const float* value, unsigned short* half, abi::i64 count);
+    void (*exp)(const float* x, float* y, abi::i64 count);
+    void (*exp2)(const float* x, float* y, abi::i64 count);
+    void (*log)(const float* x, double* y, abi::i64 count);
+    void (*int8_to_float)(const signed char* code, float* value, abi::i64 count);
+    void (*int4_to_float)(const unsigned char* codes, float* value, abi::i64 count);
+};
+
+}  // namespace kvjit::test

@@ -1,0 +1,193 @@
+// The CPU templates' vector layer, at every level that this machine runs, against the C library and exact arithmetic.
+#include "primitives.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "levels.h"
+#include "numbers.h"
+
+using namespace kvjit::test;
+
+namespace {
+
+/// Distance in units of the last place of `exact` as float32 (of 2^-149 for subnormals).
+double ulps(float value, double exact) {
+    if (std::isinf(value) && std::fabs(exact) > std::numeric_limits<float>::max()) return 0;
+    const int exponent = std::max(std::ilogb(exact), -126);
+    return std::fabs(value - exact) / std::ldexp(1.0, exponent - 23);
+}
+
+/// Floats whose bits step through the whole range, with an odd stride so that low bits vary too.
+std::vector<float> sampled_floats(std::uint32_t stride) {
+    std::vector<float> values;
+    for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += stride)
+        values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    // Ties and their neighbours on the binary16 grid.
+    for (std::uint32_t half = 0; half < 0x7c00; ++half) {
+        const float middle = static_cast<float>((half_value(half) + half_value(half + 1)) / 2);
+        if (half == 0x7bff) break;
+        for (const float x : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, kInf)}) values.push_back(x);
+    }
+    for (const float x : {65504.0f, 65519.99f, 65520.0f, 65536.0f, kInf, 0.0f}) values.insert(values.end(), {x, -x});
+    values.resize((values.size() + 15) / 16 * 16);
+    return values;
+}
+
+/// Applies one of the table's functions and hands the results back.
+template <class To, class From>
+std::vector<To> apply(void (*f)(const From*, To*, kvjit::abi::i64), const std::vector<From>& from) {
+    std::vector<To> to(from.size());
+    f(from.data(), to.data(), static_cast<kvjit::abi::i64>(from.size()));
+    return to;
+}
+
+std::vector<float> uniform(float low, float high, std::size_t count) {
+    std::mt19937 random(20240601);
+    std::uniform_real_distribution<float> distribution(low, high);
+    std::vector<float> values(count);
+    for (float& x : values) x = distribution(random);
+    return values;
+}
+
+}  // namespace
+
+TEST_CASE("every half becomes its float") {
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        std::vector<std::uint16_t> halves(65536);
+        for (unsigned i = 0; i < 65536; ++i) halves[i] = static_cast<std::uint16_t>(i);
+        const std::vector<float> floats = apply(level->half_to_float, halves);
+        int wrong = 0;
+        for (unsigned i = 0; i < 65536; ++i) {
+            const double exact = half_value(i);
+            const bool same = std::isnan(exact) ? std::isnan(floats[i])
+                                                : std::bit_cast<std::uint32_t>(floats[i]) ==
+                                                      std::bit_cast<std::uint32_t>(static_cast<float>(exact));
+            wrong += !same;
+        }
+        CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("floats become the nearest half, ties to even") {
+    const std::vector<float> floats = sampled_floats(9973);
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        const std::vector<std::uint16_t> halves = apply(level->float_to_half, floats);
+        int wrong = 0;
+        for (std::size_t i = 0; i < floats.size(); ++i)
+            wrong += std::isnan(floats[i]) ? (halves[i] & 0x7fff) <= 0x7c00 : halves[i] != nearest_half(floats[i]);
+        CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("all levels make the same half of a NaN") {
+    const std::vector<float> nans = {kNaN,
+                                     -kNaN,
+                                     std::bit_cast<float>(0x7f800001u),
+                                     std::bit_cast<float>(0xffa54321u),
+                                     std::bit_cast<float>(0x7fffe000u),
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0,
+                                     0};
+    const std::vector<std::uint16_t> expected = {0x7e00, 0xfe00, 0x7e00, 0xff2a, 0x7fff, 0, 0, 0,
+                                                 0,      0,      0,      0,      0,      0, 0, 0};
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        CHECK(apply(level->float_to_half, nans) == expected);
+    }
+}
+
+TEST_CASE("exp and exp2 are good to 2 ulp, subnormal results included") {
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        for (const auto& [low, high] : {std::pair{-110.0f, 95.0f}, {-1.0f, 1.0f}, {-1e-6f, 1e-6f}}) {
+            const std::vector<float> x = uniform(low, high, 1 << 20);
+            const std::vector<float> e = apply(level->exp, x);
+            const std::vector<float> two = apply(level->exp2, x);
+            double worst = 0, worst2 = 0;
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                worst = std::max(worst, ulps(e[i], std::exp(static_cast<double>(x[i]))));
+                worst2 = std::max(worst2, ulps(two[i], std::exp2(static_cast<double>(x[i]))));
+            }
+            CAPTURE(high);
+            CHECK(worst <= 2);
+            CHECK(worst2 <= 2);
+        }
+    }
+}
+
+TEST_CASE("exp, exp2 and log at their special values") {
+    const std::vector<float> x = {-kInf, -200, -1e30f, 0, -0.0f, kInf, 200, 1e30f, kNaN, 1, 0, 0, 0, 0, 0, 0};
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        for (const auto f : {level->exp, level->exp2}) {
+            const std::vector<float> y = apply(f, x);
+            for (int i = 0; i < 3; ++i) CHECK(std::bit_cast<std::uint32_t>(y[i]) == 0);
+            for (int i = 3; i < 5; ++i) CHECK(y[i] == 1);
+            for (int i = 5; i < 8; ++i) CHECK(y[i] == kInf);
+            CHECK(std::isnan(y[8]));
+        }
+        const std::vector<double> logs = apply(level->log, x);
+        CHECK(std::isnan(logs[0]));
+        CHECK(logs[3] == -kInf);
+        CHECK(logs[4] == -kInf);
+        CHECK(logs[5] == kInf);
+        CHECK(std::isnan(logs[8]));
+        CHECK(logs[9] == 0);
+    }
+}
+
+TEST_CASE("log is right to a float64's 1e-10") {
+    std::vector<float> x = uniform(0.5f, 2.0f, 1 << 16);
+    for (float f = 0x1p-140f; f < kInf; f *= 1.37f) x.push_back(f);
+    x.push_back(0x1p-149f);
+    x.resize((x.size() + 15) / 16 * 16, 1.0f);
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        const std::vector<double> y = apply(level->log, x);
+        double worst = 0;
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            const double exact = std::log(static_cast<double>(x[i]));
+            if (exact != 0) worst = std::max(worst, std::fabs(y[i] / exact - 1));
+        }
+        CHECK(worst < 1e-10);
+    }
+}
+
+TEST_CASE("every code becomes its float") {
+    std::vector<signed char> int8(256);
+    std::vector<unsigned char> int4(256);
+    for (int i = 0; i < 256; ++i) int8[i] = static_cast<signed char>(int4[i] = static_cast<unsigned char>(i));
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        const std::vector<float> bytes = apply(level->int8_to_float, int8);
+        std::vector<float> nibbles(512);
+        level->int4_to_float(int4.data(), nibbles.data(), 512);
+        int wrong = 0;
+        for (int i = 0; i < 256; ++i) {
+            const int low = i % 16, high = i / 16;
+            wrong += bytes[i] != (i < 128 ? i : i - 256);
+            wrong += nibbles[2 * i] != (low < 8 ? low : low - 16);
+            wrong += nibbles[2 * i + 1] != (high < 8 ? high : high - 16);
+        }
+        CHECK(wrong == 0);
+    }
+}
