@@ -126,8 +126,14 @@ const char* kvjit_status_name(kvjit_status status) {
 
 void kvjit_error_init(kvjit_error* error) {
     if (error == nullptr) return;
-    *error = initial<kvjit_error>();
+    error->struct_size = sizeof *error;
+    error->status = KVJIT_OK;
+    error->value = 0;
+    error->limit = 0;
     error->sequence = -1;
+    // Not the rest of the texts: this is on the path of every successful call.
+    error->argument[0] = '\0';
+    error->message[0] = '\0';
 }
 
 void kvjit_spec_init(kvjit_spec* spec) {

@@ -18,7 +18,9 @@ private:
     EntryLock lock_;
 };
 
-Entry copy(const EntryView& view) { return {std::string(view.object), std::string(view.source), std::string(view.log)}; }
+Entry copy(const EntryView& view) {
+    return {std::string(view.object), std::string(view.source), std::string(view.log)};
+}
 
 }  // namespace
 

@@ -1,7 +1,6 @@
 #include "entry_lock.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -61,10 +60,9 @@ EntryLock EntryLock::acquire(const CacheFolder& folder, std::string name, std::c
 
 EntryLock::~EntryLock() {
     if (!held()) return;
-    // Removed while still held, so that nobody can have locked the name's next file in between.
+    // Removed while still held, so that it can't be the name's next file, locked by the next holder. A child process
+    // forked meanwhile may keep this one locked past the close: without its name it keeps nobody out.
     folder_->calls().remove(folder_->descriptor(), name_.c_str());
-    // Explicitly: a child process forked meanwhile shares the lock and would keep it past the close.
-    ::flock(file_.get(), LOCK_UN);
 }
 
 }  // namespace kvjit::rt

@@ -102,6 +102,15 @@ KVJIT_INLINE bool hidden_from_tile(const float* probabilities, i64 t) {
     return differ == 0;
 }
 
+template <int kCount>
+KVJIT_INLINE void ask_for_span(const ChunkRows& rows, i64 at, i64 head, int d) {
+    const char* span = reinterpret_cast<const char*>(advance(rows.codes(at, head), d));
+#pragma clang loop unroll(full)
+    for (int byte = 0; byte < bytes_of<T2>(kCount * kLanes); byte += 64) prefetch(span + byte);
+    if constexpr (kQuantised)
+        if (d == 0) prefetch(rows.scales(at, head));
+}
+
 /// sums[r][d..] += probabilities[r][t] * value t [d..], for kRows rows, kCount vectors and t = begin..end-1; kTail: the
 /// last vector has 8 elements. The row that is asked for ahead is so while `ask` holds.
 template <int kCount, bool kTail>
@@ -114,6 +123,7 @@ KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkR
         for (int v = 0; v < kCount; ++v) sum[r][v] = load<kLanes>(sums + r * kPadDim + d + v * kLanes);
 #pragma clang loop unroll(disable)
     for (i64 t = begin; t < end; ++t) {
+        if (ask) ask_for_span<kCount>(rows, t + kAhead, head, d);
         if (kMaskRank > 0 && hidden_from_tile(probabilities, t)) continue;
         vf<kLanes> value[kCount];
 #pragma clang loop unroll(full)

@@ -68,7 +68,7 @@ private:
     /// One head's D numbers. Without attention behind it, rows of all magnitudes try the quantisation.
     void fill_row(Placed& placed, std::int64_t at) {
         static const std::vector<double> magnitudes = {1, 1, 1, 1e-7, 1e-3, 300, 0};
-        const bool wild = spec().op == KVJIT_OP_KEY_VALUE_CACHE;
+        const bool wild = spec().op == KVJIT_OP_KEY_VALUE_CACHE && spec().t1 != KVJIT_I8;
         const double magnitude = wild ? data_.pick(magnitudes) : 1;
         for (std::int64_t d = 0; d < spec().head_dim; ++d) placed.set(at + d, number_of(spec().t1) * magnitude);
     }

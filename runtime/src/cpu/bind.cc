@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "check/check_batch.h"
+
 namespace kvjit::rt {
 namespace {
 
@@ -96,7 +98,7 @@ abi::MergeArgs merge_output(const kvjit_tensors& tensors) {
 }  // namespace
 
 BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch) {
-    BoundBatch bound{spec, batch, batch.num_kv_heads != 0 ? batch.num_kv_heads : batch.num_heads, {}, 0};
+    BoundBatch bound{spec, batch, kv_heads(batch), {}, 0};
     const float default_scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));
     bound.softmax_scale = batch.softmax_scale != 0 ? batch.softmax_scale : default_scale;
     if (!spec.is_alibi) return bound;

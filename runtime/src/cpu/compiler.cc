@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -35,8 +34,8 @@ std::string tuning(const gen::Target& target) {
 
 // Every feature stands for itself over the oldest machine; the name chooses the tuning only.
 std::vector<const char*> target_arguments(const gen::Target& target, const std::string& tune) {
-    std::vector<const char*> arguments = {"-triple",  target.triple.c_str(), "-target-cpu", "x86-64",
-                                          "-tune-cpu", tune.c_str()};
+    std::vector<const char*> arguments = {"-triple", target.triple.c_str(), "-target-cpu",
+                                          "x86-64",  "-tune-cpu",           tune.c_str()};
     for (const std::string& feature : target.features) {
         arguments.push_back("-target-feature");
         arguments.push_back(feature.c_str());
@@ -110,7 +109,7 @@ private:
 
     gen::Result<std::string> locate() const {
         for (const std::string& path : paths_) {
-            if (access(path.c_str(), R_OK) == 0) return path;
+            if (std::string real = real_path(path); !real.empty()) return real;
         }
         return missing("found nowhere");
     }
@@ -119,7 +118,8 @@ private:
         std::string message = "kvjit's compiler can't be opened: " + what + "; tried";
         for (const std::string& path : paths_) message += " " + path;
         message +=
-            "; install libkvjit_compiler.so there together with libclang-cpp19 (Debian: apt install libclang-cpp19), or "
+            "; install libkvjit_compiler.so there together with libclang-cpp19 (Debian: apt install libclang-cpp19), "
+            "or "
             "set KVJIT_COMPILER to its path";
         return gen::fail(KVJIT_COMPILER_MISSING, "compiler", std::move(message));
     }

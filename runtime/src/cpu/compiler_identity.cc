@@ -114,7 +114,9 @@ Dependencies read_dependencies(const llvm::object::ELFFile<Elf>& elf, const std:
     return found;
 }
 
-bool is_compiler(const std::string& name) { return name.starts_with("libclang-cpp") || name.starts_with("libLLVM"); }
+bool is_compiler(const std::string& name) {
+    return name.starts_with("libclang-cpp") || name.starts_with("libLLVM");
+}
 
 }  // namespace
 

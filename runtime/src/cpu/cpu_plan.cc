@@ -137,8 +137,7 @@ private:
     void run_store(const kvjit_tensors& tensors, std::int64_t layer_idx) {
         Stage<abi::StoreArgs, abi::TokenItem> stage(bind_store(bound_, tensors, layer_idx),
                                                     entry(gen::ProgramKind::kStore), work_.store);
-        const std::int64_t tokens = bound_.batch.batch_size == 0 ? 0 : bound_.batch.seqstarts[bound_.batch.batch_size];
-        if (tokens * bound_.num_kv_heads * bound_.spec.head_dim <= kSerialElements) {
+        if (query_rows(bound_.batch) * bound_.num_kv_heads * bound_.spec.head_dim <= kSerialElements) {
             stage.run_serially();
         } else {
             stage.run(executor_);

@@ -28,7 +28,9 @@ struct jit_descriptor {
 };
 
 // gdb sets a breakpoint here: the call must stay one.
-[[gnu::noinline, gnu::used]] void __jit_debug_register_code() { asm volatile("" ::: "memory"); }
+[[gnu::noinline, gnu::used]] void __jit_debug_register_code() {
+    asm volatile("" ::: "memory");
+}
 
 [[gnu::used]] jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, nullptr, nullptr};
 }
@@ -95,7 +97,9 @@ DebuggerEntry::DebuggerEntry(std::string object, const LoadedLayout& layout) : s
     insert(state_->entry);
 }
 
-DebuggerEntry::~DebuggerEntry() { remove(state_->entry); }
+DebuggerEntry::~DebuggerEntry() {
+    remove(state_->entry);
+}
 
 void announce_to_perf(const LoadedLayout& layout, const std::string& name) {
     static const bool wanted = perf_wanted();

@@ -79,11 +79,20 @@ constexpr BatchMisuse kSharedSlots[] = {
      {KVJIT_BAD_INDEX, "cachestarts", 2, 0, 2}},
 };
 
+}  // namespace
+
+std::span<const BatchMisuse> entry_misuses() {
+    return kEntryMisuses;
+}
+std::span<const BatchMisuse> shared_slot_misuses() {
+    return kSharedSlots;
+}
+
 TEST_CASE("entries outside the cache") {
-    expect_misuses(kEntryMisuses, KVJIT_CHECK_FULL);
+    expect_misuses(entry_misuses(), KVJIT_CHECK_FULL);
 }
 TEST_CASE("two new tokens on one slot") {
-    expect_misuses(kSharedSlots, KVJIT_CHECK_FULL);
+    expect_misuses(shared_slot_misuses(), KVJIT_CHECK_FULL);
 }
 
 TEST_CASE("messages say where, how far and what is allowed") {
@@ -97,5 +106,4 @@ TEST_CASE("messages say where, how far and what is allowed") {
           "cachestarts[1, 3] is 4096; its 16 tokens reach slot 4111, max_tokens is 4100 (sequence 1)");
 }
 
-}  // namespace
 }  // namespace kvjit::test

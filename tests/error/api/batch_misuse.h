@@ -16,6 +16,14 @@ struct BatchMisuse {
     Refusal want;
 };
 
+/// Tables of misuses, refused at every level, at KVJIT_CHECK_BATCH and up, at KVJIT_CHECK_FULL.
+std::span<const BatchMisuse> scalar_misuses();
+std::span<const BatchMisuse> pointer_misuses();
+std::span<const BatchMisuse> table_misuses();
+std::span<const BatchMisuse> starts_misuses();
+std::span<const BatchMisuse> entry_misuses();
+std::span<const BatchMisuse> shared_slot_misuses();
+
 /// Each misuse is refused at `loosest` and at every stricter level, and accepted by looser ones.
 inline void expect_misuses(std::span<const BatchMisuse> misuses, kvjit_check_level loosest) {
     for (const BatchMisuse& misuse : misuses) {

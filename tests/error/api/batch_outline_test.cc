@@ -244,15 +244,26 @@ constexpr BatchMisuse kTableMisuses[] = {
      {KVJIT_BAD_ARGUMENT, "row_index"}},
 };
 
-TEST_CASE("scalars out of range") {
-    expect_misuses(kScalarMisuses, KVJIT_CHECK_NONE);
+}  // namespace
+
+std::span<const BatchMisuse> scalar_misuses() {
+    return kScalarMisuses;
 }
-TEST_CASE("null and misaligned arrays, bad totals") {
-    expect_misuses(kPointerMisuses, KVJIT_CHECK_NONE);
+std::span<const BatchMisuse> pointer_misuses() {
+    return kPointerMisuses;
 }
-TEST_CASE("shape of the table") {
-    expect_misuses(kTableMisuses, KVJIT_CHECK_NONE);
+std::span<const BatchMisuse> table_misuses() {
+    return kTableMisuses;
 }
 
-}  // namespace
+TEST_CASE("scalars out of range") {
+    expect_misuses(scalar_misuses(), KVJIT_CHECK_NONE);
+}
+TEST_CASE("null and misaligned arrays, bad totals") {
+    expect_misuses(pointer_misuses(), KVJIT_CHECK_NONE);
+}
+TEST_CASE("shape of the table") {
+    expect_misuses(table_misuses(), KVJIT_CHECK_NONE);
+}
+
 }  // namespace kvjit::test

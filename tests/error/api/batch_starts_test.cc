@@ -92,9 +92,14 @@ constexpr BatchMisuse kMisuses[] = {
      {KVJIT_BAD_INDEX, "kvstarts", 6, 4, 0}},
 };
 
-TEST_CASE("starts, positions and rows") {
-    expect_misuses(kMisuses, KVJIT_CHECK_BATCH);
+}  // namespace
+
+std::span<const BatchMisuse> starts_misuses() {
+    return kMisuses;
 }
 
-}  // namespace
+TEST_CASE("starts, positions and rows") {
+    expect_misuses(starts_misuses(), KVJIT_CHECK_BATCH);
+}
+
 }  // namespace kvjit::test

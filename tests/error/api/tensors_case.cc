@@ -16,17 +16,24 @@ TensorsCase::TensorsCase(std::string_view spec_text) : BatchCase(spec_text), ten
 }
 
 kvjit_tensor TensorsCase::tensor(std::int32_t dtype, std::vector<std::int64_t> shape) {
-    alignas(64) static char memory[64 * 64];
     kvjit_tensor made{};
-    made.data = memory + 64 * made_++;
     made.dtype = dtype;
     made.rank = static_cast<std::int32_t>(shape.size());
-    std::int64_t stride = 1;
-    for (std::size_t axis = shape.size(); axis-- > 0; stride *= shape[axis]) {
+    std::int64_t elements = 1;
+    for (std::size_t axis = shape.size(); axis-- > 0; elements *= shape[axis]) {
         made.shape[axis] = shape[axis];
-        made.strides[axis] = stride;
+        made.strides[axis] = elements;
     }
+    constexpr std::size_t kWidest = 8;
+    memory_.emplace_back(static_cast<std::size_t>(elements) * kWidest, std::byte{0x3f});
+    made.data = memory_.back().data();
     return made;
+}
+
+std::vector<std::byte> TensorsCase::snapshot() const {
+    std::vector<std::byte> all;
+    for (const auto& bytes : memory_) all.insert(all.end(), bytes.begin(), bytes.end());
+    return all;
 }
 
 void TensorsCase::add_cache() {

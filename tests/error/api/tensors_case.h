@@ -1,5 +1,8 @@
-// Legal tensors for a BatchCase, to be spoiled in one place at a time. Their memory is never read.
+// Legal tensors for a BatchCase, to be spoiled in one place at a time.
 #pragma once
+
+#include <cstddef>
+#include <deque>
 
 #include "batch_case.h"
 #include "kvjit/kvjit.h"
@@ -13,13 +16,16 @@ struct TensorsCase : BatchCase {
     /// Every tensor that the spec's operator takes, the optional ones included; contiguous, exactly as large as needed.
     explicit TensorsCase(std::string_view spec_text);
 
-    /// A contiguous tensor on an address of its own.
+    /// A contiguous tensor in memory of its own, all bytes 0x3f: finite numbers in every type.
     kvjit_tensor tensor(std::int32_t dtype, std::vector<std::int64_t> shape);
+
+    /// Every byte of every tensor.
+    std::vector<std::byte> snapshot() const;
 
 private:
     void add_cache();
     void add_attention();
-    std::int64_t made_ = 0;
+    std::deque<std::vector<std::byte>> memory_;
 };
 
 }  // namespace kvjit::test

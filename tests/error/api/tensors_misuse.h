@@ -16,6 +16,15 @@ struct TensorsMisuse {
     Refusal want;
 };
 
+std::span<const TensorsMisuse> missing_tensors();
+std::span<const TensorsMisuse> unwanted_tensors();
+std::span<const TensorsMisuse> overlapping_tensors();
+std::span<const TensorsMisuse> layer_misuses();
+std::span<const TensorsMisuse> type_misuses();
+std::span<const TensorsMisuse> extent_misuses();
+std::span<const TensorsMisuse> tensor_pointer_misuses();
+std::span<const TensorsMisuse> stride_misuses();
+
 inline gen::Result<void> check(const TensorsCase& c) {
     return rt::check_tensors(c.spec, c.batch, c.tensors, c.layer_idx);
 }

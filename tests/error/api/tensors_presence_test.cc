@@ -131,18 +131,32 @@ constexpr TensorsMisuse kLayers[] = {
      {KVJIT_BAD_ARGUMENT, "layer_idx", 2, 2}},
 };
 
-TEST_CASE("missing tensors") {
-    expect_misuses(kMissing);
+}  // namespace
+
+std::span<const TensorsMisuse> missing_tensors() {
+    return kMissing;
 }
-TEST_CASE("tensors that the operator doesn't take") {
-    expect_misuses(kUnwanted);
+std::span<const TensorsMisuse> unwanted_tensors() {
+    return kUnwanted;
 }
-TEST_CASE("outputs that begin where another tensor begins") {
-    expect_misuses(kOverlaps);
+std::span<const TensorsMisuse> overlapping_tensors() {
+    return kOverlaps;
 }
-TEST_CASE("layers outside the cache") {
-    expect_misuses(kLayers);
+std::span<const TensorsMisuse> layer_misuses() {
+    return kLayers;
 }
 
-}  // namespace
+TEST_CASE("missing tensors") {
+    expect_misuses(missing_tensors());
+}
+TEST_CASE("tensors that the operator doesn't take") {
+    expect_misuses(unwanted_tensors());
+}
+TEST_CASE("outputs that begin where another tensor begins") {
+    expect_misuses(overlapping_tensors());
+}
+TEST_CASE("layers outside the cache") {
+    expect_misuses(layer_misuses());
+}
+
 }  // namespace kvjit::test

@@ -218,18 +218,32 @@ constexpr TensorsMisuse kStrides[] = {
      {KVJIT_BAD_SHAPE, "cache.strides[2]", -15, 16}},
 };
 
-TEST_CASE("element types") {
-    expect_misuses(kTypes);
+}  // namespace
+
+std::span<const TensorsMisuse> type_misuses() {
+    return kTypes;
 }
-TEST_CASE("ranks and extents") {
-    expect_misuses(kExtents);
+std::span<const TensorsMisuse> extent_misuses() {
+    return kExtents;
 }
-TEST_CASE("null and misaligned tensors") {
-    expect_misuses(kPointers);
+std::span<const TensorsMisuse> tensor_pointer_misuses() {
+    return kPointers;
 }
-TEST_CASE("strides") {
-    expect_misuses(kStrides);
+std::span<const TensorsMisuse> stride_misuses() {
+    return kStrides;
 }
 
-}  // namespace
+TEST_CASE("element types") {
+    expect_misuses(type_misuses());
+}
+TEST_CASE("ranks and extents") {
+    expect_misuses(extent_misuses());
+}
+TEST_CASE("null and misaligned tensors") {
+    expect_misuses(tensor_pointer_misuses());
+}
+TEST_CASE("strides") {
+    expect_misuses(stride_misuses());
+}
+
 }  // namespace kvjit::test

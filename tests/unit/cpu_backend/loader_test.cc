@@ -105,7 +105,8 @@ TEST_CASE("constants, tables of pointers, jump tables and writable data are link
                 case 4: return x / 7.0;
                 default: return -1;
             }
-        })", "mixed");
+        })",
+                                    "mixed");
     auto* mixed = as<double(int, int)>(image);
     CHECK(mixed(0, 2) == 3.25);
     CHECK(mixed(0, 3) == 2.25);
@@ -183,9 +184,10 @@ TEST_CASE("an entry that isn't there is an error") {
 }
 
 TEST_CASE("an undefined symbol is an error, not a look into the process") {
-    std::string object = compile("__attribute__((noinline)) int puts(const char*) { asm volatile(\"\"); return 1; }\n"
-                                 "extern \"C\" int caller(int) { return puts(\"\"); }\n",
-                                 rt::host_target());
+    std::string object = compile(
+        "__attribute__((noinline)) int puts(const char*) { asm volatile(\"\"); return 1; }\n"
+        "extern \"C\" int caller(int) { return puts(\"\"); }\n",
+        rt::host_target());
     Elf64_Sym* symbol = View(object).symbol("_Z4putsPKc");
     symbol->st_shndx = SHN_UNDEF;
     symbol->st_other = STV_DEFAULT;

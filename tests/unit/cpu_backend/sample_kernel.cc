@@ -27,7 +27,9 @@ static F load(const float* p) {
     return v;
 }
 
-static void store(float* p, F v) { __builtin_memcpy(p, &v, sizeof(v)); }
+static void store(float* p, F v) {
+    __builtin_memcpy(p, &v, sizeof(v));
+}
 
 static F widen(const signed char* p) {
     B v;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 
 #include "fixture.h"
 
@@ -138,10 +139,13 @@ TEST_CASE("any call may fail") {
                 CAPTURE(error);
                 CAPTURE(at);
                 TemporaryFolder temporary;
+                const std::string folder = temporary.path("a/cache");
                 FaultyCalls calls(fault, error, at);
-                CHECK(use(calls, temporary.path("a/cache")) == "");
+                CHECK(use(calls, folder) == "");
                 reached = calls.reached();
-                check_recovered(temporary.path("a/cache"));
+                const bool can_clean_up = fault != Fault::kFromNowOn && std::filesystem::exists(folder);
+                CHECK((!can_clean_up || files_in(folder, ".tmp").empty()));
+                check_recovered(folder);
             }
             CHECK(at > kFewestCalls);
         }

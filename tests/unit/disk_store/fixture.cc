@@ -20,7 +20,8 @@ constexpr uid_t kNobody = 65534;
 std::string drain(int fd) {
     std::string text;
     char buffer[512];
-    for (ssize_t got; (got = ::read(fd, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(got));
+    ssize_t got;
+    while ((got = ::read(fd, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(got));
     return text;
 }
 

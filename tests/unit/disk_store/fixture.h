@@ -25,7 +25,7 @@ private:
     std::string path_;
 };
 
-/// The real calls, but for fsync, which only a power cut could tell from doing nothing and which takes most of the time.
+/// The real calls, but for fsync: it takes most of the time, and only a power cut could tell.
 struct UnsyncedCalls : FileCalls {
     int sync(int) override { return 0; }
 };

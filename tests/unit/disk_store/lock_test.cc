@@ -47,6 +47,15 @@ struct Holder {
     }
 };
 
+/// Does something between a locker's opening of the lock's file and its locking it, the first time.
+struct InterruptedCalls : UnsyncedCalls {
+    std::function<void()> before_lock;
+    int lock(int fd) override {
+        if (before_lock) std::exchange(before_lock, nullptr)();
+        return FileCalls::lock(fd);
+    }
+};
+
 }  // namespace
 
 TEST_CASE("many processes compile a key once") {
@@ -118,5 +127,25 @@ TEST_CASE("a child forked while a lock is held does not keep it") {
         for (;;) ::pause();
     });
     guard.reset();
+    CHECK(store->lock(key_of(1))->held());
+}
+
+TEST_CASE("a lock's file that its holder removes just as it is being locked keeps nobody out") {
+    TemporaryFolder temporary;
+    InterruptedCalls calls;
+    auto options = options_for(temporary.path());
+    const auto others = open_disk_store(options);
+    options.calls = &calls;
+    options.lock_wait = std::chrono::milliseconds(20);
+    const auto store = open_disk_store(options);
+    auto first = others->lock(key_of(1));
+    std::unique_ptr<Store::Guard> second;
+    calls.before_lock = [&] {
+        first.reset();
+        second = others->lock(key_of(1));
+    };
+    CHECK_FALSE(store->lock(key_of(1))->held());
+    CHECK(second->held());
+    second.reset();
     CHECK(store->lock(key_of(1))->held());
 }

@@ -17,7 +17,9 @@ namespace {
 
 constexpr std::size_t kObjectBytes = 1000;
 
-std::int64_t entry_bytes() { return static_cast<std::int64_t>(encode_entry(key_of(10), entry_of(10, kObjectBytes)).size()); }
+std::int64_t entry_bytes() {
+    return static_cast<std::int64_t>(encode_entry(key_of(10), entry_of(10, kObjectBytes)).size());
+}
 
 std::string path_of(const std::string& folder, int number) {
     return folder + '/' + entry_file_name(entry_digest(key_of(number)));

@@ -12,9 +12,9 @@ extern "C" {
 typedef void (*kvjit_clang_sink)(void *context, const char *bytes, size_t size);
 
 typedef struct kvjit_clang_request {
-    const char *source; /* need not end with NUL */
-    size_t source_size; /* bytes */
-    const char *name;   /* what diagnostics, #line-less debug info and the object call the source */
+    const char *source;           /* need not end with NUL */
+    size_t source_size;           /* bytes */
+    const char *name;             /* what diagnostics, #line-less debug info and the object call the source */
     const char *const *arguments; /* Clang's cc1 arguments, the action ("-emit-obj") included, input and output not */
     size_t argument_count;
     kvjit_clang_sink output; /* the finished product, once; not called after a failure */

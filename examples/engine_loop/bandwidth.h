@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace demo {
+
+/// What this machine reads from memory when a program does nothing else: threads that add up a buffer, each its own
+/// part. The yardstick for decode, which does little but read keys and values.
+class ReadLoop {
+public:
+    /// `bytes` should be several times the last-level cache.
+    ReadLoop(std::size_t bytes, int threads);
+
+    /// Reads the buffer once. Bytes a second.
+    double measure();
+
+private:
+    std::vector<std::uint64_t> words_;
+    std::vector<std::uint64_t> sums_;
+};
+
+/// Bytes of the last-level cache; 0 if the system doesn't say.
+std::size_t last_level_cache_bytes();
+
+}  // namespace demo

@@ -1,0 +1,81 @@
+// The attention of a model's layers: shape, cache memory, the arrays of a step's batch, made-up activations.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "half.h"
+#include "kvjit/kvjit.hpp"
+#include "scheduler.h"
+
+namespace demo {
+
+/// Llama 3 8B's attention over an int8 cache.
+struct Shape {
+    static constexpr std::int64_t kHeads = 32;
+    static constexpr std::int64_t kKvHeads = 8;
+    static constexpr std::int64_t kHeadDim = 128;
+    static constexpr std::int64_t kPageSize = 128;
+    static constexpr std::int64_t kQuantGroup = 8;  // elements that share a scale
+    static constexpr std::int64_t kScales = kHeadDim / kQuantGroup;
+    /// Of one token in one layer: keys and values of all kv heads, codes and scales.
+    static constexpr std::int64_t kTokenBytes = 2 * kKvHeads * (kHeadDim + kScales * 2);
+
+    /// The spec of `op`, as text.
+    static std::string spec(const char* op);
+};
+
+/// (L, 2, H, T, D) int8, and (L, 2, H, T, D / quant_group) float16.
+class CacheMemory {
+public:
+    CacheMemory(std::int64_t layers, std::int64_t tokens);
+
+    kvjit::Tensor cache() const;
+    kvjit::Tensor scale() const;
+    std::int64_t layers() const { return layers_; }
+    std::int64_t tokens() const { return tokens_; }
+    /// Element d of the key (kv 0) or value (1) that lies in a slot.
+    double element(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot, std::int64_t d) const;
+    /// The scale behind that element.
+    double scale_of(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot, std::int64_t d) const;
+
+private:
+    std::int64_t row(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot) const;
+
+    std::int64_t layers_, tokens_;
+    std::vector<std::int8_t> codes_;
+    std::vector<Half> scales_;
+};
+
+/// A step's batch as kvjit wants it. The arrays must live as long as a plan over them.
+struct RaggedBatch {
+    explicit RaggedBatch(const Step& step);
+
+    kvjit::Batch view(const CacheMemory& memory) const;
+    std::int64_t sequences() const { return static_cast<std::int64_t>(start_pos.size()); }
+    std::int64_t new_tokens() const { return seqstarts.back(); }
+    std::int64_t keys(std::int64_t b) const { return kvstarts[b + 1] - kvstarts[b]; }
+    /// Where position t of sequence b lies in the cache.
+    std::int64_t slot(std::int64_t b, std::int64_t t) const;
+
+    std::int64_t decoding = 0;
+    std::int64_t columns = 1;                       // of the page table
+    std::vector<std::int64_t> seqstarts, kvstarts;  // (B+1)
+    std::vector<std::int64_t> start_pos;            // (B)
+    std::vector<std::int64_t> pages;                // (B, columns); -1 past a sequence's last page
+};
+
+/// What the rest of a model would compute: queries, keys and values, here windows into one pool of normal numbers.
+class Activations {
+public:
+    explicit Activations(std::uint64_t seed);
+    /// (rows, heads, head_dim), other ones each time.
+    const Half* take(std::int64_t rows, std::int64_t heads);
+
+private:
+    std::vector<Half> pool_;
+    std::uint64_t state_;
+};
+
+}  // namespace demo

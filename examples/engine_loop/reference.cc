@@ -1,0 +1,106 @@
+#include "reference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "terminal.h"
+
+namespace demo {
+namespace {
+
+constexpr std::int64_t kDim = Shape::kHeadDim;
+constexpr int kSamples = 16;  // a call
+/// float16 outputs: docs/semantics.md, section 9.
+constexpr double kAttentionTolerance = 2e-3;
+/// Half a step, and what rounding the scale to float16 adds: at most 2^-11 of the largest of 127 codes.
+constexpr double kStoreTolerance = 0.5 + 127.0 / 2048;
+
+/// Keys that a new token of a sequence sees: all in a decoding one, else those up to its own.
+std::int64_t visible_keys(const RaggedBatch& batch, Sample sample) {
+    return sample.sequence < batch.decoding ? batch.keys(sample.sequence)
+                                            : batch.start_pos[sample.sequence] + sample.row + 1;
+}
+
+/// exp(q . k / sqrt(D)) for each visible key, divided by their sum.
+std::vector<double> probabilities(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call,
+                                  Sample sample, const Half* query) {
+    const std::int64_t kv_head = sample.head / (Shape::kHeads / Shape::kKvHeads);
+    std::vector<double> scores(visible_keys(batch, sample));
+    for (std::size_t t = 0; t < scores.size(); ++t) {
+        const std::int64_t slot = batch.slot(sample.sequence, t);
+        for (std::int64_t d = 0; d < kDim; ++d) {
+            scores[t] += to_float(query[d]) * memory.element(call.layer, 0, kv_head, slot, d);
+        }
+    }
+    const double largest = *std::max_element(scores.begin(), scores.end());
+    double sum = 0;
+    for (double& score : scores) sum += score = std::exp((score - largest) / std::sqrt(double(kDim)));
+    for (double& score : scores) score /= sum;
+    return scores;
+}
+
+double largest_step(const CacheMemory& memory, const LayerCall& call, int kv, std::int64_t head, std::int64_t slot,
+                    const Half* given) {
+    double largest = 0;
+    for (std::int64_t d = 0; d < kDim; ++d) {
+        const double off = std::abs(memory.element(call.layer, kv, head, slot, d) - to_float(given[d]));
+        largest = std::max(largest, off / memory.scale_of(call.layer, kv, head, slot, d));
+    }
+    return largest;
+}
+
+}  // namespace
+
+double attention_error(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call, Sample sample) {
+    const std::int64_t kv_head = sample.head / (Shape::kHeads / Shape::kKvHeads);
+    const std::int64_t row = batch.seqstarts[sample.sequence] + sample.row;
+    const std::int64_t offset = (row * Shape::kHeads + sample.head) * kDim;
+    const std::vector<double> weights = probabilities(memory, batch, call, sample, call.query + offset);
+    double error = 0, largest = 0;
+    for (std::int64_t d = 0; d < kDim; ++d) {
+        double sum = 0;
+        for (std::size_t t = 0; t < weights.size(); ++t) {
+            sum += weights[t] * memory.element(call.layer, 1, kv_head, batch.slot(sample.sequence, t), d);
+        }
+        error = std::max(error, std::abs(to_float(call.output[offset + d]) - sum));
+        largest = std::max(largest, std::abs(sum));
+    }
+    return error / largest;
+}
+
+double store_error(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call, Sample sample) {
+    const std::int64_t kv_head = sample.head / (Shape::kHeads / Shape::kKvHeads);
+    const std::int64_t row = batch.seqstarts[sample.sequence] + sample.row;
+    const std::int64_t offset = (row * Shape::kKvHeads + kv_head) * kDim;
+    const std::int64_t slot = batch.slot(sample.sequence, batch.start_pos[sample.sequence] + sample.row);
+    return std::max(largest_step(memory, call, 0, kv_head, slot, call.key + offset),
+                    largest_step(memory, call, 1, kv_head, slot, call.value + offset));
+}
+
+void Checker::check(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call) {
+    const auto below = [this](std::int64_t count) {
+        return std::uniform_int_distribution<std::int64_t>(0, count - 1)(random_);
+    };
+    for (int i = 0; i < kSamples; ++i) {
+        const std::int64_t b = below(batch.sequences());
+        const Sample sample{b, below(batch.seqstarts[b + 1] - batch.seqstarts[b]), below(Shape::kHeads)};
+        // max(old, new) drops a NaN; this order keeps it, and the verdict with it.
+        attention_ = std::max(attention_error(memory, batch, call, sample), attention_);
+        store_ = std::max(store_error(memory, batch, call, sample), store_);
+    }
+    rows_ += kSamples;
+}
+
+bool Checker::print_verdict() const {
+    const bool right = attention_ <= kAttentionTolerance && store_ <= kStoreTolerance;
+    std::printf("%s against plain loops in double, %lld rows\n", bold("Largest errors").c_str(),
+                static_cast<long long>(rows_));
+    std::printf("  attention  %.1e of a row's largest element; float16 allows %.0e\n", attention_, kAttentionTolerance);
+    std::printf("  store      %.3f of a quantisation step; rounding allows %.2f\n\n", store_, kStoreTolerance);
+    std::printf("%s\n", right ? green("PASS").c_str() : red("FAIL").c_str());
+    return right;
+}
+
+}  // namespace demo

@@ -1,0 +1,67 @@
+#include "tally.h"
+
+#include <cstdio>
+
+#include "terminal.h"
+
+namespace demo {
+namespace {
+
+/// Pairs of a query row and a key that it sees.
+double visible_pairs(std::int64_t start, std::int64_t rows) {
+    return static_cast<double>(rows) * (static_cast<double>(start) + (static_cast<double>(rows) + 1) / 2);
+}
+
+double milliseconds(double seconds, std::int64_t steps) { return seconds / static_cast<double>(steps) * 1e3; }
+
+void print_head(const char* name, const Tally& tally) {
+    std::printf("  %-20s %4lld steps of %.1f ms, planning %.3f ms of it\n", name, static_cast<long long>(tally.steps),
+                milliseconds(tally.seconds(), tally.steps), milliseconds(tally.plan_seconds, tally.steps));
+}
+
+void print_decode(const Tally& tally, double bandwidth) {
+    if (tally.steps == 0) return;
+    print_head("all decoding", tally);
+    const double rate = tally.bytes / tally.run_seconds;
+    std::printf("  %-20s %.0f tokens/s; keys and values are read at %s, %.0f%% of what the machine reads\n", "",
+                static_cast<double>(tally.decoded) / tally.seconds(),
+                bold(std::to_string(static_cast<int>(rate / 1e8 + 0.5) / 10.0).substr(0, 4) + " GB/s").c_str(),
+                100 * rate / bandwidth);
+}
+
+void print_mixed(const Tally& tally) {
+    if (tally.steps == 0) return;
+    print_head("some prefilling", tally);
+    std::printf("  %-20s %.0f tokens/s prefilled and %.0f tokens/s decoded in the same calls; prefill %.0f GFLOP/s\n", "",
+                static_cast<double>(tally.prefilled) / tally.seconds(),
+                static_cast<double>(tally.decoded) / tally.seconds(),
+                tally.prefill_operations / tally.run_seconds / 1e9);
+}
+
+}  // namespace
+
+void Tally::add(const RaggedBatch& batch, std::int64_t layers) {
+    ++steps;
+    for (std::int64_t b = 0; b < batch.sequences(); ++b) {
+        const std::int64_t rows = batch.seqstarts[b + 1] - batch.seqstarts[b];
+        bytes += static_cast<double>(layers * batch.keys(b) * Shape::kTokenBytes);
+        if (b < batch.decoding) {
+            ++decoded;
+        } else {
+            prefilled += rows;
+            prefill_operations += 4.0 * Shape::kHeadDim * Shape::kHeads * static_cast<double>(layers) *
+                                  visible_pairs(batch.start_pos[b], rows);
+        }
+    }
+}
+
+void print_tallies(const Tally& decode_only, const Tally& mixed, std::int64_t layers, double bandwidth) {
+    std::printf("%s (attention of %lld layers; nothing else of the model)\n", bold("Steps").c_str(),
+                static_cast<long long>(layers));
+    print_decode(decode_only, bandwidth);
+    print_mixed(mixed);
+    std::printf("  %-20s %.1f GB/s: a loop that only reads, before and after the steps\n\n", "the machine",
+                bandwidth / 1e9);
+}
+
+}  // namespace demo

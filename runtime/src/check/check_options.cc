@@ -1,0 +1,35 @@
+#include "check/check_options.h"
+
+#include "check/fault.h"
+
+namespace kvjit::rt {
+namespace {
+
+using gen::Result;
+
+constexpr std::int64_t kWorkspaceAlignment = 64;
+
+Result<void> check_executor(const kvjit_executor& executor) {
+    constexpr std::int64_t kSize = sizeof executor;
+    if (executor.struct_size != kSize) {
+        return refuse(KVJIT_BAD_ARGUMENT, "executor.struct_size", executor.struct_size, kSize,
+                      text("sizeof(kvjit_executor) is ", kSize));
+    }
+    if (executor.run == nullptr) return gen::fail(KVJIT_BAD_ARGUMENT, "executor.run", "executor.run is null");
+    if (executor.concurrency >= 1) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "executor.concurrency", executor.concurrency, 1, "it takes at least 1");
+}
+
+}  // namespace
+
+Result<void> check_options(const kvjit_plan_options& options) {
+    if (options.check_level < KVJIT_CHECK_FULL || options.check_level > KVJIT_CHECK_NONE) {
+        return refuse(KVJIT_BAD_ARGUMENT, "check_level", options.check_level, KVJIT_CHECK_NONE,
+                      text("it takes 0 to ", int{KVJIT_CHECK_NONE}));
+    }
+    const std::int64_t past = misalignment(options.workspace, kWorkspaceAlignment);
+    if (past != 0) return refuse_misaligned("workspace", past, kWorkspaceAlignment);
+    return options.executor != nullptr ? check_executor(*options.executor) : Result<void>();
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,13 @@
+// Checks of a plan's options.
+#pragma once
+
+#include "generator/error.h"
+#include "kvjit/kvjit.h"
+
+namespace kvjit::rt {
+
+/// check_level is one of kvjit_check_level; executor, where given, is set up, can run and has a thread; workspace is
+/// 64-byte aligned (whether it is large enough, the plan knows). Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+gen::Result<void> check_options(const kvjit_plan_options& options);
+
+}  // namespace kvjit::rt

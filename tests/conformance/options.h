@@ -1,0 +1,18 @@
+// The conformance tests' own command line, beside doctest's.
+#pragma once
+
+#include <cstdint>
+
+namespace kvjit::test {
+
+struct Options {
+    std::uint64_t seed = 1;  // --seed N
+    int cases = 240;         // --cases N, or KVJIT_CONFORMANCE_CASES
+    int only = -1;           // --case K: this one alone
+    int strength = 2;        // --strength 2|3: combinations of how many factors the cases shall cover
+    int shard = 0;           // --shard I/N: cases K with K % N == I
+    int shards = 1;
+};
+const Options& options();
+
+}  // namespace kvjit::test

@@ -1,0 +1,320 @@
+// Properties that hold whatever the numbers are.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "conformance/call.h"
+#include "conformance/judge.h"
+#include "conformance/oracle.h"
+#include "conformance/run_call.h"
+
+namespace kvjit::test {
+namespace {
+
+kvjit_spec spec_of(const std::string& text) {
+    kvjit_spec spec;
+    kvjit_error error;
+    kvjit_error_init(&error);
+    REQUIRE_MESSAGE(kvjit_spec_parse(text.c_str(), &spec, &error) == KVJIT_OK, error.message);
+    return spec;
+}
+
+/// A batch of five sequences of all lengths.
+Case ragged(const std::string& spec) {
+    Case which;
+    which.spec = spec_of(spec);
+    which.num_kv_heads = 2;
+    which.batch_size = 5;
+    which.new_tokens = NewTokens::kRagged;
+    which.past_tokens = PastTokens::kRagged;
+    return which;
+}
+
+/// What attention wrote: bits of attn_output and lse.
+std::vector<std::byte> bits_of(const Call& call) {
+    std::vector<std::byte> bits = call.attn_output.packed();
+    const auto lse = call.lse.packed();
+    bits.insert(bits.end(), lse.begin(), lse.end());
+    return bits;
+}
+
+Call ran(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed) {
+    Call call = make_call(which, data_seed, placement_seed);
+    REQUIRE(run_call(call) == "");
+    return call;
+}
+
+/// `tensor` without its first `rows` rows of `axis`.
+void skip(kvjit_tensor& tensor, int axis, std::int64_t rows) {
+    if (tensor.data == nullptr || tensor.rank == 0) return;
+    const std::int64_t elements = rows * tensor.strides[axis];
+    tensor.data = static_cast<std::byte*>(tensor.data) + elements * static_cast<std::int64_t>(bytes_of(tensor.dtype));
+    tensor.shape[axis] -= rows;
+}
+
+/// The starts of a batch that has one sequence of another call's batch.
+struct OneSequence {
+    std::int64_t seqstarts[2];
+    std::int64_t kvstarts[2];
+};
+
+/// Sequence b of `call` as a call of its own, on the same memory.
+Bound alone(const Call& call, std::int64_t b, OneSequence& starts) {
+    Bound bound = bind(call);
+    const Problem& problem = call.problem;
+    starts = {{0, problem.new_tokens(b)}, {0, problem.kv_tokens(b)}};
+    bound.batch.batch_size = 1;
+    bound.batch.seqstarts = starts.seqstarts;
+    bound.batch.kvstarts = starts.kvstarts;
+    if (bound.batch.start_pos != nullptr) bound.batch.start_pos += b;
+    if (bound.batch.rowstarts != nullptr) bound.batch.rowstarts += b;
+    if (bound.batch.row_index != nullptr) bound.batch.row_index += b;
+    const bool by_token = problem.spec.cache_mode == KVJIT_TOKEN_TABLE;
+    const std::int64_t token = problem.kvstarts[static_cast<std::size_t>(b)];
+    if (bound.batch.rowstarts == nullptr && bound.batch.row_index == nullptr) {
+        skip(bound.batch.cachestarts, 0, by_token ? token : b);
+    }
+    bound.batch.decoding_batches = b < problem.decoding_batches ? 1 : 0;
+    const std::int64_t row = problem.seqstarts[static_cast<std::size_t>(b)];
+    kvjit_tensors& tensors = bound.tensors;
+    for (kvjit_tensor* each :
+         {&tensors.query, &tensors.current_key, &tensors.current_value, &tensors.attn_output, &tensors.lse}) {
+        skip(*each, 0, row);
+    }
+    if (problem.spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) {
+        skip(tensors.key, 0, token);
+        skip(tensors.value, 0, token);
+    }
+    skip(tensors.attn_mask, tensors.attn_mask.rank - 2, row);
+    skip(tensors.attn_mask, tensors.attn_mask.rank - 1, token);
+    return bound;
+}
+
+const std::vector<std::string> kAttentionSpecs = {
+    "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f16,cache_mode=page_table,page_size=16,layout=L2HTD",
+    "op=MultiHeadCacheAttention,head_dim=128,group=1,t1=f32,cache_mode=token_table,layout=TL2HD,is_alibi=1",
+    "op=MultiHeadCacheAttention,head_dim=80,group=7,t1=f16,quant_bit=8,quant_group=16,cache_mode=block_table,"
+    "page_size=7,layout=N2LTHD",
+    "op=MultiHeadCacheAttention,head_dim=40,group=3,t1=f32,quant_bit=4,quant_group=8,cache_mode=offset,layout=L2THD",
+    "op=MultiHeadAttention,head_dim=96,group=2,t1=f32,attn_mask=2"};
+
+TEST_CASE("batch, threads and executor order change no bit") {
+    for (const std::string& spec : kAttentionSpecs) {
+        CAPTURE(spec);
+        const Case which = ragged(spec);
+        const auto expected = bits_of(ran(which, 11, 12));
+        for (const std::uint32_t threads : {1U, 2U, 3U, 8U}) {
+            for (const Order order : {Order::kPool, Order::kSerial, Order::kReversed, Order::kShuffled}) {
+                Case other = which;
+                other.threads = threads;
+                other.order = order;
+                CAPTURE(threads);
+                CAPTURE(static_cast<int>(order));
+                CHECK(bits_of(ran(other, 11, 12)) == expected);
+            }
+        }
+    }
+}
+
+TEST_CASE("a sequence alone gives the bits that it gives in a batch") {
+    for (const std::string& spec : kAttentionSpecs) {
+        CAPTURE(spec);
+        const Call together = ran(ragged(spec), 21, 22);
+        const Call apart = make_call(ragged(spec), 21, 22);
+        for (std::int64_t b = 0; b < apart.problem.batch_size(); ++b) {
+            for (const std::uint32_t threads : {1U, 4U}) {
+                OneSequence starts = {};
+                REQUIRE(run_bound(alone(apart, b, starts), {threads, Order::kSerial, 1, KVJIT_CHECK_FULL}) == "");
+            }
+        }
+        CHECK(bits_of(apart) == bits_of(together));
+    }
+}
+
+TEST_CASE("permuting physical pages changes no bit") {
+    for (const std::string& spec : kAttentionSpecs) {
+        CAPTURE(spec);
+        const auto expected = bits_of(ran(ragged(spec), 31, 32));
+        for (const std::uint64_t placement : {33U, 34U, 35U}) {
+            for (const TableRows rows : {TableRows::kPadded, TableRows::kCsr, TableRows::kIndexed}) {
+                Case which = ragged(spec);
+                which.rows = rows;
+                CHECK(bits_of(ran(which, 31, placement)) == expected);
+            }
+        }
+    }
+}
+
+TEST_CASE("layouts and cache modes agree") {
+    const std::string common = "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f32,";
+    const Call expected = ran(ragged(common + "cache_mode=offset,layout=TL2HD"), 41, 42);
+    for (const std::string layout :
+         {"cache_mode=offset,layout=L2HTD", "cache_mode=token_table,layout=2LHTD", "cache_mode=page_table,layout=LHT2D",
+          "cache_mode=block_table,layout=N2LTHD,page_size=16", "cache_mode=block_table,layout=N2HTD,page_size=1"}) {
+        CAPTURE(layout);
+        const Call other = ran(ragged(common + layout), 41, 43);
+        CHECK(compare_close("attn_output", numbers_of(other.attn_output), numbers_of(expected.attn_output), 1e-5) ==
+              "");
+        CHECK(compare_close("lse", numbers_of(other.lse), numbers_of(expected.lse), 1e-5, 1) == "");
+    }
+}
+
+TEST_CASE("grouped heads equal replicated kv heads") {
+    Case which = ragged("op=MultiHeadAttention,head_dim=64,group=4,t1=f32");
+    which.num_kv_heads = 1;
+    const Call grouped = ran(which, 51, 52);
+    const Call replicated = make_call(which, 51, 52);
+    Bound bound = bind(replicated);
+    bound.spec.group = 1;
+    bound.batch.num_kv_heads = bound.batch.num_heads;
+    for (kvjit_tensor* each : {&bound.tensors.key, &bound.tensors.value}) {
+        each->shape[1] = bound.batch.num_heads;
+        each->strides[1] = 0;
+    }
+    REQUIRE(run_bound(bound, {}) == "");
+    CHECK(compare_close("attn_output", numbers_of(replicated.attn_output), numbers_of(grouped.attn_output), 1e-5) ==
+          "");
+}
+
+TEST_CASE("attention over parts of the keys, merged, equals attention over all") {
+    for (const std::string type : {"f32", "f16"}) {
+        CAPTURE(type);
+        Case which = ragged("op=MultiHeadAttention,head_dim=64,group=2,is_causal=0,t1=" + type);
+        which.batch_size = 1;
+        which.new_tokens = NewTokens::kFew;
+        which.past_tokens = PastTokens::kChunks;
+        const Call whole = ran(which, 61, 62);
+        const Problem& problem = whole.problem;
+        const std::int64_t tokens = problem.seqstarts.back();
+        const std::vector<std::int64_t> cuts = {0, 0, 1, 600, problem.kvstarts.back()};  // the first part is empty
+        const auto parts = static_cast<std::int64_t>(cuts.size()) - 1;
+        const std::vector<std::int64_t> shape = {parts, tokens, problem.num_heads, 64};
+        Placed outputs(which.spec.t1, shape, {tokens * problem.num_heads * 64, problem.num_heads * 64, 64, 1},
+                       Guard::kAfter);
+        Placed lses(KVJIT_F32, {parts, tokens, problem.num_heads}, {tokens * problem.num_heads, problem.num_heads, 1},
+                    Guard::kAfter);
+        for (std::int64_t part = 0; part < parts; ++part) {
+            Bound bound = bind(whole);
+            const std::int64_t begin = cuts[static_cast<std::size_t>(part)];
+            const std::int64_t kvstarts[2] = {0, cuts[static_cast<std::size_t>(part) + 1] - begin};
+            bound.batch.kvstarts = kvstarts;
+            skip(bound.tensors.key, 0, begin);
+            skip(bound.tensors.value, 0, begin);
+            const auto drop_part = [&](kvjit_tensor view) {
+                skip(view, 0, part);
+                view.rank -= 1;
+                std::copy(view.shape + 1, view.shape + KVJIT_MAX_RANK, view.shape);
+                std::copy(view.strides + 1, view.strides + KVJIT_MAX_RANK, view.strides);
+                return view;
+            };
+            bound.tensors.attn_output = drop_part(outputs.view());
+            bound.tensors.lse = drop_part(lses.view());
+            REQUIRE(run_bound(bound, {}) == "");
+        }
+        const Call merged = make_call(which, 61, 62);
+        Bound merge = bind(merged);
+        kvjit_spec_init(&merge.spec);
+        merge.spec.op = KVJIT_OP_MERGE;
+        merge.spec.head_dim = 64;
+        merge.spec.t1 = which.spec.t1;
+        merge.tensors.query = merge.tensors.key = merge.tensors.value = {};
+        merge.tensors.partial_output = outputs.view();
+        merge.tensors.partial_lse = lses.view();
+        REQUIRE(run_bound(merge, {}) == "");
+        const double tolerance = tolerance_of(which.spec.t1);
+        CHECK(compare_close("attn_output", numbers_of(merged.attn_output), numbers_of(whole.attn_output), tolerance) ==
+              "");
+        CHECK(compare_close("lse", numbers_of(merged.lse), numbers_of(whole.lse), tolerance, 1) == "");
+    }
+}
+
+TEST_CASE("prefill equals token-by-token decode") {
+    for (std::size_t i = 0; i < 4; ++i) {
+        CAPTURE(kAttentionSpecs[i]);
+        Case which = ragged(kAttentionSpecs[i]);
+        which.batch_size = 1;
+        which.new_tokens = NewTokens::kTileEdge;
+        const Call prefill = ran(which, 71, 72);
+        const Call decode = make_call(which, 71, 72);
+        const std::int64_t n = decode.problem.new_tokens(0);
+        for (std::int64_t token = 0; token < n; ++token) {
+            Bound bound = bind(decode);
+            const std::int64_t past = decode.problem.start_pos[0] + token;
+            const std::int64_t seqstarts[2] = {0, 1};
+            const std::int64_t kvstarts[2] = {0, past + 1};
+            bound.batch.seqstarts = seqstarts;
+            bound.batch.kvstarts = kvstarts;
+            bound.batch.start_pos = &past;
+            if (which.spec.cache_mode == KVJIT_TOKEN_TABLE) bound.batch.cachestarts.shape[0] = past + 1;
+            for (kvjit_tensor* each : {&bound.tensors.query, &bound.tensors.current_key, &bound.tensors.current_value,
+                                       &bound.tensors.attn_output, &bound.tensors.lse}) {
+                skip(*each, 0, token);
+            }
+            REQUIRE(run_bound(bound, {}) == "");
+        }
+        CHECK(decode.cache.packed() == prefill.cache.packed());
+        const double tolerance = tolerance_of(which.spec.t1);
+        CHECK(compare_close("attn_output", numbers_of(decode.attn_output), numbers_of(prefill.attn_output),
+                            tolerance) == "");
+        CHECK(compare_close("lse", numbers_of(decode.lse), numbers_of(prefill.lse), tolerance, 1) == "");
+    }
+}
+
+TEST_CASE("a sequence sees what another sequence of the same call stores") {
+    Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,group=2,t1=f32,cache_mode=offset,layout=TL2HD");
+    which.batch_size = 2;
+    which.new_tokens = NewTokens::kFew;
+    which.past_tokens = PastTokens::kFew;
+    Call call = make_call(which, 81, 82);
+    // Sequence 1 continues sequence 0: its past is all that sequence 0 has after this call.
+    Problem& problem = call.problem;
+    const std::int64_t n = problem.new_tokens(1);
+    problem.start_pos[1] = problem.kv_tokens(0);
+    problem.kvstarts[2] = problem.kvstarts[1] + problem.kv_tokens(0) + n;
+    problem.cachestarts = {0, 0};
+    call.kvstarts = Placed::integers(problem.kvstarts, KVJIT_I64, Guard::kAfter);
+    call.start_pos = Placed::integers(problem.start_pos, KVJIT_I64, Guard::kAfter);
+    call.cachestarts = Placed::integers(problem.cachestarts, KVJIT_I64, Guard::kAfter);
+    call.max_tokens = 40;
+    call.cache = Placed(KVJIT_F32, {40, 1, 2, 2, 64}, {256, 256, 128, 64, 1}, Guard::kAfter);
+    Rng rng(83);
+    call.cache.fill([&] { return rng.normal(); });
+    call.which.bounds_known = false;
+    call.remember();
+    REQUIRE(run_call(call) == "");
+    CHECK(judge(call) == "");
+}
+
+TEST_CASE("empty batches are legal and write nothing") {
+    for (const std::string& spec : kAttentionSpecs) {
+        CAPTURE(spec);
+        Case which = ragged(spec);
+        which.batch_size = 0;
+        const Call call = make_call(which, 91, 92);
+        CHECK(run_call(call) == "");
+        CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("a NaN in a stored group reads back as NaN, and only there") {
+    for (const int bits : {8, 4}) {
+        CAPTURE(bits);
+        Case which =
+            ragged("op=KeyValueCache,head_dim=64,t1=f32,quant_group=16,layout=L2HTD,quant_bit=" + std::to_string(bits));
+        Call call = make_call(which, 101, 102);
+        REQUIRE(call.problem.seqstarts.back() > 1);
+        const Strided& key = call.current_key.strided();
+        call.current_key.set(key.index(0, 1, 17), std::nan(""));
+        call.current_key.set(key.index(1, 0, 63), HUGE_VAL);
+        call.remember();
+        REQUIRE(run_call(call) == "");
+        CHECK(judge(call) == "");
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test

@@ -1,0 +1,78 @@
+#include "conformance/run_call.h"
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace kvjit::test {
+namespace {
+
+/// Runs a plan's tasks on this thread in the order that a test wants.
+struct OrderedExecutor {
+    Order order;
+    Rng rng;
+
+    static void run(void* self, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
+        auto* executor = static_cast<OrderedExecutor*>(self);
+        std::vector<std::int64_t> tasks(static_cast<std::size_t>(count));
+        std::iota(tasks.begin(), tasks.end(), 0);
+        if (executor->order == Order::kReversed) tasks.assign(tasks.rbegin(), tasks.rend());
+        if (executor->order == Order::kShuffled) executor->rng.shuffle(tasks);
+        for (const std::int64_t i : tasks) task(argument, i);
+    }
+};
+
+template <auto kRelease>
+struct Release {
+    template <class T>
+    void operator()(T* handle) const {
+        kRelease(handle);
+    }
+};
+
+std::string text_of(const char* where, const kvjit_error& error) {
+    return std::string(where) + ": " + kvjit_status_name(static_cast<kvjit_status>(error.status)) + ": " +
+           error.message;
+}
+
+}  // namespace
+
+kvjit_engine* shared_engine() {
+    static const std::unique_ptr<kvjit_engine, Release<kvjit_engine_release>> engine([] {
+        kvjit_engine* made = nullptr;
+        kvjit_engine_create(nullptr, &made, nullptr);
+        return made;
+    }());
+    return engine.get();
+}
+
+std::string run_bound(const Bound& bound, const RunOptions& options) {
+    kvjit_error error;
+    kvjit_error_init(&error);
+    kvjit_kernel* kernel = nullptr;
+    if (kvjit_engine_kernel(shared_engine(), &bound.spec, nullptr, &kernel, &error) != KVJIT_OK) {
+        return text_of("kvjit_engine_kernel", error);
+    }
+    const std::unique_ptr<kvjit_kernel, Release<kvjit_kernel_release>> kernel_owner(kernel);
+    OrderedExecutor ordered{options.order, Rng(options.shuffle_seed)};
+    const kvjit_executor executor = {sizeof executor, static_cast<std::int32_t>(options.threads), &ordered,
+                                     OrderedExecutor::run};
+    kvjit_plan_options plan_options;
+    kvjit_plan_options_init(&plan_options);
+    plan_options.check_level = options.check_level;
+    plan_options.num_threads = options.threads;
+    if (options.order != Order::kPool) plan_options.executor = &executor;
+    kvjit_plan* plan = nullptr;
+    if (kvjit_plan_create(kernel, &bound.batch, &plan_options, &plan, &error) != KVJIT_OK) {
+        return text_of("kvjit_plan_create", error);
+    }
+    const std::unique_ptr<kvjit_plan, Release<kvjit_plan_release>> plan_owner(plan);
+    if (kvjit_run(plan, &bound.tensors, bound.layer, &error) != KVJIT_OK) return text_of("kvjit_run", error);
+    return "";
+}
+
+std::string run_call(const Call& call) {
+    return run_bound(bind(call), {call.which.threads, call.which.order, 1, call.which.check_level});
+}
+
+}  // namespace kvjit::test

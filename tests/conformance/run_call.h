@@ -1,0 +1,30 @@
+// Running a call through the public API.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "conformance/call.h"
+#include "kvjit/kvjit.h"
+#include "support/rng.h"
+
+namespace kvjit::test {
+
+/// The engine that all tests of a process share, so that equal programs are compiled once. Its cache folder is the one
+/// that KVJIT_CACHE_DIR names.
+kvjit_engine* shared_engine();
+
+struct RunOptions {
+    std::uint32_t threads = 1;
+    Order order = Order::kPool;
+    std::uint64_t shuffle_seed = 1;
+    int check_level = KVJIT_CHECK_FULL;
+};
+
+/// Kernel, plan, run. Empty if all went well, else kvjit's error.
+std::string run_bound(const Bound& bound, const RunOptions& options);
+/// `call` as its case wants it run.
+std::string run_call(const Call& call);
+
+}  // namespace kvjit::test

@@ -1,0 +1,76 @@
+#include "batch_oracle.h"
+
+#include <set>
+#include <utility>
+
+namespace kvjit::test {
+namespace {
+
+bool rises_from_0(const std::vector<std::int64_t>& starts, std::int64_t count) {
+    bool rises = starts[0] == 0;
+    for (std::int64_t b = 0; b < count; ++b) rises = rises && starts[b] <= starts[b + 1];
+    return rises;
+}
+
+/// A token's place: block and token in it, or 0 and its slot. A place outside the cache is {-1, -1}.
+using Place = std::pair<std::int64_t, std::int64_t>;
+
+/// The table as rows of entries; a row that the table hasn't got is empty.
+std::vector<std::int64_t> row_of(const BatchCase& c, std::int64_t b) {
+    const auto cut = [&](std::int64_t begin, std::int64_t end) {
+        const bool inside = begin >= 0 && begin <= end && end <= std::ssize(c.table);
+        return inside ? std::vector(c.table.begin() + begin, c.table.begin() + end) : std::vector<std::int64_t>();
+    };
+    if (c.spec.cache_mode == KVJIT_OFFSET) return cut(b, b + 1);
+    if (c.spec.cache_mode == KVJIT_TOKEN_TABLE) return cut(c.kvstarts[b], c.kvstarts[b + 1]);
+    if (!c.rowstarts.empty()) return cut(c.rowstarts[b], c.rowstarts[b + 1]);
+    const std::int64_t columns = c.batch.cachestarts.shape[1];
+    const std::int64_t row = c.row_index.empty() ? b : c.row_index[b];
+    return cut(row * columns, (row + 1) * columns);
+}
+
+Place place_of(const BatchCase& c, const std::vector<std::int64_t>& row, std::int64_t t) {
+    constexpr Place kOutside{-1, -1};
+    const bool offset = c.spec.cache_mode == KVJIT_OFFSET;
+    const std::int64_t page = c.spec.cache_mode == KVJIT_TOKEN_TABLE ? 1 : c.spec.page_size;
+    const std::int64_t entry = offset ? 0 : t / page;
+    const std::int64_t inside = offset ? t : t % page;
+    if (entry >= std::ssize(row)) return kOutside;
+    if (c.spec.cache_mode == KVJIT_BLOCK_TABLE) {
+        return row[entry] >= 0 && row[entry] < c.batch.num_blocks ? Place(row[entry], inside) : kOutside;
+    }
+    const std::int64_t slot = row[entry] + inside;
+    return row[entry] >= 0 && slot < c.batch.max_tokens ? Place(0, slot) : kOutside;
+}
+
+bool has_legal_rows(const BatchCase& c) {
+    const std::int64_t rows = c.batch.cachestarts.shape[0];
+    const bool csr = !c.rowstarts.empty();
+    if (csr && (!rises_from_0(c.rowstarts, c.batch.batch_size) || c.rowstarts[c.batch.batch_size] > rows)) return false;
+    for (const std::int64_t row : c.row_index) {
+        if (row < 0 || row >= rows) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+bool is_legal(const BatchCase& c) {
+    const std::int64_t count = c.batch.batch_size;
+    if (!rises_from_0(c.seqstarts, count) || !rises_from_0(c.kvstarts, count) || !has_legal_rows(c)) return false;
+    std::set<Place> stored;
+    for (std::int64_t b = 0; b < count; ++b) {
+        const std::int64_t n = c.seqstarts[b + 1] - c.seqstarts[b];
+        const std::int64_t m = c.kvstarts[b + 1] - c.kvstarts[b];
+        if (c.start_pos[b] < 0 || c.start_pos[b] + n != m) return false;
+        const std::vector<std::int64_t> row = row_of(c, b);
+        for (std::int64_t t = 0; t < m; ++t) {
+            const Place place = place_of(c, row, t);
+            if (place.second < 0) return false;
+            if (t >= c.start_pos[b] && !stored.insert(place).second) return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace kvjit::test

@@ -1,0 +1,113 @@
+// Spec texts that are refused name the field, what it got and what it takes.
+#include <string>
+
+#include "public_call.h"
+
+namespace kvjit::test {
+namespace {
+
+struct SpecMisuse {
+    const char* text;
+    const char* field;
+    const char* got;
+    const char* takes;
+};
+
+constexpr SpecMisuse kMisuses[] = {
+    // unknown
+    {"op=Nonsense", "op", "Nonsense", "KeyValueCache | MultiHeadAttention | MultiHeadCacheAttention | Merge"},
+    {"head_size=128", "head_size", "unknown field", "head_dim"},
+    {"=128", "", "unknown field", "head_dim"},
+    {"head_dim", "head_dim", "head_dim", "field=value"},
+    {"OP=Merge", "OP", "unknown field", "op"},
+    // bad values
+    {"head_dim=", "head_dim", "\"\"", "a multiple of 8"},
+    {"head_dim=12", "head_dim", "12", "a multiple of 8 from 8 to 512"},
+    {"head_dim=0", "head_dim", "0", "a multiple of 8 from 8 to 512"},
+    {"head_dim=520", "head_dim", "520", "a multiple of 8 from 8 to 512"},
+    {"head_dim=-8", "head_dim", "-8", "a multiple of 8 from 8 to 512"},
+    {"head_dim=64x", "head_dim", "64x", "a multiple of 8 from 8 to 512"},
+    {"head_dim=99999999999999999999", "head_dim", "99999999999999999999", "a multiple of 8 from 8 to 512"},
+    {"group=0", "group", "0", "1 to 256"},
+    {"group=257", "group", "257", "1 to 256"},
+    {"t1=i32", "t1", "i32", "f32 | f16 | i8"},
+    {"t1=auto", "t1", "auto", "f32 | f16 | i8"},
+    {"t3=i8", "t3", "i8", "auto | f32 | f16"},
+    {"quant_bit=3", "quant_bit", "3", "0 | 8 | 4"},
+    {"quant_bit=8,quant_group=2", "quant_group", "2", "power of two"},
+    {"cache_mode=paged", "cache_mode", "paged", "offset | token_table | page_table | block_table"},
+    {"page_size=0", "page_size", "0", "1 to"},
+    {"page_size=-4", "page_size", "-4", "1 to"},
+    {"index_type=i8", "index_type", "i8", "i64 | i32"},
+    {"is_causal=yes", "is_causal", "yes", "0 | 1"},
+    {"attn_mask=1", "attn_mask", "1", "0 | 2 | 3"},
+    {"layout=TL2DH", "layout", "TL2DH", "then D"},
+    {"layout=TL2HHD", "layout", "TL2HHD", "then D"},
+    {"layout=TLHD", "layout", "TLHD", "then D"},
+    {"layout=4", "layout", "4", "0..3"},
+    {"layout=r3:1", "layout", "r3:1", "r1:0..r1:3"},
+    {"layout=TL2HDTL2HD", "layout", "TL2HDTL2HD", "then D"},
+    {"group=2,group=2", "group", "2", "once"},
+    // contradictions
+    {"op=MultiHeadCacheAttention,t1=i8", "t1", "i8", "KeyValueCache"},
+    {"op=KeyValueCache,t1=i8,quant_bit=8", "quant_bit", "8", "0"},
+    {"op=KeyValueCache,quant_bit=8,t2=f16", "t2", "f16", "auto"},
+    {"op=KeyValueCache,t1=f16,t2=i8", "t2", "i8", "t1=i8"},
+    {"op=KeyValueCache,t1=i8,t2=f16", "t2", "f16", "t1=i8"},
+    {"head_dim=24,quant_bit=8,quant_group=16", "quant_group", "16", "divides"},
+    {"head_dim=48,quant_bit=8,quant_group=12", "quant_group", "12", "power of two"},
+    {"cache_mode=block_table,layout=L2HTD", "layout", "L2HTD", "block_table"},
+    {"cache_mode=page_table,layout=N2LTHD", "layout", "N2LTHD", "block_table"},
+};
+
+TEST_CASE("bad spec texts") {
+    for (const SpecMisuse& misuse : kMisuses) {
+        CAPTURE(misuse.text);
+        kvjit_spec spec;
+        kvjit_spec_init(&spec);
+        spec.head_dim = 80;
+        kvjit_error error = new_error();
+        CHECK(kvjit_spec_parse(misuse.text, &spec, &error) == KVJIT_BAD_SPEC);
+        const std::string message = error.message;
+        CAPTURE(message);
+        CHECK(error.status == KVJIT_BAD_SPEC);
+        CHECK(error.argument == std::string(misuse.field));
+        CHECK(message.find(misuse.field) != message.npos);
+        CHECK(message.find(misuse.got) != message.npos);
+        CHECK(message.find(misuse.takes) != message.npos);
+        CHECK(spec.head_dim == 80);
+    }
+}
+
+TEST_CASE("spec structs are checked where they are used") {
+    kvjit_spec spec;
+    kvjit_spec_init(&spec);
+    spec.head_dim = 7;
+    kvjit_kernel* kernel = nullptr;
+    kvjit_error error = new_error();
+    CHECK(kvjit_engine_kernel(shared_engine(), &spec, nullptr, &kernel, &error) == KVJIT_BAD_SPEC);
+    CHECK(error.argument == std::string("head_dim"));
+    CHECK(kernel == nullptr);
+    kvjit_spec_init(&spec);
+    for (char& letter : spec.layout) letter = 'T';  // no NUL at the end
+    CHECK(kvjit_engine_kernel(shared_engine(), &spec, nullptr, &kernel, &error) == KVJIT_BAD_SPEC);
+    CHECK(error.argument == std::string("layout"));
+    spec.struct_size = 4096;
+    CHECK(kvjit_engine_kernel(shared_engine(), &spec, nullptr, &kernel, &error) == KVJIT_BAD_ARGUMENT);
+    CHECK(error.argument == std::string("spec.struct_size"));
+    CHECK(error.value == 4096);
+}
+
+TEST_CASE("unknown targets") {
+    for (const char* name : {"", "x86-64-v5", "native", "sm_90a?", "x86-64-v3 "}) {
+        CAPTURE(name);
+        kvjit_target* target = nullptr;
+        kvjit_error error = new_error();
+        CHECK(kvjit_target_create(name, &target, &error) == KVJIT_BAD_TARGET);
+        CHECK(std::string(error.message).find(name) != std::string::npos);
+        CHECK(target == nullptr);
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test

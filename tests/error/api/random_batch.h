@@ -1,0 +1,29 @@
+// Random small batches, legal and not, whose arrays lie against guard pages.
+#pragma once
+
+#include <deque>
+
+#include "batch_case.h"
+#include "support/guarded_buffer.h"
+#include "support/rng.h"
+
+namespace kvjit::test {
+
+/// A random batch of a cache operator: lengths, table form (padded, CSR, row index) and, with one chance in two, one to
+/// three numbers of its arrays changed. Each array ends where a page begins that can't be touched.
+struct RandomBatch : BatchCase {
+    RandomBatch(const char* spec, Rng& rng);
+
+private:
+    void draw_lengths(Rng& rng);
+    void draw_table(Rng& rng);
+    void draw_paged_table(Rng& rng, std::vector<std::int64_t> entries);
+    void spoil(Rng& rng);
+    void guard();
+    template <class T>
+    const T* guarded(const std::vector<T>& values);
+
+    std::deque<GuardedBuffer> buffers_;
+};
+
+}  // namespace kvjit::test

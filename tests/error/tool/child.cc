@@ -1,0 +1,83 @@
+#include "child.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace kvjit::test {
+namespace {
+
+std::string temporary_file(const char* stem) {
+    std::string name = std::string("/tmp/kvjit-") + stem + "-XXXXXX";
+    const int file = mkstemp(name.data());
+    if (file >= 0) close(file);
+    return name;
+}
+
+std::string take_contents(const std::string& path) {
+    std::stringstream contents;
+    contents << std::ifstream(path).rdbuf();
+    std::remove(path.c_str());
+    return contents.str();
+}
+
+void redirect(int stream, const char* path) {
+    const int file = open(path, O_WRONLY | O_TRUNC);
+    if (file >= 0) dup2(file, stream);
+}
+
+void arrange_output(Output output, const std::string& path) {
+    int ends[2];
+    switch (output) {
+        case Output::kCaptured:
+            return redirect(STDOUT_FILENO, path.c_str());
+        case Output::kFull:
+            return redirect(STDOUT_FILENO, "/dev/full");
+        case Output::kClosed:
+            close(STDOUT_FILENO);
+            return;
+        case Output::kBrokenPipe:
+            if (pipe(ends) != 0) return;
+            dup2(ends[1], STDOUT_FILENO);
+            close(ends[0]);
+            close(ends[1]);
+    }
+}
+
+[[noreturn]] void become_kvjit(const std::vector<std::string>& arguments) {
+    std::vector<char*> argv;
+    std::string name = KVJIT_TOOL;
+    argv.push_back(name.data());
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    execv(KVJIT_TOOL, argv.data());
+    _exit(127);
+}
+
+}  // namespace
+
+ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output) {
+    const std::string out = temporary_file("out");
+    const std::string err = temporary_file("err");
+    const pid_t child = fork();
+    if (child == 0) {
+        redirect(STDERR_FILENO, err.c_str());
+        arrange_output(output, out);
+        become_kvjit(arguments);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ChildResult result;
+    if (WIFEXITED(status)) result.exit_code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+    result.out = take_contents(out);
+    result.err = take_contents(err);
+    return result;
+}
+
+}  // namespace kvjit::test

@@ -1,0 +1,21 @@
+// Runs the `kvjit` command as a child process.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kvjit::test {
+
+struct ChildResult {
+    int exit_code = -1;  // -1: killed by a signal, whose number is in `signal`
+    int signal = 0;
+    std::string out;
+    std::string err;
+};
+
+/// Where the child's standard output goes.
+enum class Output { kCaptured, kClosed, kFull, kBrokenPipe };
+
+ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output = Output::kCaptured);
+
+}  // namespace kvjit::test

@@ -1,0 +1,154 @@
+// The work split: every query row of every head meets every chunk that it can see, once, at any concurrency.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include "cpu/split.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <tuple>
+
+using namespace kvjit;
+
+namespace {
+
+struct Lengths {
+    std::vector<std::int64_t> seqstarts{0}, kvstarts{0};
+    void add(std::int64_t n, std::int64_t m) {
+        seqstarts.push_back(seqstarts.back() + n);
+        kvstarts.push_back(kvstarts.back() + m);
+    }
+    kvjit_batch batch(std::int64_t num_heads) const {
+        kvjit_batch batch{};
+        batch.num_repeat = 1;
+        batch.batch_size = std::ssize(seqstarts) - 1;
+        batch.num_heads = num_heads;
+        batch.seqstarts = seqstarts.data();
+        batch.kvstarts = kvstarts.data();
+        return batch;
+    }
+};
+
+gen::KernelSpec spec(const std::string& text) { return *gen::parse_spec(text); }
+
+/// (sequence, row, kv head, chunk) -> how often an item covers it.
+using Coverage = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, int>;
+
+void cover(const std::vector<abi::AttendItem>& items, Coverage& coverage) {
+    for (const abi::AttendItem& item : items) {
+        for (auto row = item.row_begin; row < item.row_end; ++row) {
+            for (auto head = item.head_begin; head < item.head_end; ++head) {
+                // An item without chunks still writes its rows (of zeros): count it as chunk -1.
+                if (item.chunk_begin == item.chunk_end) ++coverage[{item.sequence, row, head, -1}];
+                for (auto c = item.chunk_begin; c < item.chunk_end; ++c) ++coverage[{item.sequence, row, head, c}];
+            }
+        }
+    }
+}
+
+void check_attend(const gen::KernelSpec& spec, const Lengths& lengths, std::int64_t kv_heads, std::int64_t threads) {
+    const kvjit_batch batch = lengths.batch(kv_heads * spec.group);
+    const rt::Work work = rt::split(spec, batch, kv_heads, threads);
+    Coverage coverage;
+    cover(work.decode, coverage);
+    cover(work.prefill, coverage);
+    const bool cut = spec.is_alibi || spec.is_causal;
+    for (std::int64_t b = 0; b < batch.batch_size; ++b) {
+        const auto n = batch.seqstarts[b + 1] - batch.seqstarts[b], m = batch.kvstarts[b + 1] - batch.kvstarts[b];
+        for (std::int64_t row = 0; row < n; ++row) {
+            const auto seen = cut ? std::clamp<std::int64_t>(m - n + row + 1, 0, m) : m;
+            const auto chunks = (seen + abi::kChunk - 1) / abi::kChunk;
+            for (std::int64_t head = 0; head < kv_heads; ++head) {
+                for (std::int64_t c = 0; c < chunks; ++c) CHECK(coverage[{b, row, head, c}] == 1);
+            }
+        }
+    }
+    for (const auto& [place, times] : coverage) CHECK(times == 1);
+}
+
+/// Partials of different tiles lie apart and inside the workspace; each is merged once.
+void check_partials(const gen::KernelSpec& spec, const rt::Work& work) {
+    const std::int64_t stride = spec.head_dim + abi::kPartialTail;
+    std::vector<char> touched(static_cast<std::size_t>(work.partial_floats), 0);
+    for (const abi::MergeItem& item : work.merge) {
+        for (std::int64_t p = 0; p < item.parts; ++p) {
+            for (auto t = item.token_begin; t < item.token_end; ++t) {
+                for (auto h = item.head_begin; h < item.head_end; ++h) {
+                    const auto at = item.acc + p * item.acc_part + (t - item.token_begin) * item.acc_token +
+                                    (h - item.head_begin) * item.acc_head;
+                    REQUIRE(at + stride <= work.partial_floats);
+                    CHECK(touched[static_cast<std::size_t>(at)]++ == 0);
+                }
+            }
+        }
+    }
+    CHECK(std::ranges::count(touched, 1) * stride == work.partial_floats);
+}
+
+}  // namespace
+
+TEST_CASE("attend items cover every visible chunk once, for ragged batches at any concurrency") {
+    const unsigned seed = 7;
+    MESSAGE("seed ", seed);
+    std::mt19937 random(seed);
+    const char* specs[] = {"group=4,layout=L2HTD", "group=1,layout=TL2HD", "group=71,layout=L2HTD",
+                           "group=3,layout=TL2HD,is_alibi=1", "op=MultiHeadAttention,group=2,is_causal=0"};
+    for (const char* text : specs) {
+        for (int round = 0; round < 30; ++round) {
+            Lengths lengths;
+            const auto sequences = 1 + random() % 6;
+            for (unsigned b = 0; b < sequences; ++b) {
+                const std::int64_t n = random() % 3 == 0 ? random() % 400 : random() % 3;
+                lengths.add(n, n + (random() % 2 == 0 ? random() % 5000 : 0));
+            }
+            const std::int64_t kv_heads = 1 + random() % 4, threads = 1 + random() % 9;
+            check_attend(spec(text), lengths, kv_heads, threads);
+            const kvjit_batch batch = lengths.batch(kv_heads * spec(text).group);
+            check_partials(spec(text), rt::split(spec(text), batch, kv_heads, threads));
+        }
+    }
+}
+
+TEST_CASE("a long sequence alone is split over its keys, many short ones are not") {
+    Lengths one;
+    one.add(1, 32768);
+    const rt::Work split = rt::split(spec("layout=L2HTD"), one.batch(2), 2, 8);
+    CHECK(split.decode.size() >= 8);
+    CHECK(split.partial_floats > 0);
+    Lengths many;
+    for (int b = 0; b < 64; ++b) many.add(1, 512);
+    const rt::Work whole = rt::split(spec("layout=L2HTD"), many.batch(8), 8, 8);
+    CHECK(whole.partial_floats == 0);
+    CHECK(whole.merge.empty());
+}
+
+TEST_CASE("rows times group decides the path, not the place in the batch") {
+    Lengths lengths;
+    lengths.add(1, 100);
+    lengths.add(2, 100);
+    lengths.add(100, 100);
+    const rt::Work work = rt::split(spec("group=8"), lengths.batch(8), 1, 2);
+    for (const abi::AttendItem& item : work.decode) CHECK(item.sequence < 2);
+    for (const abi::AttendItem& item : work.prefill) CHECK(item.sequence == 2);
+}
+
+TEST_CASE("store and load items cover every token once; empty sequences have none") {
+    Lengths lengths;
+    lengths.add(0, 0);
+    lengths.add(3000, 3100);
+    lengths.add(1, 7);
+    kvjit_batch batch = lengths.batch(8);
+    const rt::Work work = rt::split(spec("op=KeyValueCache"), batch, 8, 2);
+    std::map<std::pair<std::int64_t, std::int64_t>, int> stored, loaded;
+    for (const auto& item : work.store) {
+        for (auto t = item.begin; t < item.end; ++t) ++stored[{item.sequence, t}];
+    }
+    for (const auto& item : work.load) {
+        for (auto t = item.begin; t < item.end; ++t) ++loaded[{item.sequence, t}];
+    }
+    CHECK(stored.size() == 3001);
+    CHECK(loaded.size() == 3107);
+    CHECK(std::ranges::all_of(stored, [](const auto& entry) { return entry.second == 1; }));
+    CHECK(std::ranges::all_of(loaded, [](const auto& entry) { return entry.second == 1; }));
+}
