@@ -14,7 +14,7 @@ struct Sequence {
     std::int64_t output;  // tokens to decode then
     int arrival = 0;      // step at which it begins to wait
     std::int64_t stored = 0;
-    std::vector<std::int64_t> pages;
+    std::vector<std::int64_t> pages{};
 
     bool decodes() const { return stored >= prompt; }
     bool finished() const { return stored >= prompt + output; }

@@ -23,10 +23,8 @@ void print_decode(const Tally& tally, double bandwidth) {
     if (tally.steps == 0) return;
     print_head("all decoding", tally);
     const double rate = tally.bytes / tally.run_seconds;
-    std::printf("  %-20s %.0f tokens/s; keys and values are read at %s, %.0f%% of what the machine reads\n", "",
-                static_cast<double>(tally.decoded) / tally.seconds(),
-                bold(std::to_string(static_cast<int>(rate / 1e8 + 0.5) / 10.0).substr(0, 4) + " GB/s").c_str(),
-                100 * rate / bandwidth);
+    std::printf("  %-20s %.0f tokens/s; keys and values are read at %.1f GB/s, %.0f%% of what the machine reads\n", "",
+                static_cast<double>(tally.decoded) / tally.seconds(), rate / 1e9, 100 * rate / bandwidth);
 }
 
 void print_mixed(const Tally& tally) {

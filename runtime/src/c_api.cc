@@ -84,7 +84,7 @@ std::unique_ptr<rt::Store> open_disk(const kvjit_engine_options& options, const 
     rt::DiskStoreOptions disk;
     if (options.cache_dir != nullptr) disk.folder = options.cache_dir;
     disk.max_bytes = options.cache_max_bytes;
-    disk.log = [log](int level, const std::string& message) { log(static_cast<kvjit_log_level>(level), message); };
+    disk.log = log;
     return rt::open_disk_store(disk);
 }
 

@@ -19,7 +19,7 @@ KVJIT_INLINE V round_to(V x) {
 template <int N, class T>
 KVJIT_INLINE vf<N> group_values(const T* values, int d) {
     if constexpr (kQuantGroup >= N)
-        return vf<N>(load_one(values + d / kQuantGroup));
+        return load_splat<N>(values + d / kQuantGroup);
     else
         return repeat_each<float, N, N / kQuantGroup>(load<N / kQuantGroup>(values + d / kQuantGroup));
 }

@@ -79,6 +79,20 @@ KVJIT_INLINE float load_one(const float* p) {
 KVJIT_INLINE float load_one(const f16_t* p) {
     return half_to_float<4>(vec<u16, 4>(p->bits))[0];
 }
+/// One element in all of N lanes.
+template <int N>
+KVJIT_INLINE vf<N> load_splat(const float* p) {
+    return vf<N>(*p);
+}
+template <int N>
+KVJIT_INLINE vf<N> load_splat(const f16_t* p) {
+    // The instruction converts N as fast as one, and a splat from memory costs less than one between registers.
+    if constexpr (kHasF16c)
+        return half_to_float<N>(vec<u16, N>(p->bits));
+    else
+        return vf<N>(load_one(p));
+}
+
 KVJIT_INLINE void store_one(float* p, float x) {
     *p = x;
 }

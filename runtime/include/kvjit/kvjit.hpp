@@ -139,10 +139,11 @@ struct Tensor : kvjit_tensor {
     /// Absent.
     Tensor() : kvjit_tensor{} {}
     /// Row-major.
-    Tensor(void* data, kvjit_dtype dtype, std::initializer_list<std::int64_t> shape)
-        : kvjit_tensor(kvjit_tensor_contiguous(data, dtype, static_cast<std::int32_t>(shape.size()), shape.begin())) {}
-    Tensor(const void* data, kvjit_dtype dtype, std::initializer_list<std::int64_t> shape)
-        : Tensor(const_cast<void*>(data), dtype, shape) {}
+    Tensor(void* memory, kvjit_dtype type, std::initializer_list<std::int64_t> extents)
+        : kvjit_tensor(
+              kvjit_tensor_contiguous(memory, type, static_cast<std::int32_t>(extents.size()), extents.begin())) {}
+    Tensor(const void* memory, kvjit_dtype type, std::initializer_list<std::int64_t> extents)
+        : Tensor(const_cast<void*>(memory), type, extents) {}
 };
 
 struct Batch : kvjit_batch {

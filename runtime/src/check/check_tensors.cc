@@ -17,12 +17,12 @@ using gen::Result;
 enum class Use {
     kNone,
     kInput,
-    kOptionalInput,
+    kInputOpt,
     kMask,   // an input if the spec has a mask
     kCache,  // read and written
     kScale,  // read and written if the cache is quantised
     kOutput,
-    kOptionalOutput,
+    kOutputOpt,
 };
 
 enum class Type { kT1, kCache, kScale, kF32 };
@@ -35,21 +35,25 @@ struct Tensor {
     const char* axes;  // see axis_of; null: the spec says
 };
 
+using enum Use;
+using Run = kvjit_tensors;
+
 constexpr Tensor kTensors[] = {
     // clang-format off
-    //                                                   KeyValueCache         MultiHeadAttention    MultiHeadCacheAttention  Merge
-    {"query", &kvjit_tensors::query,                    {Use::kNone,           Use::kInput,          Use::kInput,          Use::kNone},           Type::kT1, "SHD"},
-    {"current_key", &kvjit_tensors::current_key,        {Use::kOptionalInput,  Use::kNone,           Use::kOptionalInput,  Use::kNone},           Type::kT1, "SGD"},
-    {"current_value", &kvjit_tensors::current_value,    {Use::kOptionalInput,  Use::kNone,           Use::kOptionalInput,  Use::kNone},           Type::kT1, "SGD"},
-    {"cache", &kvjit_tensors::cache,                    {Use::kCache,          Use::kNone,           Use::kCache,          Use::kNone},           Type::kCache, nullptr},
-    {"scale", &kvjit_tensors::scale,                    {Use::kScale,          Use::kNone,           Use::kScale,          Use::kNone},           Type::kScale, nullptr},
-    {"attn_mask", &kvjit_tensors::attn_mask,            {Use::kNone,           Use::kMask,           Use::kMask,           Use::kNone},           Type::kT1, nullptr},
-    {"key", &kvjit_tensors::key,                        {Use::kOptionalOutput, Use::kInput,          Use::kNone,           Use::kNone},           Type::kT1, "KRD"},
-    {"value", &kvjit_tensors::value,                    {Use::kOptionalOutput, Use::kInput,          Use::kNone,           Use::kNone},           Type::kT1, "KRD"},
-    {"partial_output", &kvjit_tensors::partial_output,  {Use::kNone,           Use::kNone,           Use::kNone,           Use::kInput},          Type::kT1, "PSHD"},
-    {"partial_lse", &kvjit_tensors::partial_lse,        {Use::kNone,           Use::kNone,           Use::kNone,           Use::kInput},          Type::kF32, "pSH"},
-    {"attn_output", &kvjit_tensors::attn_output,        {Use::kNone,           Use::kOutput,         Use::kOutput,         Use::kOutput},         Type::kT1, "SHD"},
-    {"lse", &kvjit_tensors::lse,                        {Use::kNone,           Use::kOptionalOutput, Use::kOptionalOutput, Use::kOptionalOutput}, Type::kF32, "SH"},
+    //                                       KeyValue    MultiHead   MultiHead-
+    //                                       Cache       Attention   CacheAttention Merge
+    {"query",          &Run::query,          {kNone,      kInput,     kInput,        kNone},      Type::kT1,    "SHD"},
+    {"current_key",    &Run::current_key,    {kInputOpt,  kNone,      kInputOpt,     kNone},      Type::kT1,    "SGD"},
+    {"current_value",  &Run::current_value,  {kInputOpt,  kNone,      kInputOpt,     kNone},      Type::kT1,    "SGD"},
+    {"cache",          &Run::cache,          {kCache,     kNone,      kCache,        kNone},      Type::kCache, nullptr},
+    {"scale",          &Run::scale,          {kScale,     kNone,      kScale,        kNone},      Type::kScale, nullptr},
+    {"attn_mask",      &Run::attn_mask,      {kNone,      kMask,      kMask,         kNone},      Type::kT1,    nullptr},
+    {"key",            &Run::key,            {kOutputOpt, kInput,     kNone,         kNone},      Type::kT1,    "KRD"},
+    {"value",          &Run::value,          {kOutputOpt, kInput,     kNone,         kNone},      Type::kT1,    "KRD"},
+    {"partial_output", &Run::partial_output, {kNone,      kNone,      kNone,         kInput},     Type::kT1,    "PSHD"},
+    {"partial_lse",    &Run::partial_lse,    {kNone,      kNone,      kNone,         kInput},     Type::kF32,   "pSH"},
+    {"attn_output",    &Run::attn_output,    {kNone,      kOutput,    kOutput,       kOutput},    Type::kT1,    "SHD"},
+    {"lse",            &Run::lse,            {kNone,      kOutputOpt, kOutputOpt,    kOutputOpt}, Type::kF32,   "SH"},
     // clang-format on
 };
 
@@ -62,16 +66,16 @@ struct Call {
 /// With the spec's conditions resolved: kMask becomes kInput or kNone, say.
 Use use_of(const Call& call, const Tensor& tensor) {
     const Use use = tensor.use[call.spec.op - 1];
-    if (use == Use::kMask) return call.spec.attn_mask != 0 ? Use::kInput : Use::kNone;
-    if (use == Use::kScale) return call.spec.quant_bit != 0 ? Use::kScale : Use::kNone;
+    if (use == kMask) return call.spec.attn_mask != 0 ? kInput : kNone;
+    if (use == kScale) return call.spec.quant_bit != 0 ? kScale : kNone;
     return use;
 }
 
 bool is_optional(Use use) {
-    return use == Use::kOptionalInput || use == Use::kOptionalOutput;
+    return use == kInputOpt || use == kOutputOpt;
 }
 bool is_written(Use use) {
-    return use >= Use::kCache;
+    return use >= kCache;
 }
 
 // ---- What it looks like -----------------------------------------------------------------------------------
@@ -171,9 +175,9 @@ ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
 /// Why this call takes no such tensor.
 std::string no_use(const Call& call, const Tensor& tensor) {
     switch (tensor.use[call.spec.op - 1]) {
-        case Use::kMask:
+        case kMask:
             return "the spec's attn_mask is 0";
-        case Use::kScale:
+        case kScale:
             return "the spec's quant_bit is 0";
         default:
             return text(op_name(call.spec), " takes none");
@@ -181,7 +185,7 @@ std::string no_use(const Call& call, const Tensor& tensor) {
 }
 
 Result<void> check_absent(const Call& call, const Tensor& tensor, Use use) {
-    if (use == Use::kNone || is_optional(use) || call.batch.batch_size == 0) return {};
+    if (use == kNone || is_optional(use) || call.batch.batch_size == 0) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, tensor.name,
                      text(tensor.name, " is missing; ", op_name(call.spec), " needs it"));
 }
@@ -190,10 +194,10 @@ Result<void> check_tensor(const Call& call, const Tensor& tensor) {
     const kvjit_tensor& view = call.tensors.*tensor.member;
     const Use use = use_of(call, tensor);
     if (!is_present(view)) return check_absent(call, tensor, use);
-    if (use == Use::kNone) {
+    if (use == kNone) {
         return gen::fail(KVJIT_BAD_ARGUMENT, tensor.name, text(tensor.name, " is given; ", no_use(call, tensor)));
     }
-    const bool in_layout = use == Use::kCache || use == Use::kScale;
+    const bool in_layout = use == kCache || use == kScale;
     return check_view(view, in_layout ? layout_rule(call, tensor) : plain_rule(call, tensor, use));
 }
 

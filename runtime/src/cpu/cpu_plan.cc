@@ -5,6 +5,7 @@
 #include <span>
 
 #include "check/check_batch.h"
+#include "check/check_options.h"
 #include "check/check_tensors.h"
 #include "cpu/bind.h"
 #include "cpu/executor.h"
@@ -75,11 +76,6 @@ public:
 
     gen::Result<void> take_workspace(const kvjit_plan_options& options) {
         if (options.workspace == nullptr) return allocate();
-        if (reinterpret_cast<std::uintptr_t>(options.workspace) % kWorkspaceAlignment != 0) {
-            return gen::fail(KVJIT_BAD_ARGUMENT, "workspace", "workspace must be 64-byte aligned",
-                             static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(options.workspace)),
-                             kWorkspaceAlignment);
-        }
         if (options.workspace_bytes < workspace_bytes()) {
             return gen::fail(KVJIT_BAD_ARGUMENT, "workspace_bytes",
                              "workspace_bytes is " + std::to_string(options.workspace_bytes) + "; this plan needs " +
@@ -196,6 +192,7 @@ kvjit_executor executor_of(const kvjit_plan_options& options) {
 
 gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_batch& batch,
                                                  const kvjit_plan_options& options) {
+    if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
     const auto level = static_cast<kvjit_check_level>(options.check_level);
     if (auto checked = check_batch(kernel->spec(), batch, level); !checked) return std::unexpected(checked.error());
     BoundBatch bound = bind_batch(kernel->spec(), batch);

@@ -5,8 +5,8 @@ namespace kvjit::test {
 namespace {
 
 struct Legal {
-    const char* name;
-    const char* spec;
+    std::string_view name;
+    std::string_view spec;
     void (*change)(BatchCase&);
 };
 

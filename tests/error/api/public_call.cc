@@ -43,7 +43,7 @@ Handle<kvjit_plan> plan_of(const BatchCase& c) {
     Handle<kvjit_plan> plan;
     kvjit_error error = new_error();
     const kvjit_status status = try_plan(c, &plan, &error);
-    REQUIRE_MESSAGE(status == KVJIT_OK, error.message);
+    REQUIRE_MESSAGE(status == KVJIT_OK, std::string(error.message));
     return plan;
 }
 

@@ -11,7 +11,7 @@ namespace {
 void drop(void*, const char*, size_t) {}
 
 void expect_null(kvjit_status status, const kvjit_error& error, const char* argument) {
-    CAPTURE(argument);
+    CAPTURE(std::string(argument));
     CHECK(status == KVJIT_BAD_ARGUMENT);
     CHECK(error.argument == std::string(argument));
     CHECK(std::string(error.message).find(argument) != std::string::npos);
@@ -107,7 +107,7 @@ TEST_CASE("structs of another size") {
 }
 
 struct OptionMisuse {
-    const char* name;
+    std::string_view name;
     void (*spoil)(kvjit_plan_options&, kvjit_executor&);
     const char* argument;
 };

@@ -62,7 +62,7 @@ constexpr SpecMisuse kMisuses[] = {
 
 TEST_CASE("bad spec texts") {
     for (const SpecMisuse& misuse : kMisuses) {
-        CAPTURE(misuse.text);
+        CAPTURE(std::string(misuse.text));
         kvjit_spec spec;
         kvjit_spec_init(&spec);
         spec.head_dim = 80;
@@ -100,7 +100,7 @@ TEST_CASE("spec structs are checked where they are used") {
 
 TEST_CASE("unknown targets") {
     for (const char* name : {"", "x86-64-v5", "native", "sm_90a?", "x86-64-v3 "}) {
-        CAPTURE(name);
+        CAPTURE(std::string(name));
         kvjit_target* target = nullptr;
         kvjit_error error = new_error();
         CHECK(kvjit_target_create(name, &target, &error) == KVJIT_BAD_TARGET);

@@ -19,7 +19,7 @@ std::vector<std::int64_t> distinct_entries(std::int64_t count, std::int64_t step
 
 }  // namespace
 
-RandomBatch::RandomBatch(const char* spec_text, Rng& rng) : BatchCase(spec_text) {
+RandomBatch::RandomBatch(std::string_view spec_text, Rng& rng) : BatchCase(spec_text) {
     draw_lengths(rng);
     draw_table(rng);
     if (rng.chance(0.5)) spoil(rng);

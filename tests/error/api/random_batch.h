@@ -12,7 +12,7 @@ namespace kvjit::test {
 /// A random batch of a cache operator: lengths, table form (padded, CSR, row index) and, with one chance in two, one to
 /// three numbers of its arrays changed. Each array ends where a page begins that can't be touched.
 struct RandomBatch : BatchCase {
-    RandomBatch(const char* spec, Rng& rng);
+    RandomBatch(std::string_view spec, Rng& rng);
 
 private:
     void draw_lengths(Rng& rng);

@@ -25,7 +25,8 @@ kvjit_tensor TensorsCase::tensor(std::int32_t dtype, std::vector<std::int64_t> s
         made.strides[axis] = elements;
     }
     constexpr std::size_t kWidest = 8;
-    memory_.emplace_back(static_cast<std::size_t>(elements) * kWidest, std::byte{0x3f});
+    const auto fill = static_cast<std::byte>(0x3c + memory_.size() % 4);
+    memory_.emplace_back(static_cast<std::size_t>(elements) * kWidest, fill);
     made.data = memory_.back().data();
     return made;
 }

@@ -16,7 +16,7 @@ struct TensorsCase : BatchCase {
     /// Every tensor that the spec's operator takes, the optional ones included; contiguous, exactly as large as needed.
     explicit TensorsCase(std::string_view spec_text);
 
-    /// A contiguous tensor in memory of its own, all bytes 0x3f: finite numbers in every type.
+    /// A contiguous tensor in memory of its own, its bytes all alike and a finite number in every type.
     kvjit_tensor tensor(std::int32_t dtype, std::vector<std::int64_t> shape);
 
     /// Every byte of every tensor.

@@ -10,8 +10,8 @@
 namespace kvjit::test {
 
 struct TensorsMisuse {
-    const char* name;
-    const char* spec;
+    std::string_view name;
+    std::string_view spec;
     void (*spoil)(TensorsCase&);
     Refusal want;
 };

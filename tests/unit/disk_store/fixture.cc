@@ -39,6 +39,7 @@ TemporaryFolder::TemporaryFolder() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
+    ::chmod(path_.c_str(), 0700);  // a test may have left it unwritable
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
 }

@@ -107,12 +107,13 @@ void CacheCall::make_table(const std::vector<std::vector<i64>>& rows) {
 void CacheCall::fill_input(std::byte* row) {
     const float largest = programs.quant_bit == 4 ? 7 : 127;
     const bool ties = rng.chance(0.4);
+    const auto size = static_cast<float>(rng.chance(0.2) ? std::pow(10, -6 * rng.uniform()) : 1);  // near the floor
     for (i64 i = 0; i < programs.head_dim; ++i) {
         if (programs.t1 == Type::kI8) {
             row[i] = static_cast<std::byte>(rng.below(256));
             continue;
         }
-        float value = random_value(rng);
+        float value = size * random_value(rng);
         // With a scale of 1/32 each of these quotients is a code or lies in the middle between two.
         if (ties) value = i % 4 == 0 ? largest / 32 : static_cast<float>(rng.between(-254, 254)) / 64 * largest / 127;
         if (rng.chance(0.0005)) value = rng.chance(0.5) ? kNaN : -kInf;

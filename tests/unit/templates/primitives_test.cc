@@ -181,12 +181,14 @@ TEST_CASE("every code becomes its float") {
         const std::vector<float> bytes = apply(level->int8_to_float, int8);
         std::vector<float> nibbles(512);
         level->int4_to_float(int4.data(), nibbles.data(), 512);
+        const auto wrapped = [](int code, int count) {
+            return static_cast<float>(code < count / 2 ? code : code - count);
+        };
         int wrong = 0;
         for (int i = 0; i < 256; ++i) {
-            const int low = i % 16, high = i / 16;
-            wrong += bytes[i] != (i < 128 ? i : i - 256);
-            wrong += nibbles[2 * i] != (low < 8 ? low : low - 16);
-            wrong += nibbles[2 * i + 1] != (high < 8 ? high : high - 16);
+            wrong += bytes[i] != wrapped(i, 256);
+            wrong += nibbles[2 * i] != wrapped(i % 16, 16);
+            wrong += nibbles[2 * i + 1] != wrapped(i / 16, 16);
         }
         CHECK(wrong == 0);
     }

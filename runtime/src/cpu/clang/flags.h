@@ -20,6 +20,7 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
     "-Werror=global-constructors",
     "-Wall",
     "-Wno-psabi",
+    "-Wno-unused-const-variable",  // the spec block serves all programs
     // All code and data of an image lie in one mapping and are reached relative to the program counter.
     "-mrelocation-model",
     "pic",

@@ -1,0 +1,61 @@
+// kvjit_first_call CACHE_FOLDER START: makes an engine, plans and runs one decode step whose kernels lie in the folder,
+// and prints the nanoseconds since START. Fails rather than compile.
+#include <cstdio>
+#include <cstdlib>
+
+#include "first_call.h"
+#include "kvjit/kvjit.hpp"
+
+namespace {
+
+constexpr std::int64_t kTokens = 512, kHeads = 32, kKvHeads = 8, kDim = 128;
+
+alignas(64) std::uint16_t query[kHeads * kDim], key_value[kKvHeads * kDim], output[kHeads * kDim];
+alignas(64) std::int8_t cache[2 * kKvHeads * kTokens * kDim];
+alignas(64) std::uint16_t scale[2 * kKvHeads * kTokens * kDim / 8];
+
+kvjit::Batch one_step() {
+    static const std::int64_t seqstarts[] = {0, 1}, kvstarts[] = {0, 300}, start_pos[] = {299}, pages[] = {0, 128, 256};
+    kvjit::Batch batch;
+    batch.batch_size = 1;
+    batch.num_heads = kHeads;
+    batch.num_kv_heads = kKvHeads;
+    batch.max_tokens = kTokens;
+    batch.decoding_batches = 1;
+    batch.seqstarts = seqstarts;
+    batch.kvstarts = kvstarts;
+    batch.start_pos = start_pos;
+    batch.cachestarts = kvjit::Tensor(pages, KVJIT_I64, {1, 3});
+    return batch;
+}
+
+kvjit::Tensors tensors() {
+    kvjit::Tensors tensors;
+    tensors.query = kvjit::Tensor(query, KVJIT_F16, {1, kHeads, kDim});
+    tensors.current_key = tensors.current_value = kvjit::Tensor(key_value, KVJIT_F16, {1, kKvHeads, kDim});
+    tensors.cache = kvjit::Tensor(cache, KVJIT_I8, {1, 2, kKvHeads, kTokens, kDim});
+    tensors.scale = kvjit::Tensor(scale, KVJIT_F16, {1, 2, kKvHeads, kTokens, kDim / 8});
+    tensors.attn_output = kvjit::Tensor(output, KVJIT_F16, {1, kHeads, kDim});
+    return tensors;
+}
+
+bool run(const char* folder) {
+    kvjit::EngineOptions options;
+    options.cache_dir = folder;
+    options.jit = 0;
+    const auto engine = kvjit::Engine::create(options);
+    const auto spec = kvjit::KernelSpec::parse(kvjit::bench::kFirstCallSpec);
+    if (!engine || !spec) return false;
+    const auto kernel = engine->kernel(*spec);
+    if (!kernel) return false;
+    auto plan = kernel->plan(one_step());
+    return plan && plan->run(tensors());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 3 || !run(argv[1])) return 1;
+    std::printf("%lld\n", static_cast<long long>(kvjit::bench::monotonic_nanoseconds() - std::atoll(argv[2])));
+    return 0;
+}

@@ -1,0 +1,102 @@
+// Decode and store: bound by memory, so held against a loop that only reads, turn by turn in the same run.
+#include <chrono>
+#include <string>
+
+#include "setup.h"
+#include "yardstick.h"
+
+namespace kvjit::bench {
+namespace {
+
+constexpr std::int64_t kKeys = 32768;  // of all sequences together
+constexpr std::int64_t kNewTokens = 2048;
+
+struct Config {
+    const CacheKind* kind;
+    const char* layout;
+    bool pages;
+};
+
+double seconds_of(const auto& action) {
+    const auto start = std::chrono::steady_clock::now();
+    action();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Runs a plan on one layer after the other, each time followed by the yardstick, and counts `bytes` a run.
+void run_beside_read(benchmark::State& state, Plan& plan, const Call& call, const Tensors& tensors, double bytes) {
+    double seconds = 0, read = 0;
+    std::int64_t runs = 0;
+    for (auto _ : state) {
+        Result<void> done;
+        const double taken = seconds_of([&] { done = plan.run(tensors, runs % call.size().layers); });
+        if (failed(state, done)) return;
+        state.SetIterationTime(taken);
+        seconds += taken;
+        read += measure_read();
+        ++runs;
+    }
+    const auto count = static_cast<double>(runs);
+    state.counters["GB/s"] = count * bytes / seconds / 1e9;
+    state.counters["read_GB/s"] = read / count / 1e9;
+    state.counters["of_read"] = count * bytes / seconds / (read / count);
+}
+
+/// A decode step of range(0) sequences. The bytes: codes and scales of all keys and values, once.
+void decode(benchmark::State& state, Config config) {
+    const std::int64_t sequences = state.range(0);
+    Call::Size size{sequences, 1, kKeys / sequences, 1};
+    size.layers = layers_beyond_cache(Call(*config.kind, config.layout, config.pages, size).layer_bytes());
+    const Call call(*config.kind, config.layout, config.pages, size);
+    if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
+    auto plan = make_plan(spec_text("MultiHeadCacheAttention", *config.kind, config.layout, config.pages), call.batch());
+    if (failed(state, plan)) return;
+    run_beside_read(state, *plan, call, call.tensors(), call.layer_bytes());
+}
+
+/// New tokens of one sequence into an empty cache. The bytes: keys and values read, codes and scales written.
+void store(benchmark::State& state, Config config) {
+    Call::Size size{1, kNewTokens, kNewTokens, 1};
+    size.layers = layers_beyond_cache(Call(*config.kind, config.layout, config.pages, size).layer_bytes());
+    const Call call(*config.kind, config.layout, config.pages, size);
+    if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
+    auto plan = make_plan(spec_text("KeyValueCache", *config.kind, config.layout, config.pages), call.batch());
+    if (failed(state, plan)) return;
+    Tensors tensors = call.tensors();
+    tensors.query = tensors.attn_output = Tensor();
+    const double given = kNewTokens * 2 * kKvHeads * kDim * 2;
+    run_beside_read(state, *plan, call, tensors, given + call.layer_bytes());
+}
+
+std::string name_of(const char* benchmark, const Config& config) {
+    return std::string(benchmark) + "/" + config.kind->name + "/" + config.layout + "/" +
+           (config.pages ? "pages" : "offset");
+}
+
+void register_config(const Config& config) {
+    benchmark::RegisterBenchmark(name_of("BM_decode", config).c_str(), decode, config)
+        ->ArgName("B")
+        ->Arg(1)
+        ->Arg(8)
+        ->Arg(64)
+        ->Unit(benchmark::kMillisecond)
+        ->UseManualTime()
+        ->MinTime(0.25);
+    if (!config.pages) return;
+    benchmark::RegisterBenchmark(name_of("BM_store", config).c_str(), store, config)
+        ->Unit(benchmark::kMillisecond)
+        ->UseManualTime()
+        ->MinTime(0.1);
+}
+
+const bool kRegistered = [] {
+    for (const CacheKind* kind : {&kF16, &kInt8, &kInt4}) {
+        for (const char* layout : {"L2HTD", "TL2HD"}) {
+            for (const bool pages : {true, false}) register_config({kind, layout, pages});
+        }
+    }
+    return true;
+}();
+
+}  // namespace
+}  // namespace kvjit::bench

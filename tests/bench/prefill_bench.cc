@@ -1,0 +1,67 @@
+// Prefill: bound by arithmetic, so held against multiply-adds in registers, turn by turn in the same run.
+#include <chrono>
+#include <string>
+
+#include "setup.h"
+#include "yardstick.h"
+
+namespace kvjit::bench {
+namespace {
+
+constexpr std::int64_t kRows = 2048;
+/// Two products of head_dim multiply-adds for each pair of a row and a key that it sees.
+constexpr double kOperations = 4.0 * kDim * kHeads * kRows * (kRows + 1) / 2;
+
+void run_beside_arithmetic(benchmark::State& state, Plan& plan, const Tensors& tensors) {
+    double seconds = 0, peak = 0;
+    for (auto _ : state) {
+        const auto start = std::chrono::steady_clock::now();
+        const auto done = plan.run(tensors);
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+        if (failed(state, done)) return;
+        state.SetIterationTime(taken.count());
+        seconds += taken.count();
+        peak += measure_arithmetic();
+    }
+    const auto runs = static_cast<double>(state.iterations());
+    const double rate = runs * kOperations / seconds;
+    state.counters["GFLOP/s"] = rate / 1e9;
+    state.counters["peak_GFLOP/s"] = peak / runs / 1e9;
+    state.counters["of_peak"] = rate / (peak / runs);
+}
+
+/// Packed keys and values, causal.
+void prefill_dense(benchmark::State& state, kvjit_dtype dtype) {
+    const std::size_t bytes = dtype == KVJIT_F32 ? 4 : 2;
+    const std::vector<std::int64_t> starts{0, kRows};
+    std::vector<char> query(kRows * kHeads * kDim * bytes), key(kRows * kKvHeads * kDim * bytes), output(query.size());
+    Batch batch;
+    batch.batch_size = 1;
+    batch.num_heads = kHeads;
+    batch.num_kv_heads = kKvHeads;
+    batch.seqstarts = batch.kvstarts = starts.data();
+    const std::string type = dtype == KVJIT_F32 ? "f32" : "f16";
+    auto plan = make_plan("op=MultiHeadAttention,head_dim=128,group=4,is_causal=1,t1=" + type, batch);
+    if (failed(state, plan)) return;
+    Tensors tensors;
+    tensors.query = Tensor(query.data(), dtype, {kRows, kHeads, kDim});
+    tensors.key = tensors.value = Tensor(key.data(), dtype, {kRows, kKvHeads, kDim});
+    tensors.attn_output = Tensor(output.data(), dtype, {kRows, kHeads, kDim});
+    run_beside_arithmetic(state, *plan, tensors);
+}
+
+/// The same through an int8 cache in pages, storing included.
+void prefill_cache(benchmark::State& state) {
+    const Call call(kInt8, "L2HTD", true, {1, kRows, kRows, 1});
+    if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
+    auto plan = make_plan(spec_text("MultiHeadCacheAttention", kInt8, "L2HTD", true), call.batch());
+    if (failed(state, plan)) return;
+    run_beside_arithmetic(state, *plan, call.tensors());
+}
+
+BENCHMARK_CAPTURE(prefill_dense, f16, KVJIT_F16)->Name("BM_prefill/f16")->Unit(benchmark::kMillisecond)->UseManualTime();
+BENCHMARK_CAPTURE(prefill_dense, f32, KVJIT_F32)->Name("BM_prefill/f32")->Unit(benchmark::kMillisecond)->UseManualTime();
+BENCHMARK(prefill_cache)->Name("BM_prefill/int8_cache")->Unit(benchmark::kMillisecond)->UseManualTime();
+
+}  // namespace
+}  // namespace kvjit::bench

@@ -1,0 +1,47 @@
+// What a step costs besides memory and arithmetic: plans, and calls so small that little else is left.
+#include "setup.h"
+
+namespace kvjit::bench {
+namespace {
+
+constexpr bool kPages = true;
+
+/// range(0) sequences of 4096 keys in pages; range(1) the level of checking.
+void BM_plan(benchmark::State& state) {
+    const Call call(kInt8, "L2HTD", kPages, {state.range(0), 1, 4096, 1});
+    const auto spec = KernelSpec::parse(spec_text("MultiHeadCacheAttention", kInt8, "L2HTD", kPages));
+    if (failed(state, spec)) return;
+    const auto kernel = shared_engine().kernel(*spec);
+    if (failed(state, kernel)) return;
+    PlanOptions options;
+    options.check_level = static_cast<std::int32_t>(state.range(1));
+    for (auto _ : state) {
+        const auto plan = kernel->plan(call.batch(), options);
+        if (failed(state, plan)) return;
+    }
+}
+BENCHMARK(BM_plan)
+    ->ArgNames({"B", "check"})
+    ->ArgsProduct({{1, 16, 64, 256}, {KVJIT_CHECK_FULL, KVJIT_CHECK_NONE}})
+    ->Unit(benchmark::kMicrosecond);
+
+/// One layer of a small decode step, its keys and values in the processor's caches: range(0) sequences of range(1) keys.
+void BM_run_small(benchmark::State& state) {
+    const Call call(kInt8, "L2HTD", kPages, {state.range(0), 1, state.range(1), 1});
+    auto plan = make_plan(spec_text("MultiHeadCacheAttention", kInt8, "L2HTD", kPages), call.batch());
+    if (failed(state, plan)) return;
+    const Tensors tensors = call.tensors();
+    for (auto _ : state) {
+        if (failed(state, plan->run(tensors))) return;
+    }
+}
+BENCHMARK(BM_run_small)
+    ->ArgNames({"B", "keys"})
+    ->Args({1, 16})
+    ->Args({1, 128})
+    ->Args({4, 128})
+    ->Unit(benchmark::kMicrosecond)
+    ->UseRealTime();
+
+}  // namespace
+}  // namespace kvjit::bench

@@ -1,0 +1,44 @@
+#include "yardstick.h"
+
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "bandwidth.h"
+#include "register_loop.h"
+#include "setup.h"
+
+namespace kvjit::bench {
+namespace {
+
+constexpr long kRounds = 4'000'000;
+
+double (*widest_loop())(long) {
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f")) return register_loop_512;
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return register_loop_256;
+    return register_loop_128;
+}
+
+}  // namespace
+
+double measure_read() {
+    static demo::ReadLoop loop(static_cast<std::size_t>(bytes_beyond_cache()), thread_count());
+    return loop.measure();
+}
+
+double measure_arithmetic() {
+    double (*const loop)(long) = widest_loop();
+    std::vector<double> operations(static_cast<std::size_t>(thread_count()));
+    const auto start = std::chrono::steady_clock::now();
+    {
+        std::vector<std::jthread> threads;
+        for (double& done : operations) threads.emplace_back([&done, loop] { done = loop(kRounds); });
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    double sum = 0;
+    for (const double done : operations) sum += done;
+    return sum / seconds.count();
+}
+
+}  // namespace kvjit::bench

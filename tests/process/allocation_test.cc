@@ -1,0 +1,115 @@
+// kvjit_run allocates nothing, on no thread, not even the first time.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "allocation_counter.h"
+#include "call.h"
+
+using namespace kvjit::test;
+
+namespace {
+
+constexpr std::int64_t kRows = 24, kHeads = 8, kKvHeads = 2, kDim = 64;
+
+const kvjit::Engine& engine() {
+    static const kvjit::Engine engine = *kvjit::Engine::create();
+    return engine;
+}
+
+kvjit::Plan plan_for(const std::string& spec, const kvjit::Batch& batch) {
+    const auto parsed = kvjit::KernelSpec::parse(spec);
+    REQUIRE(parsed);
+    const auto kernel = engine().kernel(*parsed);
+    REQUIRE(kernel);
+    kvjit::PlanOptions options;
+    options.num_threads = 4;
+    auto plan = kernel->plan(batch, options);
+    REQUIRE(plan);
+    return std::move(*plan);
+}
+
+/// What the runs of a plan allocate. Nothing else happens between the two looks at the counter.
+std::int64_t allocated_by_runs(kvjit::Plan& plan, const kvjit::Tensors& tensors) {
+    bool right = true;
+    const std::int64_t before = allocations();
+    for (int i = 0; i < 10; ++i) right &= plan.run(tensors).has_value();
+    const std::int64_t after = allocations();
+    REQUIRE(right);
+    return after - before;
+}
+
+/// Merge items of the plan: not 0 where keys are split.
+bool merges(const kvjit::Plan& plan) { return plan.describe().find("merge items: 0\n") == std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the counter counts") {
+    const std::int64_t before = allocations();
+    const std::vector<int> memory(1000);
+    CHECK(memory.size() == 1000);
+    CHECK(allocations() > before);
+}
+
+TEST_CASE("decoding one sequence whose keys are split") {
+    Call call(1, 1, 8000);
+    kvjit::Plan plan = plan_for(kCallSpec, call.batch());
+    CHECK(merges(plan));
+    CHECK(allocated_by_runs(plan, call.tensors()) == 0);
+}
+
+TEST_CASE("decoding and prefilling several sequences") {
+    for (const std::int64_t tokens : {1, 100}) {
+        CAPTURE(tokens);
+        Call call(5, tokens, 700);
+        kvjit::Plan plan = plan_for(kCallSpec, call.batch());
+        CHECK(allocated_by_runs(plan, call.tensors()) == 0);
+    }
+}
+
+TEST_CASE("storing and loading") {
+    Call call(3, 7, 300);
+    std::string spec = kCallSpec;
+    spec.replace(spec.find("MultiHeadCacheAttention"), std::string("MultiHeadCacheAttention").size(), "KeyValueCache");
+    kvjit::Plan plan = plan_for(spec, call.batch());
+    std::vector<float> key(3 * 300 * kKvHeads * kDim), value(key.size());
+    kvjit::Tensors tensors = call.tensors();
+    tensors.query = tensors.attn_output = kvjit::Tensor();
+    tensors.key = kvjit::Tensor(key.data(), KVJIT_F32, {3 * 300, kKvHeads, kDim});
+    tensors.value = kvjit::Tensor(value.data(), KVJIT_F32, {3 * 300, kKvHeads, kDim});
+    CHECK(allocated_by_runs(plan, tensors) == 0);
+}
+
+TEST_CASE("attention over packed keys and values, with lse") {
+    const std::vector<std::int64_t> starts{0, 10, kRows};
+    std::vector<float> query(kRows * kHeads * kDim, 1), keys(kRows * kKvHeads * kDim, 1), output(query.size());
+    std::vector<float> lse(kRows * kHeads);
+    kvjit::Batch batch;
+    batch.batch_size = 2;
+    batch.num_heads = kHeads;
+    batch.num_kv_heads = kKvHeads;
+    batch.seqstarts = batch.kvstarts = starts.data();
+    kvjit::Plan plan = plan_for("op=MultiHeadAttention,head_dim=64,group=4,t1=f32,is_causal=1", batch);
+    kvjit::Tensors tensors;
+    tensors.query = kvjit::Tensor(query.data(), KVJIT_F32, {kRows, kHeads, kDim});
+    tensors.key = tensors.value = kvjit::Tensor(keys.data(), KVJIT_F32, {kRows, kKvHeads, kDim});
+    tensors.attn_output = kvjit::Tensor(output.data(), KVJIT_F32, {kRows, kHeads, kDim});
+    tensors.lse = kvjit::Tensor(lse.data(), KVJIT_F32, {kRows, kHeads});
+    CHECK(allocated_by_runs(plan, tensors) == 0);
+}
+
+TEST_CASE("merging partial outputs") {
+    const std::vector<std::int64_t> starts{0, kRows};
+    std::vector<float> parts(2 * kRows * kHeads * kDim, 1), lse(2 * kRows * kHeads, 1), output(kRows * kHeads * kDim);
+    kvjit::Batch batch;
+    batch.batch_size = 1;
+    batch.num_heads = kHeads;
+    batch.seqstarts = starts.data();
+    kvjit::Plan plan = plan_for("op=Merge,head_dim=64,t1=f32", batch);
+    kvjit::Tensors tensors;
+    tensors.partial_output = kvjit::Tensor(parts.data(), KVJIT_F32, {2, kRows, kHeads, kDim});
+    tensors.partial_lse = kvjit::Tensor(lse.data(), KVJIT_F32, {2, kRows, kHeads});
+    tensors.attn_output = kvjit::Tensor(output.data(), KVJIT_F32, {kRows, kHeads, kDim});
+    CHECK(allocated_by_runs(plan, tensors) == 0);
+}

@@ -1,0 +1,49 @@
+// A process of an engine: opens a cache folder, runs one call, and says what it saw as lines "name value".
+//     process_child CACHE_FOLDER
+// The environment decides the rest (KVJIT_JIT, KVJIT_TEMPLATE_DIR, KVJIT_COMPILER).
+#include <cstdio>
+#include <fstream>
+#include <string>
+
+#include "call.h"
+
+namespace {
+
+void say(const char* name, const std::string& value) { std::printf("%s %s\n", name, value.c_str()); }
+void say(const char* name, std::int64_t value) { say(name, std::to_string(value)); }
+
+/// Mappings of this process whose line in /proc/self/maps holds the text.
+std::int64_t mappings(const std::string& text) {
+    std::ifstream maps("/proc/self/maps");
+    std::int64_t found = 0;
+    for (std::string line; std::getline(maps, line);) found += line.find(text) != std::string::npos;
+    return found;
+}
+
+kvjit::Result<void> run(const char* folder) {
+    kvjit::EngineOptions options;
+    options.cache_dir = folder;
+    const auto engine = kvjit::Engine::create(options);
+    if (!engine) return engine.error();
+    const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(kvjit::test::kCallSpec));
+    if (!kernel) return kernel.error();
+    if (auto done = kernel->prepare(); !done) return done;
+    kvjit::test::Call call(2, 1, 40);
+    if (auto done = kvjit::test::plan_and_run(*kernel, call); !done) return done;
+    const kvjit_engine_stats stats = engine->stats();
+    say("compiles", stats.compiles);
+    say("disk_hits", stats.disk_hits);
+    say("output", std::to_string(call.output_hash()));
+    for (const char* text : {"libLLVM", "libclang", "libkvjit_compiler", "rwx"}) say(text, mappings(text));
+    return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc != 2) return 2;
+    const auto done = run(argv[1]);
+    say("status", done ? "KVJIT_OK" : kvjit_status_name(done.error().status()));
+    if (!done) say("message", done.error().message());
+    return 0;
+}

@@ -1,0 +1,66 @@
+// Child processes and temporary folders.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace kvjit::test {
+
+/// Removed with everything in it.
+class TemporaryFolder {
+public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    const std::string& path() const { return path_; }
+    /// Paths of the files whose names end so.
+    std::vector<std::string> files(const std::string& suffix) const;
+
+private:
+    std::string path_;
+};
+
+/// What a child said: the lines "name value" of child.cc.
+struct Report {
+    std::map<std::string, std::string> lines;
+    std::string operator[](const std::string& name) const;
+    std::int64_t number(const std::string& name) const;
+};
+
+/// A running process_child.
+class Child {
+public:
+    /// `environment`: "KVJIT_JIT=off", say. The parent's own KVJIT_* do not reach it.
+    explicit Child(const std::string& cache_folder, const std::vector<std::string>& environment = {});
+    ~Child();
+    Child(const Child&) = delete;
+    Child& operator=(const Child&) = delete;
+    /// Waits for its end.
+    Report finish();
+
+private:
+    std::FILE* output_;
+};
+
+Report run_child(const std::string& cache_folder, const std::vector<std::string>& environment = {});
+
+std::string read_file(const std::string& path);
+void write_file(const std::string& path, const std::string& bytes);
+
+/// A copy of the source tree's templates that a test may spoil.
+class TemplateFolder : public TemporaryFolder {
+public:
+    TemplateFolder();
+    std::string file(const std::string& name) const { return path() + "/" + name; }
+};
+
+/// A store that stores nothing.
+inline constexpr char kIdleStore[] =
+    "#include \"common/abi.h\"\n"
+    "extern \"C\" void kvjit_store(const kvjit::abi::StoreArgs*, const kvjit::abi::TokenItem*) {}\n";
+
+}  // namespace kvjit::test

@@ -1,0 +1,7 @@
+// kvjit.hpp alone, as C++17.
+#include <kvjit/kvjit.hpp>
+
+int main() {
+    const kvjit::KernelSpec spec;
+    return spec.struct_size == sizeof(kvjit_spec) ? 0 : 1;
+}

@@ -1,0 +1,91 @@
+// Switches that keep an engine from compiling: jit = 0, KVJIT_JIT=off, no compiler.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "call.h"
+#include "fixture.h"
+
+using namespace kvjit::test;
+
+namespace {
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+}  // namespace
+
+TEST_CASE("without compiling a miss names the program, and a hit works") {
+    const TemporaryFolder cache;
+    kvjit::EngineOptions options;
+    options.cache_dir = cache.path().c_str();
+    options.jit = 0;
+    const auto missed = call_kernel(options)->prepare(KVJIT_DECODE);
+    REQUIRE(!missed);
+    CHECK(missed.error().status() == KVJIT_NOT_FOUND);
+    CHECK(holds(missed.error().message(), "attend_decode;kHeadDim=64;"));
+
+    run_child(cache.path());
+    const auto kernel = call_kernel(options);
+    REQUIRE(kernel);
+    Call call(2, 1, 40);
+    CHECK(plan_and_run(*kernel, call));
+}
+
+TEST_CASE("a plan that misses a program fails as prepare does, and writes nothing") {
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    options.jit = 0;
+    Call call(1, 1, 40);
+    const auto done = plan_and_run(*call_kernel(options), call);
+    REQUIRE(!done);
+    CHECK(done.error().status() == KVJIT_NOT_FOUND);
+    CHECK(call.output() == std::vector<float>(call.output().size(), -1.0f));
+}
+
+TEST_CASE("KVJIT_JIT=off is jit = 0") {
+    const TemporaryFolder cache;
+    const Report missed = run_child(cache.path(), {"KVJIT_JIT=off"});
+    CHECK(missed["status"] == "KVJIT_NOT_FOUND");
+    CHECK(holds(missed["message"], "KVJIT_JIT=off"));
+    const Report cold = run_child(cache.path(), {"KVJIT_JIT=on"});
+    CHECK(cold.number("compiles") == kCallPrograms);
+    const Report hit = run_child(cache.path(), {"KVJIT_JIT=off"});
+    CHECK(hit["status"] == "KVJIT_OK");
+    CHECK(hit["output"] == cold["output"]);
+}
+
+TEST_CASE("KVJIT_JIT takes on and off only") {
+    const TemporaryFolder cache;
+    const Report report = run_child(cache.path(), {"KVJIT_JIT=maybe"});
+    CHECK(report["status"] == "KVJIT_BAD_ARGUMENT");
+    CHECK(holds(report["message"], "maybe"));
+}
+
+TEST_CASE("a missing compiler is an error that says where it was looked for and what to install") {
+    const TemporaryFolder cache;
+    const std::string nowhere = cache.path() + "/libkvjit_compiler.so";
+    const Report report = run_child(cache.path(), {"KVJIT_COMPILER=" + nowhere});
+    CHECK(report["status"] == "KVJIT_COMPILER_MISSING");
+    CHECK(holds(report["message"], nowhere));
+    CHECK(holds(report["message"], "install"));
+
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    options.compiler = nowhere.c_str();
+    const auto done = call_kernel(options)->prepare(KVJIT_STORE);
+    REQUIRE(!done);
+    CHECK(done.error().status() == KVJIT_COMPILER_MISSING);
+}
+
+TEST_CASE("a file that is no compiler is an error too") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/compiler.so";
+    write_file(path, "not a library");
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    options.compiler = path.c_str();
+    const auto done = call_kernel(options)->prepare(KVJIT_STORE);
+    REQUIRE(!done);
+    CHECK(done.error().status() == KVJIT_COMPILER_MISSING);
+    CHECK(holds(done.error().message(), path));
+}

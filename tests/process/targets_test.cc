@@ -1,0 +1,98 @@
+// Kernels for named levels of x86-64 run here and agree, or are refused where the machine lacks them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "call.h"
+#include "fixture.h"
+
+using namespace kvjit::test;
+
+namespace {
+
+constexpr const char* kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
+
+/// GCC's idea of this machine, which shares no code with kvjit's.
+bool machine_runs(const std::string& level) {
+    __builtin_cpu_init();
+    if (level == "x86-64-v2") return __builtin_cpu_supports("x86-64-v2");
+    if (level == "x86-64-v3") return __builtin_cpu_supports("x86-64-v3");
+    if (level == "x86-64-v4") return __builtin_cpu_supports("x86-64-v4");
+    return true;
+}
+
+kvjit::Engine memory_engine() {
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    auto engine = kvjit::Engine::create(options);
+    REQUIRE(engine);
+    return std::move(*engine);
+}
+
+/// Of the call, decoding and prefilling, on the level's kernel. Empty if the level is refused, as it then must be.
+std::vector<float> output_on(const kvjit::Engine& engine, const char* level, std::vector<std::int8_t>& cache) {
+    const auto target = kvjit::Target::cpu(level);
+    REQUIRE(target);
+    const auto kernel = engine.kernel(*kvjit::KernelSpec::parse(kCallSpec), *target);
+    REQUIRE(kernel);
+    std::vector<float> output;
+    for (const std::int64_t tokens : {1, 70}) {
+        Call call(2, tokens, 100);
+        const auto done = plan_and_run(*kernel, call);
+        CHECK(done.has_value() == machine_runs(level));
+        if (!done) {
+            CHECK(done.error().status() == KVJIT_BAD_TARGET);
+            return {};
+        }
+        output.insert(output.end(), call.output().begin(), call.output().end());
+        cache.insert(cache.end(), call.cache().begin(), call.cache().end());
+    }
+    return output;
+}
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+    double largest = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(double(a[i]) - double(b[i])));
+    return largest;
+}
+
+}  // namespace
+
+TEST_CASE("every level of x86-64 gives the same results") {
+    const kvjit::Engine engine = memory_engine();
+    std::vector<std::int8_t> baseline_cache;
+    const std::vector<float> baseline = output_on(engine, "x86-64", baseline_cache);
+    REQUIRE(!baseline.empty());
+    const double scale = largest_difference(baseline, std::vector<float>(baseline.size()));
+    for (const char* level : kLevels) {
+        CAPTURE(level);
+        std::vector<std::int8_t> cache;
+        const std::vector<float> output = output_on(engine, level, cache);
+        if (output.empty()) continue;
+        CHECK(output.size() == baseline.size());
+        CHECK(largest_difference(output, baseline) <= 1e-5 * scale);
+        CHECK(cache == baseline_cache);
+    }
+}
+
+TEST_CASE("code for any level can be looked at") {
+    const kvjit::Engine engine = memory_engine();
+    for (const char* level : kLevels) {
+        CAPTURE(level);
+        const auto kernel = engine.kernel(*kvjit::KernelSpec::parse(kCallSpec), *kvjit::Target::cpu(level));
+        REQUIRE(kernel);
+        const auto text = kernel->emit(KVJIT_STAGE_ASM, KVJIT_STORE);
+        REQUIRE(text);
+        CHECK(text->find("kvjit_store") != text->npos);
+        CHECK((text->find("zmm") != text->npos) == (std::string(level) == "x86-64-v4"));
+    }
+}
+
+TEST_CASE("an unknown target is refused with the known ones") {
+    const auto target = kvjit::Target::cpu("x86-64-v5");
+    REQUIRE(!target);
+    CHECK(target.error().status() == KVJIT_BAD_TARGET);
+    CHECK(std::string(target.error().message()).find("x86-64-v4") != std::string::npos);
+}
