@@ -80,10 +80,9 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
     command->add_option("--target", options.target, "host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
         ->capture_default_str();
     command->add_option("--emit", options.stage, "identity, source, ir or asm [identity]")
-        ->transform(CLI::Transformer(kStages, CLI::ignore_case))
-        ->check(CLI::IsMember(kStages));
+        ->transform(CLI::CheckedTransformer(kStages, CLI::ignore_case));
     command->add_option("--program", options.phases, "store, load, decode, prefill, merge or all [all]")
-        ->transform(CLI::Transformer(kPrograms, CLI::ignore_case));
+        ->transform(CLI::CheckedTransformer(kPrograms, CLI::ignore_case));
     command->footer([] { return spec_fields_help() + kInspectExamples; });
     return command;
 }

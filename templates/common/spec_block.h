@@ -1,5 +1,5 @@
 // The default of the spec block, so that every template is a valid file as it stands. Rendering replaces this include
-// by the constants of one program; see generator/src/lower.cc for what decides each.
+// by the constants of one program; generator/src/program.cc decides on each.
 #pragma once
 
 #include "common/types.h"

@@ -40,20 +40,20 @@ using Run = kvjit_tensors;
 
 constexpr Tensor kTensors[] = {
     // clang-format off
-    //                                      KeyValue    MultiHead   MultiHead-
-    //                                      Cache       Attention   CacheAttention Merge
-    {"query",         &Run::query,         {kNone,      kInput,     kInput,        kNone},      Type::kT1,    "SHD"},
-    {"current_key",   &Run::current_key,   {kInputOpt,  kNone,      kInputOpt,     kNone},      Type::kT1,    "SGD"},
-    {"current_value", &Run::current_value, {kInputOpt,  kNone,      kInputOpt,     kNone},      Type::kT1,    "SGD"},
-    {"cache",         &Run::cache,         {kCache,     kNone,      kCache,        kNone},      Type::kCache, nullptr},
-    {"scale",         &Run::scale,         {kScale,     kNone,      kScale,        kNone},      Type::kScale, nullptr},
-    {"attn_mask",     &Run::attn_mask,     {kNone,      kMask,      kMask,         kNone},      Type::kT1,    nullptr},
-    {"key",           &Run::key,           {kOutputOpt, kInput,     kNone,         kNone},      Type::kT1,    "KRD"},
-    {"value",         &Run::value,         {kOutputOpt, kInput,     kNone,         kNone},      Type::kT1,    "KRD"},
-    {"partial_output", &Run::partial_output,{kNone,      kNone,      kNone,         kInput},     Type::kT1,    "PSHD"},
-    {"partial_lse",   &Run::partial_lse,   {kNone,      kNone,      kNone,         kInput},     Type::kF32,   "pSH"},
-    {"attn_output",   &Run::attn_output,   {kNone,      kOutput,    kOutput,       kOutput},    Type::kT1,    "SHD"},
-    {"lse",           &Run::lse,           {kNone,      kOutputOpt, kOutputOpt,    kOutputOpt}, Type::kF32,   "SH"},
+    //                                       KeyValue    MultiHead  MultiHeadCache
+    //                                       Cache       Attention  Attention   Merge
+    {"query",          &Run::query,          {kNone,      kInput,    kInput,     kNone},      Type::kT1,    "SHD"},
+    {"current_key",    &Run::current_key,    {kInputOpt,  kNone,     kInputOpt,  kNone},      Type::kT1,    "SGD"},
+    {"current_value",  &Run::current_value,  {kInputOpt,  kNone,     kInputOpt,  kNone},      Type::kT1,    "SGD"},
+    {"cache",          &Run::cache,          {kCache,     kNone,     kCache,     kNone},      Type::kCache, nullptr},
+    {"scale",          &Run::scale,          {kScale,     kNone,     kScale,     kNone},      Type::kScale, nullptr},
+    {"attn_mask",      &Run::attn_mask,      {kNone,      kMask,     kMask,      kNone},      Type::kT1,    nullptr},
+    {"key",            &Run::key,            {kOutputOpt, kInput,    kNone,      kNone},      Type::kT1,    "KRD"},
+    {"value",          &Run::value,          {kOutputOpt, kInput,    kNone,      kNone},      Type::kT1,    "KRD"},
+    {"partial_output", &Run::partial_output, {kNone,      kNone,     kNone,      kInput},     Type::kT1,    "PSHD"},
+    {"partial_lse",    &Run::partial_lse,    {kNone,      kNone,     kNone,      kInput},     Type::kF32,   "pSH"},
+    {"attn_output",    &Run::attn_output,    {kNone,      kOutput,   kOutput,    kOutput},    Type::kT1,    "SHD"},
+    {"lse",            &Run::lse,            {kNone,      kOutputOpt, kOutputOpt, kOutputOpt}, Type::kF32,   "SH"},
     // clang-format on
 };
 
