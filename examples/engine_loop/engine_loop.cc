@@ -96,7 +96,9 @@ LoopResult run_loop(const Options& options, const Kernels& kernels, std::int64_t
     return loop.result();
 }
 
-std::int64_t cache_bytes(std::int64_t layers) { return layers * kPages * Shape::kPageSize * Shape::kTokenBytes; }
+std::int64_t cache_bytes(std::int64_t layers) {
+    return layers * kPages * Shape::kPageSize * Shape::kTokenBytes;
+}
 
 std::int64_t layers_that_fit(std::int64_t wanted) {
     const std::int64_t free_bytes = ::sysconf(_SC_AVPHYS_PAGES) * ::sysconf(_SC_PAGESIZE);

@@ -13,9 +13,9 @@ constexpr std::size_t kPoolRows = std::size_t{1} << 15;  // of head_dim elements
 
 std::string Shape::spec(const char* op) {
     return std::string("op=") + op + ",head_dim=" + std::to_string(kHeadDim) +
-           ",group=" + std::to_string(kHeads / kKvHeads) + ",t1=f16,quant_bit=8,quant_group=" +
-           std::to_string(kQuantGroup) + ",cache_mode=page_table,page_size=" + std::to_string(kPageSize) +
-           ",is_causal=1,layout=L2HTD";
+           ",group=" + std::to_string(kHeads / kKvHeads) +
+           ",t1=f16,quant_bit=8,quant_group=" + std::to_string(kQuantGroup) +
+           ",cache_mode=page_table,page_size=" + std::to_string(kPageSize) + ",is_causal=1,layout=L2HTD";
 }
 
 CacheMemory::CacheMemory(std::int64_t layers, std::int64_t tokens)

@@ -47,20 +47,36 @@ T number(const char* text, T least, const std::string& name) {
 }  // namespace
 
 Options parse_options(int argc, char** argv) {
-    const option names[] = {{"steps", required_argument, nullptr, 's'},  {"layers", required_argument, nullptr, 'l'},
-                            {"threads", required_argument, nullptr, 't'}, {"target", required_argument, nullptr, 'g'},
-                            {"seed", required_argument, nullptr, 'e'},    {"help", no_argument, nullptr, 'h'},
+    const option names[] = {{"steps", required_argument, nullptr, 's'},
+                            {"layers", required_argument, nullptr, 'l'},
+                            {"threads", required_argument, nullptr, 't'},
+                            {"target", required_argument, nullptr, 'g'},
+                            {"seed", required_argument, nullptr, 'e'},
+                            {"help", no_argument, nullptr, 'h'},
                             {nullptr, 0, nullptr, 0}};
     Options options;
     for (int found; (found = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
         switch (found) {
-            case 's': options.steps = number(optarg, 1, "steps"); break;
-            case 'l': options.layers = number(optarg, 1, "layers"); break;
-            case 't': options.threads = number(optarg, 0, "threads"); break;
-            case 'g': options.target = optarg; break;
-            case 'e': options.seed = number<std::uint64_t>(optarg, 0, "seed"); break;
-            case 'h': options.help = true; break;
-            default: throw std::runtime_error("engine_loop --help lists the options");
+            case 's':
+                options.steps = number(optarg, 1, "steps");
+                break;
+            case 'l':
+                options.layers = number(optarg, 1, "layers");
+                break;
+            case 't':
+                options.threads = number(optarg, 0, "threads");
+                break;
+            case 'g':
+                options.target = optarg;
+                break;
+            case 'e':
+                options.seed = number<std::uint64_t>(optarg, 0, "seed");
+                break;
+            case 'h':
+                options.help = true;
+                break;
+            default:
+                throw std::runtime_error("engine_loop --help lists the options");
         }
     }
     if (optind < argc) throw std::runtime_error(std::string("unexpected argument ") + argv[optind]);

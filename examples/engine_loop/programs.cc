@@ -12,7 +12,9 @@
 namespace demo {
 namespace {
 
-double seconds_spent(const kvjit_engine_stats& stats) { return stats.compile_seconds + stats.disk_seconds; }
+double seconds_spent(const kvjit_engine_stats& stats) {
+    return stats.compile_seconds + stats.disk_seconds;
+}
 
 /// Seconds that the engine spent on preparing one program.
 double prepare_one(const Kernels& kernels, const kvjit::Kernel& kernel, kvjit_phases phase) {

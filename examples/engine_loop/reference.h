@@ -11,9 +11,9 @@ namespace demo {
 /// One layer's call and what came of it.
 struct LayerCall {
     std::int64_t layer;
-    const Half* query;  // (S, H, D)
-    const Half* key;    // (S, Hkv, D)
-    const Half* value;  // (S, Hkv, D)
+    const Half* query;   // (S, H, D)
+    const Half* key;     // (S, Hkv, D)
+    const Half* value;   // (S, Hkv, D)
     const Half* output;  // (S, H, D)
 };
 

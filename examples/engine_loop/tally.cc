@@ -12,7 +12,9 @@ double visible_pairs(std::int64_t start, std::int64_t rows) {
     return static_cast<double>(rows) * (static_cast<double>(start) + (static_cast<double>(rows) + 1) / 2);
 }
 
-double milliseconds(double seconds, std::int64_t steps) { return seconds / static_cast<double>(steps) * 1e3; }
+double milliseconds(double seconds, std::int64_t steps) {
+    return seconds / static_cast<double>(steps) * 1e3;
+}
 
 void print_head(const char* name, const Tally& tally) {
     std::printf("  %-20s %4lld steps of %.1f ms, planning %.3f ms of it\n", name, static_cast<long long>(tally.steps),
@@ -30,8 +32,8 @@ void print_decode(const Tally& tally, double bandwidth) {
 void print_mixed(const Tally& tally) {
     if (tally.steps == 0) return;
     print_head("some prefilling", tally);
-    std::printf("  %-20s %.0f tokens/s prefilled and %.0f tokens/s decoded in the same calls; prefill %.0f GFLOP/s\n", "",
-                static_cast<double>(tally.prefilled) / tally.seconds(),
+    std::printf("  %-20s %.0f tokens/s prefilled and %.0f tokens/s decoded in the same calls; prefill %.0f GFLOP/s\n",
+                "", static_cast<double>(tally.prefilled) / tally.seconds(),
                 static_cast<double>(tally.decoded) / tally.seconds(),
                 tally.prefill_operations / tally.run_seconds / 1e9);
 }

@@ -28,9 +28,15 @@ bool on_terminal() {
     return answer;
 }
 
-std::string bold(const std::string& text) { return styled("1", text); }
-std::string green(const std::string& text) { return styled("32", text); }
-std::string red(const std::string& text) { return styled("31", text); }
+std::string bold(const std::string& text) {
+    return styled("1", text);
+}
+std::string green(const std::string& text) {
+    return styled("32", text);
+}
+std::string red(const std::string& text) {
+    return styled("31", text);
+}
 
 Progress::Progress(std::string title, int total) : title_(std::move(title)), total_(total) {}
 

@@ -1,4 +1,4 @@
-// kvjit.h: handles and versioned structs in, internal values out.
+// kvjit.h, handles: targets, engines, kernels, plans. What needs none is in c_values.cc.
 #include <atomic>
 #include <cstdlib>
 
@@ -30,32 +30,6 @@ struct kvjit_plan {
 };
 
 namespace {
-
-gen::Result<void> not_null(const void* pointer, const char* name) {
-    if (pointer != nullptr) return {};
-    return gen::fail(KVJIT_BAD_ARGUMENT, name, std::string(name) + " is null");
-}
-
-template <class T>
-T initial() {
-    T value{};
-    value.struct_size = sizeof value;
-    return value;
-}
-
-kvjit_engine_options default_options() {
-    auto options = initial<kvjit_engine_options>();
-    options.jit = -1;
-    options.cache_max_bytes = std::int64_t{512} << 20;
-    return options;
-}
-
-kvjit_batch default_batch() {
-    auto batch = initial<kvjit_batch>();
-    batch.num_layers = 1;
-    batch.num_repeat = 1;
-    return batch;
-}
 
 /// secure_getenv: an environment is not to be trusted by a set-user-id program.
 std::string setting(const char* option, const char* variable) {
@@ -105,76 +79,10 @@ void send(const std::string& text, kvjit_sink sink, void* context) { sink(contex
 
 }  // namespace
 
-const char* kvjit_status_name(kvjit_status status) {
-    switch (status) {
-        case KVJIT_OK: return "KVJIT_OK";
-        case KVJIT_BAD_SPEC: return "KVJIT_BAD_SPEC";
-        case KVJIT_BAD_TARGET: return "KVJIT_BAD_TARGET";
-        case KVJIT_BAD_ARGUMENT: return "KVJIT_BAD_ARGUMENT";
-        case KVJIT_BAD_DTYPE: return "KVJIT_BAD_DTYPE";
-        case KVJIT_BAD_SHAPE: return "KVJIT_BAD_SHAPE";
-        case KVJIT_BAD_INDEX: return "KVJIT_BAD_INDEX";
-        case KVJIT_NOT_FOUND: return "KVJIT_NOT_FOUND";
-        case KVJIT_COMPILER_MISSING: return "KVJIT_COMPILER_MISSING";
-        case KVJIT_COMPILE_FAILED: return "KVJIT_COMPILE_FAILED";
-        case KVJIT_BAD_FILE: return "KVJIT_BAD_FILE";
-        case KVJIT_OUT_OF_MEMORY: return "KVJIT_OUT_OF_MEMORY";
-        case KVJIT_INTERNAL: return "KVJIT_INTERNAL";
-    }
-    return "unknown status";
-}
-
-void kvjit_error_init(kvjit_error* error) {
-    if (error == nullptr) return;
-    error->struct_size = sizeof *error;
-    error->status = KVJIT_OK;
-    error->value = 0;
-    error->limit = 0;
-    error->sequence = -1;
-    // Not the rest of the texts: this is on the path of every successful call.
-    error->argument[0] = '\0';
-    error->message[0] = '\0';
-}
-
-void kvjit_spec_init(kvjit_spec* spec) {
-    if (spec != nullptr) *spec = gen::default_spec();
-}
-
-kvjit_status kvjit_spec_parse(const char* text, kvjit_spec* spec, kvjit_error* error) {
-    return rt::guarded(error, [&]() -> gen::Result<void> {
-        if (auto given = not_null(text, "text"); !given) return given;
-        if (auto given = not_null(spec, "spec"); !given) return given;
-        const gen::Result<gen::KernelSpec> parsed = gen::parse_spec(text);
-        if (!parsed) return std::unexpected(parsed.error());
-        *spec = *parsed;
-        return {};
-    });
-}
-
-kvjit_status kvjit_spec_print(const kvjit_spec* spec, kvjit_sink sink, void* context, kvjit_error* error) {
-    return rt::guarded(error, [&]() -> gen::Result<void> {
-        const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, gen::default_spec(), "spec");
-        if (!read) return std::unexpected(read.error());
-        if (auto valid = gen::validate_spec(*read); !valid) return valid;
-        if (auto given = not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
-        send(gen::print_spec(*read), sink, context);
-        return {};
-    });
-}
-
-void kvjit_spec_fields(void (*row)(void*, const char*, const char*, const char*, const char*), void* context) {
-    if (row == nullptr) return;
-    const gen::KernelSpec defaults = gen::default_spec();
-    for (const gen::Field& field : gen::spec_fields()) {
-        row(context, std::string(field.name).c_str(), std::string(field.takes).c_str(), field.print(defaults).c_str(),
-            std::string(field.help).c_str());
-    }
-}
-
 kvjit_status kvjit_target_create(const char* name, kvjit_target** target, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
-        if (auto given = not_null(name, "name"); !given) return given;
-        if (auto given = not_null(target, "target"); !given) return given;
+        if (auto given = rt::not_null(name, "name"); !given) return given;
+        if (auto given = rt::not_null(target, "target"); !given) return given;
         const gen::Result<const gen::Target*> found = rt::find_target(name);
         if (!found) return std::unexpected(found.error());
         *target = new kvjit_target{*found};
@@ -188,15 +96,10 @@ void kvjit_target_print(const kvjit_target* target, kvjit_sink sink, void* conte
     if (target != nullptr && sink != nullptr) send(target->target->text(), sink, context);
 }
 
-void kvjit_engine_options_init(kvjit_engine_options* options) {
-    if (options != nullptr) *options = default_options();
-}
-
 kvjit_status kvjit_engine_create(const kvjit_engine_options* options, kvjit_engine** engine, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
-        if (auto given = not_null(engine, "engine"); !given) return given;
-        const kvjit_engine_options defaults = default_options();
-        const auto read = rt::read_struct(options != nullptr ? options : &defaults, defaults, "options");
+        if (auto given = rt::not_null(engine, "engine"); !given) return given;
+        const gen::Result<kvjit_engine_options> read = rt::read_optional_struct(options, "options");
         if (!read) return std::unexpected(read.error());
         gen::Result<std::shared_ptr<rt::Engine>> made = make_engine(*read);
         if (!made) return std::unexpected(made.error());
@@ -218,9 +121,9 @@ void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stat
 kvjit_status kvjit_engine_kernel(kvjit_engine* engine, const kvjit_spec* spec, const kvjit_target* target,
                                  kvjit_kernel** kernel, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
-        if (auto given = not_null(engine, "engine"); !given) return given;
-        if (auto given = not_null(kernel, "kernel"); !given) return given;
-        const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, gen::default_spec(), "spec");
+        if (auto given = rt::not_null(engine, "engine"); !given) return given;
+        if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
+        const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, "spec");
         if (!read) return std::unexpected(read.error());
         const gen::Target* wanted = target != nullptr ? target->target : *rt::find_target("host");
         gen::Result<rt::KernelPtr> found = engine->engine->kernel(*read, *wanted);
@@ -241,7 +144,7 @@ void kvjit_kernel_release(kvjit_kernel* kernel) {
 
 kvjit_status kvjit_kernel_prepare(kvjit_kernel* kernel, uint32_t phases, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
-        if (auto given = not_null(kernel, "kernel"); !given) return given;
+        if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         return kernel->kernel->prepare(phases);
     });
 }
@@ -249,8 +152,8 @@ kvjit_status kvjit_kernel_prepare(kvjit_kernel* kernel, uint32_t phases, kvjit_e
 kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stage stage, kvjit_sink sink,
                                void* context, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
-        if (auto given = not_null(kernel, "kernel"); !given) return given;
-        if (auto given = not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
+        if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
+        if (auto given = rt::not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
         if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_ASM) {
             return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 3",
                              stage, KVJIT_STAGE_ASM);
@@ -262,39 +165,14 @@ kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stag
     });
 }
 
-kvjit_tensor kvjit_tensor_contiguous(void* data, kvjit_dtype dtype, int32_t rank, const int64_t* shape) {
-    kvjit_tensor tensor{};
-    if (rank < 0 || rank > KVJIT_MAX_RANK || (rank > 0 && shape == nullptr)) return tensor;
-    tensor.data = data;
-    tensor.dtype = dtype;
-    tensor.rank = rank;
-    std::int64_t stride = 1;
-    for (int axis = rank - 1; axis >= 0; --axis) {
-        tensor.shape[axis] = shape[axis];
-        tensor.strides[axis] = stride;
-        // A product that overflows is left to the checks, which see the shape.
-        if (__builtin_mul_overflow(stride, shape[axis], &stride)) stride = 0;
-    }
-    return tensor;
-}
-
-void kvjit_batch_init(kvjit_batch* batch) {
-    if (batch != nullptr) *batch = default_batch();
-}
-
-void kvjit_plan_options_init(kvjit_plan_options* options) {
-    if (options != nullptr) *options = initial<kvjit_plan_options>();
-}
-
 kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, const kvjit_plan_options* options,
                                kvjit_plan** plan, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
-        if (auto given = not_null(kernel, "kernel"); !given) return given;
-        if (auto given = not_null(plan, "plan"); !given) return given;
-        const gen::Result<kvjit_batch> read = rt::read_struct(batch, default_batch(), "batch");
+        if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
+        if (auto given = rt::not_null(plan, "plan"); !given) return given;
+        const gen::Result<kvjit_batch> read = rt::read_struct(batch, "batch");
         if (!read) return std::unexpected(read.error());
-        const auto defaults = initial<kvjit_plan_options>();
-        const auto how = rt::read_struct(options != nullptr ? options : &defaults, defaults, "options");
+        const gen::Result<kvjit_plan_options> how = rt::read_optional_struct(options, "options");
         if (!how) return std::unexpected(how.error());
         gen::Result<std::unique_ptr<rt::Plan>> made = rt::make_cpu_plan(kernel->kernel, *read, *how);
         if (!made) return std::unexpected(made.error());
@@ -313,14 +191,10 @@ void kvjit_plan_describe(const kvjit_plan* plan, kvjit_sink sink, void* context)
     if (plan != nullptr && sink != nullptr) send(plan->plan->describe(), sink, context);
 }
 
-void kvjit_tensors_init(kvjit_tensors* tensors) {
-    if (tensors != nullptr) *tensors = initial<kvjit_tensors>();
-}
-
 kvjit_status kvjit_run(kvjit_plan* plan, const kvjit_tensors* tensors, int64_t layer_idx, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
-        if (auto given = not_null(plan, "plan"); !given) return given;
-        const gen::Result<kvjit_tensors> read = rt::read_struct(tensors, initial<kvjit_tensors>(), "tensors");
+        if (auto given = rt::not_null(plan, "plan"); !given) return given;
+        const gen::Result<kvjit_tensors> read = rt::read_struct(tensors, "tensors");
         if (!read) return std::unexpected(read.error());
         return plan->plan->run(*read, layer_idx);
     });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "generator/spec.h"
+
 namespace kvjit::rt {
 namespace {
 
@@ -13,6 +15,34 @@ void copy_text(const std::string& text, char (&to)[N]) {
 }
 
 }  // namespace
+
+template <>
+kvjit_spec defaults() {
+    return gen::default_spec();
+}
+
+template <>
+kvjit_engine_options defaults() {
+    kvjit_engine_options options{};
+    options.struct_size = sizeof options;
+    options.jit = -1;
+    options.cache_max_bytes = std::int64_t{512} << 20;
+    return options;
+}
+
+template <>
+kvjit_batch defaults() {
+    kvjit_batch batch{};
+    batch.struct_size = sizeof batch;
+    batch.num_layers = 1;
+    batch.num_repeat = 1;
+    return batch;
+}
+
+gen::Result<void> not_null(const void* pointer, const char* name) {
+    if (pointer != nullptr) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, name, std::string(name) + " is null");
+}
 
 kvjit_status report(const gen::Error& failure, kvjit_error* error) {
     if (error == nullptr || error->struct_size < sizeof *error) return failure.status;

@@ -53,17 +53,7 @@ KVJIT_INLINE vf<N> exp(vf<N> x) {
     return scale_by_power<N>(exp_reduced<N>(r), n);
 }
 
-/// 2^x to 2 ulp, with the same special values.
-template <int N>
-KVJIT_INLINE vf<N> exp2(vf<N> x) {
-    x = min_fast(vf<N>(129.0f), x);
-    x = max_fast(vf<N>(-152.0f), x);
-    const vf<N> n = nearest_integer<N>(x);
-    const vf<N> fraction = x - n;
-    return scale_by_power<N>(exp_reduced<N>(fraction * 0x1.62e43p-1f), n);
-}
-
-/// log(x) for x >= 0, nearest or next to it in float32; -inf at 0, NaN for negative x.
+/// log(x) to a relative 1e-10; -inf at 0, NaN for negative x.
 KVJIT_INLINE double log(float x) {
     if (!(x > 0.0f) || x == kInfinity) return x == 0.0f ? -__builtin_inf() : x > 0.0f ? x : __builtin_nan("");
     // A float32 is a normal float64, so that the exponent is always there to be read.

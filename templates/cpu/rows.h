@@ -19,8 +19,7 @@ KVJIT_INLINE void move_row(T* to, const T* from) {
         store_raw<u8, 8>(reinterpret_cast<char*>(to) + i, load_raw<u8, 8>(reinterpret_cast<const char*>(from) + i));
 }
 
-// ---- Quantising, in three passes over a row: so that the divisions that give scales fill whole vectors
-// -----------------
+// ---- Quantising, in three passes over a row, so that the divisions for scales fill whole vectors --------------------
 
 /// A row's groups, padded to whole vectors: the padding is computed with, never stored.
 inline constexpr int kPaddedScales = (kScalesPerRow + kLanes - 1) / kLanes * kLanes;

@@ -36,11 +36,6 @@ KVJIT_INLINE void store_raw(void* p, vec<E, N> v) {
 }
 
 template <int N>
-KVJIT_INLINE vf<N> splat(float x) {
-    return vf<N>(x);
-}
-
-template <int N>
 KVJIT_INLINE vi<N> bits_of(vf<N> v) {
     return __builtin_bit_cast(vi<N>, v);
 }
@@ -147,8 +142,7 @@ KVJIT_INLINE vec<E, 2 * N> interleave(vec<E, N> even, vec<E, N> odd) {
     return interleave_lanes<E, N>(even, odd, Lanes<2 * N>{});
 }
 
-// ---- Reductions: always by halves, so that the order of additions is the source's
-// -------------------------------------
+// ---- Reductions, always by halves: the order of additions is the source's -------------------------------------------
 
 template <int N>
 KVJIT_INLINE float sum_of(vf<N> v) {

@@ -1,5 +1,5 @@
 // kvjit_first_call CACHE_FOLDER START: makes an engine, plans and runs one decode step whose kernels lie in the folder,
-// and prints the nanoseconds since START. Fails rather than compile.
+// and prints the nanoseconds since START and its peak of resident bytes. Fails rather than compile.
 #include <cstdio>
 #include <cstdlib>
 
@@ -56,6 +56,7 @@ bool run(const char* folder) {
 
 int main(int argc, char** argv) {
     if (argc != 3 || !run(argv[1])) return 1;
-    std::printf("%lld\n", static_cast<long long>(kvjit::bench::monotonic_nanoseconds() - std::atoll(argv[2])));
+    const std::int64_t nanoseconds = kvjit::bench::monotonic_nanoseconds() - std::atoll(argv[2]);
+    std::printf("%lld %.0f\n", static_cast<long long>(nanoseconds), kvjit::bench::memory_bytes("VmHWM:"));
     return 0;
 }

@@ -4,6 +4,8 @@
 #include <time.h>
 
 #include <cstdint>
+#include <fstream>
+#include <string>
 
 namespace kvjit::bench {
 
@@ -15,6 +17,16 @@ inline std::int64_t monotonic_nanoseconds() {
     timespec now{};
     clock_gettime(CLOCK_MONOTONIC, &now);
     return std::int64_t{1'000'000'000} * now.tv_sec + now.tv_nsec;
+}
+
+/// A size that /proc/self/status knows, in bytes: "VmRSS:", "VmHWM:".
+inline double memory_bytes(const std::string& name) {
+    std::ifstream status("/proc/self/status");
+    for (std::string word; status >> word;) {
+        double kilobytes = 0;
+        if (word == name && status >> kilobytes) return kilobytes * 1024;
+    }
+    return 0;
 }
 
 }  // namespace kvjit::bench

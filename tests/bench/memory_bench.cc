@@ -49,7 +49,8 @@ void decode(benchmark::State& state, Config config) {
     size.layers = layers_beyond_cache(Call(*config.kind, config.layout, config.pages, size).layer_bytes());
     const Call call(*config.kind, config.layout, config.pages, size);
     if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
-    auto plan = make_plan(spec_text("MultiHeadCacheAttention", *config.kind, config.layout, config.pages), call.batch());
+    auto plan =
+        make_plan(spec_text("MultiHeadCacheAttention", *config.kind, config.layout, config.pages), call.batch());
     if (failed(state, plan)) return;
     run_beside_read(state, *plan, call, call.tensors(), call.layer_bytes());
 }

@@ -59,8 +59,14 @@ void prefill_cache(benchmark::State& state) {
     run_beside_arithmetic(state, *plan, call.tensors());
 }
 
-BENCHMARK_CAPTURE(prefill_dense, f16, KVJIT_F16)->Name("BM_prefill/f16")->Unit(benchmark::kMillisecond)->UseManualTime();
-BENCHMARK_CAPTURE(prefill_dense, f32, KVJIT_F32)->Name("BM_prefill/f32")->Unit(benchmark::kMillisecond)->UseManualTime();
+BENCHMARK_CAPTURE(prefill_dense, f16, KVJIT_F16)
+    ->Name("BM_prefill/f16")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime();
+BENCHMARK_CAPTURE(prefill_dense, f32, KVJIT_F32)
+    ->Name("BM_prefill/f32")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime();
 BENCHMARK(prefill_cache)->Name("BM_prefill/int8_cache")->Unit(benchmark::kMillisecond)->UseManualTime();
 
 }  // namespace

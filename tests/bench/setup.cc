@@ -61,7 +61,9 @@ const CacheKind kF16 = {"f16", "quant_bit=0", kDim * 2, 0, KVJIT_F16};
 const CacheKind kInt8 = {"int8", "quant_bit=8", kDim, kDim / kQuantGroup * 2, KVJIT_I8};
 const CacheKind kInt4 = {"int4", "quant_bit=4", kDim / 2, kDim / kQuantGroup * 2, KVJIT_U8};
 
-int thread_count() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
+int thread_count() {
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
 
 const std::string& scratch_folder() {
     static const Scratch scratch;
@@ -97,7 +99,9 @@ Call::Call(const CacheKind& kind, const char* layout, bool pages, Size size)
     output_.resize(static_cast<std::size_t>(size.sequences * size.tokens * kHeads * kDim));
 }
 
-std::int64_t Call::slots() const { return size_.sequences * ((size_.keys + kPage - 1) / kPage) * kPage; }
+std::int64_t Call::slots() const {
+    return size_.sequences * ((size_.keys + kPage - 1) / kPage) * kPage;
+}
 
 bool Call::right() const {
     const std::int64_t rows = size_.layers * 2 * kKvHeads * slots();

@@ -26,8 +26,8 @@ const Engine& shared_engine();
 
 /// What a cache holds: its elements, and how tokens are ordered and found.
 struct CacheKind {
-    const char* name;      // "int8"
-    const char* quantity;  // "quant_bit=8"
+    const char* name;          // "int8"
+    const char* quantity;      // "quant_bit=8"
     std::int64_t row_bytes;    // of one head's key: codes
     std::int64_t scale_bytes;  // and scales
     kvjit_dtype dtype;

@@ -25,7 +25,8 @@ BENCHMARK(BM_plan)
     ->ArgsProduct({{1, 16, 64, 256}, {KVJIT_CHECK_FULL, KVJIT_CHECK_NONE}})
     ->Unit(benchmark::kMicrosecond);
 
-/// One layer of a small decode step, its keys and values in the processor's caches: range(0) sequences of range(1) keys.
+/// One layer of a small decode step, its keys and values in the processor's caches: range(0) sequences of range(1)
+/// keys.
 void BM_run_small(benchmark::State& state) {
     const Call call(kInt8, "L2HTD", kPages, {state.range(0), 1, state.range(1), 1});
     auto plan = make_plan(spec_text("MultiHeadCacheAttention", kInt8, "L2HTD", kPages), call.batch());

@@ -1,5 +1,6 @@
 #include "conformance/run_call.h"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <vector>
@@ -16,7 +17,7 @@ struct OrderedExecutor {
         auto* executor = static_cast<OrderedExecutor*>(self);
         std::vector<std::int64_t> tasks(static_cast<std::size_t>(count));
         std::iota(tasks.begin(), tasks.end(), 0);
-        if (executor->order == Order::kReversed) tasks.assign(tasks.rbegin(), tasks.rend());
+        if (executor->order == Order::kReversed) std::ranges::reverse(tasks);
         if (executor->order == Order::kShuffled) executor->rng.shuffle(tasks);
         for (const std::int64_t i : tasks) task(argument, i);
     }

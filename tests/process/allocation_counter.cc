@@ -12,7 +12,9 @@ std::atomic<std::int64_t> count{0};
 
 namespace kvjit::test {
 
-std::int64_t allocations() { return count; }
+std::int64_t allocations() {
+    return count;
+}
 
 }  // namespace kvjit::test
 

@@ -41,7 +41,9 @@ std::int64_t allocated_by_runs(kvjit::Plan& plan, const kvjit::Tensors& tensors)
 }
 
 /// Merge items of the plan: not 0 where keys are split.
-bool merges(const kvjit::Plan& plan) { return plan.describe().find("merge items: 0\n") == std::string::npos; }
+bool merges(const kvjit::Plan& plan) {
+    return plan.describe().find("merge items: 0\n") == std::string::npos;
+}
 
 }  // namespace
 

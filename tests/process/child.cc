@@ -9,8 +9,12 @@
 
 namespace {
 
-void say(const char* name, const std::string& value) { std::printf("%s %s\n", name, value.c_str()); }
-void say(const char* name, std::int64_t value) { say(name, std::to_string(value)); }
+void say(const char* name, const std::string& value) {
+    std::printf("%s %s\n", name, value.c_str());
+}
+void say(const char* name, std::int64_t value) {
+    say(name, std::to_string(value));
+}
 
 /// Mappings of this process whose line in /proc/self/maps holds the text.
 std::int64_t mappings(const std::string& text) {

@@ -12,7 +12,9 @@
 namespace kvjit::test {
 namespace {
 
-std::string quoted(const std::string& text) { return "'" + text + "'"; }
+std::string quoted(const std::string& text) {
+    return "'" + text + "'";
+}
 
 }  // namespace
 

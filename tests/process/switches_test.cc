@@ -10,7 +10,9 @@ using namespace kvjit::test;
 
 namespace {
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+bool holds(const std::string& text, const std::string& part) {
+    return text.find(part) != text.npos;
+}
 
 }  // namespace
 

@@ -11,7 +11,9 @@ using namespace kvjit::test;
 
 namespace {
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+bool holds(const std::string& text, const std::string& part) {
+    return text.find(part) != text.npos;
+}
 
 kvjit::Kernel kernel_with_templates(const std::string& folder) {
     kvjit::EngineOptions options;

@@ -179,6 +179,8 @@ typedef struct kvjit_engine_stats {
     double disk_seconds;      /* reading, checking and loading of disk hits */
 } kvjit_engine_stats;
 
+KVJIT_API void kvjit_engine_stats_init(kvjit_engine_stats *stats);
+/* Counts since the engine was made. Thread-safe. */
 KVJIT_API void kvjit_engine_get_stats(const kvjit_engine *engine, kvjit_engine_stats *stats);
 
 /* ---- Kernel -------------------------------------------------------------------------------------------- */
@@ -246,6 +248,8 @@ typedef struct kvjit_executor {
      * returns when all have returned. Tasks never wait for each other. */
     void (*run)(void *context, void (*task)(void *argument, int64_t i), void *argument, int64_t count);
 } kvjit_executor;
+
+KVJIT_API void kvjit_executor_init(kvjit_executor *executor);
 
 typedef enum kvjit_check_level {
     KVJIT_CHECK_FULL = 0,  /* O(B + pages + new tokens): every slot too. The default */

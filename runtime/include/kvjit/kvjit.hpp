@@ -257,8 +257,8 @@ public:
     Result<Kernel> kernel(const kvjit_spec& spec) const { return find(spec, nullptr); }
     Result<Kernel> kernel(const kvjit_spec& spec, const Target& target) const { return find(spec, target.get()); }
     kvjit_engine_stats stats() const {
-        kvjit_engine_stats stats{};
-        stats.struct_size = sizeof stats;
+        kvjit_engine_stats stats;
+        kvjit_engine_stats_init(&stats);
         kvjit_engine_get_stats(get(), &stats);
         return stats;
     }

@@ -1,7 +1,9 @@
 // kvjit.hpp in a CUDA source, beside device code.
 #include <kvjit/kvjit.hpp>
 
-__global__ void twice(float* values) { values[threadIdx.x] *= 2; }
+__global__ void twice(float* values) {
+    values[threadIdx.x] *= 2;
+}
 
 int main() {
     const kvjit::KernelSpec spec;

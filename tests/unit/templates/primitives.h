@@ -11,7 +11,6 @@ struct Primitives {
     void (*half_to_float)(const unsigned short* half, float* value, abi::i64 count);
     void (*float_to_half)(const float* value, unsigned short* half, abi::i64 count);
     void (*exp)(const float* x, float* y, abi::i64 count);
-    void (*exp2)(const float* x, float* y, abi::i64 count);
     void (*log)(const float* x, double* y, abi::i64 count);
     void (*int8_to_float)(const signed char* code, float* value, abi::i64 count);
     void (*int4_to_float)(const unsigned char* codes, float* value, abi::i64 count);

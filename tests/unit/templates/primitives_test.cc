@@ -115,36 +115,30 @@ TEST_CASE("all levels make the same half of a NaN") {
     }
 }
 
-TEST_CASE("exp and exp2 are good to 2 ulp, subnormal results included") {
+TEST_CASE("exp is good to 2 ulp, subnormal results included") {
     for (const Primitives* level : runnable_levels()) {
         CAPTURE(std::string(level->level));
         for (const auto& [low, high] : {std::pair{-110.0f, 95.0f}, {-1.0f, 1.0f}, {-1e-6f, 1e-6f}}) {
-            const std::vector<float> x = uniform(low, high, 1 << 20);
-            const std::vector<float> e = apply(level->exp, x);
-            const std::vector<float> two = apply(level->exp2, x);
-            double worst = 0, worst2 = 0;
-            for (std::size_t i = 0; i < x.size(); ++i) {
-                worst = std::max(worst, ulps(e[i], std::exp(static_cast<double>(x[i]))));
-                worst2 = std::max(worst2, ulps(two[i], std::exp2(static_cast<double>(x[i]))));
-            }
             CAPTURE(high);
+            const std::vector<float> x = uniform(low, high, 1 << 20);
+            const std::vector<float> y = apply(level->exp, x);
+            double worst = 0;
+            for (std::size_t i = 0; i < x.size(); ++i)
+                worst = std::max(worst, ulps(y[i], std::exp(static_cast<double>(x[i]))));
             CHECK(worst <= 2);
-            CHECK(worst2 <= 2);
         }
     }
 }
 
-TEST_CASE("exp, exp2 and log at their special values") {
+TEST_CASE("exp and log at their special values") {
     const std::vector<float> x = {-kInf, -200, -1e30f, 0, -0.0f, kInf, 200, 1e30f, kNaN, 1, 0, 0, 0, 0, 0, 0};
     for (const Primitives* level : runnable_levels()) {
         CAPTURE(std::string(level->level));
-        for (const auto f : {level->exp, level->exp2}) {
-            const std::vector<float> y = apply(f, x);
-            for (int i = 0; i < 3; ++i) CHECK(std::bit_cast<std::uint32_t>(y[i]) == 0);
-            for (int i = 3; i < 5; ++i) CHECK(y[i] == 1);
-            for (int i = 5; i < 8; ++i) CHECK(y[i] == kInf);
-            CHECK(std::isnan(y[8]));
-        }
+        const std::vector<float> y = apply(level->exp, x);
+        for (int i = 0; i < 3; ++i) CHECK(std::bit_cast<std::uint32_t>(y[i]) == 0);
+        for (int i = 3; i < 5; ++i) CHECK(y[i] == 1);
+        for (int i = 5; i < 8; ++i) CHECK(y[i] == kInf);
+        CHECK(std::isnan(y[8]));
         const std::vector<double> logs = apply(level->log, x);
         CHECK(std::isnan(logs[0]));
         CHECK(logs[3] == -kInf);
