@@ -239,7 +239,7 @@ KVJIT_API kvjit_tensor kvjit_tensor_contiguous(void *data, kvjit_dtype dtype, in
 
 /* ---- Plan: one step's batch ----------------------------------------------------------------------------- */
 
-/* The default executor's threads spin for about a millisecond after a call, then sleep; see docs/threads.md. */
+/* The default executor's threads spin for some 30 milliseconds after a call, then sleep; see docs/threads.md. */
 typedef struct kvjit_executor {
     uint32_t struct_size;
     int32_t concurrency; /* threads that work at once, the caller included: a hint for splitting, never for results */
