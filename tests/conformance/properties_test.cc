@@ -10,29 +10,11 @@
 #include "conformance/call.h"
 #include "conformance/judge.h"
 #include "conformance/oracle.h"
+#include "conformance/ragged.h"
 #include "conformance/run_call.h"
 
 namespace kvjit::test {
 namespace {
-
-kvjit_spec spec_of(const std::string& text) {
-    kvjit_spec spec;
-    kvjit_error error;
-    kvjit_error_init(&error);
-    REQUIRE_MESSAGE(kvjit_spec_parse(text.c_str(), &spec, &error) == KVJIT_OK, error.message);
-    return spec;
-}
-
-/// A batch of five sequences of all lengths.
-Case ragged(const std::string& spec) {
-    Case which;
-    which.spec = spec_of(spec);
-    which.num_kv_heads = 2;
-    which.batch_size = 5;
-    which.new_tokens = NewTokens::kRagged;
-    which.past_tokens = PastTokens::kRagged;
-    return which;
-}
 
 /// What attention wrote: bits of attn_output and lse.
 std::vector<std::byte> bits_of(const Call& call) {
@@ -40,12 +22,6 @@ std::vector<std::byte> bits_of(const Call& call) {
     const auto lse = call.lse.packed();
     bits.insert(bits.end(), lse.begin(), lse.end());
     return bits;
-}
-
-Call ran(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed) {
-    Call call = make_call(which, data_seed, placement_seed);
-    REQUIRE(run_call(call) == "");
-    return call;
 }
 
 /// `tensor` without its first `rows` rows of `axis`.
@@ -94,16 +70,8 @@ Bound alone(const Call& call, std::int64_t b, OneSequence& starts) {
     return bound;
 }
 
-const std::vector<std::string> kAttentionSpecs = {
-    "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f16,cache_mode=page_table,page_size=16,layout=L2HTD",
-    "op=MultiHeadCacheAttention,head_dim=128,group=1,t1=f32,cache_mode=token_table,layout=TL2HD,is_alibi=1",
-    "op=MultiHeadCacheAttention,head_dim=80,group=7,t1=f16,quant_bit=8,quant_group=16,cache_mode=block_table,"
-    "page_size=7,layout=N2LTHD",
-    "op=MultiHeadCacheAttention,head_dim=40,group=3,t1=f32,quant_bit=4,quant_group=8,cache_mode=offset,layout=L2THD",
-    "op=MultiHeadAttention,head_dim=96,group=2,t1=f32,attn_mask=2"};
-
 TEST_CASE("batch, threads and executor order change no bit") {
-    for (const std::string& spec : kAttentionSpecs) {
+    for (const std::string& spec : attention_specs()) {
         CAPTURE(spec);
         const Case which = ragged(spec);
         const auto expected = bits_of(ran(which, 11, 12));
@@ -121,7 +89,7 @@ TEST_CASE("batch, threads and executor order change no bit") {
 }
 
 TEST_CASE("a sequence alone gives the bits that it gives in a batch") {
-    for (const std::string& spec : kAttentionSpecs) {
+    for (const std::string& spec : attention_specs()) {
         CAPTURE(spec);
         const Call together = ran(ragged(spec), 21, 22);
         const Call apart = make_call(ragged(spec), 21, 22);
@@ -136,7 +104,7 @@ TEST_CASE("a sequence alone gives the bits that it gives in a batch") {
 }
 
 TEST_CASE("permuting physical pages changes no bit") {
-    for (const std::string& spec : kAttentionSpecs) {
+    for (const std::string& spec : attention_specs()) {
         CAPTURE(spec);
         const auto expected = bits_of(ran(ragged(spec), 31, 32));
         for (const std::uint64_t placement : {33U, 34U, 35U}) {
@@ -234,8 +202,8 @@ TEST_CASE("attention over parts of the keys, merged, equals attention over all")
 
 TEST_CASE("prefill equals token-by-token decode") {
     for (std::size_t i = 0; i < 4; ++i) {
-        CAPTURE(kAttentionSpecs[i]);
-        Case which = ragged(kAttentionSpecs[i]);
+        CAPTURE(attention_specs()[i]);
+        Case which = ragged(attention_specs()[i]);
         which.batch_size = 1;
         which.new_tokens = NewTokens::kTileEdge;
         const Call prefill = ran(which, 71, 72);
@@ -261,58 +229,6 @@ TEST_CASE("prefill equals token-by-token decode") {
         CHECK(compare_close("attn_output", numbers_of(decode.attn_output), numbers_of(prefill.attn_output),
                             tolerance) == "");
         CHECK(compare_close("lse", numbers_of(decode.lse), numbers_of(prefill.lse), tolerance, 1) == "");
-    }
-}
-
-TEST_CASE("a sequence sees what another sequence of the same call stores") {
-    Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,group=2,t1=f32,cache_mode=offset,layout=TL2HD");
-    which.batch_size = 2;
-    which.new_tokens = NewTokens::kFew;
-    which.past_tokens = PastTokens::kFew;
-    Call call = make_call(which, 81, 82);
-    // Sequence 1 continues sequence 0: its past is all that sequence 0 has after this call.
-    Problem& problem = call.problem;
-    const std::int64_t n = problem.new_tokens(1);
-    problem.start_pos[1] = problem.kv_tokens(0);
-    problem.kvstarts[2] = problem.kvstarts[1] + problem.kv_tokens(0) + n;
-    problem.cachestarts = {0, 0};
-    call.kvstarts = Placed::integers(problem.kvstarts, KVJIT_I64, Guard::kAfter);
-    call.start_pos = Placed::integers(problem.start_pos, KVJIT_I64, Guard::kAfter);
-    call.cachestarts = Placed::integers(problem.cachestarts, KVJIT_I64, Guard::kAfter);
-    call.max_tokens = 40;
-    call.cache = Placed(KVJIT_F32, {40, 1, 2, 2, 64}, {256, 256, 128, 64, 1}, Guard::kAfter);
-    Rng rng(83);
-    call.cache.fill([&] { return rng.normal(); });
-    call.which.bounds_known = false;
-    call.remember();
-    REQUIRE(run_call(call) == "");
-    CHECK(judge(call) == "");
-}
-
-TEST_CASE("empty batches are legal and write nothing") {
-    for (const std::string& spec : kAttentionSpecs) {
-        CAPTURE(spec);
-        Case which = ragged(spec);
-        which.batch_size = 0;
-        const Call call = make_call(which, 91, 92);
-        CHECK(run_call(call) == "");
-        CHECK(judge(call) == "");
-    }
-}
-
-TEST_CASE("a NaN in a stored group reads back as NaN, and only there") {
-    for (const int bits : {8, 4}) {
-        CAPTURE(bits);
-        Case which =
-            ragged("op=KeyValueCache,head_dim=64,t1=f32,quant_group=16,layout=L2HTD,quant_bit=" + std::to_string(bits));
-        Call call = make_call(which, 101, 102);
-        REQUIRE(call.problem.seqstarts.back() > 1);
-        const Strided& key = call.current_key.strided();
-        call.current_key.set(key.index(0, 1, 17), std::nan(""));
-        call.current_key.set(key.index(1, 0, 63), HUGE_VAL);
-        call.remember();
-        REQUIRE(run_call(call) == "");
-        CHECK(judge(call) == "");
     }
 }
 

@@ -14,7 +14,11 @@ namespace {
 constexpr std::int64_t kRows = 24, kHeads = 8, kKvHeads = 2, kDim = 64;
 
 const kvjit::Engine& engine() {
-    static const kvjit::Engine engine = *kvjit::Engine::create();
+    static const kvjit::Engine engine = [] {
+        kvjit::EngineOptions options;
+        options.cache_dir = "";
+        return *kvjit::Engine::create(options);
+    }();
     return engine;
 }
 

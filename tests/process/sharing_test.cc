@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -58,7 +59,10 @@ TEST_CASE("16 threads at once read each program once from disk") {
 }
 
 TEST_CASE("processes that begin at once on a cold cache compile each program once together") {
+    using namespace std::chrono;
+    constexpr auto kLockWait = seconds(10);  // then a process compiles privately (docs/cache_format.md)
     const TemporaryFolder cache;
+    const auto start = steady_clock::now();
     Child first(cache.path()), second(cache.path()), third(cache.path());
     std::int64_t compiles = 0, disk_hits = 0;
     for (Child* child : {&first, &second, &third}) {
@@ -67,6 +71,7 @@ TEST_CASE("processes that begin at once on a cold cache compile each program onc
         compiles += report.number("compiles");
         disk_hits += report.number("disk_hits");
     }
-    CHECK(compiles == kCallPrograms);
-    CHECK(disk_hits == 2 * kCallPrograms);
+    CHECK(compiles + disk_hits == 3 * kCallPrograms);
+    // On a machine so slow that nobody may have waited long enough, that much is all there is to know.
+    if (steady_clock::now() - start < kLockWait) CHECK(compiles == kCallPrograms);
 }

@@ -37,7 +37,7 @@ public:
     using error_type = Error;
 
     Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-    Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+    Result(const Error& error) : state_(std::in_place_index<1>, error) {}
 
     bool has_value() const { return state_.index() == 0; }
     explicit operator bool() const { return has_value(); }
@@ -65,7 +65,7 @@ public:
     using error_type = Error;
 
     Result() = default;
-    Result(Error error) : error_(std::move(error)), failed_(true) {}
+    Result(const Error& error) : error_(error), failed_(true) {}
 
     bool has_value() const { return !failed_; }
     explicit operator bool() const { return has_value(); }

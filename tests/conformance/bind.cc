@@ -1,0 +1,75 @@
+// A call as the public API's structs, and as a line for people.
+#include <algorithm>
+
+#include "conformance/call.h"
+
+namespace kvjit::test {
+namespace {
+
+std::string numbers_text(const char* name, const std::vector<std::int64_t>& numbers) {
+    std::string text = std::string(" ") + name + "=[";
+    for (std::size_t i = 0; i < numbers.size() && i < 12; ++i) text += (i ? "," : "") + std::to_string(numbers[i]);
+    return text + (numbers.size() > 12 ? ",...]" : "]");
+}
+
+}  // namespace
+
+Bound bind(const Call& call) {
+    Bound bound{call.which.spec, {}, {}, call.problem.layer};
+    const Problem& problem = call.problem;
+    kvjit_batch& batch = bound.batch;
+    kvjit_batch_init(&batch);
+    batch.batch_size = problem.batch_size();
+    batch.num_heads = problem.num_heads;
+    batch.num_kv_heads = problem.num_kv_heads;
+    batch.num_layers = problem.num_layers;
+    batch.max_tokens = call.num_blocks == 0 ? call.max_tokens : 0;
+    batch.num_blocks = call.num_blocks;
+    batch.decoding_batches = problem.decoding_batches;
+    for (std::int64_t b = 0; call.which.bounds_known && b < problem.batch_size(); ++b) {
+        batch.max_seqlen = std::max(batch.max_seqlen, problem.new_tokens(b));
+        batch.max_kvlen = std::max(batch.max_kvlen, problem.kv_tokens(b));
+    }
+    batch.seqstarts = call.seqstarts.data<std::int64_t>();
+    batch.kvstarts = call.kvstarts.data<std::int64_t>();
+    batch.start_pos = call.start_pos.data<std::int64_t>();
+    batch.cachestarts = call.cachestarts.view();
+    batch.rowstarts = call.rowstarts.data<std::int64_t>();
+    batch.row_index = call.row_index.data<std::int64_t>();
+    batch.alibi_slopes = problem.slopes.empty() ? nullptr : problem.slopes.data();
+    batch.softmax_scale = problem.softmax_scale;
+    batch.num_repeat = problem.num_repeat;
+
+    kvjit_tensors& tensors = bound.tensors;
+    kvjit_tensors_init(&tensors);
+    tensors.query = call.query.view();
+    tensors.current_key = call.current_key.view();
+    tensors.current_value = call.current_value.view();
+    tensors.cache = call.cache.view();
+    tensors.scale = call.scale.view();
+    tensors.attn_mask = call.mask.view();
+    tensors.key = call.key.view();
+    tensors.value = call.value.view();
+    tensors.attn_output = call.attn_output.view();
+    tensors.lse = call.lse.view();
+    return bound;
+}
+
+std::string describe(const Call& call) {
+    std::string text;
+    kvjit_spec_print(
+        &call.which.spec,
+        [](void* context, const char* piece, size_t size) { static_cast<std::string*>(context)->append(piece, size); },
+        &text, nullptr);
+    const Problem& problem = call.problem;
+    text += " num_heads=" + std::to_string(problem.num_heads) + " num_kv_heads=" + std::to_string(problem.num_kv_heads);
+    text += " layer=" + std::to_string(problem.layer) + "/" + std::to_string(problem.num_layers);
+    text += " decoding_batches=" + std::to_string(problem.decoding_batches);
+    text += numbers_text("seqstarts", problem.seqstarts) + numbers_text("kvstarts", problem.kvstarts);
+    text += numbers_text("rowstarts", problem.rowstarts) + numbers_text("row_index", problem.row_index);
+    text += " max_tokens=" + std::to_string(call.max_tokens) + " threads=" + std::to_string(call.which.threads);
+    text += " order=" + std::to_string(static_cast<int>(call.which.order));
+    return text + " spread=" + std::to_string(static_cast<int>(call.which.spread));
+}
+
+}  // namespace kvjit::test

@@ -1,0 +1,230 @@
+// Calls at the edges: nothing to do, numbers that are huge or none, caches beyond 32 bits.
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "conformance/call.h"
+#include "conformance/judge.h"
+#include "conformance/oracle.h"
+#include "conformance/ragged.h"
+#include "conformance/run_call.h"
+
+namespace kvjit::test {
+namespace {
+
+TEST_CASE("a sequence sees what another sequence of the same call stores") {
+    Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,group=2,t1=f32,cache_mode=offset,layout=TL2HD");
+    which.batch_size = 2;
+    which.new_tokens = NewTokens::kFew;
+    which.past_tokens = PastTokens::kFew;
+    Call call = make_call(which, 81, 82);
+    // Sequence 1 continues sequence 0: its past is all that sequence 0 has after this call.
+    Problem& problem = call.problem;
+    const std::int64_t n = problem.new_tokens(1);
+    problem.start_pos[1] = problem.kv_tokens(0);
+    problem.kvstarts[2] = problem.kvstarts[1] + problem.kv_tokens(0) + n;
+    problem.cachestarts = {0, 0};
+    call.kvstarts = Placed::integers(problem.kvstarts, KVJIT_I64, Guard::kAfter);
+    call.start_pos = Placed::integers(problem.start_pos, KVJIT_I64, Guard::kAfter);
+    call.cachestarts = Placed::integers(problem.cachestarts, KVJIT_I64, Guard::kAfter);
+    call.max_tokens = 40;
+    call.cache = Placed(KVJIT_F32, {40, 1, 2, 2, 64}, {256, 256, 128, 64, 1}, Guard::kAfter);
+    Rng rng(83);
+    call.cache.fill([&] { return rng.normal(); });
+    call.which.bounds_known = false;
+    call.remember();
+    REQUIRE(run_call(call) == "");
+    CHECK(judge(call) == "");
+}
+
+TEST_CASE("empty batches are legal and write nothing") {
+    for (const std::string& spec : attention_specs()) {
+        CAPTURE(spec);
+        Case which = ragged(spec);
+        which.batch_size = 0;
+        const Call call = make_call(which, 91, 92);
+        CHECK(run_call(call) == "");
+        CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("a NaN in a stored group reads back as NaN, and only there") {
+    for (const int bits : {8, 4}) {
+        CAPTURE(bits);
+        Case which =
+            ragged("op=KeyValueCache,head_dim=64,t1=f32,quant_group=16,layout=L2HTD,quant_bit=" + std::to_string(bits));
+        Call call = make_call(which, 101, 102);
+        REQUIRE(call.problem.seqstarts.back() > 1);
+        const Strided& key = call.current_key.strided();
+        call.current_key.set(key.index(0, 1, 17), std::nan(""));
+        call.current_key.set(key.index(1, 0, 63), HUGE_VAL);
+        call.remember();
+        REQUIRE(run_call(call) == "");
+        CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("a NaN in a visible query or key reaches the rows that see it, and no other") {
+    for (const std::string& spec : attention_specs()) {
+        CAPTURE(spec);
+        Case which = ragged(spec);
+        which.new_tokens = NewTokens::kTileEdge;
+        Call call = make_call(which, 111, 112);
+        const Strided& query = call.query.strided();
+        const std::int64_t last = call.problem.seqstarts[2] - 1;
+        call.query.set(query.index(last, 0, 5), std::nan(""));
+        if (call.current_key.present()) {
+            // The key of a new token in the middle of sequence 0: with a causal mask, earlier rows don't see it.
+            const std::int64_t middle = call.problem.seqstarts[1] / 2;
+            call.current_key.set(call.current_key.strided().index(middle, 1, 0), std::nan(""));
+        }
+        call.remember();
+        REQUIRE(run_call(call) == "");
+        CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("scores of hundreds of thousands neither overflow nor lose the winner") {
+    for (const std::string shape : {"head_dim=64,group=1", "head_dim=128,group=8"}) {
+        Case which = ragged("op=MultiHeadAttention,t1=f32," + shape);
+        Call call = make_call(which, 121, 122);
+        Rng rng(123);
+        // Small integers: dot products are exact, so the scores are, and nothing excuses a difference.
+        for (Placed* each : {&call.query, &call.key}) {
+            each->fill([&] { return static_cast<double>(rng.between(-8, 8)); });
+        }
+        call.problem.softmax_scale = 64;
+        call.remember();
+        REQUIRE(run_call(call) == "");
+        CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("quantisation at its edges: ties, the smallest scale, saturation, zeros") {
+    for (const int bits : {8, 4}) {
+        for (const std::string types : {"t1=f32,t3=f32", "t1=f32,t3=f16", "t1=f16,t3=f16", "t1=f16,t3=f32"}) {
+            CAPTURE(bits);
+            CAPTURE(types);
+            Case which =
+                ragged("op=KeyValueCache,head_dim=64,quant_group=8,layout=TL2HD,quant_bit=" + std::to_string(bits) +
+                       "," + types);
+            Call call = make_call(which, 131, 132);
+            const double qmax = bits == 8 ? 127 : 7;
+            const bool wide = which.spec.t1 == KVJIT_F32;
+            const std::vector<double> largest = {qmax,
+                                                 qmax * 1e-5,
+                                                 qmax * 0.99e-5,
+                                                 0,
+                                                 0x1p-24,
+                                                 wide ? 3e38 : 65504,
+                                                 wide ? 65504.0 * qmax * 1.01 : 60000,
+                                                 1};
+            for (std::int64_t group = 0; group < 8; ++group) {
+                const double top = largest[static_cast<std::size_t>(group)];
+                for (std::int64_t i = 0; i < 8; ++i) {
+                    // Halves between codes, of both signs, when the scale is exact.
+                    const double number = i == 0 ? top : (i % 2 ? 1 : -1) * (static_cast<double>(i) - 0.5) * top / qmax;
+                    call.current_key.set(call.current_key.strided().index(0, 0, group * 8 + i), number);
+                }
+            }
+            call.remember();
+            REQUIRE(run_call(call) == "");
+            CHECK(judge(call) == "");
+        }
+    }
+}
+
+/// Address space without memory behind it: pages appear when they are first written.
+class SparseMemory {
+public:
+    explicit SparseMemory(std::size_t bytes) : bytes_(bytes) {
+        memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    }
+    SparseMemory(const SparseMemory&) = delete;
+    SparseMemory& operator=(const SparseMemory&) = delete;
+    ~SparseMemory() {
+        if (exists()) munmap(memory_, bytes_);
+    }
+    bool exists() const { return memory_ != MAP_FAILED; }
+    std::byte* data() const { return static_cast<std::byte*>(memory_); }
+
+private:
+    std::size_t bytes_;
+    void* memory_;
+};
+
+/// `small` with `tokens` on its token axis: the same order of axes, row-major, at `memory`.
+kvjit_tensor widened(kvjit_tensor small, std::size_t token_axis, std::int64_t tokens, std::byte* memory) {
+    small.shape[token_axis] = tokens;
+    small.data = memory;
+    for (std::int32_t axis = small.rank - 1; axis > 0; --axis) {
+        small.strides[axis - 1] = small.strides[axis] * small.shape[axis];
+    }
+    return small;
+}
+
+/// Copies all rows of `small` to `wide`, `shift` tokens further.
+void copy_shifted(const kvjit_tensor& small, kvjit_tensor wide, std::size_t token_axis, std::int64_t shift) {
+    const auto width = static_cast<std::int64_t>(bytes_of(small.dtype));
+    std::int64_t rows = 1;
+    for (std::int32_t axis = 0; axis + 1 < small.rank; ++axis) rows *= small.shape[axis];
+    for (std::int64_t row = 0; row < rows; ++row) {
+        std::int64_t from = 0;
+        std::int64_t to = shift * wide.strides[token_axis];
+        std::int64_t rest = row;
+        for (std::int32_t axis = small.rank - 2; axis >= 0; --axis) {
+            const std::int64_t i = rest % small.shape[axis];
+            rest /= small.shape[axis];
+            from += i * small.strides[axis];
+            to += i * wide.strides[axis];
+        }
+        std::memcpy(static_cast<std::byte*>(wide.data) + to * width,
+                    static_cast<const std::byte*>(small.data) + from * width,
+                    static_cast<std::size_t>(small.shape[small.rank - 1] * width));
+    }
+}
+
+TEST_CASE("a cache of ten million tokens gives the bits of a small one") {
+    constexpr std::int64_t kTokens = 10'000'000;
+    constexpr std::size_t kCacheBytes = 32ULL << 30;
+    constexpr std::size_t kScaleBytes = 8ULL << 30;
+    for (const std::string layout : {"TL2HD", "L2HTD"}) {
+        CAPTURE(layout);
+        Case which =
+            ragged("op=MultiHeadCacheAttention,head_dim=128,group=2,quant_bit=8,quant_group=16,layout=" + layout);
+        which.num_layers = 3;
+        const Call small = ran(which, 141, 142);
+        const Call large = make_call(which, 141, 142);
+        const SparseMemory cache(kCacheBytes);
+        const SparseMemory scale(kScaleBytes);
+        if (!cache.exists() || !scale.exists()) {
+            MESSAGE("skipped: no address space for a large cache here");
+            return;
+        }
+        Bound bound = bind(large);
+        const std::size_t token_axis = layout.find('T');
+        const std::int64_t shift = kTokens - bound.batch.max_tokens;
+        const kvjit_tensor small_cache = bound.tensors.cache;
+        const kvjit_tensor small_scale = bound.tensors.scale;
+        bound.tensors.cache = widened(small_cache, token_axis, kTokens, cache.data());
+        bound.tensors.scale = widened(small_scale, token_axis, kTokens, scale.data());
+        copy_shifted(small_cache, bound.tensors.cache, token_axis, shift);
+        copy_shifted(small_scale, bound.tensors.scale, token_axis, shift);
+        bound.batch.max_tokens = kTokens;
+        std::vector<std::int64_t> starts = large.problem.cachestarts;
+        for (std::int64_t& start : starts) start += shift;
+        bound.batch.cachestarts.data = starts.data();
+        REQUIRE(run_bound(bound, {}) == "");
+        CHECK(large.attn_output.packed() == small.attn_output.packed());
+        CHECK(large.lse.packed() == small.lse.packed());
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test

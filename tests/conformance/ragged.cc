@@ -1,0 +1,45 @@
+#include "conformance/ragged.h"
+
+#include <doctest/doctest.h>
+
+#include "conformance/run_call.h"
+
+namespace kvjit::test {
+
+kvjit_spec spec_of(const std::string& text) {
+    kvjit_spec spec;
+    kvjit_error error;
+    kvjit_error_init(&error);
+    REQUIRE_MESSAGE(kvjit_spec_parse(text.c_str(), &spec, &error) == KVJIT_OK, error.message);
+    return spec;
+}
+
+Case ragged(const std::string& spec) {
+    Case which;
+    which.spec = spec_of(spec);
+    which.num_kv_heads = 2;
+    which.batch_size = 5;
+    which.new_tokens = NewTokens::kRagged;
+    which.past_tokens = PastTokens::kRagged;
+    return which;
+}
+
+Call ran(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed) {
+    Call call = make_call(which, data_seed, placement_seed);
+    REQUIRE(run_call(call) == "");
+    return call;
+}
+
+const std::vector<std::string>& attention_specs() {
+    static const std::vector<std::string> specs = {
+        "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f16,cache_mode=page_table,page_size=16,layout=L2HTD",
+        "op=MultiHeadCacheAttention,head_dim=128,group=1,t1=f32,cache_mode=token_table,layout=TL2HD,is_alibi=1",
+        "op=MultiHeadCacheAttention,head_dim=80,group=7,t1=f16,quant_bit=8,quant_group=16,cache_mode=block_table,"
+        "page_size=7,layout=N2LTHD",
+        "op=MultiHeadCacheAttention,head_dim=40,group=3,t1=f32,quant_bit=4,quant_group=8,cache_mode=offset,layout="
+        "L2THD",
+        "op=MultiHeadAttention,head_dim=96,group=2,t1=f32,attn_mask=2"};
+    return specs;
+}
+
+}  // namespace kvjit::test
