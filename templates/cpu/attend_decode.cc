@@ -11,7 +11,7 @@ namespace kvjit {
 
 // ---- 1. Contract ---------------------------------------------------------------------------------------------------
 
-static_assert(kHeadDim % 8 == 0 && kGroup >= 1 && kRows <= kMaxRows);
+static_assert(kHeadDim % 8 == 0 && kGroup >= 1 && kRows >= 1);
 static_assert(kChunkKeys % kLanes == 0 && kChunkKeys % kKeys == 0);
 static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 
@@ -23,78 +23,74 @@ inline constexpr int kPanelRows = kPanelTiles * kRows;
 /// memory is read in its order.
 inline constexpr int kValueBlock = kHeadInner ? 16 : 64;
 
-/// Tiles tile_begin..tile_end-1 of each of `heads` kv heads. Tile x of a head is part x % kTilesPerToken of the heads of
-/// the item's token x / kTilesPerToken. All tiles of a token see the same keys.
-struct Panel {
-    const abi::AttendArgs& args;
-    const abi::AttendItem& item;
-    CallSequence sequence;
-    i64 head_begin, heads;
-    i64 tile_begin, tile_end;
-
-    i64 token(i64 tile) const { return item.row_begin + tile / kTilesPerToken; }
-    i64 visible(i64 tile) const { return visible_keys(sequence, token(tile)); }
-    /// Row of the buffers where the tile of a kv head begins.
-    i64 row(i64 head, i64 tile) const {
-        return ((head - head_begin) * (tile_end - tile_begin) + tile - tile_begin) * kRows;
-    }
+/// One (new token, query head) of the panel. The rows of a tile have token and kv head in common, so that all see the same
+/// keys; what pads a token's last tile repeats its last head: it computes, and writes, the same once more.
+struct QueryRow {
+    i64 token, head;
+    i64 visible;
+    float max, sum;   // of the chunk at hand
+    Running running;  // of those before
 };
 
-struct alignas(64) Buffers {
+struct alignas(64) Panel {
+    const abi::AttendArgs* args;
+    const abi::AttendItem* item;
+    CallSequence sequence;
+    i64 count;    // rows in use
+    i64 visible;  // keys that some row sees
+    QueryRow rows[kPanelRows];
+    ChunkRows list;  // of the chunk's keys, then of its values
     float query[kPanelRows * kPadDim];
     float scores[kPanelRows * kScoreStride];  // then probabilities
-    float part[kPanelRows * kPadDim];
-    float acc[kPanelRows * kPadDim];
-    float max[kPanelRows], sum[kPanelRows];
-    Running running[kPanelRows];
-    ChunkRows rows;
+    float part[kPanelRows * kPadDim];         // sums of values over the chunk, in lane order
+    float acc[kPanelRows * kPadDim];          // over the chunks so far
+
+    i64 kv_head(i64 row) const { return rows[row].head / kGroup; }
+    /// Whether no tile in front has the kv head, too.
+    bool first_of_head(i64 row) const { return row == 0 || kv_head(row) != kv_head(row - 1); }
 };
-
-/// f(kv head, tile, row of the buffers), for each tile.
-template <class F>
-KVJIT_INLINE void for_each_tile(const Panel& panel, F&& f) {
-#pragma clang loop unroll(disable)
-    for (i64 head = panel.head_begin; head < panel.head_begin + panel.heads; ++head)
-#pragma clang loop unroll(disable)
-        for (i64 tile = panel.tile_begin; tile < panel.tile_end; ++tile) f(head, tile, panel.row(head, tile));
-}
-
-/// f(new token, query head, row of the buffers), for each query row. What pads the last tile of a token repeats its last
-/// head: it computes, and writes, the same once more.
-template <class F>
-KVJIT_INLINE void for_each_row(const Panel& panel, F&& f) {
-    for_each_tile(panel, [&](i64 head, i64 tile, i64 row) {
-        const i64 first = tile % kTilesPerToken * kRows;
-#pragma clang loop unroll(disable)
-        for (i64 r = 0; r < kRows; ++r)
-            f(panel.token(tile), head * kGroup + smaller(first + r, kGroup - 1), row + r);
-    });
-}
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
-KVJIT_INLINE void load_queries(const Panel& panel, Buffers& buffers) {
-    const i64 rows = panel.row(panel.head_begin + panel.heads, panel.tile_begin);
-    clear(buffers.acc, rows * kPadDim);
-    const abi::Rows& query = panel.args.query;
-    for_each_row(panel, [&](i64 i, i64 head, i64 row) {
-        const i64 token = panel.sequence.query_begin + i;
-        const char* from = query.base + token * query.token_stride + head * query.head_stride;
-        widen_row(buffers.query + row * kPadDim, reinterpret_cast<const T1*>(from));
-        buffers.running[row] = Running{};
-    });
+/// A query row into line row `r` of its tile.
+KVJIT_INLINE void load_query(float* tile, i64 r, const T1* from) {
+    float* to = tile + r * kLanes;
+#pragma clang loop unroll(disable)
+    for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(to + d * kRows, to_lanes(load<kLanes>(from + d)));
+    if constexpr (kWholeDim < kHeadDim) store<kLanes>(to + kWholeDim * kRows, pad(load<8>(from + kWholeDim)));
+}
+
+/// The panel's rows are those of tiles first_tile.. of the item, of which a kv head has `tiles_per_head`.
+KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head) {
+    const abi::Rows& query = panel.args->query;
+    clear(panel.acc, panel.count * kPadDim);
+    panel.visible = 0;
+#pragma clang loop unroll(disable)
+    for (i64 row = 0; row < panel.count; ++row) {
+        const i64 tile = first_tile + row / kRows;
+        const i64 part = tile % tiles_per_head;
+        const i64 token = panel.item->row_begin + part / kTilesPerToken;
+        const i64 member = smaller(part % kTilesPerToken * kRows + row % kRows, kGroup - 1);
+        const i64 head = (panel.item->head_begin + tile / tiles_per_head) * kGroup + member;
+        panel.rows[row] = {token, head, visible_keys(panel.sequence, token), 0.0f, 0.0f, {}};
+        panel.visible = larger(panel.visible, panel.rows[row].visible);
+        const i64 at = (panel.sequence.query_begin + token) * query.token_stride + head * query.head_stride;
+        load_query(panel.query + row / kRows * kRows * kPadDim, row % kRows,
+                   reinterpret_cast<const T1*>(query.base + at));
+    }
 }
 
 // ---- 4. Per chunk: scores, mask, softmax, PV -----------------------------------------------------------------------
 
-KVJIT_INLINE void score_chunk(const Panel& panel, Buffers& buffers, i64 count) {
+KVJIT_PHASE void score_chunk(Panel& panel, i64 keys) {
+    const i64 first = panel.kv_head(0), heads = panel.kv_head(panel.count - 1) - first + 1;
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < count; t += kKeys) {
+    for (i64 t = 0; t < keys; t += kKeys) {
+        ask_for_keys(panel.list, t + kAhead, first, heads);
 #pragma clang loop unroll(disable)
-        for (int k = 0; k < kKeys; ++k) ask_for(buffers.rows, t + k + kAhead, panel.head_begin, panel.heads);
-        for_each_tile(panel, [&](i64 head, i64, i64 row) {
-            score_keys(buffers.scores + row * kScoreStride + t, buffers.query + row * kPadDim, buffers.rows, t, head);
-        });
+        for (i64 row = 0; row < panel.count; row += kRows)
+            score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kPadDim, panel.list, t,
+                       panel.kv_head(row));
     }
 }
 
@@ -103,19 +99,19 @@ KVJIT_INLINE vf<kLanes> lane_numbers(Sequence<int, I...>) {
     return vf<kLanes>{I...};
 }
 
-/// Dot products become scores, -inf from `count` on. Returns the largest.
-KVJIT_INLINE float modify_row(const Panel& panel, float* scores, i64 i, i64 head, i64 begin, i64 count) {
-    const T1* mask = kMaskRank > 0 ? mask_row(panel.args, panel.sequence, head, i, begin) : nullptr;
-    const vf<kLanes> scale(panel.args.softmax_scale);
-    const vf<kLanes> slope(alibi_slope(panel.args, head));
-    const float first = static_cast<float>(begin - query_position(panel.sequence, i));
+/// Dot products become scores, -inf from `keys` on. Returns the largest.
+KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow& row, i64 begin, i64 keys) {
+    const T1* mask = kMaskRank > 0 ? mask_row(*panel.args, panel.sequence, row.head, row.token, begin) : nullptr;
+    const vf<kLanes> scale(panel.args->softmax_scale);
+    const vf<kLanes> slope(alibi_slope(*panel.args, row.head));
+    const float first = static_cast<float>(begin - query_position(panel.sequence, row.token));
     vf<kLanes> largest(-kInfinity);
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < count; t += kLanes) {
-        const vf<kLanes> bias = load_mask(mask, t, count);
+    for (i64 t = 0; t < keys; t += kLanes) {
+        const vf<kLanes> bias = load_mask(mask, t, keys);
         const vf<kLanes> number = lane_numbers(Lanes<kLanes>{}) + static_cast<float>(t);
         vf<kLanes> score = modify_score(load<kLanes>(scores + t), scale, bias, slope, number + first);
-        score = number < static_cast<float>(count) ? apply_hiding(score, bias) : vf<kLanes>(-kInfinity);
+        score = number < static_cast<float>(keys) ? apply_hiding(score, bias) : vf<kLanes>(-kInfinity);
         store<kLanes>(scores + t, score);
         largest = max_fast(score, largest);
     }
@@ -123,11 +119,11 @@ KVJIT_INLINE float modify_row(const Panel& panel, float* scores, i64 i, i64 head
 }
 
 /// Scores become probabilities, not yet divided by their sum, which is returned.
-KVJIT_INLINE float exponentiate_row(float* scores, float max, i64 count) {
+KVJIT_INLINE float exponentiate_row(float* scores, float max, i64 keys) {
     const vf<kLanes> shift(max == -kInfinity ? 0.0f : max);
     vf<kLanes> sum(0.0f);
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < count; t += kLanes) {
+    for (i64 t = 0; t < keys; t += kLanes) {
         const vf<kLanes> score = load<kLanes>(scores + t);
         const vf<kLanes> probability = exp<kLanes>(score - shift);
         sum += probability;
@@ -137,82 +133,92 @@ KVJIT_INLINE float exponentiate_row(float* scores, float max, i64 count) {
 }
 
 KVJIT_INLINE i64 keys_in_chunk(i64 visible, i64 begin) {
-    const i64 keys = visible - begin;
-    return keys < 0 ? 0 : keys < kChunkKeys ? keys : kChunkKeys;
+    return smaller(larger(visible - begin, 0), kChunkKeys);
 }
 
-KVJIT_INLINE void softmax_chunk(const Panel& panel, Buffers& buffers, i64 begin) {
-    for_each_row(panel, [&](i64 i, i64 head, i64 row) {
-        float* scores = buffers.scores + row * kScoreStride;
-        const i64 count = keys_in_chunk(visible_keys(panel.sequence, i), begin);
-        const float max = modify_row(panel, scores, i, head, begin, count);
-        buffers.sum[row] = exponentiate_row(scores, max, count);
-        buffers.max[row] = part_max(max, buffers.sum[row]);
-    });
-}
-
-KVJIT_INLINE void sum_values(const Panel& panel, Buffers& buffers, i64 begin, i64 count) {
+KVJIT_PHASE void softmax_chunk(Panel& panel, i64 begin) {
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < count; t += kValueBlock) {
-        for_each_tile(panel, [&](i64 head, i64 tile, i64 row) {
-            const i64 visible = keys_in_chunk(panel.visible(tile), begin);
-            const i64 end = t + kValueBlock < visible ? t + kValueBlock : visible;
-            add_values(buffers.part + row * kPadDim, buffers.scores + row * kScoreStride, buffers.rows, t, end, head,
-                       tile == panel.tile_begin);
-        });
+    for (i64 at = 0; at < panel.count; ++at) {
+        QueryRow& row = panel.rows[at];
+        float* scores = panel.scores + at * kScoreStride;
+        const i64 keys = keys_in_chunk(row.visible, begin);
+        const float max = modify_row(panel, scores, row, begin, keys);
+        row.sum = exponentiate_row(scores, max, keys);
+        row.max = part_max(max, row.sum);
     }
 }
 
-/// The parts of chunk c that start at key `begin`, for all rows of the panel.
-KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, i64 begin, i64 count) {
-    const abi::Cache& cache = panel.args.cache;
-    const Index* table = table_row(panel.args.table, panel.item.sequence);
-    clear(buffers.part, panel.row(panel.head_begin + panel.heads, panel.tile_begin) * kPadDim);
-    if (count > 0) {
-        list_rows(buffers.rows, cache.key, cache.key_scale, table, begin, begin + count);
-        score_chunk(panel, buffers, count);
-    }
-    softmax_chunk(panel, buffers, begin);
-    if (count > 0) {
-        list_rows(buffers.rows, cache.value, cache.value_scale, table, begin, begin + count);
-        sum_values(panel, buffers, begin, count);
-    }
-}
-
-KVJIT_INLINE void attend_panel(const Panel& panel, Buffers& buffers) {
-    const abi::AttendItem& item = panel.item;
-    load_queries(panel, buffers);
+KVJIT_PHASE void sum_values(Panel& panel, i64 begin, i64 keys) {
 #pragma clang loop unroll(disable)
-    for (i64 c = item.chunk_begin; c < item.chunk_end; ++c) {
-        const i64 begin = c * kChunkKeys;
-        attend_chunk(panel, buffers, begin, keys_in_chunk(panel.visible(panel.tile_end - 1), begin));
-        for_each_row(panel, [&](i64 i, i64 head, i64 row) {
-            const Part part = {buffers.part + row * kPadDim, buffers.max[row], buffers.sum[row]};
-            keep_part(panel.args, item, c, i, head, part, buffers.acc + row * kPadDim, buffers.running[row]);
-        });
+    for (i64 t = 0; t < keys; t += kValueBlock) {
+#pragma clang loop unroll(disable)
+        for (i64 row = 0; row < panel.count; row += kRows) {
+            const i64 end = smaller(t + kValueBlock, keys_in_chunk(panel.rows[row].visible, begin));
+            add_values<kSpan>(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
+                              {t, end, panel.kv_head(row), panel.first_of_head(row)});
+        }
     }
-    if (item.partial >= 0) return;
-    for_each_row(panel, [&](i64 i, i64 head, i64 row) {
-        write_output(panel.args, panel.sequence, i, head, buffers.acc + row * kPadDim, buffers.running[row]);
-    });
+}
+
+/// The parts of the chunk whose keys are begin..begin+keys-1, for all rows of the panel.
+KVJIT_INLINE void attend_chunk(Panel& panel, i64 begin, i64 keys) {
+    const abi::Cache& cache = panel.args->cache;
+    const Index* table = table_row(panel.args->table, panel.item->sequence);
+    list_rows(panel.list, cache.key, cache.key_scale, table, begin, keys);
+    score_chunk(panel, keys);
+    softmax_chunk(panel, begin);
+    list_rows(panel.list, cache.value, cache.value_scale, table, begin, keys);
+    clear(panel.part, panel.count * kPadDim);
+    sum_values(panel, begin, keys);
+}
+
+// ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
+
+/// Sums of values back into the order of elements.
+KVJIT_INLINE void order_row(float* row) {
+    if constexpr (kOrdered) return;
+#pragma clang loop unroll(disable)
+    for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, from_lanes(load<kLanes>(row + d)));
+}
+
+KVJIT_PHASE void keep_parts(Panel& panel, i64 c) {
+#pragma clang loop unroll(disable)
+    for (i64 at = 0; at < panel.count; ++at) {
+        QueryRow& row = panel.rows[at];
+        float* acc = panel.part + at * kPadDim;
+        order_row(acc);
+        keep_part(*panel.args, *panel.item, c, row.token, row.head, {acc, row.max, row.sum}, panel.acc + at * kPadDim,
+                  row.running);
+    }
+}
+
+KVJIT_PHASE void attend_panel(Panel& panel, i64 first_tile, i64 tiles_per_head) {
+    load_queries(panel, first_tile, tiles_per_head);
+#pragma clang loop unroll(disable)
+    for (i64 c = panel.item->chunk_begin; c < panel.item->chunk_end; ++c) {
+        attend_chunk(panel, c * kChunkKeys, keys_in_chunk(panel.visible, c * kChunkKeys));
+        keep_parts(panel, c);
+    }
+    if (panel.item->partial >= 0) return;
+#pragma clang loop unroll(disable)
+    for (i64 at = 0; at < panel.count; ++at) {
+        const QueryRow& row = panel.rows[at];
+        write_output(*panel.args, panel.sequence, row.token, row.head, panel.acc + at * kPadDim, row.running);
+    }
 }
 
 KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem& item) {
-    const i64 tiles = (item.row_end - item.row_begin) * kTilesPerToken;
-    if (tiles == 0) return;
-    const i64 heads = kHeadInner && tiles < kPanelTiles ? kPanelTiles / tiles : 1;
-    Buffers buffers;
-    Panel panel = {args, item, sequence_of(args, item.sequence), 0, 0, 0, 0};
-#pragma clang loop unroll(disable)
-    for (i64 head = item.head_begin; head < item.head_end; head += heads) {
-#pragma clang loop unroll(disable)
-        for (i64 tile = 0; tile < tiles; tile += kPanelTiles) {
-            panel.head_begin = head;
-            panel.heads = smaller(heads, item.head_end - head);
-            panel.tile_begin = tile;
-            panel.tile_end = smaller(tile + kPanelTiles, tiles);
-            attend_panel(panel, buffers);
-        }
+    const i64 tiles_per_head = (item.row_end - item.row_begin) * kTilesPerToken;
+    const i64 tiles = (item.head_end - item.head_begin) * tiles_per_head;
+    Panel panel;  // mostly buffers: nothing that would have to be cleared
+    panel.args = &args;
+    panel.item = &item;
+    panel.sequence = sequence_of(args, item.sequence);
+    for (i64 tile = 0; tile < tiles;) {
+        const i64 rest = kHeadInner ? tiles - tile : tiles_per_head - tile % tiles_per_head;
+        panel.count = smaller(rest, kPanelTiles) * kRows;
+        attend_panel(panel, tile, tiles_per_head);
+        tile += panel.count / kRows;
     }
 }
 

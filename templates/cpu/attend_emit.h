@@ -36,7 +36,7 @@ KVJIT_INLINE void keep_part(const abi::AttendArgs& args, const abi::AttendItem& 
     to[kHeadDim] = part.max;
     to[kHeadDim + 1] = part.sum;
     if (is_empty_part(part.max)) return;
-    for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load<N>(part.acc + d)); });
+    for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load<N>(part.acc + d)); });
 }
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
 /// Rows begin..end-1 of one plane as float32, up to kTall rows of zeros behind them.
 KVJIT_INLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin, i64 end) {
     RowList<kBlockKeys> rows;
-    list_rows(rows, plane, scale, table_row(panel.args.table, panel.item.sequence), begin, end);
+    list_rows(rows, plane, scale, table_row(panel.args.table, panel.item.sequence), begin, end - begin);
 #pragma clang loop unroll(disable)
     for (i64 k = 0; k < end - begin; ++k) {
         float* row = to + k * kPadDim;

@@ -7,6 +7,9 @@
 
 namespace kvjit {
 
+/// A phase of a program is a function of its own: compile time grows faster than a function's length.
+#define KVJIT_PHASE [[gnu::noinline]] static
+
 /// Rows are worked on as kVectors vectors of kLanes; lanes past kHeadDim are 0 and never stored.
 inline constexpr int kVectors = (kHeadDim + kLanes - 1) / kLanes;
 inline constexpr int kPadDim = kVectors * kLanes;
@@ -47,22 +50,23 @@ struct RowList {
 
 KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, const Run& run) {
     const char* row = slot_address(plane, run.entry, run.first, 0);
-#pragma clang loop vectorize(disable) unroll_count(4)
+#pragma clang loop vectorize(disable) unroll(disable)
     for (i64 k = 0; k < run.count; ++k, row += plane.token_stride) rows[k] = row;
 }
 
-/// Fills `list` with positions begin..end-1 (at least one, at most kCount) and repeats the last one up to kCount.
+/// Fills `list` with positions begin..begin+count-1 and repeats the last one up to kCount. Empty where count is 0.
 template <int kCount>
-KVJIT_INLINE void list_rows(RowList<kCount>& list, const abi::Plane& plane, const abi::Plane& scale, const Index* table,
-                            i64 begin, i64 end) {
+KVJIT_PHASE void list_rows(RowList<kCount>& list, const abi::Plane& plane, const abi::Plane& scale, const Index* table,
+                           i64 begin, i64 count) {
     list.head_stride = plane.head_stride;
     list.scale_head_stride = scale.head_stride;
-    for_each_run(table, begin, end, [&](const Run& run) {
+    if (count == 0) return;
+    for_each_run(table, begin, begin + count, [&](const Run& run) {
         list_run(list.row + (run.position - begin), plane, run);
         if constexpr (kQuantised) list_run(list.scale + (run.position - begin), scale, run);
     });
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (i64 k = end - begin; k < kCount; ++k) {
+#pragma clang loop unroll(disable)
+    for (i64 k = count; k < kCount; ++k) {
         list.row[k] = list.row[k - 1];
         if constexpr (kQuantised) list.scale[k] = list.scale[k - 1];
     }

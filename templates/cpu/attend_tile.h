@@ -1,27 +1,44 @@
 // The two inner loops of decode: scores of a tile of query rows, and their sums of values. The arithmetic of a (row, key)
-// and of a (row, element) is the same whatever else shares the tile.
+// and of a (row, element) is the same whatever else shares the tile. Vectors here are as wide as a whole register tile:
+// one operation of the source, and of the optimiser, stands for several instructions.
 #pragma once
 
+#include "cpu/attend_lanes.h"
 #include "cpu/attend_rows.h"
 
 namespace kvjit {
 
 /// Keys scored together: one transposed sum turns a row's 4 accumulators into 4 neighbouring scores.
 inline constexpr int kKeys = 4;
-/// Vectors of a value row summed together.
-inline constexpr int kSpan = 4;
+constexpr int tile_rows() {
+    int rows = 1;
+    while (rows < kGroup && rows < kVectorBytes / 16) rows *= 2;
+    return rows;
+}
 /// Query heads of one token and kv head that make a tile, so that kKeys * kRows accumulators fit the registers.
-inline constexpr int kMaxRows = kVectorBytes / 16;
-inline constexpr int kTilesPerToken = (kGroup + kMaxRows - 1) / kMaxRows;
-inline constexpr int kRows = (kGroup + kTilesPerToken - 1) / kTilesPerToken;
+inline constexpr int kRows = tile_rows();
+inline constexpr int kTilesPerToken = (kGroup + kRows - 1) / kRows;
+/// Elements of a value row summed together: kRows times 4 registers.
+inline constexpr int kSpan = kVectorBytes;
 
 inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
 /// Floats from one row's scores to the next one's: not a power of two, which would crowd a few sets of the cache.
 inline constexpr int kScoreStride = kChunkKeys + 16;
+
 /// Rows to ask memory for ahead of their use: about 4 KiB.
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
 inline constexpr int kAhead = kHeadInner ? 8 : kRowBytes >= 512 ? 8 : kRowBytes <= 64 ? 64 : 4096 / kRowBytes;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
+
+// ---- Scores --------------------------------------------------------------------------------------------------------
+
+/// kLanes elements of each of the tile's rows. A tile's queries are kVectors such lines.
+using QueryLine = vf<kRows * kLanes>;
+
+template <int... I>
+KVJIT_INLINE QueryLine for_each_query(vf<kLanes> key, Sequence<int, I...>) {
+    return __builtin_shufflevector(key, key, (I % kLanes)...);
+}
 
 template <int kPart, int N, int... I>
 KVJIT_INLINE vf<N> mix_pairs(vf<N> a, vf<N> b, Sequence<int, I...>) {
@@ -31,67 +48,98 @@ template <int kPart, int N, int... I>
 KVJIT_INLINE vf<N> mix_quads(vf<N> a, vf<N> b, Sequence<int, I...>) {
     return __builtin_shufflevector(a, b, (I / 4 * 4 + I % 2 + I % 4 / 2 * N + kPart)...);
 }
+/// Of each kFrom lanes the lower (kPart 0) or upper (kPart 1) half.
+template <int kFrom, int kPart, int N, int... I>
+KVJIT_INLINE vf<N / 2> halves(vf<N> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (I / (kFrom / 2) * kFrom + I % (kFrom / 2) + kPart * kFrom / 2)...);
+}
 
-/// Adds up each of four vectors.
-template <int N>
-KVJIT_INLINE vf<4> sums_of_4(vf<N> a, vf<N> b, vf<N> c, vf<N> d) {
+/// Of kLanes lanes for each row to 4.
+template <int kFrom, int N>
+KVJIT_INLINE vf<4 * kRows> fold(vf<N> v) {
+    if constexpr (kFrom == 4)
+        return v;
+    else
+        return fold<kFrom / 2, N / 2>(halves<kFrom, 0, N>(v, Lanes<N / 2>{}) + halves<kFrom, 1, N>(v, Lanes<N / 2>{}));
+}
+
+/// Lanes 4r..4r+3 to the scores of row r.
+KVJIT_INLINE void store_quads(float* scores, vf<4 * kRows> quads) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r)
+        store<4>(scores + r * kScoreStride, vf<4>{quads[4 * r], quads[4 * r + 1], quads[4 * r + 2], quads[4 * r + 3]});
+}
+
+/// For each row the sums of its lanes in a, b, c and d.
+template <int N = kRows * kLanes>
+KVJIT_INLINE vf<4 * kRows> sums_of_4(vf<N> a, vf<N> b, vf<N> c, vf<N> d) {
     const Lanes<N> lanes{};
     const vf<N> ab = mix_pairs<0, N>(a, b, lanes) + mix_pairs<2, N>(a, b, lanes);
     const vf<N> cd = mix_pairs<0, N>(c, d, lanes) + mix_pairs<2, N>(c, d, lanes);
-    const vf<N> abcd = mix_quads<0, N>(ab, cd, lanes) + mix_quads<2, N>(ab, cd, lanes);
-    const vf<8> folded = [&] {
-        if constexpr (N == 16)
-            return low_half<float, 16>(abcd) + high_half<float, 16>(abcd);
-        else
-            return abcd;
-    }();
-    return low_half<float, 8>(folded) + high_half<float, 8>(folded);
+    return fold<kLanes, N>(mix_quads<0, N>(ab, cd, lanes) + mix_quads<2, N>(ab, cd, lanes));
 }
 
-/// Elements d.. of a key or value, kLanes of them; kTail: only 8 are left.
-template <bool kTail>
-KVJIT_INLINE vf<kLanes> load_vector(const T2* row, const T3* scales, int d) {
-    if constexpr (kTail)
-        return pad(load_cache<8>(row, scales, d));
-    else
-        return load_cache<kLanes>(row, scales, d);
-}
-
-struct KeySums {
-    vf<kLanes> of[kKeys][kRows];
+/// Four keys: their rows and, where there are any, their scales as float32.
+struct KeyTile {
+    const T2* codes[kKeys];
+    alignas(64) float scales[kKeys][kScalesPerRow];
 };
 
-/// Adds the products of elements d.. .
+/// Elements d.. of key k; kTail: only 8 are left.
 template <bool kTail>
-KVJIT_INLINE void add_products(KeySums& sums, const float* query, const T2* const* keys, const T3* const* scales, int d) {
+KVJIT_INLINE vf<kLanes> load_key(const KeyTile& keys, int k, int d) {
+    if constexpr (kTail)
+        return pad(load_lanes<8>(keys.codes[k], keys.scales[k], d));
+    else
+        return load_lanes<kLanes>(keys.codes[k], keys.scales[k], d);
+}
+
+template <bool kTail>
+KVJIT_INLINE void add_products(QueryLine (&sums)[kKeys], const float* query, const KeyTile& keys, int d) {
+    const QueryLine line = load_raw<float, kRows * kLanes>(query + d * kRows);
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        const vf<kLanes> key = load_vector<kTail>(keys[k], scales[k], d);
+        const vf<kLanes> key = load_key<kTail>(keys, k, d);
+        sums[k] = fma<kRows * kLanes>(for_each_query(key, Lanes<kRows * kLanes>{}), line, sums[k]);
+    }
+}
+
+/// Asks memory for elements d..d+N-1 of row `at`.
+template <int N>
+KVJIT_INLINE void ask_for_span(const ChunkRows& rows, i64 at, i64 head, int d) {
+    const char* span = reinterpret_cast<const char*>(advance(rows.codes(at, head), d));
 #pragma clang loop unroll(full)
-        for (int r = 0; r < kRows; ++r)
-            sums.of[k][r] = fma<kLanes>(key, load<kLanes>(query + r * kPadDim + d), sums.of[k][r]);
+    for (int byte = 0; byte < bytes_of<T2>(N); byte += 64) prefetch(span + byte);
+    if constexpr (kQuantised)
+        if (d == 0) prefetch(rows.scales(at, head));
+}
+
+/// Asks memory for kKeys rows from `at` on, of `heads` neighbouring heads.
+KVJIT_INLINE void ask_for_keys(const ChunkRows& rows, i64 at, i64 first_head, i64 heads) {
+#pragma clang loop unroll(disable)
+    for (i64 k = at; k < at + kKeys; ++k) {
+#pragma clang loop unroll(disable)
+        for (i64 head = first_head; head < first_head + heads; ++head) ask_for_span<kHeadDim>(rows, k, head, 0);
     }
 }
 
 /// scores[r * kScoreStride + k] = query row r · key at+k, for kRows rows and kKeys keys.
 KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows& rows, i64 at, i64 head) {
-    const T2* keys[kKeys];
-    const T3* scales[kKeys];
-    KeySums sums;
+    KeyTile keys;
+    QueryLine sums[kKeys];
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        keys[k] = rows.codes(at + k, head);
-        scales[k] = rows.scales(at + k, head);
-        for (int r = 0; r < kRows; ++r) sums.of[k][r] = vf<kLanes>(0.0f);
+        keys.codes[k] = rows.codes(at + k, head);
+        if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(at + k, head));
+        sums[k] = QueryLine(0.0f);
     }
 #pragma clang loop unroll_count(2)
-    for (int d = 0; d < kWholeDim; d += kLanes) add_products<false>(sums, query, keys, scales, d);
-    if constexpr (kWholeDim < kHeadDim) add_products<true>(sums, query, keys, scales, kWholeDim);
-#pragma clang loop unroll(full)
-    for (int r = 0; r < kRows; ++r)
-        store<4>(scores + r * kScoreStride,
-                 sums_of_4<kLanes>(sums.of[0][r], sums.of[1][r], sums.of[2][r], sums.of[3][r]));
+    for (int d = 0; d < kWholeDim; d += kLanes) add_products<false>(sums, query, keys, d);
+    if constexpr (kWholeDim < kHeadDim) add_products<true>(sums, query, keys, kWholeDim);
+    store_quads(scores, sums_of_4(sums[0], sums[1], sums[2], sums[3]));
 }
+
+// ---- Sums of values ------------------------------------------------------------------------------------------------
 
 /// Whether key t is hidden from every row of the tile. Then nothing of its value may be looked at.
 KVJIT_INLINE bool hidden_from_tile(const float* probabilities, i64 t) {
@@ -102,68 +150,38 @@ KVJIT_INLINE bool hidden_from_tile(const float* probabilities, i64 t) {
     return differ == 0;
 }
 
-template <int kCount>
-KVJIT_INLINE void ask_for_span(const ChunkRows& rows, i64 at, i64 head, int d) {
-    const char* span = reinterpret_cast<const char*>(advance(rows.codes(at, head), d));
-#pragma clang loop unroll(full)
-    for (int byte = 0; byte < bytes_of<T2>(kCount * kLanes); byte += 64) prefetch(span + byte);
-    if constexpr (kQuantised)
-        if (d == 0) prefetch(rows.scales(at, head));
-}
+/// Keys begin..end-1 of the chunk and the kv head whose values are summed. ask: for the rows kAhead further on, too.
+struct ValueRange {
+    i64 begin, end, head;
+    bool ask;
+};
 
-/// sums[r][d..] += probabilities[r][t] * value t [d..], for kRows rows, kCount vectors and t = begin..end-1; kTail: the
-/// last vector has 8 elements. The row that is asked for ahead is so while `ask` holds.
-template <int kCount, bool kTail>
-KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkRows& rows, i64 begin, i64 end, i64 head,
-                           int d, bool ask) {
-    constexpr int kWhole = kCount - (kTail ? 1 : 0);
-    vf<kLanes> sum[kRows][kCount];
+/// sums[r][d..d+N-1] += probabilities[r][t] * value t [d..d+N-1], for kRows rows and the range's keys.
+template <int N>
+KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range, int d) {
+    vf<N> sum[kRows];
 #pragma clang loop unroll(full)
-    for (int r = 0; r < kRows; ++r)
-        for (int v = 0; v < kCount; ++v) sum[r][v] = load<kLanes>(sums + r * kPadDim + d + v * kLanes);
+    for (int r = 0; r < kRows; ++r) sum[r] = load<N>(sums + r * kPadDim + d);
 #pragma clang loop unroll(disable)
-    for (i64 t = begin; t < end; ++t) {
-        if (ask) ask_for_span<kCount>(rows, t + kAhead, head, d);
+    for (i64 t = range.begin; t < range.end; ++t) {
+        if (range.ask) ask_for_span<N>(rows, t + kAhead, range.head, d);
         if (kMaskRank > 0 && hidden_from_tile(probabilities, t)) continue;
-        vf<kLanes> value[kCount];
+        const vf<N> value = load_lanes<N>(rows.codes(t, range.head), rows.scales(t, range.head), d);
 #pragma clang loop unroll(full)
-        for (int v = 0; v < kWhole; ++v)
-            value[v] = load_vector<false>(rows.codes(t, head), rows.scales(t, head), d + v * kLanes);
-        if constexpr (kTail)
-            value[kWhole] = load_vector<true>(rows.codes(t, head), rows.scales(t, head), d + kWhole * kLanes);
-#pragma clang loop unroll(full)
-        for (int r = 0; r < kRows; ++r) {
-            const vf<kLanes> probability(probabilities[r * kScoreStride + t]);
-            for (int v = 0; v < kCount; ++v) sum[r][v] = fma<kLanes>(probability, value[v], sum[r][v]);
-        }
+        for (int r = 0; r < kRows; ++r)
+            sum[r] = fma<N>(vf<N>(probabilities[r * kScoreStride + t]), value, sum[r]);
     }
 #pragma clang loop unroll(full)
-    for (int r = 0; r < kRows; ++r)
-        for (int v = 0; v < kCount; ++v) store<kLanes>(sums + r * kPadDim + d + v * kLanes, sum[r][v]);
+    for (int r = 0; r < kRows; ++r) store<N>(sums + r * kPadDim + d, sum[r]);
 }
 
-/// The whole row: spans of kSpan whole vectors, then what is left.
-KVJIT_INLINE void add_values(float* sums, const float* probabilities, const ChunkRows& rows, i64 begin, i64 end, i64 head,
-                             bool ask) {
-    constexpr int kSpanDim = kSpan * kLanes;
-    constexpr int kSpansDim = kWholeDim - kWholeDim % kSpanDim;
-    constexpr int kRest = kVectors - kSpansDim / kLanes;
+/// Elements d.. in spans of N, then of half of that, down to 8.
+template <int N, int kFrom = 0>
+KVJIT_INLINE void add_values(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range) {
+    constexpr int kTo = kHeadDim - (kHeadDim - kFrom) % N;
 #pragma clang loop unroll(disable)
-    for (int d = 0; d < kSpansDim; d += kSpanDim)
-        add_span<kSpan, false>(sums, probabilities, rows, begin, end, head, d, ask);
-    if constexpr (kRest > 0)
-        add_span<kRest, (kWholeDim < kHeadDim)>(sums, probabilities, rows, begin, end, head, kSpansDim, ask);
-}
-
-/// Asks memory for row `at` of `heads` heads, in the order in which they lie.
-KVJIT_INLINE void ask_for(const ChunkRows& rows, i64 at, i64 head_begin, i64 heads) {
-#pragma clang loop unroll(disable)
-    for (i64 h = head_begin; h < head_begin + heads; ++h) {
-        const char* row = reinterpret_cast<const char*>(rows.codes(at, h));
-#pragma clang loop unroll(full)
-        for (int byte = 0; byte < kRowBytes; byte += 64) prefetch(row + byte);
-        if constexpr (kQuantised) prefetch(rows.scales(at, h));
-    }
+    for (int d = kFrom; d < kTo; d += N) add_span<N>(sums, probabilities, rows, range, d);
+    if constexpr (kTo < kHeadDim) add_values<N / 2, kTo>(sums, probabilities, rows, range);
 }
 
 }  // namespace kvjit

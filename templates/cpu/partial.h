@@ -60,14 +60,14 @@ template <class T>
 KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
     if (is_empty_part(part_max)) return;
     const Weights weights = admit(running, part_max, part_sum);
-    for_each_vector<kHeadDim>(
+    for_each_vector_rolled<kHeadDim>(
         [&]<int N>(int d) { store<N>(acc + d, merge_acc<N>(load<N>(acc + d), load<N>(part + d), weights)); });
 }
 
 /// Output row of kHeadDim elements of T, each rounded once.
 template <class T>
 KVJIT_INLINE void finish_row(T* out, const float* acc, const Running& running) {
-    for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(out + d, finish_acc<N>(load<N>(acc + d), running)); });
+    for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(out + d, finish_acc<N>(load<N>(acc + d), running)); });
 }
 
 }  // namespace kvjit

@@ -181,6 +181,16 @@ KVJIT_INLINE void for_each_vector(F&& f) {
     if constexpr (kMain < D) f.template operator()<8>(kMain);
 }
 
+/// The same without unrolling: for what is off the hot path, where code costs more to compile than it saves.
+template <int D, class F>
+KVJIT_INLINE void for_each_vector_rolled(F&& f) {
+    static_assert(D % 8 == 0);
+    constexpr int kMain = D - D % kLanes;
+#pragma clang loop unroll(disable)
+    for (int d = 0; d < kMain; d += kLanes) f.template operator()<kLanes>(d);
+    if constexpr (kMain < D) f.template operator()<8>(kMain);
+}
+
 KVJIT_INLINE void prefetch(const void* p) {
     __builtin_prefetch(p, 0, 3);
 }
