@@ -8,84 +8,58 @@
 
 namespace kvjit {
 
-/// Accumulators are kWide vectors of rows times kTall keys or elements: enough to hide the latency of FMA.
-inline constexpr int kWide = kVectorBytes == 64 ? 4 : kVectorBytes == 32 ? 2 : 1;
-inline constexpr int kTall = 4;
-inline constexpr int kTileRows = kWide * kLanes;
+/// kTall keys or elements times kTileRows rows are summed together, in as many accumulators as hide the latency of FMA.
+inline constexpr int kTall = kVectorBytes == 64 ? 8 : 4;
+inline constexpr int kTileRows = kVectorBytes == 16 ? 8 : 2 * kLanes;
 /// Keys packed at a time.
-inline constexpr int kBlockKeys = 64;
+inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;
+/// Floats from one packed row to the next one's: not a power of two, which would crowd a few sets of the cache.
+inline constexpr int kPackStride = kPadDim + 16;
 static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kLanes == 0 && kBlockKeys % kTall == 0);
 static_assert(kHeadDim % kTall == 0);
 
-/// One line of a tile: kTileRows rows.
-struct Line {
-    vf<kLanes> of[kWide];
-};
+/// One line of a tile: a value for each of its rows.
+using Line = vf<kTileRows>;
 
-KVJIT_INLINE Line load_line(const float* p) {
-    Line line;
+/// sums[i] += factors[i * kStep] * x, for kTall lines.
+template <int kStep>
+KVJIT_INLINE void add_lines(Line (&sums)[kTall], const float* factors, Line x) {
 #pragma clang loop unroll(full)
-    for (int w = 0; w < kWide; ++w) line.of[w] = load<kLanes>(p + w * kLanes);
-    return line;
+    for (int i = 0; i < kTall; ++i) sums[i] = fma<kTileRows>(Line(factors[i * kStep]), x, sums[i]);
 }
 
-KVJIT_INLINE void store_line(float* p, const Line& line) {
-#pragma clang loop unroll(full)
-    for (int w = 0; w < kWide; ++w) store<kLanes>(p + w * kLanes, line.of[w]);
-}
-
-KVJIT_INLINE Line line_of(float x) {
-    Line line;
-#pragma clang loop unroll(full)
-    for (int w = 0; w < kWide; ++w) line.of[w] = vf<kLanes>(x);
-    return line;
-}
-
-/// kTall lines += kTall broadcast factors times one line.
-struct Accumulator {
-    Line line[kTall];
-
-    /// line[i] += factors[i * kStep] * x
-    template <int kStep>
-    KVJIT_INLINE void add(const float* factors, const Line& x) {
-#pragma clang loop unroll(full)
-        for (int i = 0; i < kTall; ++i) {
-            const vf<kLanes> factor(factors[i * kStep]);
-            for (int w = 0; w < kWide; ++w) line[i].of[w] = fma<kLanes>(factor, x.of[w], line[i].of[w]);
-        }
-    }
-};
-
-/// scores[k][row] = key k · query row, for `count` keys, rounded up to kTall. keys: kBlockKeys rows of kPadDim; query:
-/// kHeadDim lines.
-KVJIT_INLINE void score_block(float* scores, const float* keys, const float* query, i64 count) {
+/// scores[k][row] = key k · query row, for `count` keys, rounded up to kTall. keys: rows of kPackStride; query: kHeadDim
+/// lines.
+KVJIT_PHASE void score_block(float* scores, const float* keys, const float* query, i64 count) {
 #pragma clang loop unroll(disable)
     for (i64 k = 0; k < count; k += kTall) {
-        Accumulator sums;
-        for (int i = 0; i < kTall; ++i) sums.line[i] = line_of(0.0f);
+        Line sums[kTall];
+#pragma clang loop unroll(full)
+        for (int i = 0; i < kTall; ++i) sums[i] = Line(0.0f);
 #pragma clang loop unroll_count(2)
         for (int d = 0; d < kHeadDim; ++d)
-            sums.add<kPadDim>(keys + k * kPadDim + d, load_line(query + d * kTileRows));
-        for (int i = 0; i < kTall; ++i) store_line(scores + (k + i) * kTileRows, sums.line[i]);
+            add_lines<kPackStride>(sums, keys + k * kPackStride + d, load<kTileRows>(query + d * kTileRows));
+#pragma clang loop unroll(full)
+        for (int i = 0; i < kTall; ++i) store<kTileRows>(scores + (k + i) * kTileRows, sums[i]);
     }
 }
 
 /// sums[d][row] = sums[d][row] * keep[row] + probabilities[k][row] * value k [d], over the `count` keys in `order`.
-KVJIT_INLINE void add_block(float* sums, const float* probabilities, const float* values, const Line& keep,
-                            const u8* order, i64 count) {
+KVJIT_PHASE void add_block(float* sums, const float* probabilities, const float* values, const float* keep,
+                           const u8* order, i64 count) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kHeadDim; d += kTall) {
-        Accumulator sum;
-        for (int i = 0; i < kTall; ++i) {
-            sum.line[i] = load_line(sums + (d + i) * kTileRows);
-            for (int w = 0; w < kWide; ++w) sum.line[i].of[w] *= keep.of[w];
-        }
+        Line sum[kTall];
+#pragma clang loop unroll(full)
+        for (int i = 0; i < kTall; ++i)
+            sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(keep);
 #pragma clang loop unroll_count(2)
         for (i64 x = 0; x < count; ++x) {
             const i64 k = kMaskRank > 0 ? order[x] : x;
-            sum.add<1>(values + k * kPadDim + d, load_line(probabilities + k * kTileRows));
+            add_lines<1>(sum, values + k * kPackStride + d, load<kTileRows>(probabilities + k * kTileRows));
         }
-        for (int i = 0; i < kTall; ++i) store_line(sums + (d + i) * kTileRows, sum.line[i]);
+#pragma clang loop unroll(full)
+        for (int i = 0; i < kTall; ++i) store<kTileRows>(sums + (d + i) * kTileRows, sum[i]);
     }
 }
 
@@ -114,7 +88,7 @@ KVJIT_INLINE void transpose(vf<N> (&v)[N]) {
 }
 
 /// to[c * to_stride + r] = from[r * from_stride + c] for kLanes x kLanes floats.
-KVJIT_INLINE void transpose_square(float* to, i64 to_stride, const float* from, i64 from_stride) {
+KVJIT_PHASE void transpose_square(float* to, i64 to_stride, const float* from, i64 from_stride) {
     vf<kLanes> v[kLanes];
 #pragma clang loop unroll(full)
     for (int i = 0; i < kLanes; ++i) v[i] = load<kLanes>(from + i * from_stride);
@@ -125,9 +99,11 @@ KVJIT_INLINE void transpose_square(float* to, i64 to_stride, const float* from, 
 
 /// The first kPadDim columns of kLanes rows become lines, and lines rows.
 KVJIT_INLINE void rows_to_lines(float* lines, const float* rows) {
+#pragma clang loop unroll(disable)
     for (int d = 0; d < kPadDim; d += kLanes) transpose_square(lines + d * kTileRows, kTileRows, rows + d, kPadDim);
 }
 KVJIT_INLINE void lines_to_rows(float* rows, const float* lines) {
+#pragma clang loop unroll(disable)
     for (int d = 0; d < kPadDim; d += kLanes) transpose_square(rows + d, kPadDim, lines + d * kTileRows, kTileRows);
 }
 

@@ -17,7 +17,7 @@ static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 // ---- 2. Work split: the rows of one kv head, (token, query head) with heads inner, go in panels of tiles -------------
 
 constexpr int panel_tiles() {
-    constexpr int kFloats = 16384;  // of queries, and as many of sums: half of a small second-level cache
+    constexpr int kFloats = 32768;  // of queries, and as many of sums: they stay in the second-level cache
     const int tiles = kFloats / (kPadDim * kTileRows);
     const int most = 256 / kTileRows;
     return tiles < 1 ? 1 : tiles < most ? tiles : most;
@@ -37,13 +37,14 @@ struct alignas(64) Tile {
 
 struct alignas(64) Buffers {
     Tile tiles[kPanelTiles];
-    float keys[kBlockKeys * kPadDim];
-    float values[kBlockKeys * kPadDim];
+    float keys[kBlockKeys * kPackStride];
+    float values[kBlockKeys * kPackStride];
     float scores[kBlockKeys * kTileRows];  // then probabilities
     float masks[kMaskRank > 0 ? kBlockKeys * kTileRows : kLanes];
     float rows[kLanes * (kPadDim > kBlockKeys ? kPadDim : kBlockKeys)];
     float acc[kPanelTiles * kTileRows * kPadDim];
     Running running[kPanelTiles * kTileRows];
+    float keep[kTileRows];
     u8 order[kBlockKeys];
 };
 
@@ -75,7 +76,7 @@ KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, float* to, i64 r) {
     tile.visible[r] = static_cast<i32>(visible_keys(panel.sequence, i));
 }
 
-KVJIT_INLINE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
+KVJIT_PHASE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
     Tile& tile = buffers.tiles[t];
     tile.first_row = panel.first_row + t * kTileRows;
 #pragma clang loop unroll(disable)
@@ -99,12 +100,12 @@ KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
 /// Rows begin..end-1 of one plane as float32, up to kTall rows of zeros behind them.
-KVJIT_INLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin, i64 end) {
+KVJIT_PHASE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin, i64 end) {
     RowList<kBlockKeys> rows;
     list_rows(rows, plane, scale, table_row(panel.args.table, panel.item.sequence), begin, end - begin);
 #pragma clang loop unroll(disable)
     for (i64 k = 0; k < end - begin; ++k) {
-        float* row = to + k * kPadDim;
+        float* row = to + k * kPackStride;
         const T2* codes = rows.codes(k, panel.head);
         const T3* scales = rows.scales(k, panel.head);
 #pragma clang loop unroll_count(2)
@@ -112,11 +113,11 @@ KVJIT_INLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, c
         if constexpr (kWholeDim < kHeadDim) store<8>(row + kWholeDim, load_cache<8>(codes, scales, kWholeDim));
     }
     const i64 padded = (end - begin + kTall - 1) / kTall * kTall;
-    clear(to + (end - begin) * kPadDim, (padded - (end - begin)) * kPadDim);
+    clear(to + (end - begin) * kPackStride, (padded - (end - begin)) * kPackStride);
 }
 
 /// The masks of the tile's rows, a line for each of `count` keys from `begin` on.
-KVJIT_INLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& buffers, i64 begin, i64 count) {
+KVJIT_PHASE void load_masks(const Panel& panel, const Tile& tile, Buffers& buffers, i64 begin, i64 count) {
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
 #pragma clang loop unroll(disable)
@@ -133,43 +134,53 @@ KVJIT_INLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& buff
     }
 }
 
-/// Dot products become scores. Returns each row's largest so far. `diagonal`: some row doesn't see all of the keys.
-KVJIT_INLINE Line modify_block(const Panel& panel, const Tile& tile, Buffers& buffers, i64 begin, i64 count,
-                               bool diagonal) {
-    Line largest = load_line(tile.max);
+/// Of kLanes rows from lane r on: dot products become scores, -inf where hidden. Returns each row's largest so far.
+/// diagonal: some row doesn't see all of the keys.
+KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffers& buffers, i64 r, i64 begin, i64 count,
+                                    bool diagonal) {
     const vf<kLanes> scale(panel.args.softmax_scale);
+    const vf<kLanes> slope = load<kLanes>(tile.slope + r);
+    const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
+    const vi<kLanes> visible = load_raw<i32, kLanes>(tile.visible + r);
+    vf<kLanes> largest = load<kLanes>(tile.max + r);
 #pragma clang loop unroll(disable)
     for (i64 k = 0; k < count; ++k) {
+        float* at = buffers.scores + k * kTileRows + r;
         const vi<kLanes> key(static_cast<i32>(begin + k));
-#pragma clang loop unroll(full)
-        for (int w = 0; w < kWide; ++w) {
-            const int r = w * kLanes;
-            float* at = buffers.scores + k * kTileRows + r;
-            const vf<kLanes> mask = kMaskRank > 0 ? load<kLanes>(buffers.masks + k * kTileRows + r) : vf<kLanes>(0.0f);
-            const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
-            const vf<kLanes> distance = __builtin_convertvector(key - position, vf<kLanes>);
-            vf<kLanes> score = modify_score(load<kLanes>(at), scale, mask, load<kLanes>(tile.slope + r), distance);
-            score = apply_hiding(score, mask);
-            if (diagonal) score = key < load_raw<i32, kLanes>(tile.visible + r) ? score : vf<kLanes>(-kInfinity);
-            store<kLanes>(at, score);
-            largest.of[w] = max_fast(score, largest.of[w]);
-        }
+        const vf<kLanes> mask = kMaskRank > 0 ? load<kLanes>(buffers.masks + k * kTileRows + r) : vf<kLanes>(0.0f);
+        const vf<kLanes> distance = __builtin_convertvector(key - position, vf<kLanes>);
+        vf<kLanes> score = apply_hiding(modify_score(load<kLanes>(at), scale, mask, slope, distance), mask);
+        if (diagonal) score = key < visible ? score : vf<kLanes>(-kInfinity);
+        store<kLanes>(at, score);
+        largest = max_fast(score, largest);
     }
     return largest;
 }
 
-/// Scores become probabilities relative to `shift`. Adds them to `sum`.
-KVJIT_INLINE void exponentiate_block(float* scores, i64 count, const Line& shift, Line& sum) {
-#pragma clang loop unroll(disable)
+/// Of kLanes rows: scores become probabilities relative to `shift`, which are added to `sum`.
+KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, i64 count, vf<kLanes> shift, vf<kLanes> sum) {
+#pragma clang loop unroll_count(2)
     for (i64 k = 0; k < count; ++k) {
-#pragma clang loop unroll(full)
-        for (int w = 0; w < kWide; ++w) {
-            float* at = scores + k * kTileRows + w * kLanes;
-            const vf<kLanes> score = load<kLanes>(at);
-            const vf<kLanes> probability = exp<kLanes>(score - shift.of[w]);
-            sum.of[w] += probability;
-            store<kLanes>(at, mark_hidden<kLanes>(probability, score));
-        }
+        const vf<kLanes> score = load<kLanes>(scores + k * kTileRows);
+        const vf<kLanes> probability = exp<kLanes>(score - shift);
+        sum += probability;
+        store<kLanes>(scores + k * kTileRows, mark_hidden<kLanes>(probability, score));
+    }
+    return sum;
+}
+
+/// Online softmax over `count` keys from `begin` on. What the tile has summed before is to be multiplied by buffers.keep.
+KVJIT_PHASE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, i64 begin, i64 count) {
+    const bool diagonal = tile.least_visible < begin + count;
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+        const vf<kLanes> largest = modify_rows(panel, tile, buffers, r, begin, count, diagonal);
+        const vf<kLanes> shift = largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
+        const vf<kLanes> keep = exp<kLanes>(load<kLanes>(tile.max + r) - shift);
+        const vf<kLanes> sum = load<kLanes>(tile.sum + r) * keep;
+        store<kLanes>(tile.max + r, largest);
+        store<kLanes>(tile.sum + r, exponentiate_rows(buffers.scores + r, count, shift, sum));
+        store<kLanes>(buffers.keep + r, keep);
     }
 }
 
@@ -179,11 +190,9 @@ KVJIT_INLINE i64 list_seen_keys(u8* order, const float* probabilities, i64 count
     i64 seen = 0;
 #pragma clang loop unroll(disable)
     for (i64 k = 0; k < count; ++k) {
-        const Line line = load_line(probabilities + k * kTileRows);
-        i32 differ = 0;
-        for (int w = 0; w < kWide; ++w) differ |= __builtin_reduce_or(bits_of<kLanes>(line.of[w]) ^ kHiddenBits);
+        const Line line = load<kTileRows>(probabilities + k * kTileRows);
         order[seen] = static_cast<u8>(k);
-        seen += differ != 0;
+        seen += __builtin_reduce_or(bits_of<kTileRows>(line) ^ kHiddenBits) != 0;
     }
     return seen;
 }
@@ -194,26 +203,15 @@ KVJIT_INLINE void attend_block(const Panel& panel, Tile& tile, Buffers& buffers,
     if (count <= 0) return;
     score_block(buffers.scores, buffers.keys, tile.query, count);
     if constexpr (kMaskRank > 0) load_masks(panel, tile, buffers, begin, count);
-    const Line old = load_line(tile.max);
-    const Line largest = modify_block(panel, tile, buffers, begin, count, tile.least_visible < begin + count);
-    Line shift, keep, sum = load_line(tile.sum);
-#pragma clang loop unroll(full)
-    for (int w = 0; w < kWide; ++w) {
-        shift.of[w] = largest.of[w] == -kInfinity ? vf<kLanes>(0.0f) : largest.of[w];
-        keep.of[w] = exp<kLanes>(old.of[w] - shift.of[w]);
-        sum.of[w] *= keep.of[w];
-    }
-    exponentiate_block(buffers.scores, count, shift, sum);
-    store_line(tile.max, largest);
-    store_line(tile.sum, sum);
+    softmax_block(panel, tile, buffers, begin, count);
     const i64 seen = list_seen_keys(buffers.order, buffers.scores, count);
-    add_block(tile.sums, buffers.scores, buffers.values, keep, buffers.order, seen);
+    add_block(tile.sums, buffers.scores, buffers.values, buffers.keep, buffers.order, seen);
 }
 
 KVJIT_INLINE void begin_chunk(Tile& tile) {
     clear(tile.sums, kPadDim * kTileRows);
-    store_line(tile.max, line_of(-kInfinity));
-    store_line(tile.sum, line_of(0.0f));
+    store<kTileRows>(tile.max, Line(-kInfinity));
+    store<kTileRows>(tile.sum, Line(0.0f));
 }
 
 /// The parts of the chunk's keys begin..end-1, for all tiles.
@@ -239,7 +237,7 @@ KVJIT_INLINE void for_each_row(const Panel& panel, const Buffers& buffers, i64 t
     for (i64 r = 0; r < lanes && first + r < panel.rows(); ++r) f(first + r, t * kTileRows + first_lane + r, first_lane + r);
 }
 
-KVJIT_INLINE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
+KVJIT_PHASE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
     const Tile& tile = buffers.tiles[t];
 #pragma clang loop unroll(disable)
     for (i64 first = 0; first < kTileRows; first += kLanes) {
@@ -253,7 +251,7 @@ KVJIT_INLINE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) 
     }
 }
 
-KVJIT_INLINE void attend_panel(const Panel& panel, Buffers& buffers) {
+KVJIT_PHASE void attend_panel(const Panel& panel, Buffers& buffers) {
     const abi::AttendItem& item = panel.item;
     load_panel(panel, buffers);
     const i64 visible = buffers.tiles[panel.tiles - 1].most_visible;

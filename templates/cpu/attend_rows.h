@@ -8,7 +8,7 @@
 namespace kvjit {
 
 /// A phase of a program is a function of its own: compile time grows faster than a function's length.
-#define KVJIT_PHASE [[gnu::noinline]] static
+#define KVJIT_PHASE [[gnu::noinline, maybe_unused]] static
 
 /// Rows are worked on as kVectors vectors of kLanes; lanes past kHeadDim are 0 and never stored.
 inline constexpr int kVectors = (kHeadDim + kLanes - 1) / kLanes;
