@@ -1,5 +1,6 @@
-// From q·k to the score that the softmax sees: scale, mask, ALiBi, and which keys a query sees at all (docs/semantics.md,
-// section 3). Whoever wants another modification of scores adds it to modify_score; V is float or a vector of floats.
+// From q·k to the score that the softmax sees: scale, mask, ALiBi, and which keys a query sees at all
+// (docs/semantics.md, section 3). Whoever wants another modification of scores adds it to modify_score; V is float or a
+// vector of floats.
 #pragma once
 
 #include "common/abi.h"

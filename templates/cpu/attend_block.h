@@ -28,8 +28,8 @@ KVJIT_INLINE void add_lines(Line (&sums)[kTall], const float* factors, Line x) {
     for (int i = 0; i < kTall; ++i) sums[i] = fma<kTileRows>(Line(factors[i * kStep]), x, sums[i]);
 }
 
-/// scores[k][row] = key k · query row, for `count` keys, rounded up to kTall. keys: rows of kPackStride; query: kHeadDim
-/// lines.
+/// scores[k][row] = key k · query row, for `count` keys, rounded up to kTall. keys: rows of kPackStride; query:
+/// kHeadDim lines.
 KVJIT_PHASE void score_block(float* scores, const float* keys, const float* query, i64 count) {
 #pragma clang loop unroll(disable)
     for (i64 k = 0; k < count; k += kTall) {
@@ -51,8 +51,7 @@ KVJIT_PHASE void add_block(float* sums, const float* probabilities, const float*
     for (int d = 0; d < kHeadDim; d += kTall) {
         Line sum[kTall];
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kTall; ++i)
-            sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(keep);
+        for (int i = 0; i < kTall; ++i) sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(keep);
 #pragma clang loop unroll_count(2)
         for (i64 x = 0; x < count; ++x) {
             const i64 k = kMaskRank > 0 ? order[x] : x;

@@ -1,9 +1,9 @@
 // attend, for few query rows: bound by reading keys and values, which happens once for all rows of a kv head
 // (docs/semantics.md, section 3).
 #include "common/abi.h"
-#include "common/spec_block.h"
 #include "common/score.h"
 #include "common/slots.h"
+#include "common/spec_block.h"
 #include "cpu/attend_emit.h"
 #include "cpu/attend_tile.h"
 
@@ -19,14 +19,14 @@ static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 
 inline constexpr int kPanelTiles = 32 / kRows;
 inline constexpr int kPanelRows = kPanelTiles * kRows;
-/// Positions whose values are summed before the next tile's turn: few where the heads of a token are neighbours, so that
-/// memory is read in its order.
-inline constexpr int kValueBlock = kHeadInner ? 16 : 64;
+/// Positions whose values are summed before the next tile's turn: few where the heads of a token are neighbours, so
+/// that memory is read in its order.
+inline constexpr int kValueBlock = kHeadInner ? 32 : 64;
 
-/// One (new token, query head) of the panel. The rows of a tile have token and kv head in common, so that all see the same
-/// keys; what pads a token's last tile repeats its last head: it computes, and writes, the same once more.
+/// One (new token, query head) of the panel. The rows of a tile have token and kv head in common, so that all see the
+/// same keys; what pads a token's last tile repeats its last head: it computes, and writes, the same once more.
 struct QueryRow {
-    i64 token, head;
+    i64 token, head, kv_head;
     i64 visible;
     float max, sum;   // of the chunk at hand
     Running running;  // of those before
@@ -44,10 +44,6 @@ struct alignas(64) Panel {
     float scores[kPanelRows * kScoreStride];  // then probabilities
     float part[kPanelRows * kPadDim];         // sums of values over the chunk, in lane order
     float acc[kPanelRows * kPadDim];          // over the chunks so far
-
-    i64 kv_head(i64 row) const { return rows[row].head / kGroup; }
-    /// Whether no tile in front has the kv head, too.
-    bool first_of_head(i64 row) const { return row == 0 || kv_head(row) != kv_head(row - 1); }
 };
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
@@ -71,8 +67,9 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
         const i64 part = tile % tiles_per_head;
         const i64 token = panel.item->row_begin + part / kTilesPerToken;
         const i64 member = smaller(part % kTilesPerToken * kRows + row % kRows, kGroup - 1);
-        const i64 head = (panel.item->head_begin + tile / tiles_per_head) * kGroup + member;
-        panel.rows[row] = {token, head, visible_keys(panel.sequence, token), 0.0f, 0.0f, {}};
+        const i64 kv_head = panel.item->head_begin + tile / tiles_per_head;
+        const i64 head = kv_head * kGroup + member;
+        panel.rows[row] = {token, head, kv_head, visible_keys(panel.sequence, token), 0.0f, 0.0f, {}};
         panel.visible = larger(panel.visible, panel.rows[row].visible);
         const i64 at = (panel.sequence.query_begin + token) * query.token_stride + head * query.head_stride;
         load_query(panel.query + row / kRows * kRows * kPadDim, row % kRows,
@@ -83,14 +80,14 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
 // ---- 4. Per chunk: scores, mask, softmax, PV -----------------------------------------------------------------------
 
 KVJIT_PHASE void score_chunk(Panel& panel, i64 keys) {
-    const i64 first = panel.kv_head(0), heads = panel.kv_head(panel.count - 1) - first + 1;
+    const i64 first = panel.rows[0].kv_head, heads = panel.rows[panel.count - 1].kv_head - first + 1;
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < keys; t += kKeys) {
         ask_for_keys(panel.list, t + kAhead, first, heads);
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows)
             score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kPadDim, panel.list, t,
-                       panel.kv_head(row));
+                       panel.rows[row].kv_head);
     }
 }
 
@@ -155,7 +152,7 @@ KVJIT_PHASE void sum_values(Panel& panel, i64 begin, i64 keys) {
         for (i64 row = 0; row < panel.count; row += kRows) {
             const i64 end = smaller(t + kValueBlock, keys_in_chunk(panel.rows[row].visible, begin));
             add_values<kSpan>(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
-                              {t, end, panel.kv_head(row), panel.first_of_head(row)});
+                              {t, end, panel.rows[row].kv_head});
         }
     }
 }

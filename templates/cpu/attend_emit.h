@@ -41,8 +41,8 @@ KVJIT_INLINE void keep_part(const abi::AttendArgs& args, const abi::AttendItem& 
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-KVJIT_INLINE void write_output(const abi::AttendArgs& args, const CallSequence& sequence, i64 i, i64 head, const float* acc,
-                               const Running& running) {
+KVJIT_INLINE void write_output(const abi::AttendArgs& args, const CallSequence& sequence, i64 i, i64 head,
+                               const float* acc, const Running& running) {
     const i64 row = sequence.query_begin + i;
     char* out = args.output.base + row * args.output.token_stride + head * args.output.head_stride;
     finish_row(reinterpret_cast<T1*>(out), acc, running);

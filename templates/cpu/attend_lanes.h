@@ -1,13 +1,13 @@
-// Cache rows as wide vectors in lane order: the order of elements that costs least to load. Dot products don't mind it as
-// long as queries have it too; sums of values are put right when they are done.
+// Cache rows as wide vectors in lane order: the order of elements that costs least to load. Dot products don't mind it
+// as long as queries have it too; sums of values are put right when they are done.
 #pragma once
 
 #include "cpu/cache.h"
 
 namespace kvjit {
 
-/// Only int4 codes on AVX-512 have an order of their own: in each whole 16 lanes, lane 2i holds element i and lane 2i+1 element
-/// 8+i, because the two halves of a row's 8 bytes come from one 64-bit broadcast.
+/// Only int4 codes on AVX-512 have an order of their own: in each whole 16 lanes, lane 2i holds element i and lane 2i+1
+/// element 8+i, because the two halves of a row's 8 bytes come from one 64-bit broadcast.
 inline constexpr bool kOrdered = !(kSame<T2, i4x2_t> && kHasAvx512 && kLanes == 16);
 
 constexpr int element_of_lane(int lane) {
@@ -48,7 +48,8 @@ KVJIT_INLINE vf<N> group_lanes(const T* values, int d) {
     if constexpr (kQuantGroup >= N)
         return load_splat<N>(values + d / kQuantGroup);
     else
-        return spread_lanes<N, kQuantGroup, N / kQuantGroup>(load<N / kQuantGroup>(values + d / kQuantGroup), Lanes<N>{});
+        return spread_lanes<N, kQuantGroup, N / kQuantGroup>(load<N / kQuantGroup>(values + d / kQuantGroup),
+                                                             Lanes<N>{});
 }
 
 /// The codes of N elements.

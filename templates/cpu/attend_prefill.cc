@@ -1,9 +1,9 @@
-// attend, for many query rows: bound by arithmetic. Keys and values are dequantised once per block for all rows of a panel
-// (docs/semantics.md, section 3).
+// attend, for many query rows: bound by arithmetic. Keys and values are dequantised once per block for all rows of a
+// panel (docs/semantics.md, section 3).
 #include "common/abi.h"
-#include "common/spec_block.h"
 #include "common/score.h"
 #include "common/slots.h"
+#include "common/spec_block.h"
 #include "cpu/attend_block.h"
 #include "cpu/attend_emit.h"
 
@@ -14,7 +14,8 @@ namespace kvjit {
 static_assert(kHeadDim % 8 == 0 && kGroup >= 1);
 static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 
-// ---- 2. Work split: the rows of one kv head, (token, query head) with heads inner, go in panels of tiles -------------
+// ---- 2. Work split: the rows of one kv head, (token, query head) with heads inner, go in panels of tiles
+// -------------
 
 constexpr int panel_tiles() {
     constexpr int kFloats = 32768;  // of queries, and as many of sums: they stay in the second-level cache
@@ -29,7 +30,7 @@ struct alignas(64) Tile {
     float sums[kPadDim * kTileRows];  // of probabilities times values, in this chunk
     float max[kTileRows], sum[kTileRows];
     float slope[kTileRows];
-    i32 position[kTileRows];          // of the query among the keys
+    i32 position[kTileRows];  // of the query among the keys
     i32 visible[kTileRows];
     i64 least_visible, most_visible;  // over the rows
     i64 first_row;
@@ -40,7 +41,7 @@ struct alignas(64) Buffers {
     float keys[kBlockKeys * kPackStride];
     float values[kBlockKeys * kPackStride];
     float scores[kBlockKeys * kTileRows];  // then probabilities
-    float masks[kMaskRank > 0 ? kBlockKeys * kTileRows : kLanes];
+    float masks[kMaskRank > 0 ? kBlockKeys* kTileRows : kLanes];
     float rows[kLanes * (kPadDim > kBlockKeys ? kPadDim : kBlockKeys)];
     float acc[kPanelTiles * kTileRows * kPadDim];
     Running running[kPanelTiles * kTileRows];
@@ -100,7 +101,8 @@ KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
 /// Rows begin..end-1 of one plane as float32, up to kTall rows of zeros behind them.
-KVJIT_PHASE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin, i64 end) {
+KVJIT_PHASE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin,
+                      i64 end) {
     RowList<kBlockKeys> rows;
     list_rows(rows, plane, scale, table_row(panel.args.table, panel.item.sequence), begin, end - begin);
 #pragma clang loop unroll(disable)
@@ -169,7 +171,8 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, i64 count, vf<kLanes> s
     return sum;
 }
 
-/// Online softmax over `count` keys from `begin` on. What the tile has summed before is to be multiplied by buffers.keep.
+/// Online softmax over `count` keys from `begin` on. What the tile has summed before is to be multiplied by
+/// buffers.keep.
 KVJIT_PHASE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, i64 begin, i64 count) {
     const bool diagonal = tile.least_visible < begin + count;
 #pragma clang loop unroll(disable)
@@ -234,7 +237,8 @@ template <class F>
 KVJIT_INLINE void for_each_row(const Panel& panel, const Buffers& buffers, i64 t, i64 first_lane, i64 lanes, F&& f) {
     const i64 first = buffers.tiles[t].first_row + first_lane;
 #pragma clang loop unroll(disable)
-    for (i64 r = 0; r < lanes && first + r < panel.rows(); ++r) f(first + r, t * kTileRows + first_lane + r, first_lane + r);
+    for (i64 r = 0; r < lanes && first + r < panel.rows(); ++r)
+        f(first + r, t * kTileRows + first_lane + r, first_lane + r);
 }
 
 KVJIT_PHASE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {

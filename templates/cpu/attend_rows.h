@@ -89,8 +89,8 @@ KVJIT_INLINE vf<kLanes> load_mask(const T1* mask, i64 t, i64 count) {
     return tail;
 }
 
-/// A key that the mask hides gets this for a probability, -0: it adds as 0 does, and tells itself from a visible key's that
-/// underflowed.
+/// A key that the mask hides gets this for a probability, -0: it adds as 0 does, and tells itself from a visible key's
+/// that underflowed.
 inline constexpr i32 kHiddenBits = -0x7fffffff - 1;
 
 template <int N>

@@ -1,6 +1,6 @@
-// The two inner loops of decode: scores of a tile of query rows, and their sums of values. The arithmetic of a (row, key)
-// and of a (row, element) is the same whatever else shares the tile. Vectors here are as wide as a whole register tile:
-// one operation of the source, and of the optimiser, stands for several instructions.
+// The two inner loops of decode: scores of a tile of query rows, and their sums of values. The arithmetic of a (row,
+// key) and of a (row, element) is the same whatever else shares the tile. Vectors here are as wide as a whole register
+// tile: one operation of the source, and of the optimiser, stands for several instructions.
 #pragma once
 
 #include "cpu/attend_lanes.h"
@@ -27,7 +27,7 @@ inline constexpr int kScoreStride = kChunkKeys + 16;
 
 /// Rows to ask memory for ahead of their use: about 4 KiB.
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
-inline constexpr int kAhead = kHeadInner ? 8 : kRowBytes >= 512 ? 8 : kRowBytes <= 64 ? 64 : 4096 / kRowBytes;
+inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 512 ? 8 : kRowBytes <= 64 ? 64 : 4096 / kRowBytes;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows&
         if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(at + k, head));
         sums[k] = QueryLine(0.0f);
     }
-#pragma clang loop unroll_count(2)
+#pragma clang loop unroll(disable)
     for (int d = 0; d < kWholeDim; d += kLanes) add_products<false>(sums, query, keys, d);
     if constexpr (kWholeDim < kHeadDim) add_products<true>(sums, query, keys, kWholeDim);
     store_quads(scores, sums_of_4(sums[0], sums[1], sums[2], sums[3]));
@@ -150,10 +150,9 @@ KVJIT_INLINE bool hidden_from_tile(const float* probabilities, i64 t) {
     return differ == 0;
 }
 
-/// Keys begin..end-1 of the chunk and the kv head whose values are summed. ask: for the rows kAhead further on, too.
+/// Keys begin..end-1 of the chunk and the kv head whose values are summed.
 struct ValueRange {
     i64 begin, end, head;
-    bool ask;
 };
 
 /// sums[r][d..d+N-1] += probabilities[r][t] * value t [d..d+N-1], for kRows rows and the range's keys.
@@ -164,12 +163,11 @@ KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkR
     for (int r = 0; r < kRows; ++r) sum[r] = load<N>(sums + r * kPadDim + d);
 #pragma clang loop unroll(disable)
     for (i64 t = range.begin; t < range.end; ++t) {
-        if (range.ask) ask_for_span<N>(rows, t + kAhead, range.head, d);
+        ask_for_span<N>(rows, t + kAhead, range.head, d);
         if (kMaskRank > 0 && hidden_from_tile(probabilities, t)) continue;
         const vf<N> value = load_lanes<N>(rows.codes(t, range.head), rows.scales(t, range.head), d);
 #pragma clang loop unroll(full)
-        for (int r = 0; r < kRows; ++r)
-            sum[r] = fma<N>(vf<N>(probabilities[r * kScoreStride + t]), value, sum[r]);
+        for (int r = 0; r < kRows; ++r) sum[r] = fma<N>(vf<N>(probabilities[r * kScoreStride + t]), value, sum[r]);
     }
 #pragma clang loop unroll(full)
     for (int r = 0; r < kRows; ++r) store<N>(sums + r * kPadDim + d, sum[r]);
