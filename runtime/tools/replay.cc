@@ -81,7 +81,7 @@ private:
         if (!call) return refuse(call.error());
         for (const kvjit_op op : options_.ops) {
             judge(file, *call, op);
-            progress_.advance(file);
+            progress_.advance(std::filesystem::path(file).stem().string());
         }
     }
 
