@@ -31,6 +31,8 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
     "-ffp-contract=on",
     // Without it, tuning for some CPUs splits 64-byte vectors in halves.
     "-mprefer-vector-width=512",
+    // Clang's own output is not checked again, as in its driver.
+    "-disable-llvm-verifier",
     // Bytes of the product depend on the source alone.
     "-fno-ident",
     "-fdebug-compilation-dir=.",
