@@ -15,20 +15,32 @@ constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
     {ProgramKind::kMerge, "merge", "cpu/merge.cc", "kvjit_merge", KVJIT_MERGE},
 }};
 
-Constant type(std::string name, std::string value) { return {"using", std::move(name), std::move(value)}; }
-Constant number(std::string name, int value) { return {"int", std::move(name), std::to_string(value)}; }
-Constant flag(std::string name, bool value) { return {"bool", std::move(name), value ? "true" : "false"}; }
+Constant type(std::string name, std::string value) {
+    return {"using", std::move(name), std::move(value)};
+}
+Constant number(std::string name, int value) {
+    return {"int", std::move(name), std::to_string(value)};
+}
+Constant flag(std::string name, bool value) {
+    return {"bool", std::move(name), value ? "true" : "false"};
+}
 
 std::string storage(kvjit_dtype dtype) {
     switch (dtype) {
-        case KVJIT_F32: return "float";
-        case KVJIT_F16: return "f16_t";
-        case KVJIT_I8: return "i8_t";
-        default: return "i4x2_t";
+        case KVJIT_F32:
+            return "float";
+        case KVJIT_F16:
+            return "f16_t";
+        case KVJIT_I8:
+            return "i8_t";
+        default:
+            return "i4x2_t";
     }
 }
 
-kvjit_dtype input_type(const KernelSpec& spec) { return static_cast<kvjit_dtype>(spec.t1); }
+kvjit_dtype input_type(const KernelSpec& spec) {
+    return static_cast<kvjit_dtype>(spec.t1);
+}
 
 /// Tokens a table entry stands for; 0: one entry holds the whole sequence (offset, and dense keys and values).
 int page_size(const KernelSpec& spec) {
@@ -36,8 +48,9 @@ int page_size(const KernelSpec& spec) {
     return is_paged(spec) ? spec.page_size : 1;
 }
 
-/// What all programs that touch keys and values have in common. Two specs that agree here share their binaries, whatever
-/// their layouts: strides are run-time values, a page's and a block's too, and only the order of traversal is code.
+/// What all programs that touch keys and values have in common. Two specs that agree here share their binaries,
+/// whatever their layouts: strides are run-time values, a page's and a block's too, and only the order of traversal is
+/// code.
 std::vector<Constant> cache_constants(const KernelSpec& spec) {
     const bool quantised = has_cache(spec) && spec.quant_bit != 0;
     const bool narrow = has_cache(spec) && spec.index_type == KVJIT_I32;
@@ -54,7 +67,9 @@ std::vector<Constant> cache_constants(const KernelSpec& spec) {
     };
 }
 
-Program token_program(ProgramKind kind, const KernelSpec& spec) { return {kind, cache_constants(spec)}; }
+Program token_program(ProgramKind kind, const KernelSpec& spec) {
+    return {kind, cache_constants(spec)};
+}
 
 Program attend_program(ProgramKind kind, const KernelSpec& spec) {
     Program program{kind, cache_constants(spec)};
@@ -74,7 +89,9 @@ Program merge_program(const KernelSpec& spec) {
 
 }  // namespace
 
-const ProgramInfo& program_info(ProgramKind kind) { return kInfos[static_cast<std::size_t>(kind)]; }
+const ProgramInfo& program_info(ProgramKind kind) {
+    return kInfos[static_cast<std::size_t>(kind)];
+}
 
 std::vector<Program> lower(const KernelSpec& spec) {
     if (spec.op == KVJIT_OP_MERGE) return {merge_program(spec)};
@@ -90,9 +107,12 @@ std::vector<Program> lower(const KernelSpec& spec) {
 }
 
 std::vector<Constant> target_constants(const Target& target) {
-    return {number("kVectorBytes", target.vector_bytes()), flag("kHasFma", target.has("fma")),
-            flag("kHasF16c", target.has("f16c")),          flag("kHasAvx2", target.has("avx2")),
-            flag("kHasAvx512", target.vector_bytes() == 64), flag("kHasVnni", target.has("avx512vnni"))};
+    return {number("kVectorBytes", target.vector_bytes()),
+            flag("kHasFma", target.has("fma")),
+            flag("kHasF16c", target.has("f16c")),
+            flag("kHasAvx2", target.has("avx2")),
+            flag("kHasAvx512", target.vector_bytes() == 64),
+            flag("kHasVnni", target.has("avx512vnni"))};
 }
 
 std::string identity_text(const Program& program, const Target& target) {

@@ -66,8 +66,8 @@ struct NumberField {
 };
 
 /// PMX's layout numbers by revision (docs/semantics.md, section 4).
-constexpr std::array<std::array<std::string_view, 4>, 2> kPmxLayouts = {{{"TL2HD", "LT2HD", "LHT2D", "2LHTD"},
-                                                                         {"TL2HD", "LT2HD", "L2THD", "L2HTD"}}};
+constexpr std::array<std::array<std::string_view, 4>, 2> kPmxLayouts = {
+    {{"TL2HD", "LT2HD", "LHT2D", "2LHTD"}, {"TL2HD", "LT2HD", "L2THD", "L2HTD"}}};
 
 /// "r1:2" or "2" (revision 2) to an axis order; nothing if it is no such number.
 std::optional<std::string_view> pmx_layout(std::string_view text) {
@@ -113,16 +113,15 @@ constexpr std::array kFields = {
                                                          "elements of one head, D"),
     field<NumberField<&KernelSpec::group, 1, 256>>("group", "1 to 256",
                                                    "query heads that share a kv head, num_heads / num_kv_heads"),
-    field<NamedField<&KernelSpec::t1, kInputTypes>>("t1", "f32 | f16 | i8",
-                                                    "query, new keys and values, mask, outputs; i8: KeyValueCache only"),
+    field<NamedField<&KernelSpec::t1, kInputTypes>>(
+        "t1", "f32 | f16 | i8", "query, new keys and values, mask, outputs; i8: KeyValueCache only"),
     field<NamedField<&KernelSpec::t2, kCacheTypes>>("t2", "auto | f32 | f16 | i8",
                                                     "cache elements when quant_bit is 0; auto: t1"),
     field<NamedField<&KernelSpec::t3, kScaleTypes>>("t3", "auto | f32 | f16", "quantisation scales; auto: t1"),
     field<NamedField<&KernelSpec::quant_bit, kQuantBits>>("quant_bit", "0 | 8 | 4", "bits of a cache code; 0: none"),
     field<NumberField<&KernelSpec::quant_group, 4, 512>>(
         "quant_group", "head_dim, or a power of two from 4 that divides it", "elements that share a scale"),
-    field<NamedField<&KernelSpec::cache_mode, kModes>>("cache_mode",
-                                                       "offset | token_table | page_table | block_table",
+    field<NamedField<&KernelSpec::cache_mode, kModes>>("cache_mode", "offset | token_table | page_table | block_table",
                                                        "where position t of a sequence lies in the cache"),
     field<NumberField<&KernelSpec::page_size, 1, 1 << 20>>("page_size", "1 to 1048576; powers of two are fastest",
                                                            "tokens a page or block; page_table, block_table"),
@@ -144,7 +143,9 @@ struct Rule {
     std::string_view says;
 };
 
-bool is_quantised(const KernelSpec& spec) { return spec.quant_bit != 0; }
+bool is_quantised(const KernelSpec& spec) {
+    return spec.quant_bit != 0;
+}
 
 constexpr Rule kRules[] = {
     {"t1", [](const KernelSpec& s) { return s.t1 == KVJIT_I8 && s.op != KVJIT_OP_KEY_VALUE_CACHE; },
@@ -199,13 +200,16 @@ Result<void> parse_pair(std::string_view pair, KernelSpec& spec, std::span<bool>
     bool& was_seen = seen[static_cast<std::size_t>(row - kFields.data())];
     if (was_seen) return refuse(*row, value, "it was given before, give it once");
     was_seen = true;
-    if (!row->parse(value, spec)) return refuse(*row, "\"" + std::string(value) + "\"", "it takes " + std::string(row->takes));
+    if (!row->parse(value, spec))
+        return refuse(*row, "\"" + std::string(value) + "\"", "it takes " + std::string(row->takes));
     return {};
 }
 
 }  // namespace
 
-std::span<const Field> spec_fields() { return kFields; }
+std::span<const Field> spec_fields() {
+    return kFields;
+}
 
 KernelSpec default_spec() {
     KernelSpec spec{};
@@ -287,26 +291,40 @@ std::string_view layout_axes(const KernelSpec& spec) {
 
 std::string_view dtype_name(kvjit_dtype type) {
     switch (type) {
-        case KVJIT_AUTO: return "auto";
-        case KVJIT_F32: return "f32";
-        case KVJIT_F16: return "f16";
-        case KVJIT_I8: return "i8";
-        case KVJIT_U8: return "u8";
-        case KVJIT_I32: return "i32";
-        case KVJIT_I64: return "i64";
+        case KVJIT_AUTO:
+            return "auto";
+        case KVJIT_F32:
+            return "f32";
+        case KVJIT_F16:
+            return "f16";
+        case KVJIT_I8:
+            return "i8";
+        case KVJIT_U8:
+            return "u8";
+        case KVJIT_I32:
+            return "i32";
+        case KVJIT_I64:
+            return "i64";
     }
     return "unknown";
 }
 
 std::int64_t dtype_bytes(kvjit_dtype type) {
     switch (type) {
-        case KVJIT_AUTO: return 0;
-        case KVJIT_F32: return 4;
-        case KVJIT_F16: return 2;
-        case KVJIT_I8: return 1;
-        case KVJIT_U8: return 1;
-        case KVJIT_I32: return 4;
-        case KVJIT_I64: return 8;
+        case KVJIT_AUTO:
+            return 0;
+        case KVJIT_F32:
+            return 4;
+        case KVJIT_F16:
+            return 2;
+        case KVJIT_I8:
+            return 1;
+        case KVJIT_U8:
+            return 1;
+        case KVJIT_I32:
+            return 4;
+        case KVJIT_I64:
+            return 8;
     }
     return 0;
 }

@@ -8,18 +8,66 @@ namespace {
 constexpr std::string_view kTriple = "x86_64-unknown-linux-gnu";
 
 constexpr X86Feature kFeatures[] = {
-    {"cmov", 1},          {"cx8", 1},         {"fxsr", 1},      {"mmx", 1},         {"sse", 1},
-    {"sse2", 1},          {"crc32", 2},       {"cx16", 2},      {"popcnt", 2},      {"sahf", 2},
-    {"sse3", 2},          {"sse4.1", 2},      {"sse4.2", 2},    {"ssse3", 2},       {"avx", 3},
-    {"avx2", 3},          {"bmi", 3},         {"bmi2", 3},      {"f16c", 3},        {"fma", 3},
-    {"lzcnt", 3},         {"movbe", 3},       {"xsave", 3},     {"avx512bw", 4},    {"avx512cd", 4},
-    {"avx512dq", 4},      {"avx512f", 4},     {"avx512vl", 4},  {"adx", 0},         {"aes", 0},
-    {"amx-bf16", 0},      {"amx-fp16", 0},    {"amx-int8", 0},  {"amx-tile", 0},    {"avx512bf16", 0},
-    {"avx512bitalg", 0},  {"avx512fp16", 0},  {"avx512ifma", 0}, {"avx512vbmi", 0}, {"avx512vbmi2", 0},
-    {"avx512vnni", 0},    {"avx512vp2intersect", 0}, {"avx512vpopcntdq", 0}, {"avxifma", 0}, {"avxneconvert", 0},
-    {"avxvnni", 0},       {"avxvnniint16", 0}, {"avxvnniint8", 0}, {"fma4", 0},     {"gfni", 0},
-    {"pclmul", 0},        {"prfchw", 0},      {"rdrnd", 0},     {"rdseed", 0},      {"sha", 0},
-    {"sha512", 0},        {"sse4a", 0},       {"tbm", 0},       {"vaes", 0},        {"vpclmulqdq", 0},
+    {"cmov", 1},
+    {"cx8", 1},
+    {"fxsr", 1},
+    {"mmx", 1},
+    {"sse", 1},
+    {"sse2", 1},
+    {"crc32", 2},
+    {"cx16", 2},
+    {"popcnt", 2},
+    {"sahf", 2},
+    {"sse3", 2},
+    {"sse4.1", 2},
+    {"sse4.2", 2},
+    {"ssse3", 2},
+    {"avx", 3},
+    {"avx2", 3},
+    {"bmi", 3},
+    {"bmi2", 3},
+    {"f16c", 3},
+    {"fma", 3},
+    {"lzcnt", 3},
+    {"movbe", 3},
+    {"xsave", 3},
+    {"avx512bw", 4},
+    {"avx512cd", 4},
+    {"avx512dq", 4},
+    {"avx512f", 4},
+    {"avx512vl", 4},
+    {"adx", 0},
+    {"aes", 0},
+    {"amx-bf16", 0},
+    {"amx-fp16", 0},
+    {"amx-int8", 0},
+    {"amx-tile", 0},
+    {"avx512bf16", 0},
+    {"avx512bitalg", 0},
+    {"avx512fp16", 0},
+    {"avx512ifma", 0},
+    {"avx512vbmi", 0},
+    {"avx512vbmi2", 0},
+    {"avx512vnni", 0},
+    {"avx512vp2intersect", 0},
+    {"avx512vpopcntdq", 0},
+    {"avxifma", 0},
+    {"avxneconvert", 0},
+    {"avxvnni", 0},
+    {"avxvnniint16", 0},
+    {"avxvnniint8", 0},
+    {"fma4", 0},
+    {"gfni", 0},
+    {"pclmul", 0},
+    {"prfchw", 0},
+    {"rdrnd", 0},
+    {"rdseed", 0},
+    {"sha", 0},
+    {"sha512", 0},
+    {"sse4a", 0},
+    {"tbm", 0},
+    {"vaes", 0},
+    {"vpclmulqdq", 0},
     {"xop", 0},
 };
 
@@ -27,7 +75,9 @@ constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86
 
 }  // namespace
 
-std::span<const X86Feature> x86_features() { return kFeatures; }
+std::span<const X86Feature> x86_features() {
+    return kFeatures;
+}
 
 bool Target::has(std::string_view feature) const {
     return std::ranges::any_of(features, [&](const std::string& signed_name) {
@@ -52,8 +102,9 @@ std::string Target::text() const {
 Result<Target> named_target(std::string_view name) {
     const auto it = std::ranges::find(kLevels, name);
     if (it == std::end(kLevels)) {
-        return fail(KVJIT_BAD_TARGET, "target",
-                    "target is \"" + std::string(name) + "\"; it takes host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
+        return fail(
+            KVJIT_BAD_TARGET, "target",
+            "target is \"" + std::string(name) + "\"; it takes host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
     }
     const auto level = static_cast<int>(it - std::begin(kLevels)) + 1;
     Target target{std::string(kTriple), std::string(name), {}};

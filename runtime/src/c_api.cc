@@ -75,7 +75,9 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     return std::make_shared<rt::Engine>(std::move(options));
 }
 
-void send(const std::string& text, kvjit_sink sink, void* context) { sink(context, text.data(), text.size()); }
+void send(const std::string& text, kvjit_sink sink, void* context) {
+    sink(context, text.data(), text.size());
+}
 
 }  // namespace
 
@@ -90,7 +92,9 @@ kvjit_status kvjit_target_create(const char* name, kvjit_target** target, kvjit_
     });
 }
 
-void kvjit_target_release(kvjit_target* target) { delete target; }
+void kvjit_target_release(kvjit_target* target) {
+    delete target;
+}
 
 void kvjit_target_print(const kvjit_target* target, kvjit_sink sink, void* context) {
     if (target != nullptr && sink != nullptr) send(target->target->text(), sink, context);
@@ -108,7 +112,9 @@ kvjit_status kvjit_engine_create(const kvjit_engine_options* options, kvjit_engi
     });
 }
 
-void kvjit_engine_release(kvjit_engine* engine) { delete engine; }
+void kvjit_engine_release(kvjit_engine* engine) {
+    delete engine;
+}
 
 void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stats) {
     if (engine == nullptr || stats == nullptr || stats->struct_size > sizeof *stats) return;
@@ -149,8 +155,8 @@ kvjit_status kvjit_kernel_prepare(kvjit_kernel* kernel, uint32_t phases, kvjit_e
     });
 }
 
-kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stage stage, kvjit_sink sink,
-                               void* context, kvjit_error* error) {
+kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stage stage, kvjit_sink sink, void* context,
+                               kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         if (auto given = rt::not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
@@ -181,7 +187,9 @@ kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, c
     });
 }
 
-void kvjit_plan_release(kvjit_plan* plan) { delete plan; }
+void kvjit_plan_release(kvjit_plan* plan) {
+    delete plan;
+}
 
 size_t kvjit_plan_workspace_bytes(const kvjit_plan* plan) {
     return plan != nullptr ? plan->plan->workspace_bytes() : 0;

@@ -16,29 +16,56 @@ void init(T* value) {
 
 }  // namespace
 
-void kvjit_spec_init(kvjit_spec* spec) { init(spec); }
-void kvjit_engine_options_init(kvjit_engine_options* options) { init(options); }
-void kvjit_engine_stats_init(kvjit_engine_stats* stats) { init(stats); }
-void kvjit_executor_init(kvjit_executor* executor) { init(executor); }
-void kvjit_batch_init(kvjit_batch* batch) { init(batch); }
-void kvjit_plan_options_init(kvjit_plan_options* options) { init(options); }
-void kvjit_tensors_init(kvjit_tensors* tensors) { init(tensors); }
+void kvjit_spec_init(kvjit_spec* spec) {
+    init(spec);
+}
+void kvjit_engine_options_init(kvjit_engine_options* options) {
+    init(options);
+}
+void kvjit_engine_stats_init(kvjit_engine_stats* stats) {
+    init(stats);
+}
+void kvjit_executor_init(kvjit_executor* executor) {
+    init(executor);
+}
+void kvjit_batch_init(kvjit_batch* batch) {
+    init(batch);
+}
+void kvjit_plan_options_init(kvjit_plan_options* options) {
+    init(options);
+}
+void kvjit_tensors_init(kvjit_tensors* tensors) {
+    init(tensors);
+}
 
 const char* kvjit_status_name(kvjit_status status) {
     switch (status) {
-        case KVJIT_OK: return "KVJIT_OK";
-        case KVJIT_BAD_SPEC: return "KVJIT_BAD_SPEC";
-        case KVJIT_BAD_TARGET: return "KVJIT_BAD_TARGET";
-        case KVJIT_BAD_ARGUMENT: return "KVJIT_BAD_ARGUMENT";
-        case KVJIT_BAD_DTYPE: return "KVJIT_BAD_DTYPE";
-        case KVJIT_BAD_SHAPE: return "KVJIT_BAD_SHAPE";
-        case KVJIT_BAD_INDEX: return "KVJIT_BAD_INDEX";
-        case KVJIT_NOT_FOUND: return "KVJIT_NOT_FOUND";
-        case KVJIT_COMPILER_MISSING: return "KVJIT_COMPILER_MISSING";
-        case KVJIT_COMPILE_FAILED: return "KVJIT_COMPILE_FAILED";
-        case KVJIT_BAD_FILE: return "KVJIT_BAD_FILE";
-        case KVJIT_OUT_OF_MEMORY: return "KVJIT_OUT_OF_MEMORY";
-        case KVJIT_INTERNAL: return "KVJIT_INTERNAL";
+        case KVJIT_OK:
+            return "KVJIT_OK";
+        case KVJIT_BAD_SPEC:
+            return "KVJIT_BAD_SPEC";
+        case KVJIT_BAD_TARGET:
+            return "KVJIT_BAD_TARGET";
+        case KVJIT_BAD_ARGUMENT:
+            return "KVJIT_BAD_ARGUMENT";
+        case KVJIT_BAD_DTYPE:
+            return "KVJIT_BAD_DTYPE";
+        case KVJIT_BAD_SHAPE:
+            return "KVJIT_BAD_SHAPE";
+        case KVJIT_BAD_INDEX:
+            return "KVJIT_BAD_INDEX";
+        case KVJIT_NOT_FOUND:
+            return "KVJIT_NOT_FOUND";
+        case KVJIT_COMPILER_MISSING:
+            return "KVJIT_COMPILER_MISSING";
+        case KVJIT_COMPILE_FAILED:
+            return "KVJIT_COMPILE_FAILED";
+        case KVJIT_BAD_FILE:
+            return "KVJIT_BAD_FILE";
+        case KVJIT_OUT_OF_MEMORY:
+            return "KVJIT_OUT_OF_MEMORY";
+        case KVJIT_INTERNAL:
+            return "KVJIT_INTERNAL";
     }
     return "unknown status";
 }

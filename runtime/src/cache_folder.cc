@@ -16,7 +16,9 @@ namespace {
 
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
-std::string error_text(int error) { return std::generic_category().message(-error); }
+std::string error_text(int error) {
+    return std::generic_category().message(-error);
+}
 
 std::string environment(const char* name) {
     const char* value = ::secure_getenv(name);
@@ -45,7 +47,7 @@ Fd open_or_make(FileCalls& calls, const std::string& path) {
 
 /// "" if the folder is fit to hold files that will be run.
 std::string objection(FileCalls& calls, int folder) {
-    struct stat status {};
+    struct stat status{};
     if (const int error = calls.status(folder, &status); error < 0) return error_text(error);
     if (status.st_uid != ::geteuid()) return "it belongs to another user";
     if (status.st_mode & kOthersMayWrite) return "other users may write to it";
@@ -130,7 +132,7 @@ std::expected<std::string, ReadFailure> CacheFolder::read(const std::string& nam
     if (file.get() == -ENOENT) return fail(kAbsent, "");
     if (file.get() == -ELOOP) return fail(kUntrusted, "is a symbolic link");
     if (!file.open()) return fail(kUnreadable, "can't be opened: " + error_text(file.get()));
-    struct stat status {};
+    struct stat status{};
     if (const int error = calls_->status(file.get(), &status); error < 0) return fail(kUnreadable, error_text(error));
     if (!is_trusted(status)) return fail(kUntrusted, why_untrusted(status));
     if (status.st_size > static_cast<off_t>(limit)) return fail(kUntrusted, "is too large");

@@ -30,6 +30,8 @@ std::string digest_hex(const Digest& digest) {
     return text;
 }
 
-std::string digest_hex(std::string_view text) { return digest_hex(digest_of({text})); }
+std::string digest_hex(std::string_view text) {
+    return digest_hex(digest_of({text}));
+}
 
 }  // namespace kvjit::rt

@@ -16,11 +16,11 @@
 namespace kvjit::rt {
 
 struct DiskStoreOptions {
-    std::optional<std::string> folder;     // nothing: default_cache_folder(); "": none
-    std::int64_t max_bytes = 512LL << 20;  // entries are pruned to this; a larger one is not kept at all
+    std::optional<std::string> folder;            // nothing: default_cache_folder(); "": none
+    std::int64_t max_bytes = 512LL << 20;         // entries are pruned to this; a larger one is not kept at all
     std::chrono::milliseconds lock_wait{10'000};  // then lock() gives up, and the caller compiles privately
-    Log log;                               // may be empty; may be called on several threads at once
-    FileCalls* calls = &system_calls();    // must outlive the store
+    Log log;                                      // may be empty; may be called on several threads at once
+    FileCalls* calls = &system_calls();           // must outlive the store
 };
 
 /// Finds and keeps entries in a folder. Whatever goes wrong with the disk costs a hit, never a call:

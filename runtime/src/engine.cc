@@ -54,7 +54,8 @@ gen::Result<KernelPtr> Engine::kernel(const gen::KernelSpec& spec, const gen::Ta
     const KernelKey key{spec, &target};
     {
         const std::shared_lock lock(kernels_mutex_);
-        if (const auto it = kernels_.find(key); it != kernels_.end()) return KernelPtr(shared_from_this(), it->second.get());
+        if (const auto it = kernels_.find(key); it != kernels_.end())
+            return KernelPtr(shared_from_this(), it->second.get());
     }
     if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
     const std::unique_lock lock(kernels_mutex_);
@@ -107,9 +108,9 @@ gen::Result<ImagePtr> Engine::produce(const gen::Program& program, const gen::Ta
     if (!request) return std::unexpected(request.error());
     if (gen::Result<ImagePtr> hit = from_disk(*request); !hit || *hit) return hit;
     if (!options_.jit) {
-        return gen::fail(KVJIT_NOT_FOUND, "spec",
-                         "compiling is off (KVJIT_JIT=off, or jit = 0) and no store holds the program " +
-                             request->key.identity);
+        return gen::fail(
+            KVJIT_NOT_FOUND, "spec",
+            "compiling is off (KVJIT_JIT=off, or jit = 0) and no store holds the program " + request->key.identity);
     }
     const std::unique_ptr<Store::Guard> guard = options_.disk ? options_.disk->lock(request->key) : nullptr;
     if (gen::Result<ImagePtr> hit = from_disk(*request); !hit || *hit) return hit;

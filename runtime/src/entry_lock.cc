@@ -37,8 +37,8 @@ Fd open_lock_file(const CacheFolder& folder, const std::string& name) {
 
 /// False for a lock on a file that its last holder has removed meanwhile: it keeps nobody out.
 bool still_named(const CacheFolder& folder, const std::string& name, const Fd& file) {
-    struct stat mine {};
-    struct stat named {};
+    struct stat mine{};
+    struct stat named{};
     return folder.calls().status(file.get(), &mine) == 0 &&
            folder.calls().status_of(folder.descriptor(), name.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
            mine.st_dev == named.st_dev;

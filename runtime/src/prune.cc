@@ -32,7 +32,9 @@ bool begins_with_digest(std::string_view name) {
            name.substr(0, kDigestDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-bool is_stale(const struct stat& file) { return file.st_mtim.tv_sec < std::time(nullptr) - kStaleSeconds; }
+bool is_stale(const struct stat& file) {
+    return file.st_mtim.tv_sec < std::time(nullptr) - kStaleSeconds;
+}
 
 class Pruning {
 public:
@@ -41,7 +43,7 @@ public:
     void look_at(const std::string& name) {
         if (!begins_with_digest(name)) return;
         const std::string_view suffix = std::string_view(name).substr(kDigestDigits);
-        struct stat file {};
+        struct stat file{};
         if (folder_.calls().status_of(folder_.descriptor(), name.c_str(), &file) < 0) return;
         if (suffix == kEntrySuffix) {
             entries_.push_back({name, file.st_size, file.st_mtim});
@@ -81,9 +83,13 @@ private:
 
 }  // namespace
 
-std::string entry_file_name(std::string_view digest) { return std::string(digest) + std::string(kEntrySuffix); }
+std::string entry_file_name(std::string_view digest) {
+    return std::string(digest) + std::string(kEntrySuffix);
+}
 
-std::string lock_file_name(std::string_view digest) { return std::string(digest) + std::string(kLockSuffix); }
+std::string lock_file_name(std::string_view digest) {
+    return std::string(digest) + std::string(kLockSuffix);
+}
 
 std::optional<std::int64_t> prune(const CacheFolder& folder, std::int64_t max_bytes) {
     const auto names = folder.calls().list(folder.descriptor());

@@ -15,6 +15,9 @@ using i64 = __INT64_TYPE__;
 /// an independent partial result, and partials merge in ascending order: a sequence's bits depend on nothing else.
 inline constexpr i64 kChunk = 512;
 
+/// Keys of one sequence, at most: kernels compare positions in 32 bits. Offsets are 64-bit all the same.
+inline constexpr i64 kMaxKeys = i64{1} << 30;
+
 /// One of key, value, key scale, value scale, at the layer that the call works on:
 ///     address(entry, t, h) = base + entry * page_stride + t * token_stride + h * head_stride
 /// where entry is a token index (page_stride == token_stride) or a block id, and t the token inside the page.
@@ -66,7 +69,8 @@ struct StoreArgs {
 struct LoadArgs {
     Cache cache;
     Table table;
-    Rows key, value;  // T1 out, row = kvstarts[b] + t, head = h * num_repeat + r. Either base may be null: not asked for
+    Rows key,
+        value;  // T1 out, row = kvstarts[b] + t, head = h * num_repeat + r. Either base may be null: not asked for
     const i64* kvstarts;
     i64 num_repeat;
 };

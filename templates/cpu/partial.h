@@ -67,7 +67,8 @@ KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float p
 /// Output row of kHeadDim elements of T, each rounded once.
 template <class T>
 KVJIT_INLINE void finish_row(T* out, const float* acc, const Running& running) {
-    for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(out + d, finish_acc<N>(load<N>(acc + d), running)); });
+    for_each_vector_rolled<kHeadDim>(
+        [&]<int N>(int d) { store<N>(out + d, finish_acc<N>(load<N>(acc + d), running)); });
 }
 
 }  // namespace kvjit

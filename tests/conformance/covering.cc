@@ -11,9 +11,12 @@ constexpr int kCandidates = 24;
 using Combination = std::uint64_t;  // factor numbers and levels, eight bits each
 using Seen = std::unordered_set<Combination>;
 
-Levels random_levels(Rng& rng) {
+/// Case number `turn`. The operators take turns: by their combinations alone, those with few factors would hardly be
+/// chosen.
+Levels random_levels(Rng& rng, int turn) {
     Levels levels;
     for (const Factor& factor : factors()) levels.push_back(static_cast<int>(rng.below(factor.levels)));
+    levels[0] = turn % factors()[0].levels;
     normalise(levels);
     return levels;
 }
@@ -51,7 +54,7 @@ std::vector<Levels> covering_array(std::uint64_t seed, int strength, int count) 
         Levels best;
         std::size_t most = 0;
         for (int i = 0; i < kCandidates; ++i) {
-            Levels candidate = random_levels(rng);
+            Levels candidate = random_levels(rng, static_cast<int>(cases.size()));
             const std::size_t fresh = count_new(candidate, strength, seen);
             if (best.empty() || fresh > most) best = candidate, most = fresh;
         }
@@ -66,7 +69,7 @@ double coverage(const std::vector<Levels>& cases, std::uint64_t seed, int streng
     for (const Levels& levels : cases) add(levels, strength, covered);
     Rng rng(~seed);
     Seen possible = covered;
-    for (int i = 0; i < 4000; ++i) add(random_levels(rng), strength, possible);
+    for (int i = 0; i < 4000; ++i) add(random_levels(rng, i), strength, possible);
     return static_cast<double>(covered.size()) / static_cast<double>(possible.size());
 }
 

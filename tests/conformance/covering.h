@@ -8,7 +8,8 @@
 
 namespace kvjit::test {
 
-/// `count` cases, greedily chosen so that each adds as many new combinations as possible. The same seed gives the same
+/// `count` cases, greedily chosen so that each adds as many new combinations as possible; the levels of the first
+/// factor (the operator) take turns. The same seed gives the same
 /// list, and a longer list begins with the shorter one.
 std::vector<Levels> covering_array(std::uint64_t seed, int strength, int count);
 

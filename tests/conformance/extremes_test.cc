@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -67,6 +68,26 @@ TEST_CASE("a NaN in a stored group reads back as NaN, and only there") {
         call.remember();
         REQUIRE(run_call(call) == "");
         CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("rows that see no key give 0 and -inf") {
+    for (const std::string mask : {"is_causal=1", "is_alibi=1", "is_causal=1,attn_mask=3"}) {
+        for (const int group : {1, 7}) {
+            for (const NewTokens tokens : {NewTokens::kFew, NewTokens::kTileEdge}) {
+                CAPTURE(mask);
+                CAPTURE(group);
+                Case which =
+                    ragged("op=MultiHeadAttention,head_dim=40,t1=f32," + mask + ",group=" + std::to_string(group));
+                which.new_tokens = tokens;
+                which.past_tokens = PastTokens::kNone;
+                which.batch_size = 8;
+                const Call call = ran(which, 105, 106);
+                CHECK(judge(call) == "");
+                const auto lse = numbers_of(call.lse);
+                CHECK(std::ranges::count(lse, -std::numeric_limits<double>::infinity()) > 0);
+            }
+        }
     }
 }
 

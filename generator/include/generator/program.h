@@ -17,10 +17,10 @@ inline constexpr int kProgramKinds = 5;
 
 struct ProgramInfo {
     ProgramKind kind;
-    std::string_view name;       // "attend_decode"
-    std::string_view templ;      // "cpu/attend_decode.cc"
-    std::string_view entry;      // "kvjit_attend_decode"
-    kvjit_phases phase;          // KVJIT_DECODE
+    std::string_view name;   // "attend_decode"
+    std::string_view templ;  // "cpu/attend_decode.cc"
+    std::string_view entry;  // "kvjit_attend_decode"
+    kvjit_phases phase;      // KVJIT_DECODE
 };
 const ProgramInfo& program_info(ProgramKind kind);
 

@@ -55,12 +55,12 @@ KVJIT_API const char *kvjit_status_name(kvjit_status status);
 /* What went wrong. Caller-owned, no heap behind it. `message` is a whole sentence that repeats the other members. */
 typedef struct kvjit_error {
     uint32_t struct_size;
-    int32_t status;      /* kvjit_status */
-    int64_t value;       /* what was given; 0 where there is no number */
-    int64_t limit;       /* what was allowed; 0 where there is no number */
-    int64_t sequence;    /* which sequence of the batch, -1 for none */
-    char argument[64];   /* "seqstarts", "cache.shape[1]", ... */
-    char message[1920];  /* NUL-terminated, truncated if longer */
+    int32_t status;     /* kvjit_status */
+    int64_t value;      /* what was given; 0 where there is no number */
+    int64_t limit;      /* what was allowed; 0 where there is no number */
+    int64_t sequence;   /* which sequence of the batch, -1 for none */
+    char argument[64];  /* "seqstarts", "cache.shape[1]", ... */
+    char message[1920]; /* NUL-terminated, truncated if longer */
 } kvjit_error;
 
 KVJIT_API void kvjit_error_init(kvjit_error *error);
@@ -151,11 +151,11 @@ typedef enum kvjit_log_level { KVJIT_LOG_INFO = 0, KVJIT_LOG_WARNING = 1 } kvjit
 
 typedef struct kvjit_engine_options {
     uint32_t struct_size;
-    int32_t jit;             /* 1: compile on a miss; 0: a miss is KVJIT_NOT_FOUND; -1: as KVJIT_JIT says (on|off) */
-    const char *cache_dir;   /* NULL: $KVJIT_CACHE_DIR, else $XDG_CACHE_HOME/kvjit, else ~/.cache/kvjit; "": none */
-    int64_t cache_max_bytes; /* the disk cache is pruned to this, least recently used first; default 512 MiB */
+    int32_t jit;              /* 1: compile on a miss; 0: a miss is KVJIT_NOT_FOUND; -1: as KVJIT_JIT says (on|off) */
+    const char *cache_dir;    /* NULL: $KVJIT_CACHE_DIR, else $XDG_CACHE_HOME/kvjit, else ~/.cache/kvjit; "": none */
+    int64_t cache_max_bytes;  /* the disk cache is pruned to this, least recently used first; default 512 MiB */
     const char *template_dir; /* NULL: $KVJIT_TEMPLATE_DIR, else the templates inside the library */
-    const char *compiler;    /* path of libkvjit_compiler; NULL: $KVJIT_COMPILER, else beside the library */
+    const char *compiler;     /* path of libkvjit_compiler; NULL: $KVJIT_COMPILER, else beside the library */
     /* Called on the thread that found something worth saying; NULL: nobody listens. kvjit itself prints nothing. */
     void (*log)(void *context, int32_t level, const char *message);
     void *log_context;
@@ -171,12 +171,12 @@ KVJIT_API void kvjit_engine_release(kvjit_engine *engine);
 
 typedef struct kvjit_engine_stats {
     uint32_t struct_size;
-    int64_t compiles;         /* programs that the compiler made */
-    int64_t disk_hits;        /* programs read from the disk cache */
-    int64_t memory_hits;      /* requests that another kernel or thread had answered already */
-    double compile_seconds;   /* summed over compiles, the compiler's loading excluded */
+    int64_t compiles;             /* programs that the compiler made */
+    int64_t disk_hits;            /* programs read from the disk cache */
+    int64_t memory_hits;          /* requests that another kernel or thread had answered already */
+    double compile_seconds;       /* summed over compiles, the compiler's loading excluded */
     double compiler_load_seconds; /* opening Clang: once a process, 0 if nothing was compiled */
-    double disk_seconds;      /* reading, checking and loading of disk hits */
+    double disk_seconds;          /* reading, checking and loading of disk hits */
 } kvjit_engine_stats;
 
 KVJIT_API void kvjit_engine_stats_init(kvjit_engine_stats *stats);
@@ -271,14 +271,15 @@ typedef struct kvjit_batch {
     int64_t max_seqlen;       /* upper bound of n; 0: unknown */
     int64_t max_kvlen;        /* upper bound of m; 0: unknown */
     const int64_t *seqstarts; /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1 */
-    const int64_t *kvstarts;  /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1 */
+    const int64_t *kvstarts;  /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence */
     const int64_t *start_pos; /* (B): position of its first new token; cache operators only */
-    kvjit_tensor cachestarts; /* offset (B); token_table (K); page_table, block_table (B, MaxP), or (entries) with rowstarts */
-    const int64_t *rowstarts; /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
-    const int64_t *row_index; /* (B) or NULL: sequence b's table row is cachestarts[row_index[b], :] */
+    kvjit_tensor
+        cachestarts; /* offset (B); token_table (K); page_table, block_table (B, MaxP), or (entries) with rowstarts */
+    const int64_t *rowstarts;  /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
+    const int64_t *row_index;  /* (B) or NULL: sequence b's table row is cachestarts[row_index[b], :] */
     const float *alibi_slopes; /* (H) or NULL: the usual powers of two */
-    float softmax_scale;      /* 0: 1/sqrt(head_dim) */
-    int64_t num_repeat;       /* KeyValueCache outputs: copies of each kv head; default 1 */
+    float softmax_scale;       /* 0: 1/sqrt(head_dim) */
+    int64_t num_repeat;        /* KeyValueCache outputs: copies of each kv head; default 1 */
 } kvjit_batch;
 
 KVJIT_API void kvjit_batch_init(kvjit_batch *batch);
@@ -350,8 +351,7 @@ KVJIT_API void kvjit_tensors_init(kvjit_tensors *tensors);
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
  * Allocates nothing, takes no lock of kvjit's. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
-KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx,
-                                 kvjit_error *error);
+KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
 #ifdef __cplusplus
 }

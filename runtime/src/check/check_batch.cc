@@ -39,7 +39,7 @@ constexpr std::int64_t kMaxCount = 0x7fffffff;
 
 struct Scalar {
     const char* name;
-    std::int64_t kvjit_batch::*member;
+    std::int64_t kvjit_batch::* member;
     std::int64_t least, most;
     bool (*taken)(const KernelSpec&);
 };
@@ -111,7 +111,7 @@ Result<void> check_cache_bytes(const KernelSpec& spec, const kvjit_batch& batch)
 
 struct IndexArray {
     const char* name;
-    const std::int64_t* kvjit_batch::*member;
+    const std::int64_t* kvjit_batch::* member;
     bool (*needed)(const KernelSpec&);
     bool optional;
 };

@@ -1,5 +1,6 @@
 #include "check/batch_parts.h"
 #include "check/fault.h"
+#include "common/abi.h"
 
 namespace kvjit::rt {
 namespace {
@@ -44,6 +45,17 @@ Result<void> check_positions(const kvjit_batch& batch) {
     return {};
 }
 
+/// Kernels keep a key's position in 32 bits while they compare it with a query's.
+Result<void> check_lengths(const kvjit_batch& batch) {
+    for (std::int64_t b = 0; b < batch.batch_size; ++b) {
+        const std::int64_t limit = batch.kvstarts[b] + abi::kMaxKeys;
+        if (batch.kvstarts[b + 1] <= limit) continue;
+        return refuse_entry("kvstarts", text(b + 1), batch.kvstarts[b + 1], limit,
+                            text("it takes at most ", limit, ", a sequence has at most ", abi::kMaxKeys, " keys"), b);
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<void> check_monotonic(const char* name, const std::int64_t* starts, std::int64_t batch_size) {
@@ -63,6 +75,7 @@ Result<void> check_starts(const KernelSpec& spec, const kvjit_batch& batch) {
     if (result) result = check_bound({"max_seqlen", batch.max_seqlen, batch.seqstarts, "new tokens"}, count);
     if (!result || spec.op == KVJIT_OP_MERGE) return result;
     result = check_monotonic("kvstarts", batch.kvstarts, count);
+    if (result) result = check_lengths(batch);
     if (result) result = check_bound({"max_kvlen", batch.max_kvlen, batch.kvstarts, "keys"}, count);
     if (!result || !gen::has_cache(spec)) return result;
     return check_positions(batch);

@@ -29,7 +29,7 @@ enum class Type { kT1, kCache, kScale, kF32 };
 
 struct Tensor {
     const char* name;
-    kvjit_tensor kvjit_tensors::*member;
+    kvjit_tensor kvjit_tensors::* member;
     Use use[4];  // by op - 1
     Type type;
     const char* axes;  // see axis_of; null: the spec says

@@ -11,7 +11,9 @@ std::int64_t element_bytes(const kvjit_tensor& tensor) {
     return gen::dtype_bytes(static_cast<kvjit_dtype>(tensor.dtype));
 }
 
-char* bytes(const kvjit_tensor& tensor) { return static_cast<char*>(tensor.data); }
+char* bytes(const kvjit_tensor& tensor) {
+    return static_cast<char*>(tensor.data);
+}
 
 /// (token, head, D)
 abi::Rows rows(const kvjit_tensor& tensor) {

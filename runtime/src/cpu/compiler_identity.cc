@@ -58,7 +58,7 @@ std::string describe_time(const timespec& time) {
 }
 
 std::string describe_file(const std::string& name, const std::string& path, const Library& library) {
-    struct stat file {};
+    struct stat file{};
     stat(path.c_str(), &file);
     return name + " " + path + " size=" + std::to_string(file.st_size) + " mtime=" + describe_time(file.st_mtim) +
            " build=" + build_id(library.elf) + "\n";

@@ -15,7 +15,9 @@ constexpr std::int64_t kItemsPerThread = 4;
 /// Elements that a store or load item moves.
 constexpr std::int64_t kTokenItemElements = 64 * 1024;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
 
 /// A range of query rows and kv heads of one sequence, with the chunks that any of its rows can see.
 struct Tile {
@@ -84,7 +86,7 @@ private:
         const std::int64_t n = batch_.seqstarts[b + 1] - batch_.seqstarts[b];
         const bool cut = spec_.is_alibi || (spec_.is_causal && b >= batch_.decoding_batches);
         const std::int64_t visible = cut ? std::clamp<std::int64_t>(keys(b) - n + row_end, 0, keys(b)) : keys(b);
-        return {b, row_begin, row_end, head, std::min(head + heads, num_kv_heads_), ceil_div(visible, abi::kChunk),
+        return {b,     row_begin, row_end, head, std::min(head + heads, num_kv_heads_), ceil_div(visible, abi::kChunk),
                 decode};
     }
 
@@ -98,8 +100,8 @@ private:
         std::int64_t chunk = 0;
         do {
             const std::int64_t end = std::min(chunk + chunks_each, tile.chunks);
-            items.push_back({tile.sequence, tile.row_begin, tile.row_end, tile.head_begin, tile.head_end, chunk, end,
-                             partial});
+            items.push_back(
+                {tile.sequence, tile.row_begin, tile.row_end, tile.head_begin, tile.head_end, chunk, end, partial});
             chunk = end;
         } while (chunk < tile.chunks);
     }
@@ -169,8 +171,7 @@ std::vector<abi::MergeItem> merge_items(const gen::KernelSpec& spec, const kvjit
 
 }  // namespace
 
-Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads,
-           std::int64_t concurrency) {
+Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads, std::int64_t concurrency) {
     Work work;
     if (batch.batch_size == 0) return work;
     if (spec.op == KVJIT_OP_MERGE) {

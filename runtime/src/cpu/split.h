@@ -20,7 +20,6 @@ struct Work {
 };
 
 /// `concurrency`: how many items the executor runs at once. The batch is checked.
-Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads,
-           std::int64_t concurrency);
+Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads, std::int64_t concurrency);
 
 }  // namespace kvjit::rt

@@ -42,24 +42,18 @@ constexpr BatchMisuse kEntryMisuses[] = {
      {KVJIT_BAD_INDEX, "cachestarts", -1, 8, 0}},
     {"bad page in the row that row_index picks",
      kPages,
-     [](BatchCase& c) {
-         c.row_index = {2, 1, 0}, c.table[2] = 99, c.bind();
-     },
+     [](BatchCase& c) { c.row_index = {2, 1, 0}, c.table[2] = 99, c.bind(); },
      {KVJIT_BAD_INDEX, "cachestarts", 99, 64, 2}},
     {"bad page of a CSR row",
      kPages,
-     [](BatchCase& c) {
-         c.rowstarts = {0, 2, 3, 6}, c.set_table({0, 4, 77, 13, 17, 25}, {6});
-     },
+     [](BatchCase& c) { c.rowstarts = {0, 2, 3, 6}, c.set_table({0, 4, 77, 13, 17, 25}, {6}); },
      {KVJIT_BAD_INDEX, "cachestarts", 77, 64, 1}},
 };
 
 constexpr BatchMisuse kSharedSlots[] = {
     {"offsets that overlap in new tokens",
      kOffset,
-     [](BatchCase& c) {
-         c.table = {0, 4, 40}, c.bind();
-     },
+     [](BatchCase& c) { c.table = {0, 4, 40}, c.bind(); },
      {KVJIT_BAD_INDEX, "cachestarts", 5, 0, 1}},
     {"one token's slot twice in a sequence",
      kTokens,

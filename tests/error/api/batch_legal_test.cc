@@ -21,60 +21,32 @@ constexpr Legal kLegal[] = {
     {"store", kStore, [](BatchCase&) {}},
     {"dense", kDense, [](BatchCase&) {}},
     {"merge", kMerge, [](BatchCase&) {}},
-    {"CSR table", kPages,
-     [](BatchCase& c) {
-         c.rowstarts = {0, 2, 3, 6}, c.set_table({0, 4, 8, 13, 17, 25}, {6});
-     }},
+    {"CSR table", kPages, [](BatchCase& c) { c.rowstarts = {0, 2, 3, 6}, c.set_table({0, 4, 8, 13, 17, 25}, {6}); }},
     {"rows picked by index", kPages,
      [](BatchCase& c) {
          c.row_index = {5, 3, 4},
          c.set_table({-1, -1, -1, -1, -1, -1, -1, -1, -1, 8, -1, -1, 13, 17, 25, 0, 4, -1}, {6, 3});
      }},
-    {"rows with padding between", kPages,
-     [](BatchCase& c) {
-         c.set_table({0, 4, -9, 8, -9, -9, 13, 17, 25}, {3, 3});
-     }},
-    {"more rows than sequences", kOffset,
-     [](BatchCase& c) {
-         c.set_table({0, 20, 40, -1}, {4});
-     }},
+    {"rows with padding between", kPages, [](BatchCase& c) { c.set_table({0, 4, -9, 8, -9, -9, 13, 17, 25}, {3, 3}); }},
+    {"more rows than sequences", kOffset, [](BatchCase& c) { c.set_table({0, 20, 40, -1}, {4}); }},
     {"257 keys, 5 pages of 64", "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=64",
      [](BatchCase& c) {
          c.batch.max_tokens = 257, c.set_lengths({1}, {257}), c.set_table({0, 64, 128, 192, 256}, {1, 5});
      }},
     {"page_size no power of two", "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=3",
-     [](BatchCase& c) {
-         c.batch.max_tokens = 7, c.set_lengths({1}, {7}), c.set_table({4, 1, 0}, {1, 3});
-     }},
+     [](BatchCase& c) { c.batch.max_tokens = 7, c.set_lengths({1}, {7}), c.set_table({4, 1, 0}, {1, 3}); }},
     {"last slot of the cache", kOffset, [](BatchCase& c) { c.table[2] = 55; }},
-    {"every key a new one", kPages,
-     [](BatchCase& c) {
-         c.set_lengths({6, 3, 9}, {6, 3, 9});
-     }},
-    {"a sequence without new tokens", kPages,
-     [](BatchCase& c) {
-         c.set_lengths({1, 0, 2}, {6, 3, 9});
-     }},
+    {"every key a new one", kPages, [](BatchCase& c) { c.set_lengths({6, 3, 9}, {6, 3, 9}); }},
+    {"a sequence without new tokens", kPages, [](BatchCase& c) { c.set_lengths({1, 0, 2}, {6, 3, 9}); }},
     {"a sequence without tokens, its row all -1", kPages,
-     [](BatchCase& c) {
-         c.set_lengths({1, 0, 2}, {6, 0, 9}), c.table[3] = -1;
-     }},
+     [](BatchCase& c) { c.set_lengths({1, 0, 2}, {6, 0, 9}), c.table[3] = -1; }},
     {"an empty sequence's offset is never used", kOffset,
-     [](BatchCase& c) {
-         c.set_lengths({1, 0, 2}, {6, 0, 9}), c.table[1] = -1;
-     }},
-    {"nothing but empty sequences", kTokens,
-     [](BatchCase& c) {
-         c.set_lengths({0, 0}, {0, 0}), c.set_table({}, {0});
-     }},
+     [](BatchCase& c) { c.set_lengths({1, 0, 2}, {6, 0, 9}), c.table[1] = -1; }},
+    {"nothing but empty sequences", kTokens, [](BatchCase& c) { c.set_lengths({0, 0}, {0, 0}), c.set_table({}, {0}); }},
     {"empty sequences, table without columns", kBlocks,
-     [](BatchCase& c) {
-         c.set_lengths({0, 0}, {0, 0}), c.set_table({}, {2, 0});
-     }},
+     [](BatchCase& c) { c.set_lengths({0, 0}, {0, 0}), c.set_table({}, {2, 0}); }},
     {"an empty cache", kPages,
-     [](BatchCase& c) {
-         c.batch.max_tokens = 0, c.set_lengths({0}, {0}), c.set_table({-1}, {1, 1});
-     }},
+     [](BatchCase& c) { c.batch.max_tokens = 0, c.set_lengths({0}, {0}), c.set_table({-1}, {1, 1}); }},
     {"no sequences, nothing given", kPages,
      [](BatchCase& c) {
          c.batch.batch_size = 0, c.batch.seqstarts = c.batch.kvstarts = c.batch.start_pos = nullptr,
@@ -83,22 +55,13 @@ constexpr Legal kLegal[] = {
     {"no sequences to attend", kDense,
      [](BatchCase& c) { c.batch.batch_size = 0, c.batch.seqstarts = c.batch.kvstarts = nullptr; }},
     {"no sequences to merge", kMerge, [](BatchCase& c) { c.batch.batch_size = 0, c.batch.seqstarts = nullptr; }},
-    {"fewer keys than queries, dense", kDense,
-     [](BatchCase& c) {
-         c.set_lengths({4, 3}, {2, 0});
-     }},
+    {"fewer keys than queries, dense", kDense, [](BatchCase& c) { c.set_lengths({4, 3}, {2, 0}); }},
     {"old tokens shared between sequences", kPages,
-     [](BatchCase& c) {
-         c.set_lengths({1, 1}, {5, 5}), c.set_table({0, 4, 0, 8}, {2, 2});
-     }},
+     [](BatchCase& c) { c.set_lengths({1, 1}, {5, 5}), c.set_table({0, 4, 0, 8}, {2, 2}); }},
     {"new tokens of one sequence among old ones of another", kPages,
-     [](BatchCase& c) {
-         c.set_lengths({4, 1}, {4, 5}), c.set_table({0, -1, 0, 8}, {2, 2});
-     }},
+     [](BatchCase& c) { c.set_lengths({4, 1}, {4, 5}), c.set_table({0, -1, 0, 8}, {2, 2}); }},
     {"new tokens on one page, on slots of their own", kPages,
-     [](BatchCase& c) {
-         c.set_lengths({1, 1}, {3, 4}), c.set_table({8, 8}, {2, 1});
-     }},
+     [](BatchCase& c) { c.set_lengths({1, 1}, {3, 4}), c.set_table({8, 8}, {2, 1}); }},
     {"upper bounds larger than need be", kPages, [](BatchCase& c) { c.batch.max_seqlen = 100, c.batch.max_kvlen = 9; }},
     {"every sequence decoding", kPages, [](BatchCase& c) { c.batch.decoding_batches = 3; }},
     {"a negative scale", kDense, [](BatchCase& c) { c.batch.softmax_scale = -0.25F; }},
@@ -114,14 +77,9 @@ constexpr Legal kLegal[] = {
      }},
     {"no axis L, one layer", "op=KeyValueCache,cache_mode=block_table,page_size=4,layout=2NTHD",
      [](BatchCase& c) { c.batch.num_layers = 1; }},
-    {"slopes", "op=MultiHeadAttention,is_alibi=1",
-     [](BatchCase& c) {
-         c.slopes = {1, 0.5F, 0, -1}, c.bind();
-     }},
+    {"slopes", "op=MultiHeadAttention,is_alibi=1", [](BatchCase& c) { c.slopes = {1, 0.5F, 0, -1}, c.bind(); }},
     {"a cache of 10 billion tokens", kOffset,
-     [](BatchCase& c) {
-         c.batch.max_tokens = 10'000'000'000, c.table = {0, 4'294'967'296, 9'999'999'991}, c.bind();
-     }},
+     [](BatchCase& c) { c.batch.max_tokens = 10'000'000'000, c.table = {0, 4'294'967'296, 9'999'999'991}, c.bind(); }},
 };
 
 TEST_CASE("legal batches") {

@@ -100,9 +100,7 @@ constexpr BatchMisuse kScalarMisuses[] = {
      {KVJIT_BAD_ARGUMENT, "alibi_slopes"}},
     {"a slope is infinite",
      "op=MultiHeadAttention,is_alibi=1",
-     [](BatchCase& c) {
-         c.slopes = {1, 1, 1, std::numeric_limits<float>::infinity()}, c.bind();
-     },
+     [](BatchCase& c) { c.slopes = {1, 1, 1, std::numeric_limits<float>::infinity()}, c.bind(); },
      {KVJIT_BAD_ARGUMENT, "alibi_slopes", 3}},
 };
 
@@ -172,15 +170,11 @@ constexpr BatchMisuse kTableMisuses[] = {
      {KVJIT_BAD_ARGUMENT, "cachestarts.data", 1, 8}},
     {"offsets with two axes",
      kOffset,
-     [](BatchCase& c) {
-         c.set_table({0, 20, 40}, {3, 1});
-     },
+     [](BatchCase& c) { c.set_table({0, 20, 40}, {3, 1}); },
      {KVJIT_BAD_SHAPE, "cachestarts.rank", 2, 1}},
     {"fewer offsets than sequences",
      kOffset,
-     [](BatchCase& c) {
-         c.set_table({0, 20}, {2});
-     },
+     [](BatchCase& c) { c.set_table({0, 20}, {2}); },
      {KVJIT_BAD_SHAPE, "cachestarts.shape[0]", 2, 3}},
     {"fewer slots than keys",
      kTokens,
@@ -220,27 +214,19 @@ constexpr BatchMisuse kTableMisuses[] = {
      {KVJIT_BAD_SHAPE, "cachestarts.strides[0]", kMost / 8, kMost / 8}},
     {"CSR table with two axes",
      kPages,
-     [](BatchCase& c) {
-         c.rowstarts = {0, 3, 6, 9}, c.bind();
-     },
+     [](BatchCase& c) { c.rowstarts = {0, 3, 6, 9}, c.bind(); },
      {KVJIT_BAD_SHAPE, "cachestarts.rank", 2, 1}},
     {"row_index of a CSR table",
      kPages,
-     [](BatchCase& c) {
-         c.rowstarts = {0, 3, 6, 9}, c.row_index = {0, 1, 2}, c.set_table(c.table, {9});
-     },
+     [](BatchCase& c) { c.rowstarts = {0, 3, 6, 9}, c.row_index = {0, 1, 2}, c.set_table(c.table, {9}); },
      {KVJIT_BAD_ARGUMENT, "row_index"}},
     {"rowstarts of offsets",
      kOffset,
-     [](BatchCase& c) {
-         c.rowstarts = {0, 1, 2, 3}, c.bind();
-     },
+     [](BatchCase& c) { c.rowstarts = {0, 1, 2, 3}, c.bind(); },
      {KVJIT_BAD_ARGUMENT, "rowstarts"}},
     {"row_index of a token table",
      kTokens,
-     [](BatchCase& c) {
-         c.row_index = {0, 1, 2}, c.bind();
-     },
+     [](BatchCase& c) { c.row_index = {0, 1, 2}, c.bind(); },
      {KVJIT_BAD_ARGUMENT, "row_index"}},
 };
 

@@ -15,6 +15,10 @@ constexpr BatchMisuse kMisuses[] = {
      {KVJIT_BAD_INDEX, "kvstarts", -1, 0, 0}},
     {"seqstarts fall", kPages, [](BatchCase& c) { c.seqstarts[2] = 0; }, {KVJIT_BAD_INDEX, "seqstarts", 0, 1, 1}},
     {"kvstarts fall", kDense, [](BatchCase& c) { c.kvstarts[1] = 10; }, {KVJIT_BAD_INDEX, "kvstarts", 9, 10, 1}},
+    {"more keys than kernels count",
+     kDense,
+     [](BatchCase& c) { c.kvstarts[3] = (std::int64_t{1} << 30) + 10; },
+     {KVJIT_BAD_INDEX, "kvstarts", (std::int64_t{1} << 30) + 10, (std::int64_t{1} << 30) + 9, 2}},
     {"start_pos below 0", kPages, [](BatchCase& c) { c.start_pos[1] = -1; }, {KVJIT_BAD_INDEX, "start_pos", -1, 0, 1}},
     {"m is not start_pos + n",
      kStore,
@@ -22,9 +26,7 @@ constexpr BatchMisuse kMisuses[] = {
      {KVJIT_BAD_INDEX, "start_pos", 8, 7, 2}},
     {"fewer keys than new tokens in a cache",
      kPages,
-     [](BatchCase& c) {
-         c.set_lengths({1, 4, 1}, {6, 3, 9}), c.start_pos[1] = 0;
-     },
+     [](BatchCase& c) { c.set_lengths({1, 4, 1}, {6, 3, 9}), c.start_pos[1] = 0; },
      {KVJIT_BAD_INDEX, "start_pos", 0, -1, 1}},
     {"max_seqlen too small",
      kMerge,
@@ -36,9 +38,7 @@ constexpr BatchMisuse kMisuses[] = {
      {KVJIT_BAD_ARGUMENT, "max_kvlen", 8, 9, 2}},
     {"more keys than a row has pages for",
      kPages,
-     [](BatchCase& c) {
-         c.set_table({0, 4, 8, 12, 16, 20}, {3, 2});
-     },
+     [](BatchCase& c) { c.set_table({0, 4, 8, 12, 16, 20}, {3, 2}); },
      {KVJIT_BAD_INDEX, "kvstarts", 9, 8, 2}},
     {"257 keys, 4 pages of 64",
      "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=64",
@@ -50,45 +50,31 @@ constexpr BatchMisuse kMisuses[] = {
      {KVJIT_BAD_INDEX, "kvstarts", 257, 256, 0}},
     {"keys in a table without columns",
      kBlocks,
-     [](BatchCase& c) {
-         c.set_table({}, {3, 0});
-     },
+     [](BatchCase& c) { c.set_table({}, {3, 0}); },
      {KVJIT_BAD_INDEX, "kvstarts", 6, 0, 0}},
     {"row_index below 0",
      kPages,
-     [](BatchCase& c) {
-         c.row_index = {0, -1, 2}, c.bind();
-     },
+     [](BatchCase& c) { c.row_index = {0, -1, 2}, c.bind(); },
      {KVJIT_BAD_INDEX, "row_index", -1, 3, 1}},
     {"row_index beyond the rows",
      kPages,
-     [](BatchCase& c) {
-         c.row_index = {0, 1, 3}, c.bind();
-     },
+     [](BatchCase& c) { c.row_index = {0, 1, 3}, c.bind(); },
      {KVJIT_BAD_INDEX, "row_index", 3, 3, 2}},
     {"rowstarts begin past 0",
      kPages,
-     [](BatchCase& c) {
-         c.rowstarts = {1, 3, 6, 9}, c.set_table(c.table, {9});
-     },
+     [](BatchCase& c) { c.rowstarts = {1, 3, 6, 9}, c.set_table(c.table, {9}); },
      {KVJIT_BAD_INDEX, "rowstarts", 1, 0, 0}},
     {"rowstarts fall",
      kPages,
-     [](BatchCase& c) {
-         c.rowstarts = {0, 3, 2, 9}, c.set_table(c.table, {9});
-     },
+     [](BatchCase& c) { c.rowstarts = {0, 3, 2, 9}, c.set_table(c.table, {9}); },
      {KVJIT_BAD_INDEX, "rowstarts", 2, 3, 1}},
     {"rowstarts end past the table",
      kPages,
-     [](BatchCase& c) {
-         c.rowstarts = {0, 3, 6, 10}, c.set_table(c.table, {9});
-     },
+     [](BatchCase& c) { c.rowstarts = {0, 3, 6, 10}, c.set_table(c.table, {9}); },
      {KVJIT_BAD_INDEX, "rowstarts", 10, 9, 2}},
     {"CSR row shorter than its keys",
      kBlocks,
-     [](BatchCase& c) {
-         c.rowstarts = {0, 1, 6, 9}, c.set_table(c.table, {9});
-     },
+     [](BatchCase& c) { c.rowstarts = {0, 1, 6, 9}, c.set_table(c.table, {9}); },
      {KVJIT_BAD_INDEX, "kvstarts", 6, 4, 0}},
 };
 

@@ -95,10 +95,7 @@ constexpr Nothing kNothing[] = {
          c.batch.seqstarts = c.batch.kvstarts = c.batch.start_pos = nullptr;
          c.batch.cachestarts = {};
      }},
-    {"sequences without tokens",
-     [](TensorsCase& c) {
-         c.set_lengths({0, 0, 0}, {0, 0, 0});
-     }},
+    {"sequences without tokens", [](TensorsCase& c) { c.set_lengths({0, 0, 0}, {0, 0, 0}); }},
 };
 
 TEST_CASE("calls without sequences or without tokens write nothing") {

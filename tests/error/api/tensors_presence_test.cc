@@ -42,15 +42,11 @@ constexpr TensorsMisuse kMissing[] = {
 constexpr TensorsMisuse kUnwanted[] = {
     {"query of a store",
      kStore4,
-     [](TensorsCase& c) {
-         c.tensors.query = c.tensor(KVJIT_F32, {6, 4, 16});
-     },
+     [](TensorsCase& c) { c.tensors.query = c.tensor(KVJIT_F32, {6, 4, 16}); },
      {KVJIT_BAD_ARGUMENT, "query"}},
     {"new keys of dense attention",
      kDensePlain,
-     [](TensorsCase& c) {
-         c.tensors.current_key = c.tensor(KVJIT_F32, {6, 2, 16});
-     },
+     [](TensorsCase& c) { c.tensors.current_key = c.tensor(KVJIT_F32, {6, 2, 16}); },
      {KVJIT_BAD_ARGUMENT, "current_key"}},
     {"cache of dense attention",
      kDensePlain,
@@ -62,33 +58,23 @@ constexpr TensorsMisuse kUnwanted[] = {
      {KVJIT_BAD_ARGUMENT, "scale"}},
     {"mask that the spec lacks",
      kAttend,
-     [](TensorsCase& c) {
-         c.tensors.attn_mask = c.tensor(KVJIT_F32, {6, 18});
-     },
+     [](TensorsCase& c) { c.tensors.attn_mask = c.tensor(KVJIT_F32, {6, 18}); },
      {KVJIT_BAD_ARGUMENT, "attn_mask"}},
     {"key of cache attention",
      kAttend,
-     [](TensorsCase& c) {
-         c.tensors.key = c.tensor(KVJIT_F32, {18, 2, 16});
-     },
+     [](TensorsCase& c) { c.tensors.key = c.tensor(KVJIT_F32, {18, 2, 16}); },
      {KVJIT_BAD_ARGUMENT, "key"}},
     {"attn_output of a store",
      kStore4,
-     [](TensorsCase& c) {
-         c.tensors.attn_output = c.tensor(KVJIT_F32, {6, 4, 16});
-     },
+     [](TensorsCase& c) { c.tensors.attn_output = c.tensor(KVJIT_F32, {6, 4, 16}); },
      {KVJIT_BAD_ARGUMENT, "attn_output"}},
     {"parts of attention",
      kDensePlain,
-     [](TensorsCase& c) {
-         c.tensors.partial_lse = c.tensor(KVJIT_F32, {3, 6, 4});
-     },
+     [](TensorsCase& c) { c.tensors.partial_lse = c.tensor(KVJIT_F32, {3, 6, 4}); },
      {KVJIT_BAD_ARGUMENT, "partial_lse"}},
     {"lse of a store",
      kStorePlain,
-     [](TensorsCase& c) {
-         c.tensors.lse = c.tensor(KVJIT_F32, {6, 4});
-     },
+     [](TensorsCase& c) { c.tensors.lse = c.tensor(KVJIT_F32, {6, 4}); },
      {KVJIT_BAD_ARGUMENT, "lse"}},
     {"a pointer without rank",
      kStorePlain,

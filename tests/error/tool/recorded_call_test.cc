@@ -71,10 +71,7 @@ TEST_CASE("tensors that are missing, unknown or wrong") {
                "tensor 'query' is missing");
     CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["query"]["dtype"] = "BF16"; }),
                "tensor 'query' has dtype BF16, expected F16");
-    CHECK_SAYS(error_after("002_",
-                           [](RecordedFile& file) {
-                               file.header["query"]["shape"] = {5, 2, 64};
-                           }),
+    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["query"]["shape"] = {5, 2, 64}; }),
                "tensor 'query' has shape [5, 2, 64], expected [5, 4, 32]");
     CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["extra"] = file.header["query"]; }), "overlap");
     CHECK_SAYS(error_after("002_",

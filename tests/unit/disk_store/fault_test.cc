@@ -109,7 +109,7 @@ struct RecordingCalls : FileCalls {
         return FileCalls::write(fd, from, bytes);
     }
     int sync(int fd) override {
-        struct stat status {};
+        struct stat status{};
         FileCalls::status(fd, &status);
         order += S_ISDIR(status.st_mode) ? "sync-folder " : "sync-file ";
         return FileCalls::sync(fd);

@@ -95,7 +95,7 @@ void write_file(const std::string& path, const std::string& bytes) {
 }
 
 mode_t mode_of(const std::string& path) {
-    struct stat status {};
+    struct stat status{};
     REQUIRE(::lstat(path.c_str(), &status) == 0);
     return status.st_mode & 07777;
 }
@@ -121,7 +121,9 @@ Child::~Child() {
     ::close(pipe_);
 }
 
-void Child::kill() { ::kill(id_, SIGKILL); }
+void Child::kill() {
+    ::kill(id_, SIGKILL);
+}
 
 std::string Child::wait() {
     const std::string said = drain(pipe_);
@@ -131,7 +133,9 @@ std::string Child::wait() {
     return WEXITSTATUS(status) == 0 ? said : "exit status " + std::to_string(WEXITSTATUS(status));
 }
 
-std::string in_child(std::function<std::string()> body) { return Child(std::move(body)).wait(); }
+std::string in_child(std::function<std::string()> body) {
+    return Child(std::move(body)).wait();
+}
 
 std::string as_ordinary_user(const std::string& folder, std::function<std::string()> body) {
     if (::geteuid() != 0) return in_child(std::move(body));

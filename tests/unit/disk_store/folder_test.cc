@@ -100,37 +100,37 @@ TEST_CASE("where no folder can be made, nothing is kept and one message says so"
     CHECK(check_keeps_nothing(temporary.path("file/cache"), 1) == "");
     CHECK(check_keeps_nothing(temporary.path("file"), 1) == "");
     CHECK(as_ordinary_user(temporary.path(), [&] {
-        ::chmod(temporary.path().c_str(), 0500);
-        return check_keeps_nothing(temporary.path("cache/kvjit"), 1);
-    }) == "");
+              ::chmod(temporary.path().c_str(), 0500);
+              return check_keeps_nothing(temporary.path("cache/kvjit"), 1);
+          }) == "");
 }
 
 TEST_CASE("a folder that can't be written still gives hits; that nothing is kept is said once") {
     TemporaryFolder temporary;
     CHECK(as_ordinary_user(temporary.path(), [&]() -> std::string {
-        open_disk_store(options_for(temporary.path()))->publish(key_of(1), entry_of(1));
-        ::chmod(temporary.path().c_str(), 0500);
-        std::vector<std::string> messages;
-        const auto store = open_disk_store(options_for(temporary.path(), &messages));
-        if (!equal(store->find(key_of(1)), entry_of(1))) return "no hit";
-        if (store->lock(key_of(1))->held()) return "a lock in a folder that can't be written";
-        store->publish(key_of(2), entry_of(2));
-        store->publish(key_of(3), entry_of(3));
-        if (store->find(key_of(2))) return "a hit on what can't have been kept";
-        return messages.size() == 1 ? "" : std::to_string(messages.size()) + " messages";
-    }) == "");
+              open_disk_store(options_for(temporary.path()))->publish(key_of(1), entry_of(1));
+              ::chmod(temporary.path().c_str(), 0500);
+              std::vector<std::string> messages;
+              const auto store = open_disk_store(options_for(temporary.path(), &messages));
+              if (!equal(store->find(key_of(1)), entry_of(1))) return "no hit";
+              if (store->lock(key_of(1))->held()) return "a lock in a folder that can't be written";
+              store->publish(key_of(2), entry_of(2));
+              store->publish(key_of(3), entry_of(3));
+              if (store->find(key_of(2))) return "a hit on what can't have been kept";
+              return messages.size() == 1 ? "" : std::to_string(messages.size()) + " messages";
+          }) == "");
 }
 
 TEST_CASE("a limit on the size of files does not end the process") {
     TemporaryFolder temporary;
     CHECK(in_child([&]() -> std::string {
-        const rlimit limit{1000, 1000};
-        if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return "can't set the limit";
-        std::vector<std::string> messages;
-        const auto store = open_disk_store(options_for(temporary.path(), &messages));
-        store->publish(key_of(1), entry_of(1, 2000));
-        if (store->find(key_of(1)) || messages.size() != 1) return "kept, or not said";
-        store->publish(key_of(1), entry_of(1, 100));
-        return equal(store->find(key_of(1)), entry_of(1, 100)) ? "" : "no hit";
-    }) == "");
+              const rlimit limit{1000, 1000};
+              if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return "can't set the limit";
+              std::vector<std::string> messages;
+              const auto store = open_disk_store(options_for(temporary.path(), &messages));
+              store->publish(key_of(1), entry_of(1, 2000));
+              if (store->find(key_of(1)) || messages.size() != 1) return "kept, or not said";
+              store->publish(key_of(1), entry_of(1, 100));
+              return equal(store->find(key_of(1)), entry_of(1, 100)) ? "" : "no hit";
+          }) == "");
 }

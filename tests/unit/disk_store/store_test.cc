@@ -32,7 +32,7 @@ struct Published {
         CHECK_FALSE(store->find(key_of(1)));
         REQUIRE(messages.size() == 1);
         CHECK_MESSAGE(messages[0].find(why) != std::string::npos, messages[0]);
-        struct stat status {};
+        struct stat status{};
         CHECK(::lstat(path.c_str(), &status) != 0);
         CHECK_FALSE(store->find(key_of(1)));
         CHECK(messages.size() == 1);

@@ -65,15 +65,9 @@ TEST_CASE("perturbing a field gives another identity wherever the code differs")
         Names programs;
     };
     const Case cases[] = {
-        {"head_dim=64", kAll},
-        {"group=4", kAttend},
-        {"t1=f32", kAll},
-        {"page_size=64", kCache},
-        {"index_type=i32", kCache},
-        {"is_causal=0", kAttend},
-        {"is_alibi=1", kAttend},
-        {"attn_mask=2", kAttend},
-        {"attn_mask=3", kAttend},
+        {"head_dim=64", kAll},    {"group=4", kAttend},       {"t1=f32", kAll},
+        {"page_size=64", kCache}, {"index_type=i32", kCache}, {"is_causal=0", kAttend},
+        {"is_alibi=1", kAttend},  {"attn_mask=2", kAttend},   {"attn_mask=3", kAttend},
     };
     std::set<std::string_view> fields = {"op", "t2", "t3", "quant_bit", "quant_group", "cache_mode", "layout"};
     for (const Case& test : cases) {

@@ -12,7 +12,9 @@ namespace {
 
 const Target kTarget = *named_target("x86-64-v2");
 
-Program merge() { return lower(*parse_spec("op=Merge,head_dim=64")).front(); }
+Program merge() {
+    return lower(*parse_spec("op=Merge,head_dim=64")).front();
+}
 
 /// A folder of templates in memory.
 TemplateReader in_memory(std::map<std::string, std::string, std::less<>> files) {

@@ -11,7 +11,9 @@ using namespace kvjit::gen;
 
 namespace {
 
-bool same(const KernelSpec& a, const KernelSpec& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+bool same(const KernelSpec& a, const KernelSpec& b) {
+    return std::memcmp(&a, &b, sizeof a) == 0;
+}
 
 KernelSpec parsed(std::string_view text) {
     const Result<KernelSpec> spec = parse_spec(text);

@@ -30,7 +30,9 @@ struct Lengths {
     }
 };
 
-gen::KernelSpec spec(const std::string& text) { return *gen::parse_spec(text); }
+gen::KernelSpec spec(const std::string& text) {
+    return *gen::parse_spec(text);
+}
 
 /// (sequence, row, kv head, chunk) -> how often an item covers it.
 using Coverage = std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, int>;
