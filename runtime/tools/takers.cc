@@ -53,7 +53,7 @@ std::string MetadataTaker::text(const std::string& name, std::optional<std::stri
     const auto found = file_.metadata().find(name);
     if (found != file_.metadata().end()) return found->second;
     if (!missing) refuse("metadata field " + in_quotes(name) + " is missing");
-    return missing.value_or("");
+    return std::move(missing).value_or("");
 }
 
 std::int64_t MetadataTaker::integer(const std::string& name, std::int64_t low, std::int64_t high,

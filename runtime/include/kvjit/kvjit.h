@@ -290,7 +290,7 @@ typedef struct kvjit_plan_options {
     const kvjit_executor *executor; /* NULL: the library's own pool. Kept by reference */
     void *workspace;                /* NULL: the plan allocates. 64-byte aligned, the caller's while the plan lives */
     size_t workspace_bytes;         /* size of `workspace`; too small is an error whose limit is what is needed */
-    uint32_t num_threads;           /* of the library's own pool when executor is NULL; 0: one a core */
+    uint32_t num_threads;           /* of the library's own pool when executor is NULL, up to 1024; 0: one a core */
 } kvjit_plan_options;
 
 KVJIT_API void kvjit_plan_options_init(kvjit_plan_options *options);

@@ -8,6 +8,8 @@ namespace {
 using gen::Result;
 
 constexpr std::int64_t kWorkspaceAlignment = 64;
+/// More is a mistake, and pools of spinning threads are an expensive one.
+constexpr std::int64_t kMaxThreads = 1024;
 
 Result<void> check_executor(const kvjit_executor& executor) {
     constexpr std::int64_t kSize = sizeof executor;
@@ -26,6 +28,10 @@ Result<void> check_options(const kvjit_plan_options& options) {
     if (options.check_level < KVJIT_CHECK_FULL || options.check_level > KVJIT_CHECK_NONE) {
         return refuse(KVJIT_BAD_ARGUMENT, "check_level", options.check_level, KVJIT_CHECK_NONE,
                       text("it takes 0 to ", int{KVJIT_CHECK_NONE}));
+    }
+    if (options.num_threads > kMaxThreads) {
+        return refuse(KVJIT_BAD_ARGUMENT, "num_threads", options.num_threads, kMaxThreads,
+                      text("it takes at most ", kMaxThreads));
     }
     const std::int64_t past = misalignment(options.workspace, kWorkspaceAlignment);
     if (past != 0) return refuse_misaligned("workspace", past, kWorkspaceAlignment);

@@ -114,6 +114,8 @@ struct OptionMisuse {
 
 constexpr OptionMisuse kOptionMisuses[] = {
     {"check level below 0", [](kvjit_plan_options& o, kvjit_executor&) { o.check_level = -1; }, "check_level"},
+    {"more threads than a pool has", [](kvjit_plan_options& o, kvjit_executor&) { o.num_threads = 1025; },
+     "num_threads"},
     {"no such check level", [](kvjit_plan_options& o, kvjit_executor&) { o.check_level = 3; }, "check_level"},
     {"executor that can't run", [](kvjit_plan_options& o, kvjit_executor& x) { o.executor = &x, x.run = nullptr; },
      "executor.run"},
