@@ -62,6 +62,8 @@ kvjit_status guarded(kvjit_error* error, Body body) noexcept {
         return report({KVJIT_OUT_OF_MEMORY, "out of memory", "memory", 0, 0, -1}, error);
     } catch (const std::exception& exception) {
         return report({KVJIT_INTERNAL, exception.what(), "kvjit", 0, 0, -1}, error);
+    } catch (...) {
+        return report({KVJIT_INTERNAL, "a callback threw", "kvjit", 0, 0, -1}, error);
     }
 }
 

@@ -20,6 +20,12 @@ std::string image_name(const gen::Program& program, const std::string& identity)
     return std::string(gen::program_info(program.kind).name) + "-" + digest_hex(identity).substr(0, 8);
 }
 
+std::unexpected<gen::Error> not_found(const gen::Program& program, const gen::Target& target) {
+    return gen::fail(KVJIT_NOT_FOUND, "spec",
+                     "compiling is off (KVJIT_JIT=off, or jit = 0) and no store holds the program " +
+                         gen::identity_text(program, target));
+}
+
 }  // namespace
 
 /// One identity in memory. The mutex is held while its image is made: whoever asks meanwhile waits for it.
@@ -105,13 +111,11 @@ gen::Result<Engine::Request> Engine::request(const gen::Program& program, const 
 
 gen::Result<ImagePtr> Engine::produce(const gen::Program& program, const gen::Target& target) {
     const gen::Result<Request> request = this->request(program, target);
+    if (!request && !options_.jit && request.error().status == KVJIT_COMPILER_MISSING)
+        return not_found(program, target);
     if (!request) return std::unexpected(request.error());
     if (gen::Result<ImagePtr> hit = from_disk(*request); !hit || *hit) return hit;
-    if (!options_.jit) {
-        return gen::fail(
-            KVJIT_NOT_FOUND, "spec",
-            "compiling is off (KVJIT_JIT=off, or jit = 0) and no store holds the program " + request->key.identity);
-    }
+    if (!options_.jit) return not_found(program, target);
     const std::unique_ptr<Store::Guard> guard = options_.disk ? options_.disk->lock(request->key) : nullptr;
     if (gen::Result<ImagePtr> hit = from_disk(*request); !hit || *hit) return hit;
     return compile(*request);
@@ -155,9 +159,9 @@ gen::Result<ImagePtr> Engine::load(const Request& request, std::string_view obje
 }
 
 gen::Result<std::string> Engine::emit(const gen::Program& program, const gen::Target& target, kvjit_stage stage) {
+    if (stage == KVJIT_STAGE_SOURCE) return gen::render(program, target, options_.templates);
     const gen::Result<Request> request = this->request(program, target);
     if (!request) return std::unexpected(request.error());
-    if (stage == KVJIT_STAGE_SOURCE) return request->source;
     if (stage == KVJIT_STAGE_IDENTITY) {
         return "identity: " + request->key.identity + "\nprovenance: " + request->key.provenance + "\n";
     }

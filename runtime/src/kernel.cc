@@ -1,7 +1,6 @@
 #include "kernel.h"
 
-#include <algorithm>
-#include <thread>
+#include <system_error>
 
 namespace kvjit::rt {
 
@@ -22,16 +21,23 @@ std::vector<const gen::Program*> Kernel::missing(std::uint32_t phases) const {
 gen::Result<void> Kernel::prepare(std::uint32_t phases) {
     const std::vector<const gen::Program*> wanted = missing(phases);
     if (wanted.empty()) return {};
-    std::vector<gen::Result<void>> results(wanted.size());
-    {
-        std::vector<std::jthread> threads;
-        for (std::size_t i = 1; i < wanted.size(); ++i) {
-            threads.emplace_back([&, i] { results[i] = prepare_one(*wanted[i]); });
-        }
-        results[0] = prepare_one(*wanted[0]);
+    std::vector<std::future<gen::Result<void>>> others;
+    for (std::size_t i = 1; i < wanted.size(); ++i) others.push_back(prepare_beside(*wanted[i]));
+    gen::Result<void> result = prepare_one(*wanted[0]);
+    for (std::future<gen::Result<void>>& other : others) {
+        gen::Result<void> ended = other.get();
+        if (result) result = std::move(ended);
     }
-    const auto failed = std::ranges::find_if(results, [](const auto& result) { return !result; });
-    return failed == results.end() ? gen::Result<void>{} : *failed;
+    return result;
+}
+
+std::future<gen::Result<void>> Kernel::prepare_beside(const gen::Program& program) {
+    const auto prepare = [this, &program] { return prepare_one(program); };
+    try {
+        return std::async(std::launch::async, prepare);
+    } catch (const std::system_error&) {
+        return std::async(std::launch::deferred, prepare);  // no thread to be had: in turn, then
+    }
 }
 
 gen::Result<void> Kernel::prepare_one(const gen::Program& program) {
@@ -45,6 +51,11 @@ gen::Result<void> Kernel::prepare_one(const gen::Program& program) {
 }
 
 gen::Result<std::string> Kernel::emit(std::uint32_t phases, kvjit_stage stage) {
+    if ((phases & phases_) == 0) {
+        return gen::fail(KVJIT_BAD_ARGUMENT, "phases",
+                         "phases is " + std::to_string(phases) + "; this op has " + std::to_string(phases_), phases,
+                         phases_);
+    }
     std::string text;
     for (const gen::Program& program : programs_) {
         if ((gen::program_info(program.kind).phase & phases) == 0) continue;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -30,6 +31,8 @@ public:
     gen::Result<std::string> emit(std::uint32_t phases, kvjit_stage stage);
 
 private:
+    /// Any exception comes out where it is waited for.
+    std::future<gen::Result<void>> prepare_beside(const gen::Program& program);
     gen::Result<void> prepare_one(const gen::Program& program);
     std::vector<const gen::Program*> missing(std::uint32_t phases) const;
 

@@ -53,7 +53,16 @@ struct Request {
     InspectOptions inspect;
     std::vector<std::string> spec_words;
     std::string op = "all";
+    std::string stage = "identity";
+    std::string program = "all";
 };
+
+template <class Value>
+std::vector<std::string> names_of(const std::map<std::string, Value>& values) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : values) names.push_back(name);
+    return names;
+}
 
 CLI::App* add_replay(CLI::App& app, Request& request) {
     CLI::App* command = app.add_subcommand("replay", "Run recorded calls and compare the results");
@@ -63,7 +72,7 @@ CLI::App* add_replay(CLI::App& app, Request& request) {
         ->capture_default_str();
     command->add_option("--cache-dir", options.cache_dir, "Folder of compiled kernels; '' for none");
     command->add_option("--threads", options.num_threads, "Threads that work on a call; 0: one a core")
-        ->check(CLI::Range(0, 4096))
+        ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     command->add_option("--op", request.op, "Only this operator: " + CLI::detail::generate_map(kOps, true) + " or all")
         ->check(CLI::IsMember(kOps) | CLI::IsMember({"all"}))
@@ -79,15 +88,19 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
     command->add_option("SPEC", request.spec_words, "field=value pairs, see below")->required();
     command->add_option("--target", options.target, "host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
         ->capture_default_str();
-    command->add_option("--emit", options.stage, "identity, source, ir or asm [identity]")
-        ->transform(CLI::CheckedTransformer(kStages, CLI::ignore_case));
-    command->add_option("--program", options.phases, "store, load, decode, prefill, merge or all [all]")
-        ->transform(CLI::CheckedTransformer(kPrograms, CLI::ignore_case));
+    command->add_option("--emit", request.stage, "identity, source, ir or asm")
+        ->check(CLI::IsMember(names_of(kStages)))
+        ->capture_default_str();
+    command->add_option("--program", request.program, "store, load, decode, prefill, merge or all")
+        ->check(CLI::IsMember(names_of(kPrograms)))
+        ->capture_default_str();
     command->footer([] { return spec_fields_help() + kInspectExamples; });
     return command;
 }
 
 void finish(Request& request) {
+    request.inspect.stage = kStages.at(request.stage);
+    request.inspect.phases = kPrograms.at(request.program);
     for (const std::string& word : request.spec_words) request.inspect.spec += word + " ";
     for (const auto op :
          {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_ATTENTION}) {

@@ -79,6 +79,30 @@ TEST_CASE("a missing compiler is an error that says where it was looked for and 
     CHECK(done.error().status() == KVJIT_COMPILER_MISSING);
 }
 
+TEST_CASE("switched off and without a compiler, a miss is a miss; source is rendered all the same") {
+    const TemporaryFolder cache;
+    const std::string nowhere = cache.path() + "/libkvjit_compiler.so";
+    kvjit::EngineOptions options;
+    options.cache_dir = cache.path().c_str();
+    options.compiler = nowhere.c_str();
+    options.jit = 0;
+    const auto kernel = call_kernel(options);
+    const auto missed = kernel->prepare(KVJIT_STORE);
+    REQUIRE(!missed);
+    CHECK(missed.error().status() == KVJIT_NOT_FOUND);
+    CHECK(holds(*kernel->emit(KVJIT_STAGE_SOURCE, KVJIT_STORE), "kvjit_store"));
+    CHECK(kernel->emit(KVJIT_STAGE_SOURCE, KVJIT_LOAD).error().argument() == std::string("phases"));
+}
+
+TEST_CASE("what a log callback throws comes back as an error, from whichever thread compiled") {
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    options.log = [](void*, std::int32_t, const char*) { throw 1; };
+    const auto done = call_kernel(options)->prepare(KVJIT_ALL_PHASES);
+    REQUIRE(!done);
+    CHECK(done.error().status() == KVJIT_INTERNAL);
+}
+
 TEST_CASE("a file that is no compiler is an error too") {
     const TemporaryFolder folder;
     const std::string path = folder.path() + "/compiler.so";

@@ -245,7 +245,7 @@ typedef struct kvjit_executor {
     int32_t concurrency; /* threads that work at once, the caller included: a hint for splitting, never for results */
     void *context;
     /* Calls task(argument, i) for each i in 0..count-1, on any threads, in any order, serially if it likes, and
-     * returns when all have returned. Tasks never wait for each other. */
+     * returns when all have returned. Tasks never wait for each other. A task needs up to 1 MiB of stack. */
     void (*run)(void *context, void (*task)(void *argument, int64_t i), void *argument, int64_t count);
 } kvjit_executor;
 
@@ -287,7 +287,7 @@ KVJIT_API void kvjit_batch_init(kvjit_batch *batch);
 typedef struct kvjit_plan_options {
     uint32_t struct_size;
     int32_t check_level;            /* kvjit_check_level */
-    const kvjit_executor *executor; /* NULL: the library's own pool. Kept by reference */
+    const kvjit_executor *executor; /* NULL: the library's own pool. Copied; its context is the caller's */
     void *workspace;                /* NULL: the plan allocates. 64-byte aligned, the caller's while the plan lives */
     size_t workspace_bytes;         /* size of `workspace`; too small is an error whose limit is what is needed */
     uint32_t num_threads;           /* of the library's own pool when executor is NULL, up to 1024; 0: one a core */

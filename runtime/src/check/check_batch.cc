@@ -95,7 +95,8 @@ constexpr std::int64_t kMaxElementBytes = 8;
 
 /// Refuses `value` rows of `row_elements` each where their bytes need more than 64 bits.
 Result<void> check_bytes(const char* name, std::int64_t value, std::int64_t row_elements) {
-    const std::int64_t limit = kMaxInt64 / saturating_product(row_elements, kMaxElementBytes);
+    const std::int64_t row_bytes = saturating_product(row_elements, kMaxElementBytes);
+    const std::int64_t limit = row_bytes == kMaxInt64 ? 0 : kMaxInt64 / row_bytes;
     if (value <= limit) return {};
     return refuse(KVJIT_BAD_ARGUMENT, name, value, limit,
                   text("its bytes have to fit 64 bits, so it takes at most ", limit));

@@ -2,10 +2,13 @@
 
 #include <pthreadpool.h>
 
+#include <latch>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace kvjit::rt {
 namespace {
@@ -29,8 +32,22 @@ void run_on_pool(void* context, void (*task)(void*, std::int64_t), void* argumen
     pthreadpool_parallelize_1d(static_cast<pthreadpool*>(context), run_one, &call, static_cast<std::size_t>(count), 0);
 }
 
+/// How many of `wanted` threads can be had at once, the caller included: pthreadpool waits for ever for one that can't.
+std::uint32_t available_threads(std::uint32_t wanted) {
+    std::latch all_started(1);
+    std::vector<std::thread> threads;
+    try {
+        while (threads.size() + 1 < wanted) threads.emplace_back([&] { all_started.wait(); });
+    } catch (const std::system_error&) {
+        // As many as there are.
+    }
+    all_started.count_down();
+    for (std::thread& thread : threads) thread.join();
+    return static_cast<std::uint32_t>(threads.size()) + 1;
+}
+
 struct PoolExecutor {
-    explicit PoolExecutor(std::uint32_t num_threads) : pool(pthreadpool_create(num_threads)) {
+    explicit PoolExecutor(std::uint32_t num_threads) : pool(pthreadpool_create(available_threads(num_threads))) {
         executor.struct_size = sizeof executor;
         executor.concurrency = static_cast<std::int32_t>(pthreadpool_get_threads_count(pool.get()));
         executor.context = pool.get();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "check/arithmetic.h"
+
 namespace kvjit::rt {
 namespace {
 
@@ -12,6 +14,8 @@ constexpr std::int64_t kDecodeRows = 16;
 constexpr std::int64_t kPrefillRows = 256;
 /// Items for each thread, so that the last ones to finish are short.
 constexpr std::int64_t kItemsPerThread = 4;
+/// Workspace that a plan's partials may take: 64 MiB. What would need more is left whole; it has rows enough to share.
+constexpr std::int64_t kMaxPartialFloats = 16 * 1024 * 1024;
 /// Elements that a store or load item moves.
 constexpr std::int64_t kTokenItemElements = 64 * 1024;
 
@@ -94,16 +98,25 @@ private:
         const std::int64_t wanted = ceil_div(tile.cost(spec_.group), item_cost);
         const std::int64_t pieces = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, tile.chunks));
         const std::int64_t chunks_each = ceil_div(tile.chunks, pieces);
-        const bool whole = chunks_each >= tile.chunks;
+        const bool whole = chunks_each >= tile.chunks || !fits(tile, work);
         const std::int64_t partial = whole ? -1 : reserve_partials(tile, work);
         std::vector<abi::AttendItem>& items = tile.decode ? work.decode : work.prefill;
         std::int64_t chunk = 0;
         do {
-            const std::int64_t end = std::min(chunk + chunks_each, tile.chunks);
+            const std::int64_t end = whole ? tile.chunks : std::min(chunk + chunks_each, tile.chunks);
             items.push_back(
                 {tile.sequence, tile.row_begin, tile.row_end, tile.head_begin, tile.head_end, chunk, end, partial});
             chunk = end;
         } while (chunk < tile.chunks);
+    }
+
+    std::int64_t partial_floats(const Tile& tile) const {
+        const std::int64_t rows = (tile.row_end - tile.row_begin) * tile.heads() * spec_.group;
+        return saturating_product(tile.chunks, rows, spec_.head_dim + abi::kPartialTail);
+    }
+
+    bool fits(const Tile& tile, const Work& work) const {
+        return partial_floats(tile) <= kMaxPartialFloats - work.partial_floats;
     }
 
     /// Room for every chunk's partial of the tile, laid out as abi.h says, and the merge of them, a head an item.
@@ -112,7 +125,7 @@ private:
         const std::int64_t query_heads = tile.heads() * spec_.group;
         const std::int64_t rows = tile.row_end - tile.row_begin;
         const std::int64_t first = work.partial_floats;
-        work.partial_floats += tile.chunks * rows * query_heads * stride;
+        work.partial_floats += partial_floats(tile);
         const std::int64_t token = batch_.seqstarts[tile.sequence];
         for (std::int64_t head = 0; head < tile.heads(); ++head) {
             const std::int64_t offset = first + head * spec_.group * stride;
@@ -178,10 +191,11 @@ Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t n
         work.merge = merge_items(spec, batch);
         return work;
     }
-    const std::int64_t token_elements = num_kv_heads * spec.head_dim;
+    const std::int64_t token_elements = saturating_product(num_kv_heads, std::int64_t{spec.head_dim});
     if (gen::has_cache(spec)) work.store = token_items(batch, batch.seqstarts, token_elements, num_kv_heads);
     if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
-        work.load = token_items(batch, batch.kvstarts, token_elements * batch.num_repeat, num_kv_heads);
+        const std::int64_t elements = saturating_product(token_elements, batch.num_repeat);
+        work.load = token_items(batch, batch.kvstarts, elements, num_kv_heads);
     } else {
         AttendSplitter(spec, batch, num_kv_heads, concurrency).split(work);
     }

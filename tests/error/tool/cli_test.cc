@@ -37,6 +37,8 @@ TEST_CASE("bad arguments are refused with status 2") {
                                   {"inspect", "head_dim=12"},
                                   {"inspect", "colour=red"},
                                   {"inspect", "head_dim=64", "--emit", "wasm"},
+                                  {"inspect", "head_dim=64", "--emit", "2"},
+                                  {"inspect", "op=Merge", "--program", "store"},
                                   {"inspect", "head_dim=64", "--program", "fly"},
                                   {"inspect", "head_dim=64", "--target", "pdp-11"}}) {
         CAPTURE(arguments.empty() ? "" : arguments.back());

@@ -125,6 +125,16 @@ TEST_CASE("a long sequence alone is split over its keys, many short ones are not
     CHECK(whole.merge.empty());
 }
 
+TEST_CASE("partials of long prefills stay within a budget, and what is left whole is still covered once") {
+    Lengths lengths;
+    lengths.add(128, 1 << 18);
+    const gen::KernelSpec grouped = spec("op=MultiHeadAttention,group=4");
+    const rt::Work work = rt::split(grouped, lengths.batch(32), 8, 64);
+    CHECK(work.partial_floats * 4 <= 64 << 20);
+    check_attend(grouped, lengths, 8, 64);
+    check_partials(grouped, work);
+}
+
 TEST_CASE("rows times group decides the path, not the place in the batch") {
     Lengths lengths;
     lengths.add(1, 100);
