@@ -20,15 +20,23 @@ double (*widest_loop())(long) {
     return register_loop_128;
 }
 
+/// The pool's threads spin for some 30 ms after a call (docs/threads.md). Measured meanwhile, the machine would look
+/// slow and every kernel good.
+void wait_for_idle_pool() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+}
+
 }  // namespace
 
 double measure_read() {
+    wait_for_idle_pool();
     // Half is enough: what runs in between sweeps the caches, too.
     static demo::ReadLoop loop(static_cast<std::size_t>(bytes_beyond_cache() / 2), thread_count());
     return loop.measure();
 }
 
 double measure_arithmetic() {
+    wait_for_idle_pool();
     double (*const loop)(long) = widest_loop();
     std::vector<double> operations(static_cast<std::size_t>(thread_count()));
     const auto start = std::chrono::steady_clock::now();
