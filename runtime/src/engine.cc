@@ -64,10 +64,10 @@ gen::Result<KernelPtr> Engine::kernel(const gen::KernelSpec& spec, const gen::Ta
             return KernelPtr(shared_from_this(), it->second.get());
     }
     if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
+    auto made = std::make_unique<Kernel>(*this, spec, target);
     const std::unique_lock lock(kernels_mutex_);
-    std::unique_ptr<Kernel>& kernel = kernels_[key];
-    if (!kernel) kernel = std::make_unique<Kernel>(*this, spec, target);
-    return KernelPtr(shared_from_this(), kernel.get());
+    const auto it = kernels_.try_emplace(key, std::move(made)).first;  // another thread's, if it was first
+    return KernelPtr(shared_from_this(), it->second.get());
 }
 
 std::shared_ptr<Engine::Slot> Engine::slot(const std::string& identity) {

@@ -1,4 +1,4 @@
-// Checks of a batch: semantics.md, section 8.
+// Checks of a batch: docs/semantics.md, section 8.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Checks of one run's tensors: semantics.md, section 8.
+// Checks of one run's tensors: docs/semantics.md, section 8.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Turns an object into an Image with ORC's JITLink, linked in statically and hidden.
+// Turns an object into an Image with LLVM's JITLink, linked in statically and hidden.
 #pragma once
 
 #include <string>
