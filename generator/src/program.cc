@@ -8,11 +8,11 @@ namespace kvjit::gen {
 namespace {
 
 constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
-    {ProgramKind::kStore, "store", "cpu/store.cc", "kvjit_store", KVJIT_STORE},
-    {ProgramKind::kLoad, "load", "cpu/load.cc", "kvjit_load", KVJIT_LOAD},
-    {ProgramKind::kAttendDecode, "attend_decode", "cpu/attend_decode.cc", "kvjit_attend_decode", KVJIT_DECODE},
-    {ProgramKind::kAttendPrefill, "attend_prefill", "cpu/attend_prefill.cc", "kvjit_attend_prefill", KVJIT_PREFILL},
-    {ProgramKind::kMerge, "merge", "cpu/merge.cc", "kvjit_merge", KVJIT_MERGE},
+    {ProgramKind::kStore, "store", "kvjit_store", KVJIT_STORE},
+    {ProgramKind::kLoad, "load", "kvjit_load", KVJIT_LOAD},
+    {ProgramKind::kAttendDecode, "attend_decode", "kvjit_attend_decode", KVJIT_DECODE},
+    {ProgramKind::kAttendPrefill, "attend_prefill", "kvjit_attend_prefill", KVJIT_PREFILL},
+    {ProgramKind::kMerge, "merge", "kvjit_merge", KVJIT_MERGE},
 }};
 
 Constant type(std::string name, std::string value) {
@@ -93,6 +93,11 @@ const ProgramInfo& program_info(ProgramKind kind) {
     return kInfos[static_cast<std::size_t>(kind)];
 }
 
+std::string template_path(ProgramKind kind, const Target& target) {
+    const std::string name(program_info(kind).name);
+    return target.backend == Backend::kCpu ? "cpu/" + name + ".cc" : "cuda/" + name + ".cu";
+}
+
 std::vector<Program> lower(const KernelSpec& spec) {
     if (spec.op == KVJIT_OP_MERGE) return {merge_program(spec)};
     if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
@@ -107,6 +112,7 @@ std::vector<Program> lower(const KernelSpec& spec) {
 }
 
 std::vector<Constant> target_constants(const Target& target) {
+    if (target.backend != Backend::kCpu) return {number("kMaxSharedBytes", max_shared_bytes(target))};
     return {number("kVectorBytes", target.vector_bytes()),
             flag("kHasFma", target.has("fma")),
             flag("kHasF16c", target.has("f16c")),

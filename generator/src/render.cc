@@ -8,6 +8,7 @@ namespace kvjit::gen {
 namespace {
 
 constexpr std::string_view kSpecBlock = "common/spec_block.h";
+constexpr std::string_view kPrimitives = "cuda/primitives.h";
 constexpr std::string_view kTypes = "common/types.h";  // what the block is written in
 
 std::string spec_block(const Program& program, const Target& target) {
@@ -31,11 +32,15 @@ std::string banner(const Program& program, const Target& target) {
 class Flattener {
 public:
     Flattener(const Program& program, const Target& target, const TemplateReader& read)
-        : block_(spec_block(program, target)), read_(read), text_(banner(program, target)) {}
+        : block_(spec_block(program, target)),
+          primitives_(target.backend == Backend::kCuda ? "cuda/primitives_ptx.h" : "cuda/primitives_emulated.h"),
+          read_(read),
+          text_(banner(program, target)) {}
 
     Result<void> add(const std::string& path) {
         if (!done_.insert(path).second) return {};
         if (path == kSpecBlock) return add_block();
+        if (path == kPrimitives) return add(primitives_);
         const Result<std::string> content = read_(path);
         if (!content) return std::unexpected(content.error());
         return add_lines(path, *content);
@@ -82,6 +87,7 @@ private:
     }
 
     std::string block_;
+    std::string primitives_;  // those of the target's two sets
     const TemplateReader& read_;
     std::string text_;
     std::set<std::string> done_;
@@ -103,7 +109,7 @@ TemplateReader folder_templates(std::string folder) {
 
 Result<std::string> render(const Program& program, const Target& target, const TemplateReader& read) {
     Flattener flattener(program, target, read);
-    if (auto added = flattener.add(std::string(program_info(program.kind).templ)); !added) {
+    if (auto added = flattener.add(template_path(program.kind, target)); !added) {
         return std::unexpected(added.error());
     }
     return flattener.take();

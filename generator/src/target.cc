@@ -1,6 +1,7 @@
 #include "generator/target.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace kvjit::gen {
 namespace {
@@ -71,6 +72,11 @@ constexpr X86Feature kFeatures[] = {
     {"xop", 0},
 };
 
+constexpr std::string_view kCudaTriple = "nvptx64-nvidia-cuda";
+/// What the templates need: cp.async and mma.m16n8k16.
+constexpr int kOldestSm = 80;
+constexpr int kMaxCudaHeadDim = 256;
+
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 
 }  // namespace
@@ -91,28 +97,76 @@ int Target::vector_bytes() const {
 }
 
 std::string Target::text() const {
-    std::string out = triple + ":" + cpu + ":";
+    std::string out = (backend == Backend::kCudaEmulated ? "cuda-emulated:" : "") + triple + ":" + cpu;
+    char separator = ':';
     for (const std::string& feature : features) {
-        if (out.back() != ':') out += ',';
-        out += feature;
+        out += separator + feature;
+        separator = ',';
     }
     return out;
 }
 
+namespace {
+
+/// 90 of "sm_90", "sm_90a" and "sm_90f"; 0 if the name is none of these.
+int sm_number(std::string_view name) {
+    if (!name.starts_with("sm_")) return 0;
+    name.remove_prefix(3);
+    if (name.ends_with('a') || name.ends_with('f')) name.remove_suffix(1);
+    int number = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    return error == std::errc() && end == name.data() + name.size() ? number : 0;
+}
+
+Result<Target> cuda_target(std::string_view name) {
+    const int number = sm_number(name);
+    if (number >= kOldestSm) return Target{Backend::kCuda, std::string(kCudaTriple), std::string(name), {}};
+    return fail(KVJIT_BAD_TARGET, "target",
+                "target is \"" + std::string(name) + "\"; CUDA kernels need sm_80 or newer, as sm_80 or sm_90a", number,
+                kOldestSm);
+}
+
+}  // namespace
+
 Result<Target> named_target(std::string_view name) {
+    if (name.starts_with("sm_")) return cuda_target(name);
     const auto it = std::ranges::find(kLevels, name);
     if (it == std::end(kLevels)) {
-        return fail(
-            KVJIT_BAD_TARGET, "target",
-            "target is \"" + std::string(name) + "\"; it takes host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4");
+        return fail(KVJIT_BAD_TARGET, "target",
+                    "target is \"" + std::string(name) +
+                        "\"; it takes host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cuda, cuda:N, sm_80 and newer, or "
+                        "cuda-emulated");
     }
     const auto level = static_cast<int>(it - std::begin(kLevels)) + 1;
-    Target target{std::string(kTriple), std::string(name), {}};
+    Target target{Backend::kCpu, std::string(kTriple), std::string(name), {}};
     for (const X86Feature& feature : kFeatures) {
         const bool present = feature.level != 0 && feature.level <= level;
         target.features.push_back((present ? "+" : "-") + std::string(feature.name));
     }
     return target;
+}
+
+Target emulated_target(const Target& machine) {
+    Target target = machine;
+    target.backend = Backend::kCudaEmulated;
+    return target;
+}
+
+int max_shared_bytes(const Target& target) {
+    // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". What an emulated kernel may have
+    // is what every GPU has.
+    const int number = sm_number(target.cpu);
+    if (number >= 90 && number < 120) return 227 * 1024;
+    if (number == 80 || number == 87) return 163 * 1024;
+    return 99 * 1024;
+}
+
+Result<void> check_supported(const KernelSpec& spec, const Target& target) {
+    if (target.backend == Backend::kCpu || spec.head_dim <= kMaxCudaHeadDim) return {};
+    return fail(KVJIT_BAD_SPEC, "head_dim",
+                "head_dim is " + std::to_string(spec.head_dim) + "; CUDA kernels take at most " +
+                    std::to_string(kMaxCudaHeadDim),
+                spec.head_dim, kMaxCudaHeadDim);
 }
 
 std::string missing_feature(const Target& program, const Target& machine) {

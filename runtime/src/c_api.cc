@@ -69,7 +69,7 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     rt::EngineOptions options;
     options.jit = *jit;
     options.log = make_log(given);
-    options.compiler = rt::make_compiler(setting(given.compiler, "KVJIT_COMPILER"));
+    options.backends = rt::make_backends({.compiler = setting(given.compiler, "KVJIT_COMPILER")});
     options.disk = open_disk(given, options.log);
     options.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return std::make_shared<rt::Engine>(std::move(options));
@@ -160,9 +160,9 @@ kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stag
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         if (auto given = rt::not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
-        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_ASM) {
-            return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 3",
-                             stage, KVJIT_STAGE_ASM);
+        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_LOG) {
+            return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 4",
+                             stage, KVJIT_STAGE_LOG);
         }
         const gen::Result<std::string> text = kernel->kernel->emit(phases, stage);
         if (!text) return std::unexpected(text.error());
@@ -180,7 +180,7 @@ kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, c
         if (!read) return std::unexpected(read.error());
         const gen::Result<kvjit_plan_options> how = rt::read_optional_struct(options, "options");
         if (!how) return std::unexpected(how.error());
-        gen::Result<std::unique_ptr<rt::Plan>> made = rt::make_cpu_plan(kernel->kernel, *read, *how);
+        gen::Result<std::unique_ptr<rt::Plan>> made = kernel->kernel->engine().plan(kernel->kernel, *read, *how);
         if (!made) return std::unexpected(made.error());
         *plan = new kvjit_plan{*std::move(made)};
         return {};
@@ -189,6 +189,13 @@ kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, c
 
 void kvjit_plan_release(kvjit_plan* plan) {
     delete plan;
+}
+
+kvjit_status kvjit_plan_synchronize(kvjit_plan* plan, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(plan, "plan"); !given) return given;
+        return plan->plan->synchronize();
+    });
 }
 
 size_t kvjit_plan_workspace_bytes(const kvjit_plan* plan) {

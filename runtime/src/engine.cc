@@ -3,8 +3,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "cpu/host.h"
-#include "cpu/loader.h"
 #include "digest.h"
 #include "kernel.h"
 
@@ -26,6 +24,11 @@ std::unexpected<gen::Error> not_found(const gen::Program& program, const gen::Ta
                          gen::identity_text(program, target));
 }
 
+CompileStage compile_stage(kvjit_stage stage) {
+    if (stage == KVJIT_STAGE_LOG) return CompileStage::kObject;
+    return stage == KVJIT_STAGE_IR ? CompileStage::kIr : CompileStage::kAsm;
+}
+
 }  // namespace
 
 /// One identity in memory. The mutex is held while its image is made: whoever asks meanwhile waits for it.
@@ -38,6 +41,7 @@ struct Engine::Slot {
 
 /// Everything that finding or making one image needs.
 struct Engine::Request {
+    Backend& backend;
     const gen::Program& program;
     const gen::Target& target;
     std::string source;
@@ -64,10 +68,25 @@ gen::Result<KernelPtr> Engine::kernel(const gen::KernelSpec& spec, const gen::Ta
             return KernelPtr(shared_from_this(), it->second.get());
     }
     if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
+    if (auto supported = gen::check_supported(spec, target); !supported) return std::unexpected(supported.error());
     auto made = std::make_unique<Kernel>(*this, spec, target);
     const std::unique_lock lock(kernels_mutex_);
     const auto it = kernels_.try_emplace(key, std::move(made)).first;  // another thread's, if it was first
     return KernelPtr(shared_from_this(), it->second.get());
+}
+
+gen::Result<Backend*> Engine::backend(const gen::Target& target) const {
+    const auto& found = options_.backends[static_cast<std::size_t>(target.backend)];
+    if (found) return found.get();
+    return gen::fail(KVJIT_BAD_TARGET, "target",
+                     "target is " + target.cpu + "; this build of kvjit has no such targets (KVJIT_CPU_JIT=OFF)");
+}
+
+gen::Result<std::unique_ptr<Plan>> Engine::plan(KernelPtr kernel, const kvjit_batch& batch,
+                                                const kvjit_plan_options& options) {
+    const gen::Result<Backend*> backend = this->backend(kernel->target());
+    if (!backend) return std::unexpected(backend.error());
+    return (*backend)->plan(std::move(kernel), batch, options);
 }
 
 std::shared_ptr<Engine::Slot> Engine::slot(const std::string& identity) {
@@ -78,10 +97,9 @@ std::shared_ptr<Engine::Slot> Engine::slot(const std::string& identity) {
 }
 
 gen::Result<ImagePtr> Engine::image(const gen::Program& program, const gen::Target& target) {
-    if (const std::string lacks = gen::missing_feature(target, host_target()); !lacks.empty()) {
-        return gen::fail(KVJIT_BAD_TARGET, "target",
-                         "target is " + target.cpu + "; this machine lacks its feature " + lacks);
-    }
+    const gen::Result<Backend*> backend = this->backend(target);
+    if (!backend) return std::unexpected(backend.error());
+    if (auto runs = (*backend)->check_machine(target); !runs) return std::unexpected(runs.error());
     const std::shared_ptr<Slot> slot = this->slot(gen::identity_text(program, target));
     const std::uint64_t failures_before = slot->failures;
     const std::lock_guard lock(slot->mutex);
@@ -101,12 +119,15 @@ gen::Result<ImagePtr> Engine::image(const gen::Program& program, const gen::Targ
 }
 
 gen::Result<Engine::Request> Engine::request(const gen::Program& program, const gen::Target& target) {
+    const gen::Result<Backend*> backend = this->backend(target);
+    if (!backend) return std::unexpected(backend.error());
     gen::Result<std::string> source = gen::render(program, target, options_.templates);
     if (!source) return std::unexpected(source.error());
-    gen::Result<std::string> compiler = options_.compiler->identity();
+    gen::Result<std::string> compiler = (*backend)->compiler().identity();
     if (!compiler) return std::unexpected(compiler.error());
     std::string provenance = "source=" + digest_hex(*source) + ";" + *compiler;
-    return Request{program, target, *std::move(source), {gen::identity_text(program, target), std::move(provenance)}};
+    return Request{**backend, program, target, *std::move(source),
+                   {gen::identity_text(program, target), std::move(provenance)}};
 }
 
 gen::Result<ImagePtr> Engine::produce(const gen::Program& program, const gen::Target& target) {
@@ -140,13 +161,14 @@ gen::Result<ImagePtr> Engine::from_disk(const Request& request) {
 
 gen::Result<ImagePtr> Engine::compile(const Request& request) {
     const gen::ProgramInfo& info = gen::program_info(request.program.kind);
-    const double load_before = options_.compiler->load_seconds();
+    Compiler& compiler = request.backend.compiler();
+    const double load_before = compiler.load_seconds();
     const auto start = std::chrono::steady_clock::now();
     gen::Result<CompileOutput> output =
-        options_.compiler->compile(request.source, info.name, request.target, CompileStage::kObject);
+        compiler.compile(request.source, info.name, request.target, CompileStage::kObject);
     if (!output) return std::unexpected(output.error());
     ++compiles_;
-    compile_seconds_ += seconds_since(start) - (options_.compiler->load_seconds() - load_before);
+    compile_seconds_ += seconds_since(start) - (compiler.load_seconds() - load_before);
     options_.log(KVJIT_LOG_INFO, "compiled " + image_name(request.program, request.key.identity));
     gen::Result<ImagePtr> image = load(request, output->object);
     if (image && options_.disk) options_.disk->publish(request.key, {output->object, request.source, output->log});
@@ -155,7 +177,7 @@ gen::Result<ImagePtr> Engine::compile(const Request& request) {
 
 gen::Result<ImagePtr> Engine::load(const Request& request, std::string_view object) {
     const gen::ProgramInfo& info = gen::program_info(request.program.kind);
-    return load_object(object, std::string(info.entry), image_name(request.program, request.key.identity));
+    return request.backend.load(object, std::string(info.entry), image_name(request.program, request.key.identity));
 }
 
 gen::Result<std::string> Engine::emit(const gen::Program& program, const gen::Target& target, kvjit_stage stage) {
@@ -165,11 +187,10 @@ gen::Result<std::string> Engine::emit(const gen::Program& program, const gen::Ta
     if (stage == KVJIT_STAGE_IDENTITY) {
         return "identity: " + request->key.identity + "\nprovenance: " + request->key.provenance + "\n";
     }
-    const CompileStage wanted = stage == KVJIT_STAGE_IR ? CompileStage::kIr : CompileStage::kAsm;
-    gen::Result<CompileOutput> output =
-        options_.compiler->compile(request->source, gen::program_info(program.kind).name, target, wanted);
+    gen::Result<CompileOutput> output = request->backend.compiler().compile(
+        request->source, gen::program_info(program.kind).name, target, compile_stage(stage));
     if (!output) return std::unexpected(output.error());
-    return std::move(output->object);
+    return std::move(stage == KVJIT_STAGE_LOG ? output->log : output->object);
 }
 
 kvjit_engine_stats Engine::stats() const {
@@ -179,7 +200,9 @@ kvjit_engine_stats Engine::stats() const {
     stats.disk_hits = disk_hits_;
     stats.memory_hits = memory_hits_;
     stats.compile_seconds = compile_seconds_;
-    stats.compiler_load_seconds = options_.compiler->load_seconds();
+    for (const std::unique_ptr<Backend>& backend : options_.backends) {
+        if (backend) stats.compiler_load_seconds += backend->compiler().load_seconds();
+    }
     stats.disk_seconds = disk_seconds_;
     return stats;
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "cpu/compiler.h"
+#include "backend.h"
 #include "generator/program.h"
 #include "generator/render.h"
 #include "image.h"
@@ -18,12 +18,9 @@
 
 namespace kvjit::rt {
 
-class Kernel;
-using KernelPtr = std::shared_ptr<Kernel>;
-
 struct EngineOptions {
     bool jit = true;
-    std::unique_ptr<Compiler> compiler;
+    Backends backends;
     std::unique_ptr<Store> disk;  // null: none
     gen::TemplateReader templates;
     Log log;
@@ -42,6 +39,10 @@ public:
     /// those who waited for a failing one get its error.
     gen::Result<ImagePtr> image(const gen::Program& program, const gen::Target& target);
 
+    /// See kvjit_plan_create.
+    gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,
+                                            const kvjit_plan_options& options);
+
     /// Text of a stage, made anew (KVJIT_STAGE_*).
     gen::Result<std::string> emit(const gen::Program& program, const gen::Target& target, kvjit_stage stage);
 
@@ -59,6 +60,8 @@ private:
         std::size_t operator()(const KernelKey& key) const;
     };
 
+    /// Errors: KVJIT_BAD_TARGET where this build has none for it.
+    gen::Result<Backend*> backend(const gen::Target& target) const;
     std::shared_ptr<Slot> slot(const std::string& identity);
     gen::Result<ImagePtr> produce(const gen::Program& program, const gen::Target& target);
     gen::Result<Request> request(const gen::Program& program, const gen::Target& target);

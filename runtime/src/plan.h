@@ -5,9 +5,12 @@
 #include <string>
 
 #include "generator/error.h"
-#include "kernel.h"
+#include "kvjit/kvjit.h"
 
 namespace kvjit::rt {
+
+class Kernel;
+using KernelPtr = std::shared_ptr<Kernel>;
 
 /// Run by one thread at a time. Each kind of target has its own implementation.
 class Plan {
@@ -15,12 +18,10 @@ public:
     virtual ~Plan() = default;
     /// See kvjit_run. Allocates nothing unless it fails.
     virtual gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) = 0;
+    /// See kvjit_plan_synchronize.
+    virtual gen::Result<void> synchronize() = 0;
     virtual std::size_t workspace_bytes() const = 0;
     virtual std::string describe() const = 0;
 };
-
-/// See kvjit_plan_create.
-gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_batch& batch,
-                                                 const kvjit_plan_options& options);
 
 }  // namespace kvjit::rt

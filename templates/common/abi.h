@@ -9,7 +9,8 @@ namespace kvjit::abi {
 
 inline constexpr int kKernelAbi = 1;
 
-using i64 = __INT64_TYPE__;
+using i64 = long;  // as std::int64_t on every machine that kvjit runs on; NVRTC knows no name for it
+static_assert(sizeof(i64) == 8);
 
 /// Keys in one chunk. Chunks lie at absolute positions (chunk c holds keys c*kChunk .. c*kChunk+kChunk-1), each gives
 /// an independent partial result, and partials merge in ascending order: a sequence's bits depend on nothing else.
@@ -128,11 +129,56 @@ struct MergeArgs {
     i64 lse_token_stride, lse_head_stride;
 };
 
-// Entry points, extern "C":
+// Entry points of CPU programs, extern "C", one call an item:
 //     void kvjit_store(const StoreArgs*, const TokenItem*)
 //     void kvjit_load(const LoadArgs*, const TokenItem*)
 //     void kvjit_attend_decode(const AttendArgs*, const AttendItem*)
 //     void kvjit_attend_prefill(const AttendArgs*, const AttendItem*)
 //     void kvjit_merge(const MergeArgs*, const MergeItem*)
+
+// ---- CUDA -----------------------------------------------------------------------------------------------------------
+// A program is one kernel, of the same name, whose only parameter is one of the structs below, by value. All arrays lie
+// on the device. The grid is sized by upper bounds that the host knows; blocks find their work from the index arrays
+// and return where there is none, so that a captured graph serves all lengths within the bounds.
+
+/// What each launch of a run knows of its batch.
+struct Launch {
+    i64 batch_size;
+    i64 num_kv_heads;
+    i64 num_slots;          // extent of what table entries count: tokens, or blocks where a page is a block
+    const unsigned* fault;  // not null and not 0: an index array is faulty, return at once
+};
+
+/// Grid (x): kTokenWarps warps a block, a warp for each (new token, kv head, key or value), in that order of digits.
+struct CudaStoreArgs {
+    Launch launch;
+    StoreArgs store;
+};
+
+/// Grid (x): as store's, over (position of the packed output, kv head, key or value).
+struct CudaLoadArgs {
+    Launch launch;
+    LoadArgs load;
+};
+
+/// Query rows of a kv head are packed: row r of sequence b is new token r / kGroup, query head kv_head*kGroup + r %
+/// kGroup. Decode takes the sequences of up to kDecodeTokens new tokens, prefill the others.
+///     decode   grid x: (sequence, kv head, tile of rows), y: split. Split s sees keys s*split_keys..(s+1)*split_keys-1
+///     prefill  grid x: tile of rows counted over all sequences, the last first, y: kv head
+struct CudaAttendArgs {
+    Launch launch;
+    AttendArgs attend;
+    i64 split_keys;     // decode: a multiple of kSplitUnit
+    i64 splits;         // decode: gridDim.y; with 1, partials and counters are not used
+    unsigned* counters;  // decode: (gridDim.x), 0 before and after each run: arrived splits of a tile
+};
+
+/// Grid (x): a warp for each (token, query head) of the item. Tokens from seqstarts[batch_size] on are left alone.
+struct CudaMergeArgs {
+    Launch launch;
+    MergeArgs merge;
+    MergeItem item;  // all rows and heads of the output tensor
+    const i64* seqstarts;
+};
 
 }  // namespace kvjit::abi

@@ -22,6 +22,9 @@ constexpr bool kCausal = true;
 constexpr bool kAlibi = false;
 constexpr int kMaskRank = 0;  // 0, 2, 3
 
+// CUDA: shared memory that a block may have.
+constexpr int kMaxSharedBytes = 99 * 1024;
+
 // The target's, here taken from the compiler's own idea of it.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 constexpr bool kHasAvx512 = true;

@@ -4,18 +4,23 @@
 #include "common/abi.h"
 
 /// Templates are built from small functions; none of them may cost a call, or pass a vector through memory.
+#ifdef __CUDACC_RTC__
+#define KVJIT_INLINE __forceinline__
+#else
 #define KVJIT_INLINE [[gnu::always_inline]] inline
+#endif
 
 namespace kvjit {
 
-using i8 = __INT8_TYPE__;
-using u8 = __UINT8_TYPE__;
-using i16 = __INT16_TYPE__;
-using u16 = __UINT16_TYPE__;
-using i32 = __INT32_TYPE__;
-using u32 = __UINT32_TYPE__;
+// By their keywords: NVRTC has neither <stdint.h> nor the compilers' __INT8_TYPE__.
+using i8 = signed char;
+using u8 = unsigned char;
+using i16 = short;
+using u16 = unsigned short;
+using i32 = int;
+using u32 = unsigned int;
 using abi::i64;
-using u64 = __UINT64_TYPE__;
+using u64 = unsigned long;
 
 /// IEEE binary16, as stored. float is its own storage type.
 struct f16_t {
@@ -43,8 +48,8 @@ constexpr i64 bytes_of(i64 elements) {
     return kSame<T, i4x2_t> ? elements / 2 : elements * i64{sizeof(T)};
 }
 
-inline constexpr float kInfinity = __builtin_inff();
-inline constexpr float kNan = __builtin_nanf("");
+inline constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000);
+inline constexpr float kNan = __builtin_bit_cast(float, 0x7fc00000);
 
 /// 1.5 * 2^23. x + kRoundMagic has ulp 1 for |x| <= 2^22, so adding it rounds x to the nearest even integer, which then
 /// is the sum's bits minus kRoundMagicBits; and subtracting it again gives that integer as a float.

@@ -18,11 +18,13 @@ inline constexpr int kProgramKinds = 5;
 struct ProgramInfo {
     ProgramKind kind;
     std::string_view name;   // "attend_decode"
-    std::string_view templ;  // "cpu/attend_decode.cc"
     std::string_view entry;  // "kvjit_attend_decode"
     kvjit_phases phase;      // KVJIT_DECODE
 };
 const ProgramInfo& program_info(ProgramKind kind);
+
+/// "cpu/attend_decode.cc", "cuda/attend_decode.cu": the same names for each backend.
+std::string template_path(ProgramKind kind, const Target& target);
 
 /// One line of the spec block: `constexpr int kHeadDim = 128;` or `using T1 = f16_t;`.
 struct Constant {
@@ -41,7 +43,7 @@ struct Program {
 /// The programs of a validated spec, in the order in which a call runs them.
 std::vector<Program> lower(const KernelSpec& spec);
 
-/// Constants that the target adds to each program's spec block: kVectorBytes, kHasFma, kHasF16c, ...
+/// Constants that the target adds to each program's spec block: kVectorBytes, kHasFma, kHasF16c, ... or kMaxSharedBytes
 std::vector<Constant> target_constants(const Target& target);
 
 /// "attend_decode;kHeadDim=128;...;abi=1;x86_64-unknown-linux-gnu:...": equal exactly where the code must be equal.

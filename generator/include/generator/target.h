@@ -7,13 +7,23 @@
 #include <vector>
 
 #include "generator/error.h"
+#include "generator/spec.h"
 
 namespace kvjit::gen {
 
+/// Which templates a target's programs come from, and who compiles and runs them.
+enum class Backend {
+    kCpu,           // templates/cpu: Clang, this machine
+    kCuda,          // templates/cuda: NVRTC, a GPU
+    kCudaEmulated,  // templates/cuda: Clang, this machine, a fiber for each thread
+};
+inline constexpr int kBackends = 3;
+
 struct Target {
-    std::string triple;  // "x86_64-unknown-linux-gnu"
-    std::string cpu;     // what to tune for: "sapphirerapids", "x86-64-v3"
-    /// Every feature of kX86Features in its order, signed: "+avx2", "-avx512f".
+    Backend backend = Backend::kCpu;
+    std::string triple;  // "x86_64-unknown-linux-gnu", "nvptx64-nvidia-cuda"
+    std::string cpu;     // what to tune for: "sapphirerapids", "x86-64-v3"; the architecture: "sm_90a"
+    /// Every feature of kX86Features in its order, signed: "+avx2", "-avx512f". None for CUDA.
     std::vector<std::string> features;
 
     bool has(std::string_view feature) const;
@@ -31,8 +41,17 @@ struct X86Feature {
 };
 std::span<const X86Feature> x86_features();
 
-/// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4". Errors: KVJIT_BAD_TARGET.
+/// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", or a CUDA architecture from sm_80 on. Errors: KVJIT_BAD_TARGET.
 Result<Target> named_target(std::string_view name);
+
+/// CUDA kernels on `machine`, a CPU target.
+Target emulated_target(const Target& machine);
+
+/// CUDA: shared memory that one block may have, in bytes.
+int max_shared_bytes(const Target& target);
+
+/// Whether programs of `spec` exist for `target`. Errors: KVJIT_BAD_SPEC.
+Result<void> check_supported(const KernelSpec& spec, const Target& target);
 
 /// The first feature that `program` has and `machine` lacks; empty if the machine can run it.
 std::string missing_feature(const Target& program, const Target& machine);

@@ -46,7 +46,8 @@ typedef enum kvjit_status {
     KVJIT_COMPILE_FAILED = 9,   /* the compiler refused the source; the message holds its log */
     KVJIT_BAD_FILE = 10,        /* a file is unreadable, truncated or malformed */
     KVJIT_OUT_OF_MEMORY = 11,
-    KVJIT_INTERNAL = 12 /* a defect of kvjit itself: please report it with the message */
+    KVJIT_INTERNAL = 12,  /* a defect of kvjit itself: please report it with the message */
+    KVJIT_CUDA_ERROR = 13 /* CUDA, or the emulator, refused or failed; the message says what and what to do */
 } kvjit_status;
 
 /* The name of a status, "KVJIT_BAD_SHAPE" say. Static storage, never NULL. */
@@ -136,8 +137,13 @@ KVJIT_API void kvjit_spec_fields(void (*row)(void *context, const char *name, co
 /* An instruction set, resolved: a CPU name to tune for and every known feature, present or absent. Immutable. */
 typedef struct kvjit_target kvjit_target;
 
-/* `name`: "host" (this machine, from CPUID and XGETBV), or a level that works on any machine: "x86-64",
- * "x86-64-v2", "x86-64-v3", "x86-64-v4". Errors: KVJIT_BAD_TARGET. Thread-safe. */
+/* `name` is one of
+ *     host             this machine's CPU, from CPUID and XGETBV
+ *     x86-64[-v2|v3|v4] a level that works on any such machine
+ *     cuda, cuda:N     the GPU of ordinal N (0): its own architecture
+ *     sm_80, sm_90a .. a CUDA architecture, whatever this machine has
+ *     cuda-emulated    CUDA kernels on this machine's CPU, slow and checked: for tests and debugging
+ * Errors: KVJIT_BAD_TARGET; for cuda KVJIT_CUDA_ERROR where there is no usable GPU. Thread-safe. */
 KVJIT_API kvjit_status kvjit_target_create(const char *name, kvjit_target **target, kvjit_error *error);
 KVJIT_API void kvjit_target_release(kvjit_target *target);
 /* The canonical text, part of every kernel's identity. */
@@ -212,8 +218,9 @@ KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t phase
 typedef enum kvjit_stage {
     KVJIT_STAGE_IDENTITY = 0, /* identity and provenance texts */
     KVJIT_STAGE_SOURCE = 1,   /* the rendered translation unit */
-    KVJIT_STAGE_IR = 2,       /* optimised LLVM IR */
-    KVJIT_STAGE_ASM = 3       /* target assembly */
+    KVJIT_STAGE_IR = 2,       /* optimised LLVM IR; not for CUDA */
+    KVJIT_STAGE_ASM = 3,      /* target assembly; for CUDA, PTX */
+    KVJIT_STAGE_LOG = 4       /* what the compiler said; for CUDA registers, spills and shared memory */
 } kvjit_stage;
 
 /* Hands what `stage` holds for the named images of `kernel` to the sink, one after the other. Works for any target,
@@ -291,6 +298,11 @@ typedef struct kvjit_plan_options {
     void *workspace;                /* NULL: the plan allocates. 64-byte aligned, the caller's while the plan lives */
     size_t workspace_bytes;         /* size of `workspace`; too small is an error whose limit is what is needed */
     uint32_t num_threads;           /* of the library's own pool when executor is NULL, up to 1024; 0: one a core */
+    /* CUDA targets only: */
+    void *stream;                  /* CUstream or cudaStream_t that every run goes to; NULL: the default stream */
+    const kvjit_batch *host_batch; /* the same batch with its arrays in host memory, to be checked; NULL: unchecked */
+    int64_t split_keys;            /* keys of one split of a decode: a multiple of 64; 0: as fills the GPU best. With a
+                                      fixed number, bits of a sequence's output don't depend on the batch */
 } kvjit_plan_options;
 
 KVJIT_API void kvjit_plan_options_init(kvjit_plan_options *options);
@@ -303,6 +315,10 @@ typedef struct kvjit_plan kvjit_plan;
 KVJIT_API kvjit_status kvjit_plan_create(kvjit_kernel *kernel, const kvjit_batch *batch,
                                          const kvjit_plan_options *options, kvjit_plan **plan, kvjit_error *error);
 KVJIT_API void kvjit_plan_release(kvjit_plan *plan);
+/* Waits until the plan's runs are done. CUDA: errors that came up meanwhile, KVJIT_CUDA_ERROR, and what a checked plan
+ * found in the device's index arrays, KVJIT_BAD_INDEX; then no run since the fault has written anything. Nothing to
+ * wait for on CPU targets. One thread at a time, as kvjit_run. */
+KVJIT_API kvjit_status kvjit_plan_synchronize(kvjit_plan *plan, kvjit_error *error);
 /* Bytes of workspace that the plan uses. */
 KVJIT_API size_t kvjit_plan_workspace_bytes(const kvjit_plan *plan);
 /* Path, splits and bytes of the plan, for people. */

@@ -178,8 +178,9 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
 using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
 
 /// Always run, in O(H).
-constexpr Part kOutline[] = {check_scalars,  check_heads,  check_layers, check_cache_bytes,
-                             check_pointers, check_totals, check_floats, check_table_shape};
+constexpr Part kOutline[] = {check_scalars,  check_heads,  check_layers,     check_cache_bytes,
+                             check_pointers, check_floats, check_table_shape};
+constexpr Part kRows[] = {check_totals};
 constexpr Part kPerSequence[] = {check_starts, check_table_rows};
 constexpr Part kPerEntry[] = {check_table_entries, check_new_slots};
 
@@ -192,8 +193,13 @@ Result<void> run_parts(std::span<const Part> parts, const KernelSpec& spec, cons
 
 }  // namespace
 
+Result<void> check_batch_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
+    return run_parts(kOutline, spec, batch);
+}
+
 Result<void> check_batch(const KernelSpec& spec, const kvjit_batch& batch, kvjit_check_level level) {
-    Result<void> result = run_parts(kOutline, spec, batch);
+    Result<void> result = check_batch_scalars(spec, batch);
+    if (result) result = run_parts(kRows, spec, batch);
     if (!result || level == KVJIT_CHECK_NONE) return result;
     result = run_parts(kPerSequence, spec, batch);
     if (!result || level == KVJIT_CHECK_BATCH) return result;

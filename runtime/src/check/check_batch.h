@@ -22,15 +22,14 @@ inline std::int64_t kv_heads(const kvjit_batch& batch) {
     return batch.num_kv_heads == 0 ? batch.num_heads : batch.num_kv_heads;
 }
 
-/// Everything about a batch that needs no tensors of a run. `spec` is a validated one.
-///
-/// Always, in O(H): scalars in range, H == Hkv * group, sizes whose bytes fit 64 bits, pointers (null only where B ==
-/// 0; aligned to their element), type, rank, extents and strides of cachestarts, S and K not negative.
-/// KVJIT_CHECK_BATCH and up, in O(B): starts begin at 0 and are monotonic, m == start_pos + n, max_seqlen and max_kvlen
-/// (0: unknown) not too small, row_index and rowstarts inside cachestarts, m <= entries of the row * page_size.
-/// KVJIT_CHECK_FULL, in O(B + pages + r log r), r the runs of new tokens on neighbouring slots: every entry that a key
-/// uses stays inside the cache, and no two new tokens of the call have one slot. Entries past a row's last used page
-/// are never read.
+/// What a batch says without its arrays being read, except alibi_slopes: scalars in range, H == Hkv * group, sizes
+/// whose bytes fit 64 bits, pointers (null only where B == 0; aligned to their element), type, rank, extents and
+/// strides of cachestarts. `spec` is a validated one. O(H). Errors and thread safety as check_batch.
+/// Always: S and K not negative. KVJIT_CHECK_BATCH and up, in O(B): starts begin at 0 and are monotonic, m == start_pos
+/// + n, max_seqlen and max_kvlen (0: unknown) not too small, row_index and rowstarts inside cachestarts, m <= entries
+/// of the row * page_size. KVJIT_CHECK_FULL, in O(B + pages + r log r), r the runs of new tokens on neighbouring slots:
+/// every entry that a key uses stays inside the cache, and no two new tokens of the call have one slot. Entries past a
+/// row's last used page are never read.
 ///
 /// What an operator doesn't take is not looked at, so that kernels of several operators can share one batch:
 /// MultiHeadAttention takes no start_pos, num_layers, cachestarts ...; Merge only seqstarts and num_heads;
@@ -44,6 +43,9 @@ inline std::int64_t kv_heads(const kvjit_batch& batch) {
 ///
 /// Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX. Thread-safe. Writes nothing;
 /// KVJIT_CHECK_FULL allocates 24 bytes a run.
+gen::Result<void> check_batch_scalars(const gen::KernelSpec& spec, const kvjit_batch& batch);
+
+/// The same, and what its arrays hold, as far as `level` says.
 gen::Result<void> check_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, kvjit_check_level level);
 
 }  // namespace kvjit::rt

@@ -38,4 +38,23 @@ Result<void> check_options(const kvjit_plan_options& options) {
     return options.executor != nullptr ? check_executor(*options.executor) : Result<void>();
 }
 
+Result<void> check_no_cuda_options(const kvjit_plan_options& options) {
+    const char* given = options.stream != nullptr       ? "stream"
+                        : options.host_batch != nullptr ? "host_batch"
+                        : options.split_keys != 0       ? "split_keys"
+                                                        : nullptr;
+    if (given == nullptr) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, given, text(given, " is given; the kernel's target is a CPU"));
+}
+
+Result<void> check_cuda_options(const kvjit_plan_options& options, std::int64_t unit) {
+    const char* given = options.executor != nullptr ? "executor" : options.num_threads != 0 ? "num_threads" : nullptr;
+    if (given != nullptr) {
+        return gen::fail(KVJIT_BAD_ARGUMENT, given, text(given, " is given; the kernel's target is CUDA"));
+    }
+    if (options.split_keys >= 0 && options.split_keys % unit == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "split_keys", options.split_keys, unit,
+                  text("it takes 0 or a multiple of ", unit));
+}
+
 }  // namespace kvjit::rt

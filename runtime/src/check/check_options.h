@@ -10,4 +10,11 @@ namespace kvjit::rt {
 /// 64-byte aligned (whether it is large enough, the plan knows). Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
 gen::Result<void> check_options(const kvjit_plan_options& options);
 
+/// A CPU plan takes neither stream, host_batch nor split_keys. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+gen::Result<void> check_no_cuda_options(const kvjit_plan_options& options);
+
+/// A CUDA plan takes no executor and no threads; split_keys is 0 or a positive multiple of `unit`. Errors:
+/// KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+gen::Result<void> check_cuda_options(const kvjit_plan_options& options, std::int64_t unit);
+
 }  // namespace kvjit::rt

@@ -60,6 +60,7 @@ constexpr Tensor kTensors[] = {
 struct Call {
     const KernelSpec& spec;
     const kvjit_batch& batch;
+    const BatchRows& rows;
     const kvjit_tensors& tensors;
 };
 
@@ -103,11 +104,11 @@ Axis repeated_heads(const Call& call) {
 Axis axis_of(const Call& call, char axis) {
     switch (axis) {
         case 'S':
-            return {"S", query_rows(call.batch), true};
+            return {"S", call.rows.query, true};
         case 'K':
-            return {"K", key_rows(call.batch), true};
+            return {"K", call.rows.key, true};
         case 'W':
-            return {"W", key_rows(call.batch), true};
+            return {"W", call.rows.key, true};
         case 'H':
             return {"H", call.batch.num_heads, false};
         case 'G':
@@ -232,6 +233,19 @@ Result<void> check_overlaps(const Call& call) {
     return {};
 }
 
+constexpr std::int64_t kCudaAlignment = 16;
+
+Result<void> check_strides(const char* name, const kvjit_tensor& view) {
+    const std::int64_t size = gen::dtype_bytes(static_cast<kvjit_dtype>(view.dtype));
+    const std::int64_t unit = std::max<std::int64_t>(1, row_alignment(view.shape[view.rank - 1] * size) / size);
+    for (std::int32_t axis = 0; axis + 1 < view.rank; ++axis) {
+        if (view.strides[axis] % unit == 0) continue;
+        return refuse(KVJIT_BAD_SHAPE, text(name, ".strides[", axis, "]"), view.strides[axis], unit,
+                      text("CUDA kernels take multiples of ", unit));
+    }
+    return {};
+}
+
 Result<void> check_layer(const Call& call, std::int64_t layer_idx) {
     const std::int64_t layers = call.batch.num_layers;
     if (!gen::has_cache(call.spec) || (layer_idx >= 0 && layer_idx < layers)) return {};
@@ -241,9 +255,25 @@ Result<void> check_layer(const Call& call, std::int64_t layer_idx) {
 
 }  // namespace
 
-Result<void> check_tensors(const KernelSpec& spec, const kvjit_batch& batch, const kvjit_tensors& tensors,
-                           std::int64_t layer_idx) {
-    const Call call{spec, batch, tensors};
+Result<void> check_row_alignment(const kvjit_tensors& tensors) {
+    for (const Tensor& tensor : kTensors) {
+        const kvjit_tensor& view = tensors.*tensor.member;
+        const bool rows = tensor.axes == nullptr ? tensor.type != Type::kT1 : tensor.type != Type::kF32;
+        if (!rows || !is_present(view) || is_empty(view)) continue;
+        const std::int64_t past = misalignment(view.data, kCudaAlignment);
+        if (past != 0) return refuse_misaligned(tensor.name, past, kCudaAlignment);
+        if (Result<void> strides = check_strides(tensor.name, view); !strides) return strides;
+    }
+    return {};
+}
+
+BatchRows rows_of(const KernelSpec& spec, const kvjit_batch& batch) {
+    return {query_rows(batch), spec.op == KVJIT_OP_MERGE ? 0 : key_rows(batch)};
+}
+
+Result<void> check_tensors(const KernelSpec& spec, const kvjit_batch& batch, const BatchRows& rows,
+                           const kvjit_tensors& tensors, std::int64_t layer_idx) {
+    const Call call{spec, batch, rows, tensors};
     for (const Tensor& tensor : kTensors) {
         if (Result<void> result = check_tensor(call, tensor); !result) return result;
     }

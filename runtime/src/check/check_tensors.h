@@ -8,7 +8,17 @@
 
 namespace kvjit::rt {
 
-/// Everything about the tensors of one run. `spec` is validated, `batch` has passed check_batch at any level.
+/// Rows that the tensors of a run must have.
+struct BatchRows {
+    std::int64_t query;  // S
+    std::int64_t key;    // K
+};
+
+/// From a batch whose arrays the host can read.
+BatchRows rows_of(const gen::KernelSpec& spec, const kvjit_batch& batch);
+
+/// Everything about the tensors of one run. `spec` is validated, `batch` has passed check_batch at any level; its
+/// arrays are not read. `rows`: 0 where the host doesn't know them.
 ///
 /// Which tensors the operator takes (the table above kvjit_tensors); each one's type, rank, extents, pointer and
 /// strides (see check_view); current_key and current_value together or neither; layer_idx in 0..L-1 (cache operators).
@@ -21,7 +31,19 @@ namespace kvjit::rt {
 ///
 /// Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. Reads no tensor's elements, O(1). Allocates on failure
 /// only. Thread-safe.
-gen::Result<void> check_tensors(const gen::KernelSpec& spec, const kvjit_batch& batch, const kvjit_tensors& tensors,
-                                std::int64_t layer_idx);
+gen::Result<void> check_tensors(const gen::KernelSpec& spec, const kvjit_batch& batch, const BatchRows& rows,
+                                const kvjit_tensors& tensors, std::int64_t layer_idx);
+
+/// What CUDA kernels need beyond: tensors of rows begin at multiples of 16 bytes, and their strides keep rows aligned
+/// to row_alignment. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_SHAPE. O(1). Thread-safe.
+gen::Result<void> check_row_alignment(const kvjit_tensors& tensors);
+
+/// The widest access that divides a row of `bytes`: 16, 8, 4, 2 or 1.
+constexpr std::int64_t row_alignment(std::int64_t bytes) {
+    for (std::int64_t width = 16; width > 1; width /= 2) {
+        if (bytes % width == 0) return width;
+    }
+    return 1;
+}
 
 }  // namespace kvjit::rt

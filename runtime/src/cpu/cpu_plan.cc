@@ -1,16 +1,17 @@
+#include "cpu/cpu_plan.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
 
+#include "bind.h"
 #include "check/check_batch.h"
 #include "check/check_options.h"
 #include "check/check_tensors.h"
-#include "cpu/bind.h"
 #include "cpu/executor.h"
 #include "cpu/split.h"
-#include "plan.h"
 
 namespace kvjit::rt {
 namespace {
@@ -88,7 +89,10 @@ public:
     }
 
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) override {
-        if (auto checked = check_tensors(bound_.spec, bound_.batch, tensors, layer_idx); !checked) return checked;
+        if (auto checked =
+                check_tensors(bound_.spec, bound_.batch, rows_of(bound_.spec, bound_.batch), tensors, layer_idx);
+            !checked)
+            return checked;
         if (bound_.spec.op == KVJIT_OP_MERGE) {
             run_merge(bind_merge(tensors, work_.merge));
             return {};
@@ -101,6 +105,8 @@ public:
         }
         return {};
     }
+
+    gen::Result<void> synchronize() override { return {}; }
 
     std::size_t workspace_bytes() const override {
         return static_cast<std::size_t>(work_.partial_floats) * sizeof(float);
@@ -193,6 +199,7 @@ kvjit_executor executor_of(const kvjit_plan_options& options) {
 gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_batch& batch,
                                                  const kvjit_plan_options& options) {
     if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
+    if (auto checked = check_no_cuda_options(options); !checked) return std::unexpected(checked.error());
     const auto level = static_cast<kvjit_check_level>(options.check_level);
     if (auto checked = check_batch(kernel->spec(), batch, level); !checked) return std::unexpected(checked.error());
     BoundBatch bound = bind_batch(kernel->spec(), batch);

@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string>
 
-#include "cpu/compiler.h"
+#include "cpu/clang_compiler.h"
 #include "cpu/loader.h"
 
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "cpu/compiler.h"
+#include "cpu/clang_compiler.h"
 #include "cpu/host.h"
 #include "cpu/loader.h"
 

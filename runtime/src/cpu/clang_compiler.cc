@@ -1,4 +1,4 @@
-#include "cpu/compiler.h"
+#include "cpu/clang_compiler.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -65,7 +65,10 @@ void append_log(void* context, const char* bytes, size_t size) {
 
 class ClangCompiler final : public Compiler {
 public:
-    explicit ClangCompiler(std::vector<std::string> paths) : paths_(std::move(paths)) {}
+    ClangCompiler(std::vector<std::string> paths, std::span<const char* const> flags)
+        : paths_(std::move(paths)), flags_(kClangFlags.begin(), kClangFlags.end()) {
+        flags_.insert(flags_.end(), flags.begin(), flags.end());
+    }
 
     gen::Result<std::string> identity() override {
         std::lock_guard lock(mutex_);
@@ -79,7 +82,7 @@ public:
         }
         if (!text) return gen::fail(KVJIT_COMPILER_MISSING, "compiler", *path + " is no compiler of kvjit's");
         identity_ = *text + "flags";
-        for (const char* flag : kClangFlags) identity_ += std::string(" ") + flag;
+        for (const char* flag : flags_) identity_ += std::string(" ") + flag;
         return identity_;
     }
 
@@ -91,7 +94,7 @@ public:
         const auto function = open_once();
         if (!function) return std::unexpected(function.error());
         const std::string tune = tuning(target);
-        std::vector<const char*> arguments(kClangFlags.begin(), kClangFlags.end());
+        std::vector<const char*> arguments = flags_;
         std::ranges::copy(target_arguments(target, tune), std::back_inserter(arguments));
         std::ranges::copy(stage_arguments(stage), std::back_inserter(arguments));
         const std::string file(name);
@@ -144,6 +147,7 @@ private:
     }
 
     const std::vector<std::string> paths_;
+    std::vector<const char*> flags_;
     std::mutex mutex_;  // guards what follows
     std::string identity_;
     Function function_ = nullptr;
@@ -152,8 +156,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Compiler> make_compiler(std::string path) {
-    return std::make_unique<ClangCompiler>(candidates(std::move(path)));
+std::unique_ptr<Compiler> make_compiler(std::string path, std::span<const char* const> flags) {
+    return std::make_unique<ClangCompiler>(candidates(std::move(path)), flags);
 }
 
 }  // namespace kvjit::rt

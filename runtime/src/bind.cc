@@ -1,4 +1,4 @@
-#include "cpu/bind.h"
+#include "bind.h"
 
 #include <cmath>
 

@@ -1,0 +1,41 @@
+// What the engine needs to know of a kind of target: who compiles its programs, loads them and plans calls of them.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "compiler.h"
+#include "image.h"
+#include "kvjit/kvjit.h"
+#include "plan.h"
+
+namespace kvjit::rt {
+
+/// Thread-safe.
+class Backend {
+public:
+    virtual ~Backend() = default;
+
+    virtual Compiler& compiler() = 0;
+    /// Whether images for `target` can run here. Errors: KVJIT_BAD_TARGET, KVJIT_CUDA_ERROR.
+    virtual gen::Result<void> check_machine(const gen::Target& target) = 0;
+    /// `name`: what profilers and debuggers show. Errors: KVJIT_BAD_FILE, KVJIT_CUDA_ERROR.
+    virtual gen::Result<ImagePtr> load(std::string_view object, const std::string& entry, const std::string& name) = 0;
+    /// See kvjit_plan_create.
+    virtual gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,
+                                                    const kvjit_plan_options& options) = 0;
+};
+
+/// By gen::Backend. Null: this build lacks it.
+using Backends = std::array<std::unique_ptr<Backend>, gen::kBackends>;
+
+struct BackendOptions {
+    std::string compiler;  // see make_compiler (cpu/clang_compiler.h)
+};
+
+/// Those of this build. Opens no library.
+Backends make_backends(const BackendOptions& options);
+
+}  // namespace kvjit::rt

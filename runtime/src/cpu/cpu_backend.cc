@@ -1,0 +1,44 @@
+#include "cpu/cpu_backend.h"
+
+#include "cpu/clang_compiler.h"
+#include "cpu/cpu_plan.h"
+#include "cpu/host.h"
+#include "cpu/loader.h"
+
+namespace kvjit::rt {
+namespace {
+
+class CpuBackend final : public Backend {
+public:
+    explicit CpuBackend(const std::string& compiler) : compiler_(make_compiler(compiler)) {}
+
+    Compiler& compiler() override { return *compiler_; }
+    gen::Result<void> check_machine(const gen::Target& target) override { return check_cpu(target); }
+
+    gen::Result<ImagePtr> load(std::string_view object, const std::string& entry, const std::string& name) override {
+        return load_object(object, entry, name);
+    }
+
+    gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,
+                                            const kvjit_plan_options& options) override {
+        return make_cpu_plan(std::move(kernel), batch, options);
+    }
+
+private:
+    std::unique_ptr<Compiler> compiler_;
+};
+
+}  // namespace
+
+gen::Result<void> check_cpu(const gen::Target& target) {
+    const std::string lacks = gen::missing_feature(target, host_target());
+    if (lacks.empty()) return {};
+    return gen::fail(KVJIT_BAD_TARGET, "target",
+                     "target is " + target.cpu + "; this machine lacks its feature " + lacks);
+}
+
+std::unique_ptr<Backend> make_cpu_backend(const std::string& compiler) {
+    return std::make_unique<CpuBackend>(compiler);
+}
+
+}  // namespace kvjit::rt

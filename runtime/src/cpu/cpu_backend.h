@@ -1,0 +1,17 @@
+// The backend of CPU targets.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backend.h"
+
+namespace kvjit::rt {
+
+/// `compiler`: see make_compiler.
+std::unique_ptr<Backend> make_cpu_backend(const std::string& compiler);
+
+/// Whether this machine's CPU runs code for `target`. Errors: KVJIT_BAD_TARGET names the feature that is missing.
+gen::Result<void> check_cpu(const gen::Target& target);
+
+}  // namespace kvjit::rt
