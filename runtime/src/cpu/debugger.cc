@@ -77,6 +77,19 @@ void place_sections(std::string& object, const LoadedLayout& layout) {
     }
 }
 
+bool holds_code_at(const jit_code_entry& entry, std::uint64_t address) {
+    using llvm::object::ELF64LE;
+    auto file = llvm::object::ELFFile<ELF64LE>::create({entry.symfile_addr, entry.symfile_size});
+    if (!file) return llvm::consumeError(file.takeError()), false;
+    auto sections = file->sections();
+    if (!sections) return llvm::consumeError(sections.takeError()), false;
+    for (const ELF64LE::Shdr& section : *sections) {
+        const bool code = section.sh_flags & llvm::ELF::SHF_EXECINSTR;
+        if (code && section.sh_addr != 0 && address - section.sh_addr < section.sh_size) return true;
+    }
+    return false;
+}
+
 bool perf_wanted() {
     const char* value = secure_getenv("KVJIT_PERF");
     return value && std::string_view(value) == "1";
@@ -99,6 +112,14 @@ DebuggerEntry::DebuggerEntry(std::string object, const LoadedLayout& layout) : s
 
 DebuggerEntry::~DebuggerEntry() {
     remove(state_->entry);
+}
+
+std::string find_loaded_object(std::uint64_t address) {
+    std::lock_guard lock(descriptor_mutex);
+    for (const jit_code_entry* entry = __jit_debug_descriptor.first_entry; entry; entry = entry->next_entry) {
+        if (holds_code_at(*entry, address)) return {entry->symfile_addr, entry->symfile_size};
+    }
+    return {};
 }
 
 void announce_to_perf(const LoadedLayout& layout, const std::string& name) {

@@ -40,6 +40,10 @@ private:
     std::unique_ptr<State> state_;
 };
 
+/// The object, with the addresses of its sections filled in, whose code is loaded at `address`; empty if none is.
+/// Thread-safe.
+std::string find_loaded_object(std::uint64_t address);
+
 /// Appends the functions as "name:function" to perf's map if KVJIT_PERF is 1; best effort. Thread-safe.
 void announce_to_perf(const LoadedLayout& layout, const std::string& name);
 

@@ -50,8 +50,7 @@ private:
         llvm::ArrayRef arguments(request_.arguments, request_.argument_count);
         if (!clang::CompilerInvocation::CreateFromArgs(*invocation, arguments, diagnostics)) return false;
         auto& inputs = invocation->getFrontendOpts().Inputs;
-        llvm::MemoryBufferRef source(llvm::StringRef(request_.source, request_.source_size), request_.name);
-        inputs.assign(1, clang::FrontendInputFile(source, clang::InputKind(clang::Language::CXX)));
+        inputs.assign(1, clang::FrontendInputFile(request_.name, clang::InputKind(clang::Language::CXX)));
         invocation->getCodeGenOpts().MainFileName = request_.name;
         instance_.setInvocation(std::move(invocation));
         return true;
@@ -60,8 +59,12 @@ private:
     bool execute() {
         instance_.createDiagnostics(new clang::TextDiagnosticPrinter(log_stream_, &instance_.getDiagnosticOpts()));
         instance_.setVerboseOutputStream(std::make_unique<llvm::raw_null_ostream>());
-        // An empty file system: what is compiled can't depend on the machine's files.
-        instance_.createFileManager(llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>());
+        // A file system with the source alone: what is compiled can't depend on the machine's files. (A bare buffer as
+        // input would do, but sanitizers look for the main file's entry.)
+        auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
+        llvm::StringRef source(request_.source, request_.source_size);
+        files->addFile(request_.name, 0, llvm::MemoryBuffer::getMemBufferCopy(source, request_.name));
+        instance_.createFileManager(files);
         instance_.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(output_));
         std::unique_ptr<clang::CodeGenAction> action = make_action(instance_.getFrontendOpts().ProgramAction);
         return action && instance_.ExecuteAction(*action);
