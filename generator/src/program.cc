@@ -13,6 +13,7 @@ constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
     {ProgramKind::kAttendDecode, "attend_decode", "kvjit_attend_decode", KVJIT_DECODE},
     {ProgramKind::kAttendPrefill, "attend_prefill", "kvjit_attend_prefill", KVJIT_PREFILL},
     {ProgramKind::kMerge, "merge", "kvjit_merge", KVJIT_MERGE},
+    {ProgramKind::kCheck, "check", "kvjit_check", KVJIT_CHECK},
 }};
 
 Constant type(std::string name, std::string value) {
@@ -87,6 +88,13 @@ Program merge_program(const KernelSpec& spec) {
             {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial)}};
 }
 
+Program check_program(const KernelSpec& spec) {
+    const bool narrow = has_cache(spec) && spec.index_type == KVJIT_I32;
+    return {ProgramKind::kCheck,
+            {flag("kCached", has_cache(spec)), flag("kBlocks", has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE),
+             number("kPageSize", page_size(spec)), type("Index", narrow ? "i32" : "i64")}};
+}
+
 }  // namespace
 
 const ProgramInfo& program_info(ProgramKind kind) {
@@ -98,16 +106,19 @@ std::string template_path(ProgramKind kind, const Target& target) {
     return target.backend == Backend::kCpu ? "cpu/" + name + ".cc" : "cuda/" + name + ".cu";
 }
 
-std::vector<Program> lower(const KernelSpec& spec) {
+std::vector<Program> lower(const KernelSpec& spec, Backend backend) {
+    const bool on_cpu = backend == Backend::kCpu;
     if (spec.op == KVJIT_OP_MERGE) return {merge_program(spec)};
-    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
-        return {token_program(ProgramKind::kStore, spec), token_program(ProgramKind::kLoad, spec)};
-    }
     std::vector<Program> programs;
+    if (!on_cpu) programs.push_back(check_program(spec));
     if (has_cache(spec)) programs.push_back(token_program(ProgramKind::kStore, spec));
+    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
+        programs.push_back(token_program(ProgramKind::kLoad, spec));
+        return programs;
+    }
     programs.push_back(attend_program(ProgramKind::kAttendDecode, spec));
     programs.push_back(attend_program(ProgramKind::kAttendPrefill, spec));
-    programs.push_back(merge_program(spec));
+    if (on_cpu) programs.push_back(merge_program(spec));
     return programs;
 }
 

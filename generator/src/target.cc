@@ -120,7 +120,7 @@ int sm_number(std::string_view name) {
 
 Result<Target> cuda_target(std::string_view name) {
     const int number = sm_number(name);
-    if (number >= kOldestSm) return Target{Backend::kCuda, std::string(kCudaTriple), std::string(name), {}};
+    if (number >= kOldestSm) return Target{Backend::kCuda, std::string(kCudaTriple), std::string(name), {}, 0};
     return fail(KVJIT_BAD_TARGET, "target",
                 "target is \"" + std::string(name) + "\"; CUDA kernels need sm_80 or newer, as sm_80 or sm_90a", number,
                 kOldestSm);
@@ -138,7 +138,7 @@ Result<Target> named_target(std::string_view name) {
                         "cuda-emulated");
     }
     const auto level = static_cast<int>(it - std::begin(kLevels)) + 1;
-    Target target{Backend::kCpu, std::string(kTriple), std::string(name), {}};
+    Target target{Backend::kCpu, std::string(kTriple), std::string(name), {}, 0};
     for (const X86Feature& feature : kFeatures) {
         const bool present = feature.level != 0 && feature.level <= level;
         target.features.push_back((present ? "+" : "-") + std::string(feature.name));
@@ -150,6 +150,13 @@ Target emulated_target(const Target& machine) {
     Target target = machine;
     target.backend = Backend::kCudaEmulated;
     return target;
+}
+
+bool runs_on(const Target& target, int major, int minor) {
+    const int wanted = sm_number(target.cpu);
+    const int given = major * 10 + minor;
+    if (target.cpu.ends_with('a')) return given == wanted;
+    return given / 10 == wanted / 10 && given >= wanted;
 }
 
 int max_shared_bytes(const Target& target) {

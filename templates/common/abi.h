@@ -141,12 +141,52 @@ struct MergeArgs {
 // on the device. The grid is sized by upper bounds that the host knows; blocks find their work from the index arrays
 // and return where there is none, so that a captured graph serves all lengths within the bounds.
 
+/// What the check kernel looks for, as KVJIT_CHECK_FULL does on the host.
+enum class Rule : int {
+    kSeqstarts = 1,  // 0 first, never falling
+    kKvstarts,
+    kStartPos,    // number of keys - number of new tokens
+    kMaxSeqlen,   // new tokens of a sequence, at most
+    kMaxKvlen,    // keys of a sequence, at most
+    kQueryRows,   // S, at most as many as the tensors have
+    kKeyRows,     // K
+    kTableRow,    // row_index, rowstarts: rows of the table
+    kTableWidth,  // entries that a sequence's keys need
+    kEntry,       // an entry of the table that leads out of the cache
+    kSharedSlot,  // a slot for two new tokens
+};
+
+/// The first fault that was found. count 0: none, and the rest means nothing.
+struct Fault {
+    unsigned count;
+    Rule rule;
+    i64 sequence;
+    i64 index;  // in the array
+    i64 value, limit;
+};
+
+/// Grid (x): any number of blocks of kTokenWarps warps. Only the first fault is kept: the one that finds fault->count 0.
+struct CudaCheckArgs {
+    i64 batch_size;
+    i64 num_slots;
+    Table table;
+    i64 table_rows, table_entries;  // of the tensor: rows, and all of its entries (of one row, where rows are padded)
+    const i64* seqstarts;
+    const i64* kvstarts;
+    const i64* start_pos;
+    i64 max_seqlen, max_kvlen;  // 0: unknown
+    i64 query_rows, key_rows;   // that the tensors have
+    bool entries, slots;        // check these too
+    i64 blocks;                 // gridDim.x
+    Fault* fault;
+};
+
 /// What each launch of a run knows of its batch.
 struct Launch {
     i64 batch_size;
     i64 num_kv_heads;
     i64 num_slots;          // extent of what table entries count: tokens, or blocks where a page is a block
-    const unsigned* fault;  // not null and not 0: an index array is faulty, return at once
+    const unsigned* fault;  // Fault::count; not null and not 0: return at once
 };
 
 /// Grid (x): kTokenWarps warps a block, a warp for each (new token, kv head, key or value), in that order of digits.
@@ -165,11 +205,14 @@ struct CudaLoadArgs {
 /// kGroup. Decode takes the sequences of up to kDecodeTokens new tokens, prefill the others.
 ///     decode   grid x: (sequence, kv head, tile of rows), y: split. Split s sees keys s*split_keys..(s+1)*split_keys-1
 ///     prefill  grid x: tile of rows counted over all sequences, the last first, y: kv head
+/// Where a tile has several splits, each keeps row r's partial, as AttendItem has it, at
+///     partials + ((x * splits + split) * kDecodeTileRows + r) * kPartialStride,  r counted in the tile
+/// and the last block of the tile to finish merges them.
 struct CudaAttendArgs {
     Launch launch;
     AttendArgs attend;
-    i64 split_keys;     // decode: a multiple of kSplitUnit
-    i64 splits;         // decode: gridDim.y; with 1, partials and counters are not used
+    i64 split_keys;      // decode: a multiple of kSplitUnit
+    i64 splits;          // decode: gridDim.y; with 1, partials and counters are not used
     unsigned* counters;  // decode: (gridDim.x), 0 before and after each run: arrived splits of a tile
 };
 

@@ -20,7 +20,7 @@ inline constexpr float kLargestFinite<f16_t> = 65504.0f;
 
 /// x rounded to T, nearest even, as float32.
 template <class T, class V>
-V round_to(V x);
+KVJIT_INLINE V round_to(V x);
 
 /// The scale that is stored, as float32, for a group whose max|x| is `largest`; NaN if that is NaN or infinite.
 ///     s = T3( max( largest / qmax, 1e-5 ) ), saturating

@@ -14,12 +14,17 @@ KVJIT_INLINE const Index* table_row(const abi::Table& table, i64 b) {
     return entries + (table.row_index ? table.row_index[b] : b) * table.row_stride;
 }
 
+/// Where the entry is that position t falls into.
+KVJIT_INLINE const Index* page_entry_at(const Index* row, i64 t) {
+    if constexpr (kPageSize == 0)
+        return row;
+    else
+        return row + static_cast<u64>(t) / kPageSize;
+}
+
 /// The entry that position t falls into.
 KVJIT_INLINE i64 page_entry(const Index* row, i64 t) {
-    if constexpr (kPageSize == 0)
-        return row[0];
-    else
-        return row[static_cast<u64>(t) / kPageSize];
+    return *page_entry_at(row, t);
 }
 
 /// Position t's token inside its page.

@@ -21,6 +21,8 @@ constexpr bool kHeadInner = true;  // in the cache, the heads of one token lie c
 constexpr bool kCausal = true;
 constexpr bool kAlibi = false;
 constexpr int kMaskRank = 0;  // 0, 2, 3
+constexpr bool kCached = true;   // check: keys and values lie in a cache
+constexpr bool kBlocks = false;  // check: its table's entries are blocks, not tokens
 
 // CUDA: shared memory that a block may have.
 constexpr int kMaxSharedBytes = 99 * 1024;

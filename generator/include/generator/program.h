@@ -12,8 +12,8 @@
 
 namespace kvjit::gen {
 
-enum class ProgramKind { kStore, kLoad, kAttendDecode, kAttendPrefill, kMerge };
-inline constexpr int kProgramKinds = 5;
+enum class ProgramKind { kStore, kLoad, kAttendDecode, kAttendPrefill, kMerge, kCheck };
+inline constexpr int kProgramKinds = 6;
 
 struct ProgramInfo {
     ProgramKind kind;
@@ -40,8 +40,9 @@ struct Program {
     bool operator==(const Program&) const = default;
 };
 
-/// The programs of a validated spec, in the order in which a call runs them.
-std::vector<Program> lower(const KernelSpec& spec);
+/// The programs of a validated spec, in the order in which a call runs them. CUDA kernels check index arrays, which the
+/// host can't read, and merge what they have split.
+std::vector<Program> lower(const KernelSpec& spec, Backend backend = Backend::kCpu);
 
 /// Constants that the target adds to each program's spec block: kVectorBytes, kHasFma, kHasF16c, ... or kMaxSharedBytes
 std::vector<Constant> target_constants(const Target& target);

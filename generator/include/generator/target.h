@@ -25,6 +25,7 @@ struct Target {
     std::string cpu;     // what to tune for: "sapphirerapids", "x86-64-v3"; the architecture: "sm_90a"
     /// Every feature of kX86Features in its order, signed: "+avx2", "-avx512f". None for CUDA.
     std::vector<std::string> features;
+    int device = 0;  // CUDA: which GPU runs the kernels, by its ordinal. Not in the text: code is the same
 
     bool has(std::string_view feature) const;
     /// Bytes of the widest vector that kernels use: 64, 32 or 16.
@@ -46,6 +47,10 @@ Result<Target> named_target(std::string_view name);
 
 /// CUDA kernels on `machine`, a CPU target.
 Target emulated_target(const Target& machine);
+
+/// CUDA: whether a GPU of this compute capability runs the target's code. Code for sm_90 runs on 9.x from 9.0 on, for
+/// sm_90f too, for sm_90a on 9.0 alone.
+bool runs_on(const Target& target, int major, int minor);
 
 /// CUDA: shared memory that one block may have, in bytes.
 int max_shared_bytes(const Target& target);

@@ -1,0 +1,193 @@
+// Attention of a tile of 16 packed rows by matrix products of 16 x 8 x 16: which of the tile's rows and keys a thread
+// has, scores, online softmax. Of lane 4*g + t, a tile of scores c[4] is
+//     c[0], c[1]   row g      keys 2t, 2t + 1
+//     c[2], c[3]   row g + 8  keys 2t, 2t + 1
+// and two neighbouring tiles of scores, packed, are a left operand over 16 keys.
+#pragma once
+
+#include "common/score.h"
+#include "cuda/attend_work.h"
+#include "cuda/partial.h"
+#include "cuda/pieces.h"
+
+namespace kvjit {
+
+KVJIT_INLINE i32 lane_row() {
+    return lane_index() / 4;
+}
+KVJIT_INLINE i32 lane_pair() {
+    return lane_index() % 4;
+}
+
+/// Whether scores are more than the product times softmax_scale. Where they aren't, products stay as they are, and the
+/// scale waits for the exponential, which has a multiplication anyway.
+inline constexpr bool kModified = kMaskRank > 0 || kAlibi;
+
+/// From products to powers of two: score = modify_score(product, scale, ...), p = 2^(score * factor - max * factor).
+struct ScoreRule {
+    float scale;
+    float factor;
+};
+
+/// A factor of 0, which would make NaN of a hidden key's -inf, becomes as good as 0. The query takes the scale's sign:
+/// see query_sign.
+KVJIT_INLINE ScoreRule score_rule(const AttendWork& work) {
+    const float scale = work.args.softmax_scale * (kLog2E * kPieceUnit);
+    if constexpr (kModified) return {scale, 1.0f};
+    const float factor = scale < 0.0f ? -scale : scale;
+    return {1.0f, factor < 1e-30f ? 1e-30f : factor};
+}
+
+/// What a pair of query elements is to be XORed with.
+KVJIT_INLINE u32 query_sign(const AttendWork& work) {
+    return !kModified && work.args.softmax_scale < 0.0f ? 0x80008000 : 0;
+}
+
+// ---- Rows ----------------------------------------------------------------------------------------------------------
+
+/// What a row's scores depend on beside the products.
+struct RowTerms {
+    i32 position;    // ALiBi: of the query among the keys
+    float slope;     // ALiBi, for powers of two
+    const T1* mask;  // of key 0
+};
+
+/// Rows g and g + 8 of a tile.
+struct TileRows {
+    i32 visible[2];
+    RowTerms terms[2];
+};
+
+/// Keys that packed row `row` sees of those that the block has; none, if there is no such row.
+KVJIT_INLINE i32 visible_to_row(const AttendWork& work, i64 row) {
+    if (row >= work.row_end) return 0;
+    const i64 visible = visible_keys_of(work, row);
+    return static_cast<i32>(visible < work.key_end ? visible : work.key_end);
+}
+
+KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
+    const i64 last = row < work.row_end ? row : work.row_end - 1, token = work.token(last), head = work.head(last);
+    RowTerms terms = {0, 0.0f, nullptr};
+    if constexpr (kAlibi) {
+        terms.position = static_cast<i32>(query_position(work.sequence, token));
+        terms.slope = alibi_slope(work.args, head) * kLog2E;
+    }
+    if constexpr (kMaskRank > 0) terms.mask = mask_row(work.args, work.sequence, head, token, 0);
+    return terms;
+}
+
+// ---- 4. Per key block: scores, mask ----------------------------------------------------------------------------------
+
+/// Number of the key that c[i] of score tile n belongs to, from the first tile's first key on.
+KVJIT_INLINE i32 score_key(int n, int i) {
+    return 8 * n + 2 * lane_pair() + i % 2;
+}
+
+/// A key that the row doesn't see has a mask of -inf, and isn't read.
+KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
+    if constexpr (kMaskRank == 0) return 0.0f;
+    if (key >= rows.visible[h]) return -kInfinity;
+    return load_one(rows.terms[h].mask + key) * kLog2E;
+}
+
+/// Products with kTiles * 8 keys from `first` on become scores, -inf where hidden. whole: all rows see all of the keys.
+template <int kTiles>
+KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, ScoreRule rule, i32 first, bool whole) {
+    if constexpr (kModified) {
+#pragma unroll
+        for (int at = 0; at < kTiles * 4; ++at) {
+            float& score = scores[at / 4][at % 4];
+            const int h = at % 4 / 2;
+            const i32 key = first + score_key(at / 4, at % 4);
+            const float mask = mask_of(rows, h, key);
+            const float distance = kAlibi ? static_cast<float>(key - rows.terms[h].position) : 0.0f;
+            const float slope = kAlibi ? rows.terms[h].slope : 0.0f;
+            score = apply_hiding(modify_score(score, rule.scale, mask, slope, distance), mask);
+        }
+    }
+    if (whole || kMaskRank > 0) return;  // a mask has hidden them already
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const i32 seen = rows.visible[h] - first - 2 * lane_pair();
+#pragma unroll
+        for (int at = 0; at < kTiles * 2; ++at) {
+            if (at / 2 * 8 + at % 2 >= seen) scores[at / 2][2 * h + at % 2] = -kInfinity;
+        }
+    }
+}
+
+// ---- 4. Per key block: online softmax --------------------------------------------------------------------------------
+
+/// Largest score, the same for the 4 lanes of a row, and the lane's own part of the sum of probabilities.
+struct RowState {
+    float max[2] = {-kInfinity, -kInfinity};
+    float sum[2] = {0.0f, 0.0f};
+};
+
+template <class F>
+KVJIT_INLINE float fold_row(float v, F&& f) {
+    v = f(v, shuffle_xor(v, 1));
+    return f(v, shuffle_xor(v, 2));
+}
+
+/// Scores become probabilities, relative to the largest score so far. What was summed before is to be multiplied by
+/// keep.
+template <int kTiles>
+KVJIT_INLINE void exponentiate_tile(float (&scores)[kTiles][4], RowState& state, float factor, float (&keep)[2]) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        float max = state.max[h];
+#pragma unroll
+        for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores[n][2 * h], scores[n][2 * h + 1]));
+        max = fold_row(max, [](float a, float b) { return max_nan(a, b); });
+        const float shift = max == -kInfinity ? 0.0f : max * factor;
+        keep[h] = exp2(fma(state.max[h], factor, -shift));
+        float sum = state.sum[h] * keep[h];
+#pragma unroll
+        for (int at = 0; at < kTiles * 2; ++at) {
+            float& score = scores[at / 2][2 * h + at % 2];
+            score = exp2(fma(score, factor, -shift));
+            sum += score;
+        }
+        state.max[h] = max;
+        state.sum[h] = sum;
+    }
+}
+
+/// sums *= keep, row by row; for most tiles of keys that changes nothing and costs nothing.
+template <int kTiles>
+KVJIT_INLINE void scale_sums(float (&sums)[kTiles][4], const float (&keep)[2]) {
+    if (ballot(keep[0] != 1.0f || keep[1] != 1.0f) == 0) return;
+#pragma unroll
+    for (int at = 0; at < kTiles * 4; ++at) sums[at / 4][at % 4] *= keep[at % 4 / 2];
+}
+
+/// Probabilities of score tiles 2k and 2k + 1 as a left operand.
+template <int kTiles>
+KVJIT_INLINE void pack_tile(u32 (&a)[4], const float (&scores)[kTiles][4], int k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) a[i] = pack_halves(scores[2 * k + i / 2][i % 2 * 2], scores[2 * k + i / 2][i % 2 * 2 + 1]);
+}
+
+// ---- Keys that a mask hides from all rows: nothing of their values may be looked at ------------------------------------
+
+/// For keys 2t and 2t + 1 of a score tile all ones where some row of the tile sees the key, as halves of a word.
+KVJIT_INLINE u32 seen_pair(const float (&scores)[4]) {
+    u32 seen = 0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const u32 lanes = ballot(scores[i] != -kInfinity || scores[2 + i] != -kInfinity);
+        if (lanes & 0x11111111u << lane_pair()) seen |= 0xffffu << 16 * i;
+    }
+    return seen;
+}
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
+/// max and sum of row g + 8h over all of its lanes, max in units of the natural logarithm.
+KVJIT_INLINE Running finish_state(const RowState& state, float factor, int h) {
+    const float sum = fold_row(state.sum[h], [](float a, float b) { return a + b; });
+    return {state.max[h] * factor * kLn2, sum};
+}
+
+}  // namespace kvjit

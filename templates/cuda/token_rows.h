@@ -1,0 +1,76 @@
+// Which row of the cache a warp of store or load works on, and how it is spread over the lanes.
+#pragma once
+
+#include "common/abi.h"
+#include "common/slots.h"
+#include "cuda/cache_row.h"
+
+namespace kvjit {
+
+// ---- 2. Work split: a warp for each (token, kv head, key or value)
+// ---------------------------------------------------
+
+struct TokenPlace {
+    i64 row;  // of the packed tensor
+    i64 head;
+    bool value;
+};
+
+KVJIT_INLINE TokenPlace place_of_warp(const abi::Launch& launch) {
+    const i64 index = block_x() * kTokenWarps + warp_index();
+    const u64 rest = static_cast<u64>(index / 2), heads = static_cast<u64>(launch.num_kv_heads);
+    // Division is much cheaper in 32 bits, and hardly ever needs more.
+    const u64 row = rest >> 32 == 0 ? static_cast<u32>(rest) / static_cast<u32>(heads) : rest / heads;
+    return {static_cast<i64>(row), static_cast<i64>(rest - row * heads), index % 2 != 0};
+}
+
+/// Where a position lies in the cache.
+struct Slot {
+    i64 entry, token;
+};
+
+KVJIT_INLINE Slot slot_of(const abi::Table& table, i64 b, i64 position) {
+    return {page_entry(table_row(table, b), position), token_in_page(position)};
+}
+
+/// Whether the slot is one of the plane's `slots`, which count tokens where entries do, else blocks.
+KVJIT_INLINE bool is_inside(const abi::Plane& plane, const Slot& slot, i64 slots) {
+    const bool counts_tokens = kPageSize == 0 || plane.page_stride == plane.token_stride;
+    const i64 number = slot.entry + (counts_tokens ? slot.token : 0);
+    return number >= 0 && number < slots;
+}
+
+// ---- A row in pieces of four elements
+// --------------------------------------------------------------------------------
+
+inline constexpr int kPiece = 4;
+inline constexpr int kPieces = kHeadDim / kPiece;
+inline constexpr int kRounds = (kPieces + kWarpSize - 1) / kWarpSize;  // pieces of a lane
+static_assert(kHeadDim % kPiece == 0);
+
+/// Number of the first element of a lane's piece i; from kHeadDim on there is none.
+KVJIT_INLINE i32 piece_element(int i) {
+    return (i * kWarpSize + lane_index()) * kPiece;
+}
+
+/// f(first element, piece) for the lane's pieces.
+template <class F>
+KVJIT_INLINE void for_each_piece(F&& f) {
+#pragma unroll
+    for (int i = 0; i < kRounds; ++i) {
+        if (piece_element(i) < kHeadDim) f(piece_element(i), i);
+    }
+}
+
+/// Copies a row of T as it is.
+template <class T>
+KVJIT_INLINE void move_row(char* to, const char* from) {
+    constexpr int kBytes = static_cast<int>(bytes_of<T>(kPiece));
+    for_each_piece([&](i32 d, int) {
+        u32 words[kWordsOf<kBytes>];
+        load_bytes<kBytes>(words, from + bytes_of<T>(d));
+        store_bytes<kBytes>(to + bytes_of<T>(d), words);
+    });
+}
+
+}  // namespace kvjit
