@@ -1,17 +1,25 @@
 #include "backend.h"
+#include "cuda/cuda_backend.h"
 #ifdef KVJIT_CPU_JIT
 #include "cpu/cpu_backend.h"
+#include "cuda/emulation/emulated_backend.h"
 #endif
 
 namespace kvjit::rt {
+namespace {
 
-Backends make_backends(const BackendOptions& options) {
+std::unique_ptr<Backend>& place(Backends& backends, gen::Backend which) {
+    return backends[static_cast<std::size_t>(which)];
+}
+
+}  // namespace
+
+Backends make_backends([[maybe_unused]] const BackendOptions& options) {
     Backends backends;
-    const auto place = [&](gen::Backend which) -> std::unique_ptr<Backend>& {
-        return backends[static_cast<std::size_t>(which)];
-    };
+    place(backends, gen::Backend::kCuda) = make_cuda_backend();
 #ifdef KVJIT_CPU_JIT
-    place(gen::Backend::kCpu) = make_cpu_backend(options.compiler);
+    place(backends, gen::Backend::kCpu) = make_cpu_backend(options.compiler);
+    place(backends, gen::Backend::kCudaEmulated) = make_emulated_backend(options.compiler);
 #endif
     return backends;
 }

@@ -55,14 +55,6 @@ abi::Cache bind_dense(const kvjit_tensors& tensors) {
     return {plane(rows(tensors.key)), plane(rows(tensors.value)), {}, {}};
 }
 
-abi::Table bind_table(const BoundBatch& bound) {
-    const kvjit_batch& batch = bound.batch;
-    if (!gen::has_cache(bound.spec)) return {batch.kvstarts, nullptr, nullptr, 1};
-    const kvjit_tensor& starts = batch.cachestarts;
-    if (bound.spec.cache_mode == KVJIT_TOKEN_TABLE) return {starts.data, batch.kvstarts, nullptr, 0};
-    return {starts.data, batch.rowstarts, batch.row_index, starts.strides[0]};
-}
-
 void bind_lse(const kvjit_tensors& tensors, float*& lse, std::int64_t& token_stride, std::int64_t& head_stride) {
     lse = static_cast<float*>(tensors.lse.data);
     token_stride = tensors.lse.strides[0];
@@ -109,6 +101,14 @@ BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch) {
                        : alibi_slopes(batch.num_heads);
     bound.batch.alibi_slopes = nullptr;
     return bound;
+}
+
+abi::Table bind_table(const BoundBatch& bound) {
+    const kvjit_batch& batch = bound.batch;
+    if (!gen::has_cache(bound.spec)) return {batch.kvstarts, nullptr, nullptr, 1};
+    const kvjit_tensor& starts = batch.cachestarts;
+    if (bound.spec.cache_mode == KVJIT_TOKEN_TABLE) return {starts.data, batch.kvstarts, nullptr, 0};
+    return {starts.data, batch.rowstarts, batch.row_index, starts.strides[0]};
 }
 
 abi::StoreArgs bind_store(const BoundBatch& bound, const kvjit_tensors& tensors, std::int64_t layer_idx) {

@@ -131,8 +131,9 @@ kvjit_status kvjit_engine_kernel(kvjit_engine* engine, const kvjit_spec* spec, c
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, "spec");
         if (!read) return std::unexpected(read.error());
-        const gen::Target* wanted = target != nullptr ? target->target : *rt::find_target("host");
-        gen::Result<rt::KernelPtr> found = engine->engine->kernel(*read, *wanted);
+        const gen::Result<const gen::Target*> wanted = target != nullptr ? target->target : rt::find_target("host");
+        if (!wanted) return std::unexpected(wanted.error());
+        gen::Result<rt::KernelPtr> found = engine->engine->kernel(*read, **wanted);
         if (!found) return std::unexpected(found.error());
         *kernel = new kvjit_kernel{*std::move(found)};
         return {};

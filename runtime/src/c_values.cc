@@ -64,6 +64,8 @@ const char* kvjit_status_name(kvjit_status status) {
             return "KVJIT_BAD_FILE";
         case KVJIT_OUT_OF_MEMORY:
             return "KVJIT_OUT_OF_MEMORY";
+        case KVJIT_CUDA_ERROR:
+            return "KVJIT_CUDA_ERROR";
         case KVJIT_INTERNAL:
             return "KVJIT_INTERNAL";
     }

@@ -126,8 +126,8 @@ gen::Result<Engine::Request> Engine::request(const gen::Program& program, const 
     gen::Result<std::string> compiler = (*backend)->compiler().identity();
     if (!compiler) return std::unexpected(compiler.error());
     std::string provenance = "source=" + digest_hex(*source) + ";" + *compiler;
-    return Request{**backend, program, target, *std::move(source),
-                   {gen::identity_text(program, target), std::move(provenance)}};
+    return Request{
+        **backend, program, target, *std::move(source), {gen::identity_text(program, target), std::move(provenance)}};
 }
 
 gen::Result<ImagePtr> Engine::produce(const gen::Program& program, const gen::Target& target) {

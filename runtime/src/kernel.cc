@@ -5,7 +5,7 @@
 namespace kvjit::rt {
 
 Kernel::Kernel(Engine& engine, const gen::KernelSpec& spec, const gen::Target& target)
-    : engine_(engine), spec_(spec), target_(target), programs_(gen::lower(spec)) {
+    : engine_(engine), spec_(spec), target_(target), programs_(gen::lower(spec, target.backend)) {
     for (const gen::Program& program : programs_) phases_ |= gen::program_info(program.kind).phase;
 }
 

@@ -21,6 +21,7 @@ public:
     const gen::Target& target() const { return target_; }
     Engine& engine() const { return engine_; }
 
+    const std::vector<gen::Program>& programs() const { return programs_; }
     /// Bits of kvjit_phases that the op has.
     std::uint32_t phases() const { return phases_; }
     /// Has the images of `phases` ready; compiles missing ones in parallel.

@@ -1,4 +1,4 @@
-#include "cpu/library_search.h"
+#include "library_search.h"
 
 #include <dlfcn.h>
 #include <link.h>

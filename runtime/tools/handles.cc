@@ -43,6 +43,10 @@ Result<Target> open_target(const std::string& name) {
     return Target(target);
 }
 
+bool is_cuda(const std::string& name) {
+    return name.starts_with("cuda") || name.starts_with("sm_");
+}
+
 Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target) {
     kvjit_kernel* kernel = nullptr;
     kvjit_error error = no_error();

@@ -27,6 +27,8 @@ std::string error_text(const kvjit_error& error);
 /// `cache_dir` as kvjit_engine_options has it, null for the default. Warnings go to standard error.
 Result<Engine> open_engine(const char* cache_dir);
 Result<Target> open_target(const std::string& name);
+/// Whether `name` stands for a GPU, or its emulation.
+bool is_cuda(const std::string& name);
 Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target);
 
 /// The spec's canonical text.

@@ -21,10 +21,14 @@ const std::map<std::string, kvjit_op> kOps = {{"MultiHeadCacheAttention", KVJIT_
 const std::map<std::string, kvjit_stage> kStages = {{"identity", KVJIT_STAGE_IDENTITY},
                                                     {"source", KVJIT_STAGE_SOURCE},
                                                     {"ir", KVJIT_STAGE_IR},
-                                                    {"asm", KVJIT_STAGE_ASM}};
-const std::map<std::string, std::uint32_t> kPrograms = {{"store", KVJIT_STORE},   {"load", KVJIT_LOAD},
-                                                        {"decode", KVJIT_DECODE}, {"prefill", KVJIT_PREFILL},
-                                                        {"merge", KVJIT_MERGE},   {"all", KVJIT_ALL_PHASES}};
+                                                    {"asm", KVJIT_STAGE_ASM},
+                                                    {"log", KVJIT_STAGE_LOG}};
+const std::map<std::string, std::uint32_t> kPrograms = {
+    {"store", KVJIT_STORE}, {"load", KVJIT_LOAD},   {"decode", KVJIT_DECODE}, {"prefill", KVJIT_PREFILL},
+    {"merge", KVJIT_MERGE}, {"check", KVJIT_CHECK}, {"all", KVJIT_ALL_PHASES}};
+
+constexpr const char* kTargetHelp =
+    "host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cuda, cuda:N, sm_80, sm_90a, ... or cuda-emulated";
 
 constexpr const char* kMainFooter =
     "Examples:\n"
@@ -45,7 +49,8 @@ constexpr const char* kReplayFooter =
 const std::string kInspectExamples =
     "Examples:\n"
     "  kvjit inspect head_dim=64 quant_bit=8 layout=L2HTD --emit source --program store\n"
-    "  kvjit inspect op=MultiHeadAttention,head_dim=128,t1=f32 --target x86-64-v3 --emit asm --program prefill\n";
+    "  kvjit inspect op=MultiHeadAttention,head_dim=128,t1=f32 --target x86-64-v3 --emit asm --program prefill\n"
+    "  kvjit inspect head_dim=128 group=4 cache_mode=page_table --target sm_90a --emit log --program decode\n";
 
 /// What the command line asks for.
 struct Request {
@@ -68,8 +73,7 @@ CLI::App* add_replay(CLI::App& app, Request& request) {
     CLI::App* command = app.add_subcommand("replay", "Run recorded calls and compare the results");
     ReplayOptions& options = request.replay;
     command->add_option("FILE", options.files, "Recorded calls (*.safetensors)")->required();
-    command->add_option("--target", options.target, "host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
-        ->capture_default_str();
+    command->add_option("--target", options.target, kTargetHelp)->capture_default_str();
     command->add_option("--cache-dir", options.cache_dir, "Folder of compiled kernels; '' for none");
     command->add_option("--threads", options.num_threads, "Threads that work on a call; 0: one a core")
         ->check(CLI::Range(0, 1024))
@@ -83,15 +87,17 @@ CLI::App* add_replay(CLI::App& app, Request& request) {
 }
 
 CLI::App* add_inspect(CLI::App& app, Request& request) {
-    CLI::App* command = app.add_subcommand("inspect", "Show what a spec becomes: identity, source, IR or assembly");
+    CLI::App* command = app.add_subcommand(
+        "inspect", "Show what a spec becomes: identity, source, IR, assembly or the compiler's report");
     InspectOptions& options = request.inspect;
     command->add_option("SPEC", request.spec_words, "field=value pairs, see below")->required();
-    command->add_option("--target", options.target, "host, x86-64, x86-64-v2, x86-64-v3 or x86-64-v4")
-        ->capture_default_str();
-    command->add_option("--emit", request.stage, "identity, source, ir or asm")
+    command->add_option("--target", options.target, kTargetHelp)->capture_default_str();
+    command
+        ->add_option("--emit", request.stage,
+                     "identity, source, ir, asm (PTX for CUDA) or log (the compiler's; for CUDA registers and spills)")
         ->check(CLI::IsMember(names_of(kStages)))
         ->capture_default_str();
-    command->add_option("--program", request.program, "store, load, decode, prefill, merge or all")
+    command->add_option("--program", request.program, "store, load, decode, prefill, merge, check (CUDA) or all")
         ->check(CLI::IsMember(names_of(kPrograms)))
         ->capture_default_str();
     command->footer([] { return spec_fields_help() + kInspectExamples; });

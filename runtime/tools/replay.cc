@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "gpu_access.h"
 #include "handles.h"
 #include "recorded_call.h"
 #include "replay_call.h"
@@ -117,13 +118,17 @@ private:
 }  // namespace
 
 int replay(const ReplayOptions& options) {
+    if (const auto opened = open_gpu(options.target); !opened) {
+        complain(opened.error());
+        return kExitBadInput;
+    }
     const auto target = open_target(options.target);
     const auto engine = open_engine(options.cache_dir ? options.cache_dir->c_str() : nullptr);
     if (!target || !engine) {
         complain(!target ? target.error() : engine.error());
         return kExitBadInput;
     }
-    return Replay(options, {engine->get(), target->get(), options.num_threads}).run();
+    return Replay(options, {engine->get(), target->get(), options.num_threads, is_cuda(options.target)}).run();
 }
 
 }  // namespace kvjit::tool

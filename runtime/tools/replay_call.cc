@@ -1,6 +1,7 @@
 #include "replay_call.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "handles.h"
@@ -22,7 +23,27 @@ Tensor output_like(const Tensor& expected, kvjit_dtype dtype) {
     return {dtype, {expected.shape().begin(), expected.shape().end()}, kUnwritten};
 }
 
-kvjit_batch call_batch(const RecordedCall& call, kvjit_op op) {
+Tensor index_tensor(const std::vector<std::int64_t>& indices) {
+    Tensor tensor(KVJIT_I64, {static_cast<std::int64_t>(indices.size())}, std::byte{0});
+    std::memcpy(tensor.bytes().data(), indices.data(), tensor.bytes().size());
+    return tensor;
+}
+
+/// The call's index arrays where kernels can read them.
+struct Starts {
+    Tensor seqstarts, kvstarts, start_pos;
+
+    explicit Starts(const RecordedCall& call)
+        : seqstarts(index_tensor(call.seqstarts)),
+          kvstarts(index_tensor(call.kvstarts)),
+          start_pos(index_tensor(call.start_pos)) {}
+};
+
+const std::int64_t* data_of(const Tensor& indices) {
+    return static_cast<const std::int64_t*>(indices.view().data);
+}
+
+kvjit_batch call_batch(const RecordedCall& call, const Starts& starts, kvjit_op op) {
     kvjit_batch batch;
     kvjit_batch_init(&batch);
     batch.batch_size = call.batch_size();
@@ -30,13 +51,13 @@ kvjit_batch call_batch(const RecordedCall& call, kvjit_op op) {
     batch.num_kv_heads = call.num_kv_heads;
     batch.max_seqlen = call.max_seqlen;
     batch.max_kvlen = call.max_kvlen;
-    batch.seqstarts = call.seqstarts.data();
-    batch.kvstarts = call.kvstarts.data();
+    batch.seqstarts = data_of(starts.seqstarts);
+    batch.kvstarts = data_of(starts.kvstarts);
     batch.softmax_scale = call.softmax_scale;
     batch.decoding_batches = call.decoding_batches;
     if (op == KVJIT_OP_MULTI_HEAD_ATTENTION) return batch;
     batch.num_layers = call.num_layers;
-    batch.start_pos = call.start_pos.data();
+    batch.start_pos = data_of(starts.start_pos);
     batch.cachestarts = call.cachestarts.view();
     if (call.spec.cache_mode == KVJIT_BLOCK_TABLE) {
         batch.num_blocks = call.cache_extent('N');
@@ -50,10 +71,15 @@ kvjit_batch call_batch(const RecordedCall& call, kvjit_op op) {
 Result<void> run(const Machine& machine, const RecordedCall& call, kvjit_op op, const kvjit_tensors& tensors) {
     const auto kernel = open_kernel(machine.engine, op_spec(call, op), machine.target);
     if (!kernel) return fail(kernel.error());
-    const kvjit_batch batch = call_batch(call, op);
+    const Starts starts(call);
+    const kvjit_batch batch = call_batch(call, starts, op);
     kvjit_plan_options options;
     kvjit_plan_options_init(&options);
-    options.num_threads = machine.num_threads;
+    if (machine.on_cuda) {
+        options.host_batch = &batch;
+    } else {
+        options.num_threads = machine.num_threads;
+    }
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_plan* made = nullptr;
@@ -61,6 +87,7 @@ Result<void> run(const Machine& machine, const RecordedCall& call, kvjit_op op, 
     const Plan plan(made);
     const std::int64_t layer = op == KVJIT_OP_MULTI_HEAD_ATTENTION ? 0 : call.layer_idx;
     if (kvjit_run(plan.get(), &tensors, layer, &error) != KVJIT_OK) return fail(error_text(error));
+    if (kvjit_plan_synchronize(plan.get(), &error) != KVJIT_OK) return fail(error_text(error));
     return {};
 }
 

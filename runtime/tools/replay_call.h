@@ -16,6 +16,7 @@ struct Machine {
     kvjit_engine* engine;
     const kvjit_target* target;
     std::uint32_t num_threads;  // 0: one a core
+    bool on_cuda;               // a GPU, or its emulation
 };
 
 /// The spec that `op` has in the recorded call. Fields that mean nothing to `op` keep their defaults.

@@ -6,6 +6,8 @@
 #include <limits>
 #include <new>
 
+#include "gpu_access.h"
+
 namespace kvjit::tool {
 namespace {
 
@@ -66,10 +68,17 @@ std::size_t element_bytes(kvjit_dtype dtype) {
 Tensor::Tensor(kvjit_dtype dtype, std::vector<std::int64_t> shape, std::byte fill)
     : dtype_(dtype), shape_(std::move(shape)), size_(1) {
     for (const std::int64_t extent : shape_) size_ *= extent;
-    const std::size_t rounded_up = (byte_count() / kAlignment + 1) * kAlignment;
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded_up)));
+    const std::size_t alignment = std::max(kAlignment, gpu_page_bytes());
+    const std::size_t rounded_up = (byte_count() / alignment + 1) * alignment;
+    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded_up)));
     if (!memory_) throw std::bad_alloc();
+    show_to_gpu(memory_.get(), rounded_up);
     std::memset(memory_.get(), std::to_integer<int>(fill), byte_count());
+}
+
+void Tensor::Free::operator()(std::byte* memory) const {
+    hide_from_gpu(memory);
+    std::free(memory);
 }
 
 Tensor Tensor::clone() const {

@@ -16,7 +16,8 @@ namespace kvjit::tool {
 /// Bytes of one element.
 std::size_t element_bytes(kvjit_dtype dtype);
 
-/// Row-major, move-only; clone() copies. Memory is 64-byte aligned. dtype KVJIT_AUTO: the tensor is absent.
+/// Row-major, move-only; clone() copies. Memory is 64-byte aligned, and the GPU's too where one is open (gpu_access.h).
+/// dtype KVJIT_AUTO: the tensor is absent.
 class Tensor {
 public:
     Tensor() = default;
@@ -40,7 +41,7 @@ private:
     std::size_t byte_count() const { return static_cast<std::size_t>(size_) * element_bytes(dtype_); }
 
     struct Free {
-        void operator()(std::byte* memory) const { std::free(memory); }
+        void operator()(std::byte* memory) const;
     };
     kvjit_dtype dtype_ = KVJIT_AUTO;
     std::vector<std::int64_t> shape_;

@@ -206,8 +206,9 @@ typedef enum kvjit_phases {
     KVJIT_LOAD = 2,
     KVJIT_DECODE = 4,  /* attend, few query rows */
     KVJIT_PREFILL = 8, /* attend, many query rows */
-    KVJIT_MERGE = 16,
-    KVJIT_ALL_PHASES = 31 /* whatever the op has */
+    KVJIT_MERGE = 16,     /* op Merge; on CPUs attention too */
+    KVJIT_CHECK = 32,     /* CUDA: checks index arrays on the device */
+    KVJIT_ALL_PHASES = 63 /* whatever the op has on the target */
 } kvjit_phases;
 
 /* Has the named images ready, compiling what no store holds. Errors: KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING,
@@ -262,6 +263,8 @@ typedef enum kvjit_check_level {
     KVJIT_CHECK_FULL = 0,  /* O(B + pages + new tokens): every slot too. The default */
     KVJIT_CHECK_BATCH = 1, /* O(B): the starts, not the tables */
     KVJIT_CHECK_NONE = 2   /* only what is O(1); a wrong index then reads or writes out of bounds */
+    /* On CUDA a plan checks options.host_batch once. Without it, each run at a level above NONE launches one kernel more
+     * that checks the device's arrays; see kvjit_plan_synchronize. Stores stay inside the cache at every level. */
 } kvjit_check_level;
 
 /* What the sequences of one call look like. The arrays stay the caller's and are read by every run of the plan: keep

@@ -162,12 +162,18 @@ struct EngineOptions : kvjit_engine_options {
     EngineOptions() { kvjit_engine_options_init(this); }
 };
 
-/// An instruction set. See kvjit_target_create.
+/// Where kernels run. See kvjit_target_create.
 class Target {
 public:
     static Result<Target> host() { return create("host"); }
     /// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4": works on any machine.
     static Result<Target> cpu(const std::string& name) { return create(name.c_str()); }
+    /// "sm_80", "sm_90a", ...: whatever GPU this machine has, if any.
+    static Result<Target> cuda(const std::string& architecture) { return create(architecture.c_str()); }
+    /// The GPU of this ordinal.
+    static Result<Target> cuda_device(int ordinal) { return create(("cuda:" + std::to_string(ordinal)).c_str()); }
+    /// CUDA kernels on this machine's CPU, slow and checked: for tests and debugging.
+    static Result<Target> cuda_emulated() { return create("cuda-emulated"); }
 
     std::string text() const {
         std::string out;
@@ -193,6 +199,12 @@ public:
     Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx = 0) {
         Error error;
         if (kvjit_run(handle_.get(), &tensors, layer_idx, error.get()) != KVJIT_OK) return error;
+        return {};
+    }
+    /// Waits for the runs so far; see kvjit_plan_synchronize.
+    Result<void> synchronize() {
+        Error error;
+        if (kvjit_plan_synchronize(handle_.get(), error.get()) != KVJIT_OK) return error;
         return {};
     }
     std::size_t workspace_bytes() const { return kvjit_plan_workspace_bytes(handle_.get()); }

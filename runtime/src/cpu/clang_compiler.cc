@@ -13,7 +13,7 @@
 #include "cpu/clang/flags.h"
 #include "cpu/clang/plugin.h"
 #include "cpu/compiler_identity.h"
-#include "cpu/library_search.h"
+#include "library_search.h"
 
 namespace kvjit::rt {
 namespace {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cpu/library_search.h"
+#include "library_search.h"
 
 namespace kvjit::rt {
 namespace {

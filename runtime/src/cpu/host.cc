@@ -24,7 +24,7 @@ bool usable(llvm::StringRef feature, const llvm::StringMap<bool>& machine) {
 
 gen::Target detect() {
     const llvm::StringMap<bool> machine = llvm::sys::getHostCPUFeatures();
-    gen::Target target{gen::Backend::kCpu, "x86_64-unknown-linux-gnu", llvm::sys::getHostCPUName().str(), {}};
+    gen::Target target{gen::Backend::kCpu, "x86_64-unknown-linux-gnu", llvm::sys::getHostCPUName().str(), {}, 0};
     for (const gen::X86Feature& feature : gen::x86_features()) {
         target.features.push_back((usable(feature.name, machine) ? "+" : "-") + std::string(feature.name));
     }

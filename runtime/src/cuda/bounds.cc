@@ -1,0 +1,76 @@
+#include "cuda/bounds.h"
+
+#include <algorithm>
+
+#include "check/check_batch.h"
+#include "check/fault.h"
+
+namespace kvjit::rt {
+namespace {
+
+using gen::Result;
+
+struct Shared {
+    const char* name;
+    std::int64_t kvjit_batch::* member;
+};
+
+/// What a mirror must repeat: all of a batch that no array holds.
+constexpr Shared kShared[] = {
+    {"batch_size", &kvjit_batch::batch_size},     {"num_heads", &kvjit_batch::num_heads},
+    {"num_kv_heads", &kvjit_batch::num_kv_heads}, {"num_layers", &kvjit_batch::num_layers},
+    {"max_tokens", &kvjit_batch::max_tokens},     {"num_blocks", &kvjit_batch::num_blocks},
+    {"max_seqlen", &kvjit_batch::max_seqlen},     {"max_kvlen", &kvjit_batch::max_kvlen},
+    {"num_repeat", &kvjit_batch::num_repeat},     {"decoding_batches", &kvjit_batch::decoding_batches},
+};
+
+Result<void> check_same(const kvjit_batch& batch, const kvjit_batch& mirror) {
+    for (const Shared& shared : kShared) {
+        const std::int64_t given = mirror.*shared.member;
+        const std::int64_t wanted = batch.*shared.member;
+        if (given == wanted) continue;
+        return refuse(KVJIT_BAD_ARGUMENT, text("host_batch.", shared.name), given, wanted,
+                      text("the batch's is ", wanted));
+    }
+    if (mirror.struct_size == sizeof mirror) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "host_batch.struct_size", mirror.struct_size, sizeof mirror,
+                  text("sizeof(kvjit_batch) is ", sizeof mirror));
+}
+
+std::int64_t longest(const std::int64_t* starts, std::int64_t batch_size) {
+    std::int64_t most = 0;
+    for (std::int64_t b = 0; b < batch_size; ++b) most = std::max(most, starts[b + 1] - starts[b]);
+    return most;
+}
+
+bool attends(const gen::KernelSpec& spec) {
+    return spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION;
+}
+
+Result<void> check_known(const char* name, std::int64_t bound, const kvjit_batch& batch) {
+    if (bound != 0 || batch.batch_size == 0) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, name,
+                     text(name, " is 0; CUDA targets need the upper bound, or options.host_batch to find it"));
+}
+
+}  // namespace
+
+Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, const kvjit_batch* mirror,
+                                  kvjit_check_level level) {
+    if (auto checked = check_batch_scalars(spec, batch); !checked) return std::unexpected(checked.error());
+    Bounds bounds{{0, 0}, batch.max_seqlen, batch.max_kvlen};
+    if (mirror != nullptr) {
+        if (auto same = check_same(batch, *mirror); !same) return std::unexpected(same.error());
+        if (auto checked = check_batch(spec, *mirror, level); !checked) return std::unexpected(checked.error());
+        bounds.rows = rows_of(spec, *mirror);
+        const bool keys = spec.op != KVJIT_OP_MERGE;
+        if (bounds.max_seqlen == 0) bounds.max_seqlen = longest(mirror->seqstarts, mirror->batch_size);
+        if (bounds.max_kvlen == 0 && keys) bounds.max_kvlen = longest(mirror->kvstarts, mirror->batch_size);
+    }
+    if (!attends(spec) || mirror != nullptr) return bounds;
+    if (auto known = check_known("max_seqlen", bounds.max_seqlen, batch); !known) return std::unexpected(known.error());
+    if (auto known = check_known("max_kvlen", bounds.max_kvlen, batch); !known) return std::unexpected(known.error());
+    return bounds;
+}
+
+}  // namespace kvjit::rt

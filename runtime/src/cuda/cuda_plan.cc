@@ -1,0 +1,268 @@
+#include "cuda/cuda_plan.h"
+
+#include <string>
+#include <vector>
+
+#include "bind.h"
+#include "check/check_batch.h"
+#include "check/check_options.h"
+#include "check/fault.h"
+#include "common/abi.h"
+#include "common/shape.h"
+#include "cuda/bounds.h"
+#include "cuda/device_check.h"
+#include "cuda/splits.h"
+#include "cuda/workspace.h"
+
+namespace kvjit::rt {
+namespace {
+
+constexpr std::int64_t kMaxGridX = 0x7fffffff;
+constexpr std::int64_t kMaxGridY = 65535;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/// The spec as the templates' shapes see it.
+CacheFormat cache_format(const gen::KernelSpec& spec) {
+    const bool cached = gen::has_cache(spec);
+    const auto t1 = static_cast<kvjit_dtype>(spec.t1);
+    const bool quantised = cached && spec.quant_bit != 0;
+    const kvjit_dtype t2 = cached ? gen::cache_type(spec) : t1;
+    return {.head_dim = spec.head_dim,
+            .t1_bytes = static_cast<int>(gen::dtype_bytes(t1)),
+            .t2_bits = quantised ? spec.quant_bit : static_cast<int>(gen::dtype_bytes(t2)) * 8,
+            .scale_bytes = quantised ? static_cast<int>(gen::dtype_bytes(gen::scale_type(spec))) : 0,
+            .quant_group = quantised ? spec.quant_group : spec.head_dim};
+}
+
+class CudaPlan final : public Plan {
+public:
+    CudaPlan(Device& device, KernelPtr kernel, const kvjit_batch& batch, const Bounds& bounds,
+             const kvjit_plan_options& options)
+        : device_(device),
+          kernel_(std::move(kernel)),
+          bound_(bind_batch(kernel_->spec(), batch)),
+          bounds_(bounds),
+          check_level_(options.host_batch != nullptr ? KVJIT_CHECK_NONE
+                                                     : static_cast<kvjit_check_level>(options.check_level)),
+          stream_(options.stream),
+          workspace_(device) {
+        const int shared = gen::max_shared_bytes(kernel_->target());
+        decode_shape_ = decode_shape(cache_format(spec()), spec().group, shared);
+        prefill_shape_ = prefill_shape(cache_format(spec()), spec().group, shared);
+        choose(options);
+    }
+
+    gen::Result<void> prepare(const kvjit_plan_options& options) {
+        if (auto ready = kernel_->prepare(needed_phases()); !ready) return ready;
+        if (auto ready = prepare_kernels(); !ready) return ready;
+        const std::int64_t tiles = splits_.count > 1 ? decode_blocks() : 0;
+        const WorkspaceLayout layout{
+            .fault_bytes = checks() ? sizeof(abi::Fault) : 0,
+            .slopes_bytes = bound_.slopes.size() * sizeof(float),
+            .counters_bytes = static_cast<std::size_t>(tiles) * sizeof(unsigned),
+            .partials_bytes = static_cast<std::size_t>(tiles * splits_.count * decode_shape_.rows *
+                                                       (spec().head_dim + abi::kPartialTail)) *
+                              sizeof(float),
+        };
+        if (auto taken = workspace_.take(layout, options.workspace, options.workspace_bytes); !taken) return taken;
+        if (bound_.slopes.empty()) return {};
+        return device_.upload(workspace_.slopes(), bound_.slopes.data(), layout.slopes_bytes);
+    }
+
+    gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) override {
+        if (auto checked = check_tensors(spec(), bound_.batch, bounds_.rows, tensors, layer_idx); !checked) {
+            return checked;
+        }
+        if (auto aligned = check_row_alignment(tensors); !aligned) return aligned;
+        if (bound_.batch.batch_size == 0) return {};
+        if (spec().op == KVJIT_OP_MERGE) return run_merge(tensors);
+        if (checks()) {
+            if (auto launched = run_check(tensors); !launched) return launched;
+        }
+        if (tensors.current_key.rank != 0) {
+            if (auto stored = run_store(tensors, layer_idx); !stored) return stored;
+        }
+        return spec().op == KVJIT_OP_KEY_VALUE_CACHE ? run_load(tensors, layer_idx) : run_attend(tensors, layer_idx);
+    }
+
+    gen::Result<void> synchronize() override {
+        if (!checks()) return device_.synchronize(stream_);
+        abi::Fault fault{};
+        if (auto read = device_.download(&fault, workspace_.fault(), sizeof fault, stream_); !read) return read;
+        if (fault.count == 0) return {};
+        if (auto cleared = device_.zero(workspace_.fault(), sizeof fault); !cleared) return cleared;
+        return std::unexpected(fault_error(fault));
+    }
+
+    std::size_t workspace_bytes() const override { return workspace_.layout().bytes(); }
+    std::string describe() const override;
+
+private:
+    const gen::KernelSpec& spec() const { return bound_.spec; }
+    bool attends() const { return spec().op != KVJIT_OP_KEY_VALUE_CACHE && spec().op != KVJIT_OP_MERGE; }
+    /// Whether some sequence may have too many new tokens for decode.
+    bool prefills() const { return attends() && bounds_.max_seqlen > decode_tokens(spec().group); }
+
+    /// Merge's only array is its seqstarts, from which it takes no more than the output has.
+    bool checks() const {
+        return check_level_ != KVJIT_CHECK_NONE && spec().op != KVJIT_OP_MERGE && bound_.batch.batch_size != 0;
+    }
+
+    void choose(const kvjit_plan_options& options) {
+        splits_ = {kSplitUnit, 1};
+        if (!attends() || bound_.batch.batch_size == 0) return;
+        const std::int64_t slots = std::int64_t{decode_shape_.blocks_per_sm} * device_.multiprocessors();
+        splits_ = options.split_keys != 0 ? fixed_splits(options.split_keys, bounds_.max_kvlen)
+                                          : choose_splits(decode_blocks(), slots, bounds_.max_kvlen, kSplitUnit);
+    }
+
+    std::uint32_t needed_phases() const {
+        std::uint32_t phases = gen::has_cache(spec()) ? KVJIT_STORE : 0;
+        if (spec().op == KVJIT_OP_KEY_VALUE_CACHE) phases |= KVJIT_LOAD;
+        if (spec().op == KVJIT_OP_MERGE) phases |= KVJIT_MERGE;
+        if (attends()) phases |= KVJIT_DECODE;
+        if (prefills()) phases |= KVJIT_PREFILL;
+        if (checks()) phases |= KVJIT_CHECK;
+        return bound_.batch.batch_size == 0 ? 0 : phases;
+    }
+
+    /// What a launch needs of the device beside the image.
+    gen::Result<void> prepare_kernels() {
+        for (const gen::Program& program : kernel_->programs()) {
+            void* entry = kernel_->entry(program.kind);
+            if (entry == nullptr) continue;
+            const int bytes = program.kind == gen::ProgramKind::kAttendDecode    ? decode_shape_.shared_bytes
+                              : program.kind == gen::ProgramKind::kAttendPrefill ? prefill_shape_.shared_bytes
+                                                                                 : 0;
+            if (auto ready = device_.prepare_kernel(entry, static_cast<unsigned>(bytes)); !ready) return ready;
+        }
+        return {};
+    }
+
+    /// Tiles of rows that a decode's grid has, one block each without splits.
+    std::int64_t decode_blocks() const {
+        return bound_.batch.batch_size * bound_.num_kv_heads * decode_tiles(spec().group);
+    }
+
+    abi::Launch launch_of(const kvjit_tensors& tensors) const {
+        const kvjit_batch& batch = bound_.batch;
+        const std::int64_t slots = !gen::has_cache(spec())                  ? tensors.key.shape[0]
+                                   : spec().cache_mode == KVJIT_BLOCK_TABLE ? batch.num_blocks
+                                                                            : batch.max_tokens;
+        const abi::Fault* fault = workspace_.fault();
+        return {batch.batch_size, bound_.num_kv_heads, slots, fault != nullptr ? &fault->count : nullptr};
+    }
+
+    template <class Args>
+    gen::Result<void> launch(gen::ProgramKind kind, std::int64_t x, std::int64_t y, int threads, int shared_bytes,
+                             const Args& args) {
+        if (x > kMaxGridX || y > kMaxGridY) {
+            const bool wide = x > kMaxGridX;
+            return refuse(KVJIT_BAD_SHAPE, wide ? "blocks" : "splits or kv heads", wide ? x : y,
+                          wide ? kMaxGridX : kMaxGridY, "a CUDA grid has no room for more");
+        }
+        const Grid grid{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(threads),
+                        static_cast<unsigned>(shared_bytes)};
+        return device_.launch(kernel_->entry(kind), grid, &args, sizeof args, stream_);
+    }
+
+    /// A warp for each (row, kv head, key or value).
+    template <class Args>
+    gen::Result<void> launch_rows(gen::ProgramKind kind, std::int64_t rows, const Args& args) {
+        const std::int64_t warps = rows * bound_.num_kv_heads * 2;
+        return launch(kind, ceil_div(warps, kTokenWarps), 1, kTokenWarps * kWarpSize, 0, args);
+    }
+
+    gen::Result<void> run_check(const kvjit_tensors& tensors) {
+        abi::CudaCheckArgs args = bind_check(bound_, bounds_, tensors, check_level_);
+        args.fault = workspace_.fault();
+        args.blocks = device_.multiprocessors();
+        return launch(gen::ProgramKind::kCheck, args.blocks, 1, kTokenWarps * kWarpSize, 0, args);
+    }
+
+    gen::Result<void> run_store(const kvjit_tensors& tensors, std::int64_t layer_idx) {
+        const abi::CudaStoreArgs args{launch_of(tensors), bind_store(bound_, tensors, layer_idx)};
+        return launch_rows(gen::ProgramKind::kStore, tensors.current_key.shape[0], args);
+    }
+
+    gen::Result<void> run_load(const kvjit_tensors& tensors, std::int64_t layer_idx) {
+        const kvjit_tensor& output = tensors.key.rank != 0 ? tensors.key : tensors.value;
+        if (output.rank == 0) return {};
+        const abi::CudaLoadArgs args{launch_of(tensors), bind_load(bound_, tensors, layer_idx)};
+        return launch_rows(gen::ProgramKind::kLoad, output.shape[0], args);
+    }
+
+    gen::Result<void> run_attend(const kvjit_tensors& tensors, std::int64_t layer_idx) {
+        abi::CudaAttendArgs args{launch_of(tensors), bind_attend(bound_, tensors, layer_idx, workspace_.partials()),
+                                 splits_.keys, splits_.count, workspace_.counters()};
+        args.attend.slopes = workspace_.slopes();
+        if (prefills()) {
+            const std::int64_t tiles =
+                prefill_tiles(tensors.query.shape[0], bound_.batch.batch_size, spec().group, prefill_shape_.rows);
+            auto launched = launch(gen::ProgramKind::kAttendPrefill, tiles, bound_.num_kv_heads, prefill_shape_.threads,
+                                   prefill_shape_.shared_bytes, args);
+            if (!launched) return launched;
+        }
+        return launch(gen::ProgramKind::kAttendDecode, decode_blocks(), splits_.count, decode_shape_.threads,
+                      decode_shape_.shared_bytes, args);
+    }
+
+    gen::Result<void> run_merge(const kvjit_tensors& tensors) {
+        const kvjit_tensor& output = tensors.attn_output;
+        merge_items_[0] = {};
+        merge_items_[0].token_end = output.shape[0];
+        merge_items_[0].head_end = output.shape[1];
+        const abi::MergeArgs merge = bind_merge(tensors, merge_items_);
+        const abi::CudaMergeArgs args{launch_of(tensors), merge, merge_items_[0], bound_.batch.seqstarts};
+        const std::int64_t warps = output.shape[0] * output.shape[1];
+        return launch(gen::ProgramKind::kMerge, ceil_div(warps, kTokenWarps), 1, kTokenWarps * kWarpSize, 0, args);
+    }
+
+    Device& device_;
+    KernelPtr kernel_;
+    BoundBatch bound_;
+    Bounds bounds_;
+    kvjit_check_level check_level_;  // of the check kernel
+    void* stream_;
+    Workspace workspace_;
+    AttendShape decode_shape_{};
+    AttendShape prefill_shape_{};
+    Splits splits_{};
+    std::vector<abi::MergeItem> merge_items_ = std::vector<abi::MergeItem>(1);
+};
+
+std::string CudaPlan::describe() const {
+    std::string text = gen::print_spec(spec()) + "\n";
+    const auto line = [&](std::string_view name, std::int64_t value) {
+        text.append(name).append(": ").append(std::to_string(value)).append("\n");
+    };
+    line("sequences", bound_.batch.batch_size);
+    line("multiprocessors", device_.multiprocessors());
+    if (attends()) {
+        line("decode blocks", decode_blocks() * splits_.count);
+        line("decode splits", splits_.count);
+        line("keys of a split", splits_.keys);
+        line("prefill rows of a block", prefills() ? prefill_shape_.rows : 0);
+    }
+    line("workspace bytes", static_cast<std::int64_t>(workspace_bytes()));
+    return text;
+}
+
+}  // namespace
+
+gen::Result<std::unique_ptr<Plan>> make_cuda_plan(Device& device, KernelPtr kernel, const kvjit_batch& batch,
+                                                  const kvjit_plan_options& options) {
+    if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
+    if (auto checked = check_cuda_options(options, kSplitUnit); !checked) return std::unexpected(checked.error());
+    const auto level = static_cast<kvjit_check_level>(options.check_level);
+    const gen::Result<Bounds> bounds = check_device_batch(kernel->spec(), batch, options.host_batch, level);
+    if (!bounds) return std::unexpected(bounds.error());
+    auto plan = std::make_unique<CudaPlan>(device, std::move(kernel), batch, *bounds, options);
+    if (auto prepared = plan->prepare(options); !prepared) return std::unexpected(prepared.error());
+    return plan;
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,50 @@
+// Where CUDA kernels run: a GPU through the driver, or the emulator on this machine's CPU. Plans see this interface
+// only.
+#pragma once
+
+#include <cstddef>
+
+#include "generator/error.h"
+
+namespace kvjit::rt {
+
+/// Blocks (x, y) of `threads` threads with `shared_bytes` of dynamic shared memory each.
+struct Grid {
+    unsigned x = 1;
+    unsigned y = 1;
+    unsigned threads = 1;
+    unsigned shared_bytes = 0;
+};
+
+/// Thread-safe. Errors: KVJIT_CUDA_ERROR with what the driver, or the emulator's checks, say.
+class Device {
+public:
+    virtual ~Device() = default;
+
+    /// Before the first launch of a kernel with up to `shared_bytes`: loads it, so that runs don't. Any number of times.
+    virtual gen::Result<void> prepare_kernel(void* kernel, unsigned shared_bytes) {
+        (void)kernel, (void)shared_bytes;
+        return {};
+    }
+
+    /// Enqueues a kernel, Image::entry(), on `stream` (a CUstream; the emulator runs it at once). `args` is copied.
+    /// Allocates nothing, synchronises nothing; an empty grid is no launch.
+    virtual gen::Result<void> launch(void* kernel, const Grid& grid, const void* args, std::size_t args_bytes,
+                                     void* stream) = 0;
+
+    /// At least 256-byte aligned; never 0 bytes. Errors: KVJIT_OUT_OF_MEMORY.
+    virtual gen::Result<void*> allocate(std::size_t bytes) = 0;
+    virtual void release(void* memory) noexcept = 0;
+    /// Both return when it is done.
+    virtual gen::Result<void> upload(void* to, const void* from, std::size_t bytes) = 0;
+    virtual gen::Result<void> zero(void* to, std::size_t bytes) = 0;
+    /// Waits for what `stream` holds. Errors: what went wrong there since it was last asked.
+    virtual gen::Result<void> synchronize(void* stream) = 0;
+    /// Waits for what `stream` holds, then copies to host memory.
+    virtual gen::Result<void> download(void* to, const void* from, std::size_t bytes, void* stream) = 0;
+
+    /// Streaming multiprocessors: what a grid should fill.
+    virtual int multiprocessors() const = 0;
+};
+
+}  // namespace kvjit::rt

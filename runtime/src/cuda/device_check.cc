@@ -1,0 +1,105 @@
+#include "cuda/device_check.h"
+
+#include <string>
+
+#include "check/arithmetic.h"
+#include "check/fault.h"
+
+namespace kvjit::rt {
+namespace {
+
+struct RuleText {
+    abi::Rule rule;
+    kvjit_status status;
+    const char* argument;
+    const char* rule_text;  // goes before the limit; null: the limit is another sequence
+};
+
+constexpr RuleText kTexts[] = {
+    {abi::Rule::kSeqstarts, KVJIT_BAD_INDEX, "seqstarts", "starts begin at 0 and may not fall, the limit is"},
+    {abi::Rule::kKvstarts, KVJIT_BAD_INDEX, "kvstarts",
+     "starts begin at 0, may not fall and leave a sequence at most 2^30 keys, the limit is"},
+    {abi::Rule::kStartPos, KVJIT_BAD_INDEX, "start_pos", "keys less new tokens give"},
+    {abi::Rule::kMaxSeqlen, KVJIT_BAD_ARGUMENT, "seqstarts", "as new tokens of one sequence; max_seqlen is"},
+    {abi::Rule::kMaxKvlen, KVJIT_BAD_ARGUMENT, "kvstarts", "as keys of one sequence; max_kvlen is"},
+    {abi::Rule::kQueryRows, KVJIT_BAD_SHAPE, "seqstarts", "tensors of the query side have rows:"},
+    {abi::Rule::kKeyRows, KVJIT_BAD_SHAPE, "kvstarts", "key, value, table or mask have rows:"},
+    {abi::Rule::kTableRow, KVJIT_BAD_INDEX, "row_index or rowstarts", "it has to lie in cachestarts, the limit is"},
+    {abi::Rule::kTableWidth, KVJIT_BAD_INDEX, "kvstarts", "as entries of cachestarts; its row has"},
+    {abi::Rule::kEntry, KVJIT_BAD_INDEX, "cachestarts", "its tokens have to lie in the cache, the limit is"},
+    {abi::Rule::kSharedSlot, KVJIT_BAD_INDEX, "cachestarts", nullptr},
+};
+
+const RuleText& text_of(abi::Rule rule) {
+    return kTexts[static_cast<std::size_t>(rule) - 1];
+}
+
+/// Rows that all of these have; those that are absent don't count.
+std::int64_t least_rows(std::initializer_list<const kvjit_tensor*> tensors) {
+    std::int64_t rows = kMaxInt64;
+    for (const kvjit_tensor* tensor : tensors) {
+        if (tensor->rank != 0) rows = std::min(rows, tensor->shape[0]);
+    }
+    return rows;
+}
+
+std::int64_t key_rows_of(const BoundBatch& bound, const kvjit_tensors& tensors) {
+    std::int64_t rows = least_rows({&tensors.key, &tensors.value});
+    const kvjit_tensor& mask = tensors.attn_mask;
+    if (mask.rank != 0) rows = std::min(rows, mask.shape[mask.rank - 1]);
+    const bool by_token = gen::has_cache(bound.spec) && bound.spec.cache_mode == KVJIT_TOKEN_TABLE;
+    return by_token ? std::min(rows, bound.batch.cachestarts.shape[0]) : rows;
+}
+
+std::int64_t query_rows_of(const kvjit_tensors& tensors) {
+    const kvjit_tensor& mask = tensors.attn_mask;
+    const std::int64_t rows = least_rows({&tensors.query, &tensors.current_key, &tensors.attn_output, &tensors.lse});
+    return mask.rank != 0 ? std::min(rows, mask.shape[mask.rank - 2]) : rows;
+}
+
+/// Rows of the table and entries of a row; where rows begin anywhere, one row with all entries.
+void bind_table_extent(const BoundBatch& bound, abi::CudaCheckArgs& args) {
+    const kvjit_tensor& table = bound.batch.cachestarts;
+    const bool padded = gen::is_paged(bound.spec) && bound.batch.rowstarts == nullptr;
+    args.table_rows = table.shape[0];
+    args.table_entries = bound.spec.cache_mode == KVJIT_OFFSET ? 1 : table.shape[padded ? 1 : 0];
+}
+
+}  // namespace
+
+abi::CudaCheckArgs bind_check(const BoundBatch& bound, const Bounds& bounds, const kvjit_tensors& tensors,
+                              kvjit_check_level level) {
+    abi::CudaCheckArgs args{};
+    args.batch_size = bound.batch.batch_size;
+    args.seqstarts = bound.batch.seqstarts;
+    args.kvstarts = bound.batch.kvstarts;
+    args.start_pos = bound.batch.start_pos;
+    args.max_seqlen = bounds.max_seqlen;
+    args.max_kvlen = bounds.max_kvlen;
+    args.query_rows = query_rows_of(tensors);
+    args.key_rows = key_rows_of(bound, tensors);
+    if (!gen::has_cache(bound.spec)) return args;
+    const bool blocks = bound.spec.cache_mode == KVJIT_BLOCK_TABLE;
+    args.num_slots = blocks ? bound.batch.num_blocks : bound.batch.max_tokens;
+    args.table = bind_table(bound);
+    bind_table_extent(bound, args);
+    args.entries = level == KVJIT_CHECK_FULL;
+    args.slots = args.entries && tensors.current_key.rank != 0;
+    return args;
+}
+
+gen::Error fault_error(const abi::Fault& fault) {
+    const RuleText& found = text_of(fault.rule);
+    const std::string where = text(found.argument, "[", fault.index, "]");
+    std::string message = text(where, " is ", fault.value, "; ");
+    if (found.rule_text != nullptr) {
+        message += text(found.rule_text, " ", fault.limit);
+    } else {
+        message = text("new tokens of sequences ", fault.limit, " and ", fault.sequence, " have slot ", fault.value,
+                       "; each takes one of its own");
+    }
+    message += text(" (sequence ", fault.sequence, "; found on the device, nothing was written since)");
+    return {found.status, std::move(message), found.argument, fault.value, fault.limit, fault.sequence};
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,145 @@
+#include "cuda/nvrtc_search.h"
+
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <ranges>
+
+#include "cuda/library_identity.h"
+#include "library_search.h"
+
+namespace kvjit::rt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
+constexpr const char* kPackages[] = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
+
+std::string variable(const char* name) {
+    const char* value = secure_getenv(name);
+    return value ? value : "";
+}
+
+/// Names in a folder that begin with `prefix`, without folders above; none where it can't be read.
+std::vector<std::string> entries(const std::string& folder, std::string_view prefix) {
+    std::vector<std::string> found;
+    std::error_code error;
+    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+        if (std::string name = it->path().filename(); name.starts_with(prefix)) found.push_back(std::move(name));
+    }
+    return found;
+}
+
+/// python3.12, python3.9, python3: by version, newest first.
+std::vector<std::string> python_folders(const std::string& lib) {
+    std::vector<std::string> found = entries(lib, "python3");
+    std::ranges::sort(found, [](const std::string& a, const std::string& b) {
+        return a.size() != b.size() ? a.size() > b.size() : a > b;
+    });
+    return found;
+}
+
+void add_folder(std::vector<std::string>& folders, const std::string& folder) {
+    std::error_code error;
+    if (fs::is_directory(folder, error)) folders.push_back(folder);
+}
+
+void add_packages(std::vector<std::string>& folders, const std::string& prefix) {
+    for (const std::string& python : python_folders(prefix + "/lib")) {
+        for (const char* site : {"/site-packages/", "/dist-packages/"}) {
+            for (const char* package : kPackages) {
+                add_folder(folders, std::string(prefix).append("/lib/").append(python).append(site).append(package));
+            }
+        }
+    }
+}
+
+/// Asks the linker, which then has it open: find_library sees that.
+void load_by_name(const std::string& name) {
+    const std::string names[] = {name};
+    (void)DynamicLibrary::open(kNvrtcText, names);
+}
+
+std::string find_file(const std::string& name, const std::vector<std::string>& folders) {
+    if (std::string path = find_library(name, {}); !path.empty()) return path;
+    for (const std::string& folder : folders) {
+        if (std::string path = real_path(folder + "/" + name); !path.empty()) return path;
+    }
+    return {};
+}
+
+std::unexpected<gen::Error> found_nowhere(const std::vector<std::string>& names,
+                                          const std::vector<std::string>& folders) {
+    std::string what = "found no";
+    for (const std::string& name : names) what += " " + name;
+    what += " where the linker looks";
+    for (const std::string& folder : folders) what += ", in " + folder;
+    return missing_library(kNvrtcText, what);
+}
+
+}  // namespace
+
+const LibraryText kNvrtcText = {
+    KVJIT_COMPILER_MISSING, "KVJIT_NVRTC", "NVRTC, which compiles CUDA kernels,",
+    "install it from CUDA 12.4 or newer (with NVIDIA's repository: apt install cuda-nvrtc-13-0; or pip install "
+    "nvidia-cuda-nvrtc, for CUDA 12 nvidia-cuda-nvrtc-cu12), or set KVJIT_NVRTC to the path of libnvrtc.so.13 or "
+    "libnvrtc.so.12"};
+
+std::vector<std::string> nvrtc_folders() {
+    std::vector<std::string> folders;
+    for (const std::string& root : {variable("CUDA_HOME"), variable("CUDA_PATH"), std::string("/usr/local/cuda")}) {
+        if (root.empty()) continue;
+        add_folder(folders, root + "/lib64");
+        add_folder(folders, root + "/lib");
+    }
+    const std::string home = variable("HOME");
+    for (const std::string& prefix :
+         {variable("VIRTUAL_ENV"), variable("CONDA_PREFIX"), home.empty() ? home : home + "/.local",
+          std::string("/usr/local"), std::string("/usr")}) {
+        if (!prefix.empty()) add_packages(folders, prefix);
+    }
+    if (const std::string conda = variable("CONDA_PREFIX"); !conda.empty()) add_folder(folders, conda + "/lib");
+    return folders;
+}
+
+std::vector<std::string> nvrtc_names(int driver_major) {
+    std::vector<std::string> names(std::begin(kNames), std::end(kNames));
+    if (driver_major == 12) std::ranges::reverse(names);
+    return names;
+}
+
+gen::Result<std::string> find_nvrtc(const std::string& chosen, int driver_major) {
+    const std::string named = chosen.empty() ? variable("KVJIT_NVRTC") : chosen;
+    if (!named.empty()) {
+        if (std::string path = real_path(named); !path.empty()) return path;
+        return missing_library(kNvrtcText, "there is no " + named);
+    }
+    const std::vector<std::string> names = nvrtc_names(driver_major);
+    const std::vector<std::string> folders = nvrtc_folders();
+    for (const std::string& name : names) {
+        if (std::string path = find_file(name, folders); !path.empty()) return path;
+    }
+    for (const std::string& name : names) {
+        load_by_name(name);
+        if (std::string path = find_library(name, {}); !path.empty()) return path;
+    }
+    return found_nowhere(names, folders);
+}
+
+gen::Result<std::string> describe_nvrtc(const std::string& path) {
+    const std::optional<std::string> library = describe_library(path);
+    if (!library) return missing_library(kNvrtcText, path + " is no library");
+    std::string text = *library;
+    const std::string folder = parent_folder(path);
+    std::vector<std::string> files;
+    for (const std::string& name : entries(folder, "libnvrtc-builtins.so"))
+        files.push_back(real_path(folder + "/" + name));
+    std::ranges::sort(files);
+    files.erase(std::ranges::unique(files).begin(), files.end());
+    for (const std::string& file : files) text += describe_library(file).value_or("");
+    return text;
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,32 @@
+// Where NVRTC lies: with the toolkit, or in a Python package that brings it along.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cuda/dynamic_library.h"
+
+namespace kvjit::rt {
+
+/// What errors about NVRTC say.
+extern const LibraryText kNvrtcText;
+
+/// Folders beyond those of the linker, in order: lib64 and lib of $CUDA_HOME, $CUDA_PATH and /usr/local/cuda; the
+/// Python packages nvidia-cuda-nvrtc and nvidia-cuda-nvrtc-cu12 of $VIRTUAL_ENV, $CONDA_PREFIX, ~/.local, /usr/local
+/// and /usr, newest Python first; $CONDA_PREFIX/lib. Only those that exist. A set-user-id program ignores variables.
+std::vector<std::string> nvrtc_folders();
+
+/// Names of the library, best first: the newest one that a driver for CUDA `driver_major` can load the cubins of; 0:
+/// there is no driver.
+std::vector<std::string> nvrtc_names(int driver_major);
+
+/// Resolved path of the NVRTC to use. `chosen` wins, then $KVJIT_NVRTC (ignored when set-user-id), then for each name
+/// what the linker would take, then nvrtc_folders(). Loads none, except where only the linker's cache knows one.
+/// Errors: KVJIT_COMPILER_MISSING.
+gen::Result<std::string> find_nvrtc(const std::string& chosen, int driver_major);
+
+/// A line for the library at `path` and for each libnvrtc-builtins beside it, see describe_library. Errors:
+/// KVJIT_COMPILER_MISSING for what is no library.
+gen::Result<std::string> describe_nvrtc(const std::string& path);
+
+}  // namespace kvjit::rt

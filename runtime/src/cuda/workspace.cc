@@ -1,0 +1,63 @@
+#include "cuda/workspace.h"
+
+#include <string>
+
+namespace kvjit::rt {
+namespace {
+
+constexpr std::size_t kAlignment = 64;  // what a caller's workspace has
+
+std::size_t aligned(std::size_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+}  // namespace
+
+std::size_t WorkspaceLayout::slopes_offset() const {
+    return aligned(fault_bytes);
+}
+std::size_t WorkspaceLayout::counters_offset() const {
+    return slopes_offset() + aligned(slopes_bytes);
+}
+std::size_t WorkspaceLayout::partials_offset() const {
+    return counters_offset() + aligned(counters_bytes);
+}
+std::size_t WorkspaceLayout::bytes() const {
+    return partials_offset() + partials_bytes;
+}
+
+Workspace::~Workspace() {
+    if (owned_ != nullptr) device_.release(owned_);
+}
+
+gen::Result<void> Workspace::take(const WorkspaceLayout& layout, void* given, std::size_t given_bytes) {
+    layout_ = layout;
+    if (layout.bytes() == 0) return {};
+    if (gen::Result<void> found = find_memory(given, given_bytes); !found) return found;
+    if (fault() != nullptr) {
+        if (gen::Result<void> zeroed = device_.zero(fault(), sizeof(abi::Fault)); !zeroed) return zeroed;
+    }
+    if (layout.counters_bytes == 0) return {};
+    return device_.zero(counters(), layout.counters_bytes);
+}
+
+gen::Result<void> Workspace::find_memory(void* given, std::size_t given_bytes) {
+    const std::size_t needed = layout_.bytes();
+    if (given == nullptr) {
+        gen::Result<void*> made = device_.allocate(needed);
+        if (!made) return std::unexpected(made.error());
+        owned_ = *made;
+        memory_ = static_cast<char*>(owned_);
+        return {};
+    }
+    if (given_bytes < needed) {
+        return gen::fail(
+            KVJIT_BAD_ARGUMENT, "workspace_bytes",
+            "workspace_bytes is " + std::to_string(given_bytes) + "; this plan needs " + std::to_string(needed),
+            static_cast<std::int64_t>(given_bytes), static_cast<std::int64_t>(needed));
+    }
+    memory_ = static_cast<char*>(given);
+    return {};
+}
+
+}  // namespace kvjit::rt
