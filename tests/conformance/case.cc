@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "conformance/options.h"
+
 namespace kvjit::test {
 namespace {
 
@@ -50,6 +52,7 @@ constexpr std::array kOps = {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_V
 constexpr std::array kTypes = {KVJIT_F32, KVJIT_F16, KVJIT_I8};
 constexpr std::array kScaleTypes = {KVJIT_AUTO, KVJIT_F32, KVJIT_F16};
 constexpr std::array kQuantBits = {0, 8, 4};
+constexpr int kMaxCudaHeadDim = 256;
 constexpr std::array kQuantGroups = {0, 4, 8, 16, 32, 64};  // 0: head_dim
 constexpr std::array kHeadDims = {64, 8, 16, 24, 32, 40, 80, 96, 128, 256};
 constexpr std::array kGroups = {1, 2, 3, 4, 7, 8, 48, 71};
@@ -134,6 +137,7 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
     kvjit_spec_init(&spec);
     spec.op = kOps[level(levels, kOp)];
     spec.head_dim = kHeadDims[level(levels, kHeadDim)];
+    if (options().on_cuda()) spec.head_dim = std::min(spec.head_dim, kMaxCudaHeadDim);
     spec.group = kGroups[level(levels, kGroup)];
     spec.t1 = kTypes[level(levels, kT1)];
     if (level(levels, kT2) == 1) spec.t2 = spec.t1 == KVJIT_F32 ? KVJIT_F16 : KVJIT_F32;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace kvjit::test {
 
@@ -12,6 +13,9 @@ struct Options {
     int strength = 2;        // --strength 2|3: combinations of how many factors the cases shall cover
     int shard = 0;           // --shard I/N: cases K with K % N == I
     int shards = 1;
+    std::string target = "host";  // --target NAME: where the calls run
+
+    bool on_cuda() const { return target.starts_with("cuda") || target.starts_with("sm_"); }
 };
 const Options& options();
 

@@ -4,8 +4,18 @@
 #include <cstring>
 #include <utility>
 
+#include "conformance/options.h"
+
 namespace kvjit::test {
 namespace {
+
+/// CUDA kernels take rows at multiples of 16 bytes only: whole tensors and gaps between rows have such sizes there.
+constexpr std::size_t kCudaAlignment = 16;
+
+std::size_t placed_bytes(std::size_t bytes) {
+    if (!options().on_cuda()) return bytes;
+    return (bytes + kCudaAlignment - 1) / kCudaAlignment * kCudaAlignment;
+}
 
 /// Elements from the first to the last, both included; 0 if an axis is empty.
 std::int64_t extent_of(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
@@ -28,13 +38,13 @@ std::vector<std::int64_t> spread_strides(const std::vector<std::int64_t>& shape,
     for (std::size_t i = order.size(); i-- > 0;) {
         strides[order[i]] = next;
         next *= std::max<std::int64_t>(shape[order[i]], 1);
-        if (spread != Spread::kDense) next += rng.below(4);
+        if (spread != Spread::kDense) next += rng.below(4) * (options().on_cuda() ? std::int64_t{kCudaAlignment} : 1);
     }
     return strides;
 }
 
 Placed::Placed(int dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides, Guard guard)
-    : buffer_(static_cast<std::size_t>(extent_of(shape, strides)) * bytes_of(dtype), guard) {
+    : buffer_(placed_bytes(static_cast<std::size_t>(extent_of(shape, strides)) * bytes_of(dtype)), guard) {
     strided_ = {buffer_.data(), dtype, std::move(shape), std::move(strides)};
     std::ranges::fill(buffer_.bytes(), std::byte{0xff});
 }

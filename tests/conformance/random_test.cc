@@ -17,7 +17,7 @@ namespace {
 
 std::string reproducer(int k) {
     return "kvjit_conformance --seed " + std::to_string(options().seed) + " --strength " +
-           std::to_string(options().strength) + " --case " + std::to_string(k);
+           std::to_string(options().strength) + " --target " + options().target + " --case " + std::to_string(k);
 }
 
 void check_case(const Levels& levels, int k) {

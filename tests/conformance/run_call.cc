@@ -1,9 +1,13 @@
 #include "conformance/run_call.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <vector>
+
+#include "conformance/options.h"
 
 namespace kvjit::test {
 namespace {
@@ -47,33 +51,63 @@ kvjit_engine* shared_engine() {
     return engine.get();
 }
 
-std::string run_bound(const Bound& bound, const RunOptions& options) {
+const kvjit_target* chosen_target() {
+    static const std::unique_ptr<kvjit_target, Release<kvjit_target_release>> target([] {
+        kvjit_error error;
+        kvjit_error_init(&error);
+        kvjit_target* made = nullptr;
+        if (kvjit_target_create(options().target.c_str(), &made, &error) == KVJIT_OK) return made;
+        std::fprintf(stderr, "%s\n", text_of("kvjit_target_create", error).c_str());
+        std::exit(2);
+    }());
+    return target.get();
+}
+
+namespace {
+
+void choose_cpu(const RunOptions& options, const kvjit_executor& executor, kvjit_plan_options& plan) {
+    plan.num_threads = options.threads;
+    if (options.order != Order::kPool) plan.executor = &executor;
+}
+
+/// A mirror where the plan couldn't do without, and where there is something to check.
+void choose_cuda(const RunOptions& options, const kvjit_batch& batch, kvjit_plan_options& plan) {
+    const bool bounds_known = batch.max_seqlen != 0 && batch.max_kvlen != 0;
+    if (!bounds_known || options.check_level == KVJIT_CHECK_FULL) plan.host_batch = &batch;
+    plan.split_keys = options.split_keys;
+}
+
+}  // namespace
+
+std::string run_bound(const Bound& bound, const RunOptions& run) {
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_kernel* kernel = nullptr;
-    if (kvjit_engine_kernel(shared_engine(), &bound.spec, nullptr, &kernel, &error) != KVJIT_OK) {
+    if (kvjit_engine_kernel(shared_engine(), &bound.spec, chosen_target(), &kernel, &error) != KVJIT_OK) {
         return text_of("kvjit_engine_kernel", error);
     }
     const std::unique_ptr<kvjit_kernel, Release<kvjit_kernel_release>> kernel_owner(kernel);
-    OrderedExecutor ordered{options.order, Rng(options.shuffle_seed)};
-    const kvjit_executor executor = {sizeof executor, static_cast<std::int32_t>(options.threads), &ordered,
+    OrderedExecutor ordered{run.order, Rng(run.shuffle_seed)};
+    const kvjit_executor executor = {sizeof executor, static_cast<std::int32_t>(run.threads), &ordered,
                                      OrderedExecutor::run};
     kvjit_plan_options plan_options;
     kvjit_plan_options_init(&plan_options);
-    plan_options.check_level = options.check_level;
-    plan_options.num_threads = options.threads;
-    if (options.order != Order::kPool) plan_options.executor = &executor;
+    plan_options.check_level = run.check_level;
+    options().on_cuda() ? choose_cuda(run, bound.batch, plan_options) : choose_cpu(run, executor, plan_options);
     kvjit_plan* plan = nullptr;
     if (kvjit_plan_create(kernel, &bound.batch, &plan_options, &plan, &error) != KVJIT_OK) {
         return text_of("kvjit_plan_create", error);
     }
     const std::unique_ptr<kvjit_plan, Release<kvjit_plan_release>> plan_owner(plan);
     if (kvjit_run(plan, &bound.tensors, bound.layer, &error) != KVJIT_OK) return text_of("kvjit_run", error);
+    if (kvjit_plan_synchronize(plan, &error) != KVJIT_OK) return text_of("kvjit_plan_synchronize", error);
     return "";
 }
 
 std::string run_call(const Call& call) {
-    return run_bound(bind(call), {call.which.threads, call.which.order, 1, call.which.check_level});
+    // What threads are to a CPU's plan, splits are to a GPU's: one thread stands for a fixed split.
+    const std::int64_t split_keys = call.which.threads == 1 ? RunOptions().split_keys : 0;
+    return run_bound(bind(call), {call.which.threads, call.which.order, 1, call.which.check_level, split_keys});
 }
 
 }  // namespace kvjit::test

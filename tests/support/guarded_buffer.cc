@@ -12,6 +12,8 @@ namespace kvjit::test {
 namespace {
 
 constexpr std::byte kSlack{0xa5};
+PageHook made_hook = nullptr;
+PageHook going_hook = nullptr;
 
 std::size_t page_bytes() {
     static const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -19,6 +21,11 @@ std::size_t page_bytes() {
 }
 
 }  // namespace
+
+void set_page_hooks(PageHook made, PageHook going) {
+    made_hook = made;
+    going_hook = going;
+}
 
 GuardedBuffer::GuardedBuffer(std::size_t bytes, Guard guard) : size_(bytes) {
     const std::size_t page = page_bytes();
@@ -30,6 +37,7 @@ GuardedBuffer::GuardedBuffer(std::size_t bytes, Guard guard) : size_(bytes) {
     if (mprotect(mapping_ + page, usable, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
     data_ = mapping_ + page + (guard == Guard::kAfter ? usable - bytes : 0);
     std::memset(mapping_ + page, std::to_integer<int>(kSlack), usable);
+    if (made_hook != nullptr) made_hook(mapping_ + page, usable);
 }
 
 GuardedBuffer::GuardedBuffer(GuardedBuffer&& other) noexcept {
@@ -51,7 +59,9 @@ GuardedBuffer::~GuardedBuffer() {
 }
 
 void GuardedBuffer::release() {
-    if (mapping_ != nullptr) munmap(mapping_, mapping_bytes_);
+    if (mapping_ == nullptr) return;
+    if (going_hook != nullptr) going_hook(mapping_ + page_bytes(), mapping_bytes_ - 2 * page_bytes());
+    munmap(mapping_, mapping_bytes_);
 }
 
 bool GuardedBuffer::slack_is_whole() const {

@@ -7,6 +7,11 @@
 
 namespace kvjit::test {
 
+/// Called with the pages of each buffer that is made, and of each that goes: to let a device reach them. Null: nothing
+/// is.
+using PageHook = void (*)(void* pages, std::size_t bytes);
+void set_page_hooks(PageHook made, PageHook going);
+
 /// Which end of the bytes lies exactly at a guard page. The slack at the other end is filled with a pattern.
 enum class Guard { kAfter, kBefore };
 

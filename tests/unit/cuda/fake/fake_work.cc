@@ -1,0 +1,186 @@
+// Kernels, memory and streams.
+#include <cstdlib>
+#include <cstring>
+
+#include "fake_state.h"
+
+using namespace kvjit::test;
+using cuda::Code;
+
+namespace {
+
+constexpr int kPlainSharedBytes = 48 * 1024;
+constexpr Code kInvalidValue{1};
+
+struct FakeKernel {
+    std::string name;
+};
+struct FakeLibrary {
+    std::string code;  // a copy: the real one takes one too
+    FakeKernel kernel;
+};
+
+int& allowed_shared(FakeCuda& state, void* kernel, int device) {
+    return state.allowed_shared.try_emplace({kernel, device}, kPlainSharedBytes).first->second;
+}
+
+/// The stream is the default one, or was made and not destroyed, or is the caller's own, which begin at 0x2000.
+bool is_stream(const FakeCuda& state, void* stream) {
+    return stream == nullptr || state.streams.contains(stream) || reinterpret_cast<std::size_t>(stream) < 0x3000;
+}
+
+Code copy(const char* name, void* to, const void* from, std::size_t bytes, cuda::Stream stream) {
+    Call call(name);
+    if (call.needs_context().fails()) return call.code();
+    if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
+    if (stream == nullptr && call.state.capturing != nullptr) return cuda::kStreamCaptureImplicit;
+    std::memcpy(to, from, bytes);
+    return cuda::kSuccess;
+}
+
+}  // namespace
+
+KVJIT_FAKE_EXPORT Code cuLibraryLoadData(cuda::Library* library, const void* code, void* jit_options, void** jit_values,
+                                         unsigned jit_count, void* options, void** values, unsigned count) {
+    Call call("cuLibraryLoadData");
+    if (jit_options || jit_values || jit_count != 0 || options || values || count != 0) call.misuse("with options");
+    if (call.forbidden_in_capture().fails()) return call.code();
+    auto* made = new FakeLibrary{std::string(static_cast<const char*>(code), 4), {}};
+    call.state.libraries.insert(made);
+    *library = reinterpret_cast<cuda::Library>(made);
+    return cuda::kSuccess;
+}
+KVJIT_FAKE_EXPORT Code cuLibraryUnload(cuda::Library library) {
+    Call call("cuLibraryUnload");
+    if (call.state.libraries.erase(library) == 0) {
+        call.misuse("of an unknown library");
+    } else {
+        delete reinterpret_cast<FakeLibrary*>(library);
+    }
+    return call.code();
+}
+KVJIT_FAKE_EXPORT Code cuLibraryGetKernel(cuda::Kernel* kernel, cuda::Library library, const char* name) {
+    Call call("cuLibraryGetKernel");
+    if (call.fails()) return call.code();
+    if (!call.state.kernels.contains(name)) return cuda::kNotFound;
+    auto* owner = reinterpret_cast<FakeLibrary*>(library);
+    owner->kernel.name = name;
+    *kernel = reinterpret_cast<cuda::Kernel>(&owner->kernel);
+    return cuda::kSuccess;
+}
+KVJIT_FAKE_EXPORT Code cuKernelGetFunction(cuda::Function* function, cuda::Kernel kernel) {
+    Call call("cuKernelGetFunction");
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    *function = reinterpret_cast<cuda::Function>(kernel);
+    return cuda::kSuccess;
+}
+KVJIT_FAKE_EXPORT Code cuFuncLoad(cuda::Function function) {
+    Call call("cuFuncLoad");
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    call.state.loaded.insert({function, fake_cuda_current()});
+    return cuda::kSuccess;
+}
+KVJIT_FAKE_EXPORT Code cuKernelGetAttribute(int* value, cuda::FunctionAttribute which, cuda::Kernel kernel,
+                                            cuda::Device device) {
+    Call call("cuKernelGetAttribute");
+    if (which != cuda::kMaxDynamicSharedSizeBytes) call.misuse("of another attribute");
+    if (!call.fails()) *value = allowed_shared(call.state, kernel, device);
+    return call.code();
+}
+KVJIT_FAKE_EXPORT Code cuKernelSetAttribute(cuda::FunctionAttribute which, int value, cuda::Kernel kernel,
+                                            cuda::Device device) {
+    Call call("cuKernelSetAttribute");
+    if (which != cuda::kMaxDynamicSharedSizeBytes || value > call.state.max_shared_bytes) return kInvalidValue;
+    if (!call.fails()) allowed_shared(call.state, kernel, device) = value;
+    return call.code();
+}
+KVJIT_FAKE_EXPORT Code cuLaunchKernel(cuda::Function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                      cuda::Stream stream, void** parameters, void** extra) {
+    Call call("cuLaunchKernel");
+    if (call.needs_context().fails()) return call.code();
+    if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
+    const int allowed = allowed_shared(call.state, function, device_of(fake_cuda_current()));
+    if (static_cast<int>(shared_bytes) > allowed || grid_x * grid_y * grid_z == 0 || extra) return kInvalidValue;
+    const std::string arguments(static_cast<const char*>(parameters[0]), call.state.argument_bytes);
+    call.state.launches.push_back({function,
+                                   {grid_x, grid_y, grid_z, block_x, block_y, block_z},
+                                   shared_bytes,
+                                   stream,
+                                   fake_cuda_current(),
+                                   arguments});
+    return cuda::kSuccess;
+}
+
+KVJIT_FAKE_EXPORT Code cuMemAlloc_v2(cuda::Address* address, std::size_t bytes) {
+    Call call("cuMemAlloc");
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    if (bytes == 0) return kInvalidValue;
+    void* made = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (made == nullptr) return cuda::kOutOfMemory;
+    call.state.allocations.insert(made);
+    *address = reinterpret_cast<cuda::Address>(made);
+    return cuda::kSuccess;
+}
+KVJIT_FAKE_EXPORT Code cuMemFree_v2(cuda::Address address) {
+    Call call("cuMemFree");
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    auto* memory = reinterpret_cast<void*>(address);
+    if (call.state.allocations.erase(memory) == 0) {
+        call.misuse("of unknown memory");
+    } else {
+        std::free(memory);
+    }
+    return cuda::kSuccess;
+}
+KVJIT_FAKE_EXPORT Code cuMemcpyHtoDAsync_v2(cuda::Address to, const void* from, std::size_t bytes,
+                                            cuda::Stream stream) {
+    return copy("cuMemcpyHtoDAsync", reinterpret_cast<void*>(to), from, bytes, stream);
+}
+KVJIT_FAKE_EXPORT Code cuMemcpyDtoHAsync_v2(void* to, cuda::Address from, std::size_t bytes, cuda::Stream stream) {
+    return copy("cuMemcpyDtoHAsync", to, reinterpret_cast<const void*>(from), bytes, stream);
+}
+KVJIT_FAKE_EXPORT Code cuMemsetD8Async(cuda::Address to, unsigned char value, std::size_t count, cuda::Stream stream) {
+    Call call("cuMemsetD8Async");
+    if (call.needs_context().fails()) return call.code();
+    if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
+    std::memset(reinterpret_cast<void*>(to), value, count);
+    return cuda::kSuccess;
+}
+
+KVJIT_FAKE_EXPORT Code cuStreamCreate(cuda::Stream* stream, cuda::StreamFlags flags) {
+    Call call("cuStreamCreate");
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    if (flags != cuda::kStreamNonBlocking) call.misuse("that waits for the default stream");
+    void* made = std::malloc(1);
+    call.state.streams.insert(made);
+    *stream = static_cast<cuda::Stream>(made);
+    return cuda::kSuccess;
+}
+KVJIT_FAKE_EXPORT Code cuStreamDestroy_v2(cuda::Stream stream) {
+    Call call("cuStreamDestroy");
+    if (call.state.streams.erase(stream) == 0) {
+        call.misuse("of an unknown stream");
+    } else {
+        std::free(stream);
+    }
+    return call.code();
+}
+KVJIT_FAKE_EXPORT Code cuStreamSynchronize(cuda::Stream stream) {
+    Call call("cuStreamSynchronize");
+    if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
+    if (call.state.capturing == stream && stream != nullptr) call.misuse("spoils a capture");
+    return call.needs_context().code();
+}
+KVJIT_FAKE_EXPORT Code cuStreamIsCapturing(cuda::Stream stream, cuda::CaptureStatus* status) {
+    Call call("cuStreamIsCapturing");
+    if (call.fails()) return call.code();
+    if (stream == nullptr && call.state.capturing != nullptr) return cuda::kStreamCaptureImplicit;
+    *status = call.state.capturing == stream && stream != nullptr ? cuda::CaptureStatus{1} : cuda::kCaptureNone;
+    return cuda::kSuccess;
+}
+// Always works, so that what it brackets can be told to fail.
+KVJIT_FAKE_EXPORT Code cuThreadExchangeStreamCaptureMode(cuda::CaptureMode* mode) {
+    std::swap(*mode, capture_mode());
+    return cuda::kSuccess;
+}

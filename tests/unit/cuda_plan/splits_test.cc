@@ -1,0 +1,59 @@
+// How a decode's keys are split.
+#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <doctest/doctest.h>
+
+#include "cuda/splits.h"
+
+namespace kvjit::rt {
+namespace {
+
+constexpr std::int64_t kUnit = 64;
+constexpr std::int64_t kSlots = 264;
+
+/// Part of the slots that work, over all waves.
+double busy(std::int64_t blocks) {
+    const std::int64_t waves = (blocks + kSlots - 1) / kSlots;
+    return static_cast<double>(blocks) / static_cast<double>(waves * kSlots);
+}
+
+TEST_CASE("splits cover all keys, in units") {
+    for (std::int64_t tiles = 1; tiles < 3000; tiles += 1 + tiles / 7) {
+        for (std::int64_t keys = 0; keys < 200000; keys += 1 + keys / 3) {
+            const Splits splits = choose_splits(tiles, kSlots, keys, kUnit);
+            CAPTURE(tiles);
+            CAPTURE(keys);
+            REQUIRE(splits.count >= 1);
+            CHECK(splits.keys % kUnit == 0);
+            CHECK(splits.keys > 0);
+            CHECK(splits.keys * splits.count >= keys);
+            CHECK(splits.keys * (splits.count - 1) < (keys > 0 ? keys : 1));
+        }
+    }
+}
+
+TEST_CASE("a full GPU and short sequences are not split") {
+    CHECK(choose_splits(264, kSlots, 100000, kUnit).count == 1);
+    CHECK(choose_splits(512, kSlots, 8192, kUnit).count == 1);
+    CHECK(choose_splits(1, kSlots, 256, kUnit).count == 1);
+    CHECK(choose_splits(8, kSlots, 0, kUnit).count == 1);
+}
+
+TEST_CASE("few tiles with many keys fill the GPU") {
+    for (const std::int64_t tiles : {1, 4, 8, 32, 100, 140, 200}) {
+        CAPTURE(tiles);
+        const Splits splits = choose_splits(tiles, kSlots, 131072, kUnit);
+        CHECK(splits.count > 1);
+        CHECK(busy(tiles * splits.count) > (tiles == 1 ? 0.4 : 0.75));
+    }
+}
+
+TEST_CASE("a fixed split depends on the keys alone") {
+    CHECK(fixed_splits(256, 1000).keys == 256);
+    CHECK(fixed_splits(256, 1000).count == 4);
+    CHECK(fixed_splits(256, 1024).count == 4);
+    CHECK(fixed_splits(256, 1025).count == 5);
+    CHECK(fixed_splits(256, 0).count == 1);
+}
+
+}  // namespace
+}  // namespace kvjit::rt

@@ -1,0 +1,113 @@
+// Targets by name, and what belongs to each backend.
+#include <doctest/doctest.h>
+
+#include "generator/program.h"
+#include "generator/render.h"
+
+using namespace kvjit::gen;
+
+namespace {
+
+KernelSpec spec_of(std::string_view text) {
+    const Result<KernelSpec> spec = parse_spec(text);
+    REQUIRE_MESSAGE(spec.has_value(), spec.error().message);
+    return *spec;
+}
+
+TemplateReader named_files() {
+    return [](std::string_view path) -> Result<std::string> {
+        if (path == "cuda/merge.cu" || path == "cpu/merge.cc") return "#include \"cuda/primitives.h\"\n";
+        return "file " + std::string(path) + "\n";
+    };
+}
+
+}  // namespace
+
+TEST_CASE("CUDA architectures from sm_80 on are targets; nothing else that looks like one is") {
+    for (const char* name : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_103a", "sm_120"}) {
+        CAPTURE(name);
+        const Result<Target> target = named_target(name);
+        REQUIRE(target.has_value());
+        CHECK(target->backend == Backend::kCuda);
+        CHECK(target->cpu == name);
+        CHECK(target->text() == "nvptx64-nvidia-cuda:" + std::string(name));
+    }
+    for (const char* name : {"sm_75", "sm_", "sm_a", "sm_90b", "sm_9x", "sm_90aa", "sm_-90", "SM_90", "compute_90"}) {
+        CAPTURE(name);
+        const Result<Target> target = named_target(name);
+        REQUIRE(!target.has_value());
+        CHECK(target.error().status == KVJIT_BAD_TARGET);
+        CHECK(target.error().message.contains(name));
+    }
+    CHECK(named_target("sm_75").error().limit == 80);
+}
+
+TEST_CASE("code runs on its own generation from its own number on; accelerated code on one number alone") {
+    const Target plain = *named_target("sm_80");
+    CHECK(runs_on(plain, 8, 0));
+    CHECK(runs_on(plain, 8, 9));
+    CHECK(!runs_on(plain, 9, 0));
+    CHECK(!runs_on(*named_target("sm_89"), 8, 6));
+    CHECK(runs_on(*named_target("sm_90a"), 9, 0));
+    CHECK(!runs_on(*named_target("sm_100a"), 10, 3));
+    CHECK(runs_on(*named_target("sm_100f"), 10, 3));
+    CHECK(runs_on(*named_target("sm_120"), 12, 0));
+}
+
+TEST_CASE("a block's shared memory is the architecture's") {
+    CHECK(max_shared_bytes(*named_target("sm_80")) == 163 * 1024);
+    CHECK(max_shared_bytes(*named_target("sm_89")) == 99 * 1024);
+    CHECK(max_shared_bytes(*named_target("sm_90a")) == 227 * 1024);
+    CHECK(max_shared_bytes(*named_target("sm_100a")) == 227 * 1024);
+    CHECK(max_shared_bytes(*named_target("sm_120")) == 99 * 1024);
+    CHECK(max_shared_bytes(emulated_target(*named_target("x86-64-v3"))) == 99 * 1024);
+}
+
+TEST_CASE("an emulated target is its machine's, and another identity") {
+    const Target machine = *named_target("x86-64-v3");
+    const Target emulated = emulated_target(machine);
+    CHECK(emulated.backend == Backend::kCudaEmulated);
+    CHECK(emulated.features == machine.features);
+    CHECK(emulated.text() == "cuda-emulated:" + machine.text());
+    CHECK(emulated != machine);
+}
+
+TEST_CASE("head_dim ends at 256 on CUDA, at the spec's own limit on CPUs") {
+    const KernelSpec wide = spec_of("op=MultiHeadAttention,head_dim=264");
+    const Target cuda = *named_target("sm_90a");
+    CHECK(check_supported(wide, *named_target("x86-64")).has_value());
+    CHECK(check_supported(spec_of("op=MultiHeadAttention,head_dim=256"), cuda).has_value());
+    for (const Target& target : {cuda, emulated_target(*named_target("x86-64"))}) {
+        const Result<void> refused = check_supported(wide, target);
+        REQUIRE(!refused.has_value());
+        CHECK(refused.error().argument == "head_dim");
+        CHECK(refused.error().value == 264);
+        CHECK(refused.error().limit == 256);
+    }
+}
+
+TEST_CASE("each backend has templates of the same names, and its own primitives") {
+    const Program program = lower(spec_of("op=Merge")).front();
+    const Target cpu = *named_target("x86-64");
+    const Target cuda = *named_target("sm_80");
+    CHECK(template_path(program.kind, cpu) == "cpu/merge.cc");
+    CHECK(template_path(program.kind, cuda) == "cuda/merge.cu");
+    CHECK(template_path(program.kind, emulated_target(cpu)) == "cuda/merge.cu");
+    CHECK(render(program, cuda, named_files())->contains("file cuda/primitives_ptx.h"));
+    CHECK(render(program, emulated_target(cpu), named_files())->contains("file cuda/primitives_emulated.h"));
+}
+
+TEST_CASE("every program of every op renders for CUDA") {
+    for (const Target& target : {*named_target("sm_90a"), emulated_target(*named_target("x86-64"))}) {
+        for (const char* text : {"op=KeyValueCache,quant_bit=4", "op=MultiHeadCacheAttention", "op=Merge"}) {
+            for (const Program& program : lower(spec_of(text))) {
+                const Result<std::string> source = render(program, target, embedded_templates());
+                REQUIRE_MESSAGE(source.has_value(), source.error().message);
+                CHECK(!source->contains("\n#include"));
+                CHECK(source->contains(program_info(program.kind).entry));
+                CHECK(source->contains("constexpr int kMaxSharedBytes = "));
+                CHECK(!source->contains("kHasAvx512 = "));
+            }
+        }
+    }
+}
