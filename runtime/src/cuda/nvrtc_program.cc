@@ -25,7 +25,7 @@ public:
     std::string log() const {
         std::string text;
         if (handle_ != nullptr) (void)read(text, api_.get_program_log_size, api_.get_program_log);
-        if (text.ends_with('\0')) text.pop_back();
+        while (text.ends_with('\0')) text.pop_back();  // NVRTC 13 counts two
         return text;
     }
     std::string product(bool ptx) {

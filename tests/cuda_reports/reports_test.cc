@@ -1,0 +1,131 @@
+// Every program of a set of specs compiles for an architecture, and what ptxas reports of it is what fast kernels need:
+// no stack frame, no spill. `cuda_reports_test --sm sm_90a`; the table goes to standard output.
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "cuda/compile_report.h"
+#include "cuda/nvrtc_compiler.h"
+#include "generator/program.h"
+#include "generator/render.h"
+
+namespace kvjit::test {
+namespace {
+
+std::string architecture = "sm_90a";
+
+rt::Compiler& compiler() {
+    static const std::unique_ptr<rt::Compiler> made = rt::make_nvrtc_compiler({});
+    return *made;
+}
+
+/// The head dims that must not spill, every kind of cache, both kinds of products, several groups, masks.
+const std::vector<std::string> kSpecs = {
+    "head_dim=64,group=4,cache_mode=page_table,layout=L2HTD",
+    "head_dim=64,group=8,quant_bit=8,cache_mode=page_table,layout=L2HTD",
+    "head_dim=64,group=1,quant_bit=4,quant_group=32,cache_mode=block_table,layout=N2LTHD,page_size=16",
+    "head_dim=64,group=7,quant_bit=4,quant_group=8,cache_mode=token_table,index_type=i32",
+    "head_dim=64,group=4,t1=f32,quant_bit=8,t3=f32",
+    "head_dim=128,group=4,cache_mode=page_table,layout=L2HTD",
+    "head_dim=128,group=4,quant_bit=8,cache_mode=page_table,layout=L2HTD",
+    "head_dim=128,group=8,quant_bit=8,t3=f32,cache_mode=block_table,layout=N2LTHD,page_size=16",
+    "head_dim=128,group=4,quant_bit=4,quant_group=32,cache_mode=page_table,layout=L2HTD",
+    "head_dim=128,group=71,quant_bit=8,quant_group=128,is_alibi=1",
+    "head_dim=128,group=4,attn_mask=3,quant_bit=8,cache_mode=page_table",
+    "head_dim=128,group=1,cache_mode=page_table",
+    "head_dim=128,group=4,t1=f32,t2=f16",
+    "op=MultiHeadAttention,head_dim=128,group=4",
+    "op=MultiHeadAttention,head_dim=64,group=1,t1=f32,attn_mask=2",
+    "op=KeyValueCache,head_dim=128,quant_bit=4",
+    "op=Merge,head_dim=128",
+};
+/// These have to compile; they may spill.
+const std::vector<std::string> kOddSpecs = {
+    "head_dim=40,group=3,quant_bit=8,quant_group=40",
+    "head_dim=80,group=5,quant_bit=4,quant_group=16,cache_mode=page_table,page_size=7",
+    "head_dim=96,group=6,quant_bit=8,quant_group=32",
+    "head_dim=256,group=8,quant_bit=8,cache_mode=page_table",
+    "head_dim=256,group=2,t1=f32",
+    "op=MultiHeadAttention,head_dim=256,group=16",
+};
+
+struct Compiled {
+    std::string spec, program;
+    gen::Result<rt::CompileOutput> output;
+};
+
+Compiled compile(const std::string& spec, const gen::Program& program, const gen::Target& target) {
+    const std::string name(gen::program_info(program.kind).name);
+    const gen::Result<std::string> source = gen::render(program, target, gen::embedded_templates());
+    if (!source) return {spec, name, std::unexpected(source.error())};
+    return {spec, name, compiler().compile(*source, name, target, rt::CompileStage::kObject)};
+}
+
+std::vector<std::future<Compiled>> compile_all(const std::string& text, const gen::Target& target) {
+    std::vector<std::future<Compiled>> running;
+    const gen::Result<gen::KernelSpec> spec = gen::parse_spec(text);
+    REQUIRE_MESSAGE(spec.has_value(), spec.error().message);
+    for (const gen::Program& program : gen::lower(*spec, gen::Backend::kCuda)) {
+        running.push_back(std::async(std::launch::async, [=, &target] { return compile(text, program, target); }));
+    }
+    return running;
+}
+
+void expect_report(const Compiled& compiled, bool may_spill) {
+    CAPTURE(compiled.spec);
+    CAPTURE(compiled.program);
+    REQUIRE_MESSAGE(compiled.output.has_value(), compiled.output.error().message);
+    const auto reports = rt::parse_compile_report(compiled.output->log);
+    REQUIRE(reports.size() == 1);
+    const rt::EntryReport& report = reports[0];
+    std::printf("%-8s %-15s %3d registers, %4d stack, %4d spilled  %s\n", architecture.c_str(),
+                compiled.program.c_str(), report.registers, report.stack_bytes, report.spill_store_bytes,
+                compiled.spec.c_str());
+    CHECK(report.entry == "kvjit_" + compiled.program);
+    CHECK(report.registers > 0);
+    CHECK(report.registers <= 255);
+    if (may_spill) return;
+    CHECK(report.stack_bytes == 0);
+    CHECK(report.spill_store_bytes == 0);
+    CHECK(report.spill_load_bytes == 0);
+}
+
+void expect_reports(const std::vector<std::string>& specs, bool may_spill) {
+    const gen::Result<gen::Target> target = gen::named_target(architecture);
+    REQUIRE(target.has_value());
+    for (const std::string& spec : specs) {
+        for (std::future<Compiled>& running : compile_all(spec, *target)) expect_report(running.get(), may_spill);
+    }
+}
+
+TEST_CASE("no program for head dims 64 and 128 has a stack frame or spills") {
+    expect_reports(kSpecs, false);
+}
+
+TEST_CASE("odd head dims and 256 compile too") {
+    expect_reports(kOddSpecs, true);
+}
+
+constexpr int kSkipped = 77;
+
+int run(int argc, char** argv) {
+    for (int i = 1; i + 1 < argc; ++i) {
+        if (std::string(argv[i]) == "--sm") architecture = argv[i + 1];
+    }
+    if (const auto identity = compiler().identity(); !identity) {
+        std::printf("SKIP: %s\n", identity.error().message.c_str());
+        return kSkipped;
+    }
+    return doctest::Context(argc, argv).run();
+}
+
+}  // namespace
+}  // namespace kvjit::test
+
+int main(int argc, char** argv) {
+    return kvjit::test::run(argc, argv);
+}

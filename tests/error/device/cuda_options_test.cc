@@ -1,0 +1,149 @@
+// Options and tensors that only CUDA targets refuse, or only CPU targets.
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kvjit/kvjit.hpp"
+
+namespace kvjit::test {
+namespace {
+
+/// One new token of one sequence, stored at slot 2 of 8.
+struct Store {
+    std::vector<std::int64_t> starts = {0, 1}, past = {0}, table = {2};
+    alignas(64) float token[64] = {1, 2, 3};
+    alignas(64) float cache[8 * 2 * 16 + 16] = {};
+
+    Batch batch() {
+        Batch batch;
+        batch.batch_size = 1;
+        batch.num_kv_heads = 1;
+        batch.max_tokens = 8;
+        batch.seqstarts = batch.kvstarts = starts.data();
+        batch.start_pos = past.data();
+        batch.cachestarts = Tensor(table.data(), KVJIT_I64, {1});
+        return batch;
+    }
+    Tensors tensors() {
+        Tensors tensors;
+        tensors.current_key = tensors.current_value = Tensor(token, KVJIT_F32, {1, 1, 16});
+        tensors.cache = Tensor(cache, KVJIT_F32, {8, 1, 2, 1, 16});
+        return tensors;
+    }
+    bool unchanged() const {
+        for (const float number : cache) {
+            if (number != 0) return false;
+        }
+        return true;
+    }
+};
+
+Kernel kernel_for(const Target& target, const std::string& spec = "op=KeyValueCache,head_dim=16,t1=f32") {
+    static const Engine engine = *Engine::create();
+    return *engine.kernel(*KernelSpec::parse(spec), target);
+}
+
+void expect_refused(const Result<Plan>& plan, kvjit_status status, const std::string& argument) {
+    REQUIRE(!plan.has_value());
+    CHECK(plan.error().status() == status);
+    CHECK(plan.error().argument() == argument);
+    CHECK(std::string(plan.error().message()).find(argument) != std::string::npos);
+}
+
+TEST_CASE("a CPU plan takes no option of CUDA's, a CUDA plan none of the CPU's") {
+    Store store;
+    Batch batch = store.batch();
+    const Kernel cpu = kernel_for(*Target::host());
+    const Kernel cuda = kernel_for(*Target::cuda_emulated());
+    kvjit_executor executor;
+    kvjit_executor_init(&executor);
+    executor.concurrency = 1;
+    executor.run = [](void*, void (*)(void*, std::int64_t), void*, std::int64_t) {};
+    PlanOptions stream, mirror, split, threads, runner;
+    stream.stream = &store;
+    mirror.host_batch = &batch;
+    split.split_keys = 64;
+    threads.num_threads = 2;
+    runner.executor = &executor;
+    expect_refused(cpu.plan(batch, stream), KVJIT_BAD_ARGUMENT, "stream");
+    expect_refused(cpu.plan(batch, mirror), KVJIT_BAD_ARGUMENT, "host_batch");
+    expect_refused(cpu.plan(batch, split), KVJIT_BAD_ARGUMENT, "split_keys");
+    expect_refused(cuda.plan(batch, threads), KVJIT_BAD_ARGUMENT, "num_threads");
+    expect_refused(cuda.plan(batch, runner), KVJIT_BAD_ARGUMENT, "executor");
+    for (const std::int64_t keys : {-64, 1, 63, 100}) {
+        split.split_keys = keys;
+        expect_refused(cuda.plan(batch, split), KVJIT_BAD_ARGUMENT, "split_keys");
+    }
+}
+
+TEST_CASE("CUDA takes tensors at multiples of 16 bytes, with rows that keep to it") {
+    Store store;
+    const Batch batch = store.batch();
+    Plan plan = *kernel_for(*Target::cuda_emulated()).plan(batch);
+    Tensors shifted = store.tensors();
+    shifted.cache.data = store.cache + 1;
+    const Result<void> base = plan.run(shifted);
+    REQUIRE(!base.has_value());
+    CHECK(base.error().status() == KVJIT_BAD_ARGUMENT);
+    CHECK(std::string(base.error().argument()) == "cache");
+    CHECK(base.error().value() == 4);
+    CHECK(base.error().limit() == 16);
+    Tensors spread = store.tensors();
+    spread.cache.strides[2] = 17;
+    spread.cache.strides[0] = spread.cache.strides[1] = 34;
+    spread.cache.shape[0] = 7;
+    const Result<void> rows = plan.run(spread);
+    CHECK(!rows.has_value());
+    CHECK(store.unchanged());
+    CHECK(plan.run(store.tensors()).has_value());
+    CHECK(plan.synchronize().has_value());
+    CHECK(!store.unchanged());
+}
+
+TEST_CASE("head_dim above 256 is refused for CUDA before anything is compiled") {
+    Engine engine = *Engine::create();
+    const KernelSpec wide = *KernelSpec::parse("op=MultiHeadAttention,head_dim=512");
+    CHECK(engine.kernel(wide).has_value());
+    const Result<Kernel> refused = engine.kernel(wide, *Target::cuda("sm_90a"));
+    REQUIRE(!refused.has_value());
+    CHECK(refused.error().status() == KVJIT_BAD_SPEC);
+    CHECK(std::string(refused.error().argument()) == "head_dim");
+    CHECK(refused.error().limit() == 256);
+    CHECK(engine.stats().compiles == 0);
+}
+
+TEST_CASE("a workspace of the caller's is used, and refused where it is too small") {
+    Store store;
+    const Batch batch = store.batch();
+    const Kernel kernel = kernel_for(*Target::cuda_emulated());
+    const std::size_t needed = kernel.plan(batch)->workspace_bytes();
+    REQUIRE(needed > 0);
+    std::vector<std::uint64_t> memory(needed / 8 + 16);
+    PlanOptions options;
+    options.workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
+    options.workspace_bytes = needed - 1;
+    const Result<Plan> refused = kernel.plan(batch, options);
+    expect_refused(refused, KVJIT_BAD_ARGUMENT, "workspace_bytes");
+    CHECK(refused.error().limit() == static_cast<std::int64_t>(needed));
+    options.workspace_bytes = needed;
+    Plan plan = *kernel.plan(batch, options);
+    CHECK(plan.run(store.tensors()).has_value());
+    CHECK(plan.synchronize().has_value());
+}
+
+TEST_CASE("targets that this machine can't be, or run") {
+    for (const char* name : {"cuda:", "cuda:x", "cuda:-1", "cuda-emulate", "sm_70", "nvidia"}) {
+        CAPTURE(name);
+        const Result<Target> target = Target::cuda(name);
+        REQUIRE(!target.has_value());
+        CHECK(target.error().status() == KVJIT_BAD_TARGET);
+    }
+    const Result<Target> none = Target::cuda_device(4096);
+    REQUIRE(!none.has_value());
+    CHECK(none.error().status() == KVJIT_CUDA_ERROR);
+}
+
+}  // namespace
+}  // namespace kvjit::test
