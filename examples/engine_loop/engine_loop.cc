@@ -1,11 +1,10 @@
 #include "engine_loop.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <random>
 #include <string>
 
+#include "load.h"
 #include "page_allocator.h"
 #include "scheduler.h"
 #include "step_runner.h"
@@ -14,27 +13,23 @@
 namespace demo {
 namespace {
 
-constexpr std::int64_t kPages = 384;
-constexpr std::int64_t kPrefillBudget = 512;  // prompt tokens a step
-constexpr int kRestored = 16;                 // sequences that are there from the start
-constexpr int kRequests = 10;                 // sequences that arrive, in the first half of the steps
-
 class Loop {
 public:
-    Loop(const Options& options, const Kernels& kernels, std::int64_t layers, int threads)
-        : steps_(options.steps),
-          memory_(layers, kPages * Shape::kPageSize),
-          activations_(options.seed),
-          runner_(kernels, memory_, activations_, threads),
-          pages_(kPages, Shape::kPageSize),
-          scheduler_(pages_, Shape::kPageSize, kPrefillBudget),
+    Loop(const Options& options, const Kernels& kernels, std::int64_t layers, Memory& memory)
+        : load_(load_of(options.place)),
+          steps_(options.steps),
+          cache_(memory, layers, load_.pages * Shape::kPageSize),
+          activations_(memory, load_.pool_rows, options.seed),
+          runner_(options, kernels, memory, cache_, activations_),
+          pages_(load_.pages, Shape::kPageSize),
+          scheduler_(pages_, Shape::kPageSize, load_.prefill_budget),
           random_(options.seed) {}
 
     /// Sequences in mid-decode.
     void restore_sequences() {
-        Progress progress("restoring", kRestored);
-        for (int i = 0; i < kRestored; ++i) {
-            Sequence sequence{between(1000, 2600), between(8, 200)};
+        Progress progress("restoring", load_.restored);
+        for (int i = 0; i < load_.restored; ++i) {
+            Sequence sequence{within(load_.restored_prompt), within(load_.restored_output)};
             scheduler_.reserve(sequence, sequence.prompt);
             Step step;
             step.work.push_back({&sequence, sequence.prompt});
@@ -43,14 +38,15 @@ public:
             scheduler_.submit(std::move(sequence));
             progress.show(i + 1);
         }
-        result_.sequences += kRestored;
+        result_.sequences += load_.restored;
     }
 
     void submit_requests() {
-        for (int i = 0; i < kRequests; ++i) {
-            scheduler_.submit({between(100, 1500), between(4, 40), i * steps_ / kRequests / 2});
+        for (int i = 0; i < load_.requests; ++i) {
+            const int arrival = i * steps_ / load_.requests / 2;
+            scheduler_.submit({within(load_.request_prompt), within(load_.request_output), arrival});
         }
-        result_.sequences += kRequests;
+        result_.sequences += load_.requests;
     }
 
     void run_steps(Checker& checker) {
@@ -59,7 +55,7 @@ public:
             const Step step = scheduler_.begin_step(number);
             if (!step.work.empty()) {
                 Tally& tally = step.prefill_tokens == 0 ? result_.decode_only : result_.mixed;
-                runner_.run(RaggedBatch(step), number % memory_.layers(), tally, checker);
+                runner_.run(RaggedBatch(step), number % cache_.layers(), tally, checker);
             }
             scheduler_.end_step(step);
             progress.show(number + 1, std::to_string(step.decoding) + " decoding, " +
@@ -71,12 +67,13 @@ public:
     const LoopResult& result() const { return result_; }
 
 private:
-    std::int64_t between(std::int64_t low, std::int64_t high) {
-        return std::uniform_int_distribution<std::int64_t>(low, high)(random_);
+    std::int64_t within(const Range& range) {
+        return std::uniform_int_distribution<std::int64_t>(range.low, range.high)(random_);
     }
 
+    const Load& load_;
     int steps_;
-    CacheMemory memory_;
+    CacheMemory cache_;
     Activations activations_;
     StepRunner runner_;
     PageAllocator pages_;
@@ -87,22 +84,22 @@ private:
 
 }  // namespace
 
-LoopResult run_loop(const Options& options, const Kernels& kernels, std::int64_t layers, int threads,
+LoopResult run_loop(const Options& options, const Kernels& kernels, std::int64_t layers, Memory& memory,
                     Checker& checker) {
-    Loop loop(options, kernels, layers, threads);
+    Loop loop(options, kernels, layers, memory);
     loop.restore_sequences();
     loop.submit_requests();
     loop.run_steps(checker);
     return loop.result();
 }
 
-std::int64_t cache_bytes(std::int64_t layers) {
-    return layers * kPages * Shape::kPageSize * Shape::kTokenBytes;
+std::int64_t cache_bytes(const Options& options, std::int64_t layers) {
+    return layers * load_of(options.place).pages * Shape::kPageSize * Shape::kTokenBytes;
 }
 
-std::int64_t layers_that_fit(std::int64_t wanted) {
-    const std::int64_t free_bytes = ::sysconf(_SC_AVPHYS_PAGES) * ::sysconf(_SC_PAGESIZE);
-    return std::clamp<std::int64_t>(free_bytes / 2 / cache_bytes(1), 1, wanted);
+std::int64_t layers_that_fit(const Options& options, const Memory& memory) {
+    const auto room = static_cast<std::int64_t>(memory.free_bytes() / 2);
+    return std::clamp<std::int64_t>(room / cache_bytes(options, 1), 1, options.layers);
 }
 
 }  // namespace demo

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "memory.h"
 #include "options.h"
 #include "programs.h"
 #include "reference.h"
@@ -14,13 +15,14 @@ struct LoopResult {
     std::int64_t sequences = 0, finished = 0;
 };
 
-/// Runs the steps of an engine with `layers` layers on `threads` threads.
-LoopResult run_loop(const Options& options, const Kernels& kernels, std::int64_t layers, int threads, Checker& checker);
+/// Runs the steps of an engine with `layers` layers, in memory that the kernels' target reaches.
+LoopResult run_loop(const Options& options, const Kernels& kernels, std::int64_t layers, Memory& memory,
+                    Checker& checker);
 
 /// The wanted number of layers, or as many as fit into half of the free memory.
-std::int64_t layers_that_fit(std::int64_t wanted);
+std::int64_t layers_that_fit(const Options& options, const Memory& memory);
 
 /// Bytes of the caches of so many layers.
-std::int64_t cache_bytes(std::int64_t layers);
+std::int64_t cache_bytes(const Options& options, std::int64_t layers);
 
 }  // namespace demo

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <random>
 #include <stdexcept>
+#include <utility>
 
 namespace demo {
-namespace {
-
-constexpr std::size_t kPoolRows = std::size_t{1} << 15;  // of head_dim elements: 8 MB
-
-}  // namespace
 
 std::string Shape::spec(const char* op) {
     return std::string("op=") + op + ",head_dim=" + std::to_string(kHeadDim) +
@@ -18,22 +14,22 @@ std::string Shape::spec(const char* op) {
            ",cache_mode=page_table,page_size=" + std::to_string(kPageSize) + ",is_causal=1,layout=L2HTD";
 }
 
-CacheMemory::CacheMemory(std::int64_t layers, std::int64_t tokens)
+CacheMemory::CacheMemory(Memory& memory, std::int64_t layers, std::int64_t tokens)
     : layers_(layers),
       tokens_(tokens),
-      codes_(static_cast<std::size_t>(row(layers, 0, 0, 0) * Shape::kHeadDim)),
-      scales_(static_cast<std::size_t>(row(layers, 0, 0, 0) * Shape::kScales)) {}
+      codes_(take_array<std::int8_t>(memory, row(layers, 0, 0, 0) * Shape::kHeadDim)),
+      scales_(take_array<Half>(memory, row(layers, 0, 0, 0) * Shape::kScales)) {}
 
 std::int64_t CacheMemory::row(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot) const {
     return ((layer * 2 + kv) * Shape::kKvHeads + head) * tokens_ + slot;
 }
 
 kvjit::Tensor CacheMemory::cache() const {
-    return {codes_.data(), KVJIT_I8, {layers_, 2, Shape::kKvHeads, tokens_, Shape::kHeadDim}};
+    return {codes_.get(), KVJIT_I8, {layers_, 2, Shape::kKvHeads, tokens_, Shape::kHeadDim}};
 }
 
 kvjit::Tensor CacheMemory::scale() const {
-    return {scales_.data(), KVJIT_F16, {layers_, 2, Shape::kKvHeads, tokens_, Shape::kScales}};
+    return {scales_.get(), KVJIT_F16, {layers_, 2, Shape::kKvHeads, tokens_, Shape::kScales}};
 }
 
 double CacheMemory::element(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot, std::int64_t d) const {
@@ -58,13 +54,13 @@ RaggedBatch::RaggedBatch(const Step& step) : decoding(step.decoding), seqstarts{
     }
 }
 
-kvjit::Batch RaggedBatch::view(const CacheMemory& memory) const {
+kvjit::Batch RaggedBatch::view(const CacheMemory& cache) const {
     kvjit::Batch batch;
     batch.batch_size = sequences();
     batch.num_heads = Shape::kHeads;
     batch.num_kv_heads = Shape::kKvHeads;
-    batch.num_layers = memory.layers();
-    batch.max_tokens = memory.tokens();
+    batch.num_layers = cache.layers();
+    batch.max_tokens = cache.tokens();
     batch.decoding_batches = decoding;
     batch.seqstarts = seqstarts.data();
     batch.kvstarts = kvstarts.data();
@@ -77,17 +73,32 @@ std::int64_t RaggedBatch::slot(std::int64_t b, std::int64_t t) const {
     return pages[b * columns + t / Shape::kPageSize] + t % Shape::kPageSize;
 }
 
-Activations::Activations(std::uint64_t seed) : pool_(kPoolRows * Shape::kHeadDim), state_(seed) {
+PlacedBatch::PlacedBatch(Memory& memory, const RaggedBatch& batch, const CacheMemory& cache)
+    : view_(batch.view(cache)) {
+    const std::size_t starts = batch.seqstarts.size() + batch.kvstarts.size() + batch.start_pos.size();
+    arrays_ = take_array<std::int64_t>(memory, starts + batch.pages.size());
+    std::int64_t* next = arrays_.get();
+    const auto place = [&next](const std::vector<std::int64_t>& array) {
+        return std::exchange(next, std::copy(array.begin(), array.end(), next));
+    };
+    view_.seqstarts = place(batch.seqstarts);
+    view_.kvstarts = place(batch.kvstarts);
+    view_.start_pos = place(batch.start_pos);
+    view_.cachestarts.data = place(batch.pages);
+}
+
+Activations::Activations(Memory& memory, std::int64_t rows, std::uint64_t seed)
+    : rows_(rows), pool_(take_array<Half>(memory, rows * Shape::kHeadDim)), state_(seed) {
     std::mt19937_64 random(seed);
     std::normal_distribution<float> normal;
-    for (Half& element : pool_) element = to_half(normal(random));
+    std::generate_n(pool_.get(), rows * Shape::kHeadDim, [&] { return to_half(normal(random)); });
 }
 
 const Half* Activations::take(std::int64_t rows, std::int64_t heads) {
     const auto wanted = static_cast<std::uint64_t>(rows * heads);
-    if (wanted >= kPoolRows) throw std::runtime_error("a step has more tokens than the pool of activations");
+    if (wanted >= rows_) throw std::runtime_error("a step has more tokens than the pool of activations");
     state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return pool_.data() + (state_ >> 33) % (kPoolRows - wanted) * Shape::kHeadDim;
+    return pool_.get() + (state_ >> 33) % (rows_ - wanted) * Shape::kHeadDim;
 }
 
 }  // namespace demo

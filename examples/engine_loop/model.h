@@ -7,6 +7,7 @@
 
 #include "half.h"
 #include "kvjit/kvjit.hpp"
+#include "memory.h"
 #include "scheduler.h"
 
 namespace demo {
@@ -29,7 +30,7 @@ struct Shape {
 /// (L, 2, H, T, D) int8, and (L, 2, H, T, D / quant_group) float16.
 class CacheMemory {
 public:
-    CacheMemory(std::int64_t layers, std::int64_t tokens);
+    CacheMemory(Memory& memory, std::int64_t layers, std::int64_t tokens);
 
     kvjit::Tensor cache() const;
     kvjit::Tensor scale() const;
@@ -44,15 +45,15 @@ private:
     std::int64_t row(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot) const;
 
     std::int64_t layers_, tokens_;
-    std::vector<std::int8_t> codes_;
-    std::vector<Half> scales_;
+    Array<std::int8_t> codes_;
+    Array<Half> scales_;
 };
 
-/// A step's batch as kvjit wants it. The arrays must live as long as a plan over them.
+/// A step's batch.
 struct RaggedBatch {
     explicit RaggedBatch(const Step& step);
 
-    kvjit::Batch view(const CacheMemory& memory) const;
+    kvjit::Batch view(const CacheMemory& cache) const;
     std::int64_t sequences() const { return static_cast<std::int64_t>(start_pos.size()); }
     std::int64_t new_tokens() const { return seqstarts.back(); }
     std::int64_t keys(std::int64_t b) const { return kvstarts[b + 1] - kvstarts[b]; }
@@ -66,15 +67,28 @@ struct RaggedBatch {
     std::vector<std::int64_t> pages;                // (B, columns); -1 past a sequence's last page
 };
 
+/// A batch as kvjit wants it: with arrays where kernels reach them. They must live as long as a plan over them.
+class PlacedBatch {
+public:
+    PlacedBatch(Memory& memory, const RaggedBatch& batch, const CacheMemory& cache);
+    const kvjit::Batch& view() const { return view_; }
+
+private:
+    Array<std::int64_t> arrays_;
+    kvjit::Batch view_;
+};
+
 /// What the rest of a model would compute: queries, keys and values, here windows into one pool of normal numbers.
 class Activations {
 public:
-    explicit Activations(std::uint64_t seed);
+    /// A pool of `rows` rows of head_dim elements.
+    Activations(Memory& memory, std::int64_t rows, std::uint64_t seed);
     /// (rows, heads, head_dim), other ones each time.
     const Half* take(std::int64_t rows, std::int64_t heads);
 
 private:
-    std::vector<Half> pool_;
+    std::uint64_t rows_;
+    Array<Half> pool_;
     std::uint64_t state_;
 };
 

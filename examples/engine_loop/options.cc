@@ -2,37 +2,13 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 
 namespace demo {
-
-const char kHelp[] =
-    R"(engine_loop: the attention part of an LLM engine's step loop, on kvjit
-
-An engine works in steps. In each, some sequences decode (one new token), others prefill (a chunk of their prompt),
-requests arrive and finish. For every layer of the model it then calls attention once, for the whole ragged batch. This
-program does that, and nothing else of a model: it makes up queries, keys and values.
-
-  shape    Llama 3 8B's attention: 32 query heads over 8 kv heads of 128, float16
-  cache    int8 with float16 scales, axes L2HTD, in pages of 128 tokens handed out by a small allocator
-  kvjit    engine -> kernel (once), kernel -> plan (once a step), plan -> run (once a layer)
-
-It prints what compiling cost and what finding the programs on disk costs, tokens a second, bytes read a second beside
-what the machine can read at all, and the largest error against a plain loop in double. Exit code 0: the error is within
-float16's.
-
-  --steps N     steps to run (48)
-  --layers N    layers of the model, each with a cache of its own (4; Llama has 32)
-  --threads N   threads of kvjit's pool (0: one a core)
-  --target T    instructions to use: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4 (host)
-  --seed N      of requests and data (1)
-  --help        this text
-
-NO_COLOR in the environment: no colour, also on a terminal.
-)";
-
 namespace {
 
 template <class T>
@@ -42,6 +18,29 @@ T number(const char* text, T least, const std::string& name) {
     const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
     if (error == std::errc() && end == view.data() + view.size() && value >= least) return value;
     throw std::runtime_error("--" + name + " is \"" + text + "\"; it takes a number from " + std::to_string(least));
+}
+
+/// Sets place and gpu.
+void find_place(Options& options) {
+    const std::string& name = options.target;
+    if (name == "host" || name.rfind("x86-64", 0) == 0) return;
+    options.place = name == "cuda-emulated" ? Place::kEmulated : Place::kGpu;
+    if (name == "cuda" || name == "cuda-emulated") return;
+    if (name.rfind("cuda:", 0) != 0)
+        throw std::runtime_error("--target is \"" + name + "\"; --help lists what it takes");
+    options.gpu = number(name.c_str() + 5, 0, "target cuda:");
+}
+
+void set_defaults(Options& options) {
+    const bool emulated = options.place == Place::kEmulated;
+    if (options.steps == 0) options.steps = emulated ? 4 : 48;
+    if (options.layers == 0) options.layers = emulated ? 1 : 4;
+    if (options.place == Place::kCpu && options.threads == 0) {
+        options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    } else if (options.place != Place::kCpu && options.threads != 0) {
+        throw std::runtime_error("--threads is " + std::to_string(options.threads) + "; target " + options.target +
+                                 " takes none");
+    }
 }
 
 }  // namespace
@@ -80,6 +79,8 @@ Options parse_options(int argc, char** argv) {
         }
     }
     if (optind < argc) throw std::runtime_error(std::string("unexpected argument ") + argv[optind]);
+    find_place(options);
+    set_defaults(options);
     return options;
 }
 

@@ -5,11 +5,16 @@
 
 namespace demo {
 
+/// Where a target's kernels run.
+enum class Place { kCpu, kGpu, kEmulated };
+
 struct Options {
-    int steps = 48;
-    int layers = 4;
-    int threads = 0;  // 0: one a core
+    int steps = 0;
+    int layers = 0;
+    int threads = 0;  // of kvjit's pool; CPU targets only
     std::string target = "host";
+    Place place = Place::kCpu;  // the target's
+    int gpu = 0;                // its ordinal
     std::uint64_t seed = 1;
     bool help = false;
 };
@@ -17,7 +22,7 @@ struct Options {
 /// What --help prints.
 extern const char kHelp[];
 
-/// Throws std::runtime_error with a sentence for a wrong argument.
+/// What isn't given has the target's default. Throws std::runtime_error with a sentence for a wrong argument.
 Options parse_options(int argc, char** argv);
 
 }  // namespace demo

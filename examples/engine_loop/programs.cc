@@ -23,8 +23,23 @@ double prepare_one(const Kernels& kernels, const kvjit::Kernel& kernel, kvjit_ph
     return seconds_spent(kernels.engine.stats()) - before;
 }
 
-void print_row(const char* name, double cold, double warm) {
-    std::printf("  %-30s %9.1f ms %12.2f ms\n", name, cold * 1e3, warm * 1e3);
+struct Program {
+    const char* name;
+    kvjit::Kernel Kernels::* kernel;
+    kvjit_phases phase;
+};
+
+/// What the loop's calls run.
+std::vector<Program> programs_of(Place place) {
+    std::vector<Program> programs{{"store (both kernels share it)", &Kernels::store, KVJIT_STORE},
+                                  {"attend, few rows: decode", &Kernels::attention, KVJIT_DECODE},
+                                  {"attend, many rows: prefill", &Kernels::attention, KVJIT_PREFILL}};
+    if (place == Place::kCpu) {
+        programs.push_back({"merge of split keys", &Kernels::attention, KVJIT_MERGE});
+    } else {
+        programs.push_back({"load (of KeyValueCache)", &Kernels::store, KVJIT_LOAD});
+    }
+    return programs;
 }
 
 }  // namespace
@@ -49,25 +64,24 @@ Kernels open_kernels(const std::string& cache_folder, const kvjit::Target& targe
     return {std::move(engine), std::move(store_kernel), std::move(attention_kernel)};
 }
 
-ProgramTimes prepare_each(const Kernels& kernels) {
+ProgramTimes prepare_each(const Kernels& kernels, Place place) {
     ProgramTimes times{};
-    times.store = prepare_one(kernels, kernels.store, KVJIT_STORE);
-    // The same program of another kernel: found in memory.
-    must(kernels.attention.prepare(KVJIT_STORE));
-    times.decode = prepare_one(kernels, kernels.attention, KVJIT_DECODE);
-    times.prefill = prepare_one(kernels, kernels.attention, KVJIT_PREFILL);
-    times.merge = prepare_one(kernels, kernels.attention, KVJIT_MERGE);
+    for (const Program& program : programs_of(place)) {
+        times.each.push_back(prepare_one(kernels, kernels.*program.kernel, program.phase));
+    }
+    must(kernels.attention.prepare(KVJIT_STORE));  // the same program of another kernel: found in memory
     times.compiler_loading = kernels.engine.stats().compiler_load_seconds;
     return times;
 }
 
-void print_programs(const ProgramTimes& cold, const ProgramTimes& warm) {
+void print_programs(const ProgramTimes& cold, const ProgramTimes& warm, Place place) {
     std::printf("%s\n", bold("Programs                          compiled     found on disk").c_str());
-    print_row("store (both kernels share it)", cold.store, warm.store);
-    print_row("attend, few rows: decode", cold.decode, warm.decode);
-    print_row("attend, many rows: prefill", cold.prefill, warm.prefill);
-    print_row("merge of split keys", cold.merge, warm.merge);
-    std::printf("  %-30s %9.1f ms %15s\n\n", "opening Clang, once a process", cold.compiler_loading * 1e3, "never");
+    const std::vector<Program> programs = programs_of(place);
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        std::printf("  %-30s %9.1f ms %12.2f ms\n", programs[i].name, cold.each[i] * 1e3, warm.each[i] * 1e3);
+    }
+    const char* opening = place == Place::kGpu ? "opening NVRTC, once a process" : "opening Clang, once a process";
+    std::printf("  %-30s %9.1f ms %15s\n\n", opening, cold.compiler_loading * 1e3, "never");
 }
 
 }  // namespace demo

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kvjit/kvjit.hpp"
+#include "options.h"
 
 namespace demo {
 
@@ -30,15 +31,15 @@ struct Kernels {
 
 Kernels open_kernels(const std::string& cache_folder, const kvjit::Target& target);
 
-/// Seconds that each program took: made by Clang, or found on disk.
+/// Seconds that each program took: made by the compiler, or found on disk.
 struct ProgramTimes {
-    double store, decode, prefill, merge;
-    double compiler_loading;  // opening Clang: once a process
+    std::vector<double> each;
+    double compiler_loading;  // opening the compiler's library: once a process
 };
 
 /// Prepares the programs one after the other. Compiles them where the engine's cache folder doesn't hold them.
-ProgramTimes prepare_each(const Kernels& kernels);
+ProgramTimes prepare_each(const Kernels& kernels, Place place);
 
-void print_programs(const ProgramTimes& cold, const ProgramTimes& warm);
+void print_programs(const ProgramTimes& cold, const ProgramTimes& warm, Place place);
 
 }  // namespace demo

@@ -17,25 +17,42 @@ double milliseconds(double seconds, std::int64_t steps) {
 }
 
 void print_head(const char* name, const Tally& tally) {
-    std::printf("  %-20s %4lld steps of %.1f ms, planning %.3f ms of it\n", name, static_cast<long long>(tally.steps),
-                milliseconds(tally.seconds(), tally.steps), milliseconds(tally.plan_seconds, tally.steps));
+    const double step = milliseconds(tally.seconds(), tally.steps);
+    std::printf("  %-20s %4lld steps of %.*f ms, planning %.3f ms of it\n", name, static_cast<long long>(tally.steps),
+                step < 1 ? 3 : 1, step, milliseconds(tally.plan_seconds, tally.steps));
 }
 
-void print_decode(const Tally& tally, double bandwidth) {
+void print_decode(const Tally& tally, const Yardstick& yardstick) {
     if (tally.steps == 0) return;
     print_head("all decoding", tally);
-    const double rate = tally.bytes / tally.run_seconds;
-    std::printf("  %-20s %.0f tokens/s; keys and values are read at %.1f GB/s, %.0f%% of what the machine reads\n", "",
-                static_cast<double>(tally.decoded) / tally.seconds(), rate / 1e9, 100 * rate / bandwidth);
+    std::printf("  %-20s %.0f tokens/s", "", static_cast<double>(tally.decoded) / tally.seconds());
+    if (const double best = yardstick.bytes_a_second; best > 0) {
+        const double rate = tally.bytes / tally.run_seconds;
+        std::printf("; keys and values are read at %.1f GB/s, %.0f%% of what %s %s", rate / 1e9, 100 * rate / best,
+                    yardstick.who, yardstick.does);
+    }
+    std::printf("\n");
 }
 
-void print_mixed(const Tally& tally) {
+void print_mixed(const Tally& tally, const Yardstick& yardstick) {
     if (tally.steps == 0) return;
     print_head("some prefilling", tally);
-    std::printf("  %-20s %.0f tokens/s prefilled and %.0f tokens/s decoded in the same calls; prefill %.0f GFLOP/s\n",
-                "", static_cast<double>(tally.prefilled) / tally.seconds(),
-                static_cast<double>(tally.decoded) / tally.seconds(),
-                tally.prefill_operations / tally.run_seconds / 1e9);
+    std::printf("  %-20s %.0f tokens/s prefilled and %.0f tokens/s decoded in the same calls", "",
+                static_cast<double>(tally.prefilled) / tally.seconds(),
+                static_cast<double>(tally.decoded) / tally.seconds());
+    if (yardstick.bytes_a_second > 0) {
+        std::printf("; prefill %.0f GFLOP/s", tally.prefill_operations / tally.run_seconds / 1e9);
+    }
+    std::printf("\n");
+}
+
+void print_yardstick(const Yardstick& yardstick) {
+    if (yardstick.bytes_a_second > 0) {
+        std::printf("  %-20s %.1f GB/s: %s, before and after the steps\n\n", yardstick.who,
+                    yardstick.bytes_a_second / 1e9, yardstick.how);
+    } else {
+        std::printf("  %-20s %s\n\n", yardstick.who, yardstick.how);
+    }
 }
 
 }  // namespace
@@ -55,13 +72,12 @@ void Tally::add(const RaggedBatch& batch, std::int64_t layers) {
     }
 }
 
-void print_tallies(const Tally& decode_only, const Tally& mixed, std::int64_t layers, double bandwidth) {
+void print_tallies(const Tally& decode_only, const Tally& mixed, std::int64_t layers, const Yardstick& yardstick) {
     std::printf("%s (attention of %lld layers; nothing else of the model)\n", bold("Steps").c_str(),
                 static_cast<long long>(layers));
-    print_decode(decode_only, bandwidth);
-    print_mixed(mixed);
-    std::printf("  %-20s %.1f GB/s: a loop that only reads, before and after the steps\n\n", "the machine",
-                bandwidth / 1e9);
+    print_decode(decode_only, yardstick);
+    print_mixed(mixed, yardstick);
+    print_yardstick(yardstick);
 }
 
 }  // namespace demo

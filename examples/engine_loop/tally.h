@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "machine.h"
 #include "model.h"
 
 namespace demo {
@@ -21,7 +22,7 @@ struct Tally {
     void add(const RaggedBatch& batch, std::int64_t layers);
 };
 
-/// Prints the summary. `bandwidth` in bytes a second.
-void print_tallies(const Tally& decode_only, const Tally& mixed, std::int64_t layers, double bandwidth);
+/// Prints the summary.
+void print_tallies(const Tally& decode_only, const Tally& mixed, std::int64_t layers, const Yardstick& yardstick);
 
 }  // namespace demo
