@@ -56,27 +56,27 @@ KVJIT_INLINE i64 length(const i64* starts, i64 b) {
 }
 
 /// Of starts[b] and starts[b + 1] those that a reader of sequence b uses.
-KVJIT_INLINE bool check_start(const abi::CudaCheckArgs& args, Finding& found, Rule rule, const i64* starts, i64 b) {
+KVJIT_INLINE bool check_start(Finding& found, Rule rule, const i64* starts, i64 b) {
     if (b == 0 && !expect(found, rule, 0, 0, starts[0], 0, 0)) return false;
     return expect(found, rule, b, b + 1, starts[b + 1], starts[b], kMaxTotal);
 }
 
-KVJIT_INLINE bool check_bound(const abi::CudaCheckArgs& args, Finding& found, Rule rule, i64 b, i64 count, i64 bound) {
+KVJIT_INLINE bool check_bound(Finding& found, Rule rule, i64 b, i64 count, i64 bound) {
     return bound == 0 || expect(found, rule, b, b, count, 0, bound);
 }
 
 KVJIT_INLINE bool check_new_tokens(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
-    if (!check_start(args, found, Rule::kSeqstarts, args.seqstarts, b)) return false;
+    if (!check_start(found, Rule::kSeqstarts, args.seqstarts, b)) return false;
     return expect(found, Rule::kQueryRows, b, b + 1, args.seqstarts[b + 1], 0, args.query_rows) &&
-           check_bound(args, found, Rule::kMaxSeqlen, b, length(args.seqstarts, b), args.max_seqlen);
+           check_bound(found, Rule::kMaxSeqlen, b, length(args.seqstarts, b), args.max_seqlen);
 }
 
 KVJIT_INLINE bool check_keys(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
-    if (!check_start(args, found, Rule::kKvstarts, args.kvstarts, b)) return false;
+    if (!check_start(found, Rule::kKvstarts, args.kvstarts, b)) return false;
     const i64 keys = length(args.kvstarts, b);
     return expect(found, Rule::kKeyRows, b, b + 1, args.kvstarts[b + 1], 0, args.key_rows) &&
            expect(found, Rule::kKvstarts, b, b + 1, keys, 0, abi::kMaxKeys) &&
-           check_bound(args, found, Rule::kMaxKvlen, b, keys, args.max_kvlen);
+           check_bound(found, Rule::kMaxKvlen, b, keys, args.max_kvlen);
 }
 
 KVJIT_INLINE bool check_position(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
