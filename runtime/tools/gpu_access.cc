@@ -29,8 +29,15 @@ bool find(void* library, const char* name, Function& function) {
     return function != nullptr;
 }
 
+/// Where kvjit looks for it too (docs/cuda.md).
+constexpr const char* kPlaces[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
+                                   "/usr/lib/wsl/lib/libcuda.so.1"};
+
 Result<void> load_driver() {
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void* library = nullptr;
+    for (const char* place : kPlaces) {
+        if (library == nullptr) library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
+    }
     if (library == nullptr) return fail("no GPU: libcuda.so.1, which comes with NVIDIA's driver, can't be opened");
     const bool found = find(library, "cuInit", driver.init) && find(library, "cuDeviceGet", driver.device_get) &&
                        find(library, "cuDevicePrimaryCtxRetain", driver.primary_context_retain) &&

@@ -42,7 +42,7 @@ typedef enum kvjit_status {
     KVJIT_BAD_SHAPE = 5,        /* a tensor's rank, extent or stride */
     KVJIT_BAD_INDEX = 6,        /* an entry of seqstarts, kvstarts, start_pos, cachestarts, rowstarts, row_index */
     KVJIT_NOT_FOUND = 7,        /* the kernel is in no store and compiling is switched off */
-    KVJIT_COMPILER_MISSING = 8, /* libkvjit_compiler (Clang) can't be opened */
+    KVJIT_COMPILER_MISSING = 8, /* libkvjit_compiler (Clang), or for CUDA libnvrtc, can't be opened */
     KVJIT_COMPILE_FAILED = 9,   /* the compiler refused the source; the message holds its log */
     KVJIT_BAD_FILE = 10,        /* a file is unreadable, truncated or malformed */
     KVJIT_OUT_OF_MEMORY = 11,
@@ -298,7 +298,9 @@ typedef struct kvjit_plan_options {
     uint32_t struct_size;
     int32_t check_level;            /* kvjit_check_level */
     const kvjit_executor *executor; /* NULL: the library's own pool. Copied; its context is the caller's */
-    void *workspace;                /* NULL: the plan allocates. 64-byte aligned, the caller's while the plan lives */
+    /* NULL: the plan allocates. 64-byte aligned; on CUDA device memory. The plan's alone from its creation until it is
+     * released and what it ran is done: not to be given to another plan while runs are queued. */
+    void *workspace;
     size_t workspace_bytes;         /* size of `workspace`; too small is an error whose limit is what is needed */
     uint32_t num_threads;           /* of the library's own pool when executor is NULL, up to 1024; 0: one a core */
     /* CUDA targets only: */

@@ -1,7 +1,10 @@
 #include "cuda/cuda_backend.h"
 
+#include <stdlib.h>
+
 #include <map>
 #include <mutex>
+#include <string_view>
 
 #include "cuda/cubin_loader.h"
 #include "cuda/cuda_plan.h"
@@ -16,6 +19,11 @@ int driver_major() {
     return driver ? driver->version() / 1000 : 0;
 }
 
+bool wants_line_info() {
+    const char* value = secure_getenv("KVJIT_LINE_INFO");
+    return value && std::string_view(value) == "1";
+}
+
 gen::Result<GpuInfo> gpu_of(int ordinal) {
     const gen::Result<Driver>& driver = shared_driver();
     if (!driver) return std::unexpected(driver.error());
@@ -24,17 +32,19 @@ gen::Result<GpuInfo> gpu_of(int ordinal) {
 
 class CudaBackend final : public Backend {
 public:
-    CudaBackend() : compiler_(make_nvrtc_compiler({.path = {}, .driver_major = driver_major})) {}
+    CudaBackend()
+        : compiler_(make_nvrtc_compiler({.path = {}, .driver_major = driver_major, .line_info = wants_line_info()})) {}
 
     Compiler& compiler() override { return *compiler_; }
 
     gen::Result<void> check_machine(const gen::Target& target) override {
-        const gen::Result<GpuInfo> gpu = gpu_of(target.device);
+        const gen::Result<Gpu*> gpu = this->gpu(target.device);
         if (!gpu) return std::unexpected(gpu.error());
-        if (gen::runs_on(target, gpu->major, gpu->minor)) return {};
+        const GpuInfo& info = (*gpu)->info;
+        if (gen::runs_on(target, info.major, info.minor)) return {};
         return gen::fail(KVJIT_BAD_TARGET, "target",
-                         "target is " + target.cpu + "; GPU " + std::to_string(gpu->ordinal) + ", " + gpu->name +
-                             ", is " + device_target_name(*gpu));
+                         "target is " + target.cpu + "; GPU " + std::to_string(info.ordinal) + ", " + info.name +
+                             ", is " + device_target_name(info));
     }
 
     gen::Result<ImagePtr> load(std::string_view object, const std::string& entry, const std::string& name) override {
@@ -47,24 +57,27 @@ public:
     gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,
                                             const kvjit_plan_options& options) override {
         if (auto runs = check_machine(kernel->target()); !runs) return std::unexpected(runs.error());
-        const gen::Result<Device*> device = this->device(kernel->target().device);
-        if (!device) return std::unexpected(device.error());
-        return make_cuda_plan(**device, std::move(kernel), batch, options);
+        return make_cuda_plan(*(*gpu(kernel->target().device))->device, std::move(kernel), batch, options);
     }
 
 private:
-    /// One for each GPU, made at its first plan, shared by all plans.
-    gen::Result<Device*> device(int ordinal) {
+    struct Gpu {
+        GpuInfo info;
+        std::unique_ptr<Device> device;
+    };
+
+    /// Asked of the driver once, shared by all plans. A GPU that isn't there may come: failures are not kept.
+    gen::Result<Gpu*> gpu(int ordinal) {
         const std::lock_guard lock(mutex_);
-        if (const auto found = devices_.find(ordinal); found != devices_.end()) return found->second.get();
-        const gen::Result<GpuInfo> gpu = gpu_of(ordinal);
-        if (!gpu) return std::unexpected(gpu.error());
-        return (devices_[ordinal] = make_gpu_device(*shared_driver(), *gpu)).get();
+        if (const auto found = gpus_.find(ordinal); found != gpus_.end()) return &found->second;
+        const gen::Result<GpuInfo> info = gpu_of(ordinal);
+        if (!info) return std::unexpected(info.error());
+        return &(gpus_[ordinal] = Gpu{*info, make_gpu_device(*shared_driver(), *info)});
     }
 
     std::unique_ptr<Compiler> compiler_;
     std::mutex mutex_;
-    std::map<int, std::unique_ptr<Device>> devices_;
+    std::map<int, Gpu> gpus_;
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ class Device {
 public:
     virtual ~Device() = default;
 
-    /// Before the first launch of a kernel with up to `shared_bytes`: loads it, so that runs don't. Any number of times.
+    /// Before the first launch of a kernel with up to `shared_bytes`: loads it, so that runs don't. May be repeated.
     virtual gen::Result<void> prepare_kernel(void* kernel, unsigned shared_bytes) {
         (void)kernel, (void)shared_bytes;
         return {};

@@ -82,14 +82,15 @@ std::string ElfView::build_id() const {
 std::string ElfView::build_id_in(const Elf64_Phdr& notes) const {
     const std::string_view bytes = bytes_.substr(notes.p_offset, notes.p_filesz);
     const std::size_t alignment = notes.p_align == 8 ? 8 : 4;
-    constexpr std::string_view kOwner("GNU", 4);  // with its NUL
+    constexpr char kOwner[] = "GNU";  // with its NUL
     for (std::size_t at = 0; at + sizeof(Elf64_Nhdr) <= bytes.size();) {
         const auto note = read<Elf64_Nhdr>(notes.p_offset + at);
         if (!note) return {};
         const std::size_t name = at + sizeof(Elf64_Nhdr);
         const std::size_t content = align(name + note->n_namesz, alignment);
         if (content > bytes.size() || note->n_descsz > bytes.size() - content) return {};
-        if (note->n_type == NT_GNU_BUILD_ID && bytes.substr(name, note->n_namesz) == kOwner) {
+        if (note->n_type == NT_GNU_BUILD_ID &&
+            bytes.substr(name, note->n_namesz) == std::string_view(kOwner, sizeof kOwner)) {
             return to_hex(bytes.substr(content, note->n_descsz));
         }
         at = align(content + note->n_descsz, alignment);

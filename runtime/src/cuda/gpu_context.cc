@@ -34,6 +34,7 @@ gen::Result<cuda::Context> GpuContext::primary() {
     if (cuda::Context kept = primary_.load(std::memory_order_acquire)) return kept;
     const std::lock_guard lock(mutex_);
     if (primary_ == nullptr) {
+        const RelaxedCapture relaxed(driver_.api());
         cuda::Context context = nullptr;
         const cuda::Code code = driver_.api().primary_context_retain(&context, device_);
         if (auto made = driver_.check(code, "making the GPU's context"); !made) return std::unexpected(made.error());

@@ -1,5 +1,7 @@
 #include "cuda/gpu_device.h"
 
+#include <bit>
+
 #include "cuda/transfer_streams.h"
 
 namespace kvjit::rt {
@@ -53,7 +55,7 @@ public:
         const RelaxedCapture relaxed(api_);
         cuda::Address made = 0;
         const cuda::Code code = api_.memory_alloc(&made, bytes);
-        if (code == cuda::kSuccess) return reinterpret_cast<void*>(made);
+        if (code == cuda::kSuccess) return std::bit_cast<void*>(made);
         return std::unexpected(
             driver_.error(code, "allocating " + std::to_string(bytes) + " bytes on the GPU " + gpu_.name));
     }

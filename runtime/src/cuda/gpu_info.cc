@@ -53,13 +53,13 @@ gen::Result<GpuInfo> find_gpu(const Driver& driver, int ordinal) {
     const gen::Result<cuda::Device> device = device_of(driver, ordinal);
     if (!device) return std::unexpected(device.error());
     Reader reader(driver, *device);
-    const GpuInfo gpu{*device,
-                      ordinal,
-                      reader.name(),
-                      reader.attribute(cuda::kComputeCapabilityMajor),
-                      reader.attribute(cuda::kComputeCapabilityMinor),
-                      reader.attribute(cuda::kMultiprocessorCount),
-                      reader.attribute(cuda::kMaxSharedMemoryPerBlockOptin)};
+    GpuInfo gpu{*device,
+                ordinal,
+                reader.name(),
+                reader.attribute(cuda::kComputeCapabilityMajor),
+                reader.attribute(cuda::kComputeCapabilityMinor),
+                reader.attribute(cuda::kMultiprocessorCount),
+                reader.attribute(cuda::kMaxSharedMemoryPerBlockOptin)};
     if (auto read = driver.check(reader.code(), "asking what the GPU has"); !read) return std::unexpected(read.error());
     if (gpu.major >= kOldestMajor) return gpu;
     return gen::fail(KVJIT_CUDA_ERROR, "target",

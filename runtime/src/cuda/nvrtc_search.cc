@@ -56,10 +56,10 @@ void add_packages(std::vector<std::string>& folders, const std::string& prefix) 
     }
 }
 
-/// Asks the linker, which then has it open: find_library sees that.
-void load_by_name(const std::string& name) {
-    const std::string names[] = {name};
-    (void)DynamicLibrary::open(kNvrtcText, names);
+/// What the linker takes for one of the names; opens it. Empty: none.
+std::string open_by_name(const std::vector<std::string>& names) {
+    const gen::Result<DynamicLibrary> opened = DynamicLibrary::open(kNvrtcText, names);
+    return opened ? opened->path() : std::string();
 }
 
 std::string find_file(const std::string& name, const std::vector<std::string>& folders) {
@@ -121,10 +121,7 @@ gen::Result<std::string> find_nvrtc(const std::string& chosen, int driver_major)
     for (const std::string& name : names) {
         if (std::string path = find_file(name, folders); !path.empty()) return path;
     }
-    for (const std::string& name : names) {
-        load_by_name(name);
-        if (std::string path = find_library(name, {}); !path.empty()) return path;
-    }
+    if (std::string path = open_by_name(names); !path.empty()) return path;
     return found_nowhere(names, folders);
 }
 

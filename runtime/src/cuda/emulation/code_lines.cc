@@ -237,18 +237,19 @@ private:
     std::string bytes_, strings_;
 };
 
+constexpr const char* kUnknown = "an unknown line";
+
 }  // namespace
 
 std::string code_line(const void* address) {
     const auto call = reinterpret_cast<std::uint64_t>(address) - 1;
-    std::string found;
     try {
         const std::string object = rt::find_loaded_object(call);
-        if (!object.empty()) found = LineTable(object).find(call);
+        if (std::string found = object.empty() ? object : LineTable(object).find(call); !found.empty()) return found;
     } catch (const Unreadable&) {
-        // An object without a readable line table runs all the same.
+        return kUnknown;  // an object without a readable line table runs all the same
     }
-    return found.empty() ? "an unknown line" : found;
+    return kUnknown;
 }
 
 }  // namespace kvjit::emulation

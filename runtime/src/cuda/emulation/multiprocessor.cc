@@ -24,8 +24,9 @@ std::string endless(const Fiber& self, const Access& access) {
 }
 
 Fiber& this_fiber() {
-    const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
-    return *reinterpret_cast<Fiber*>((frame | (kStackBytes - 1)) + 1 - kThreadBytes);
+    char* frame = static_cast<char*>(__builtin_frame_address(0));
+    char* stack = frame - (reinterpret_cast<std::uintptr_t>(frame) & (kStackBytes - 1));
+    return *reinterpret_cast<Fiber*>(stack + kStackBytes - kThreadBytes);
 }
 
 std::string at(Site site) {
@@ -126,13 +127,13 @@ const Services Multiprocessor::kServices = {
 // Nothing may unwind through the kernel, and a handler may not be left for another stack.
 template <class Work>
 void Multiprocessor::guard(Fiber& self, Work&& work) {
-    bool done = false;
+    bool no_memory = false;
     try {
         work();
-        done = true;
     } catch (const std::bad_alloc&) {
+        no_memory = true;
     }
-    if (!done) stop(self, Outcome::kOutOfMemory);
+    if (no_memory) stop(self, Outcome::kOutOfMemory);
 }
 
 template <class Work>

@@ -13,11 +13,11 @@ namespace kvjit::emulation {
 
 #if defined(__SANITIZE_THREAD__)
 
-/// Its shadow stack, which lives as long as a fiber runs.
+/// A shadow stack. Functions that a fiber never returned from stay on it, so that it is made anew now and then.
 class SanitizedFiber {
 public:
-    ~SanitizedFiber() { forget(); }
     void start(void*, std::size_t) {
+        if (own_ && ++starts_ % kStarts != 0) return;
         forget();
         fiber_ = __tsan_create_fiber(0);
         own_ = true;
@@ -30,8 +30,11 @@ public:
     }
 
 private:
+    static constexpr int kStarts = 1000;
+
     void* fiber_ = nullptr;
     bool own_ = false;
+    int starts_ = 0;
 };
 
 #else

@@ -44,13 +44,19 @@ Finding against_write(const Cell& cell, const Actor& actor, const Order* order) 
     return {write.touch() == Touch::kAtomic ? Conflict::kAtomic : Conflict::kWritten, write};
 }
 
+/// One of the warp that read last, but not the actor.
+Mark other_reader(const Cell& cell, const Actor& actor) {
+    const std::uint32_t same_warp = cell.read.warp() == actor.mark.warp() ? own_lane(actor.mark) : 0;
+    const std::uint32_t others = cell.read_lanes & ~same_warp;
+    return others == 0 ? cell.read : cell.read.of_lane(std::countr_zero(others));
+}
+
 Finding against_reads(const Cell& cell, const Actor& actor, const Order* order) {
     if (cell.read.epoch() == actor.mark.epoch()) {
         const Mark& other = cell.other_warp;
         if (other.epoch() == actor.mark.epoch() && other.warp() != actor.mark.warp()) return {Conflict::kRead, other};
-        if (other.epoch() == actor.mark.epoch() || !ordered_in_block(cell.read, cell.read_lanes, actor)) {
-            return {Conflict::kRead, cell.read};
-        }
+        if (other.epoch() == actor.mark.epoch()) return {Conflict::kRead, cell.read};
+        if (!ordered_in_block(cell.read, cell.read_lanes, actor)) return {Conflict::kRead, other_reader(cell, actor)};
     }
     if (!order) return {};
     for (const Mark* read : {&cell.read, &cell.other_block}) {

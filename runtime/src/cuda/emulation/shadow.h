@@ -38,6 +38,8 @@ public:
     int thread() const { return static_cast<int>(who_ & 1023); }
     int warp() const { return thread() / kWarpLanes; }
     Place place() const { return place_; }
+    /// The same of another lane of the warp.
+    Mark of_lane(int lane) const { return {epoch_, warp_epoch(), warp() * kWarpLanes + lane, touch(), place_}; }
 
 private:
     Epoch epoch_ = 0;

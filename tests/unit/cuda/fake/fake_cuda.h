@@ -46,7 +46,11 @@ struct FakeCuda {
     std::set<std::pair<void*, void*>> loaded;             // kernel, context
     std::mutex mutex;
 
-    int live() const;
+    int live() const {
+        std::size_t count = allocations.size() + libraries.size() + streams.size();
+        for (const auto& [device, references] : retained) count += static_cast<std::size_t>(references);
+        return static_cast<int>(count);
+    }
 };
 
 /// The state, the same in test and library.

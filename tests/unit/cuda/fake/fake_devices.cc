@@ -66,6 +66,11 @@ KVJIT_FAKE_EXPORT Code cuDriverGetVersion(int* version) {
     return cuda::kSuccess;
 }
 
+/// NVRTC, where it finds a libcuda, asks it for tables of its own, and takes a no.
+KVJIT_FAKE_EXPORT Code cuGetExportTable(const void**, const void*) {
+    return cuda::kNotFound;
+}
+
 KVJIT_FAKE_EXPORT Code cuInit(unsigned flags) {
     Call call("cuInit");
     if (flags != 0) call.misuse("with flags");

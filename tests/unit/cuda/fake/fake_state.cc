@@ -45,12 +45,6 @@ void* fake_cuda_current() {
     return context_stack().empty() ? nullptr : context_stack().back();
 }
 
-int FakeCuda::live() const {
-    std::size_t count = allocations.size() + libraries.size() + streams.size();
-    for (const auto& [device, references] : retained) count += static_cast<std::size_t>(references);
-    return static_cast<int>(count);
-}
-
 Call::Call(const char* name) : state(*fake_cuda()), lock_(state.mutex), name_(name) {
     state.calls.emplace_back(name);
     if (state.fail_at > 0 && --state.fail_at == 0) code_ = state.fail_code;

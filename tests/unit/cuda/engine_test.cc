@@ -1,0 +1,127 @@
+// Whole calls through the public API: NVRTC compiles, the fake driver loads and launches. Without NVRTC: SKIP.
+#include <cstdio>
+
+#include "call.h"
+#include "cuda/nvrtc_compiler.h"
+#include "support.h"
+#include "temp_folder.h"
+
+using namespace kvjit;
+using test::FakeMachine;
+
+namespace {
+
+void* const kStream = reinterpret_cast<void*>(0x2000);  // the caller's own
+
+bool has_nvrtc() {
+    static const bool found = [] {
+        const auto made = rt::make_nvrtc_compiler({});
+        const auto output = made->compile("", "test", *gen::named_target("sm_80"), rt::CompileStage::kObject);
+        const bool missing = !output && output.error().status == KVJIT_COMPILER_MISSING;
+        if (missing) std::printf("SKIP: %s\n", output.error().message.c_str());
+        return !missing;
+    }();
+    return found;
+}
+
+/// The cache is shared by all cases: each program is compiled once.
+const std::string& cache_folder() {
+    static const test::TempFolder folder;
+    static const std::string path = folder.path;
+    return path;
+}
+
+void install_kernels(FakeMachine& machine) {
+    machine.state().kernels = {"kvjit_store", "kvjit_attend_decode", "kvjit_attend_prefill", "kvjit_check"};
+}
+
+Result<Kernel> make_kernel() {
+    EngineOptions options;
+    options.cache_dir = cache_folder().c_str();
+    options.jit = 1;
+    const auto target = Target::cuda_device(0);
+    const auto spec = KernelSpec::parse(test::kCallSpec);
+    auto engine = Engine::create(options);
+    if (!target) return target.error();
+    if (!spec) return spec.error();
+    if (!engine) return engine.error();
+    return engine->kernel(*spec, *target);
+}
+
+Result<Plan> make_plan(const Kernel& kernel, test::Call& call) {
+    PlanOptions options;
+    options.stream = kStream;
+    Batch batch = call.batch();
+    batch.max_seqlen = 1;
+    batch.max_kvlen = 100;
+    return kernel.plan(batch, options);
+}
+
+gen::Result<void> as_internal(const Error& error) {
+    return gen::fail(error.status(), "", error.message());
+}
+
+/// Kernel, plan, two layers, the end.
+gen::Result<void> whole_call(test::Call& call) {
+    auto kernel = make_kernel();
+    if (!kernel) return as_internal(kernel.error());
+    auto plan = make_plan(*kernel, call);
+    if (!plan) return as_internal(plan.error());
+    for (int layer = 0; layer < 2; ++layer) {
+        if (auto done = plan->run(call.tensors()); !done) return as_internal(done.error());
+    }
+    if (auto done = plan->synchronize(); !done) return as_internal(done.error());
+    // What goes at the end can't fail: in a broken context it would stay behind.
+    int& fail_at = test::fake_cuda()->fail_at;
+    if (fail_at > 0) fail_at += 1 << 20;
+    return {};
+}
+
+}  // namespace
+
+TEST_CASE("a run is launches on the plan's stream, and nothing else") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    test::Call call(2, 1, 100);
+    const auto kernel = make_kernel();
+    REQUIRE_MESSAGE(kernel, kernel.error().message());
+    auto plan = make_plan(*kernel, call);
+    REQUIRE_MESSAGE(plan, plan.error().message());
+    CHECK(machine.state().launches.empty());
+    machine.state().calls.clear();
+    const auto done = plan->run(call.tensors());
+    REQUIRE_MESSAGE(done, done.error().message());
+    CHECK(machine.state().launches.size() == 3);  // check, store, attend
+    for (const test::FakeLaunch& launch : machine.state().launches) CHECK(launch.stream == kStream);
+    for (const std::string& name : machine.state().calls) {
+        const bool expected = name == "cuLaunchKernel" || name.starts_with("cuCtx");
+        CHECK_MESSAGE(expected, name);
+    }
+}
+
+TEST_CASE("under a capture plans are made and gone, and runs are captured") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    machine.state().capturing = kStream;
+    test::Call call(2, 1, 100);
+    const auto kernel = make_kernel();
+    REQUIRE_MESSAGE(kernel, kernel.error().message());
+    auto plan = make_plan(*kernel, call);
+    REQUIRE_MESSAGE(plan, plan.error().message());
+    CHECK(plan->run(call.tensors()).has_value());
+    const auto waited = plan->synchronize();
+    REQUIRE_FALSE(waited.has_value());
+    CHECK(waited.error().status() == KVJIT_CUDA_ERROR);
+}
+
+TEST_CASE("whatever driver call fails in a whole call, it is said, and nothing stays behind") {
+    if (!has_nvrtc()) return;
+    test::Call call(2, 1, 100);
+    const int calls = test::fail_everywhere([&](FakeMachine& machine) {
+        install_kernels(machine);
+        return whole_call(call);
+    });
+    CHECK(calls > 60);
+}
