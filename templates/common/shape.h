@@ -59,8 +59,7 @@ constexpr int natural_piece(int bytes) {
     return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }
 
-// ---- Attention by dot products: cuda/attend_dot.h
-// --------------------------------------------------------------------
+// ---- Attention by dot products: cuda/attend_dot.h ------------------------------------------------------------------
 
 /// From row to row in shared memory: an odd number of 16 bytes, so that 8 lanes with a row each use all banks once.
 constexpr int dot_stride(int bytes) {
@@ -112,8 +111,7 @@ constexpr AttendShape dot_shape(bool decode, const CacheFormat& format) {
     return {dot_tile_rows(decode, format), kAttendWarps * kWarpSize, 2, dot_shared_bytes(decode, format)};
 }
 
-// ---- Attention by tensor cores: cuda/attend_mma_decode.h, cuda/attend_mma_prefill.h
-// -----------------------------------
+// ---- Attention by tensor cores: cuda/attend_mma_decode.h, cuda/attend_mma_prefill.h --------------------------------
 
 inline constexpr int kMmaTileKeys = 16;  // keys that a warp of a decode block takes at a time: one matrix product deep
 inline constexpr int kMaxStages = 4;
@@ -201,6 +199,11 @@ constexpr int mma_raw_bytes(const CacheFormat& format, int keys) {
                                    : keys * (round_up(row_bytes(format), 16) + round_up(scale_row_bytes(format), 16));
 }
 
+/// Bytes of what rounding to float16 takes from quantised keys.
+constexpr int mma_rest_bytes(const CacheFormat& format, int keys) {
+    return (format.scale_bytes == 0 ? 1 : keys) * mma_row_stride(format);
+}
+
 /// Addresses of a key's row, its value's, and the scales of both, for the tile at hand and the next, and an entry of
 /// the table.
 constexpr int mma_address_bytes(const CacheFormat& format) {
@@ -219,15 +222,18 @@ constexpr int mma_output_stride(const CacheFormat& format) {
 
 constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
     const int tile = mma_prefill_rows(format) * mma_row_stride(format) +
-                     keys * (2 * mma_row_stride(format) + mma_address_bytes(format)) + 2 * mma_raw_bytes(format, keys) +
-                     16;
+                     keys * (2 * mma_row_stride(format) + mma_address_bytes(format)) + mma_rest_bytes(format, keys) +
+                     2 * mma_raw_bytes(format, keys) + mma_prefill_rows(format) * 16;
     const int output = mma_prefill_rows(format) * (mma_output_stride(format) + 2) * 4;
     return mma_kept_bytes(format) + (tile > output ? tile : output);
 }
 
-/// Keys of a prefill's tile.
+/// Keys of a prefill's tile: many, unless that keeps a second block off the multiprocessor.
 constexpr int mma_prefill_keys(const CacheFormat& format, int max_shared_bytes) {
-    return format.head_dim <= 128 && mma_prefill_bytes(format, 64) <= max_shared_bytes ? 64 : 32;
+    const int half = max_shared_bytes / 2;
+    const int limit = mma_prefill_bytes(format, 32) <= half ? half : max_shared_bytes;
+    if (format.head_dim <= 128 && mma_prefill_bytes(format, 64) <= limit) return 64;
+    return mma_prefill_bytes(format, 32) <= limit ? 32 : 16;
 }
 
 constexpr AttendShape mma_prefill_shape(const CacheFormat& format, int, int max_shared_bytes) {
@@ -235,8 +241,7 @@ constexpr AttendShape mma_prefill_shape(const CacheFormat& format, int, int max_
             mma_prefill_bytes(format, mma_prefill_keys(format, max_shared_bytes))};
 }
 
-// ---- What the host and the entry points ask for
-// ----------------------------------------------------------------------
+// ---- What the host and the entry points ask for --------------------------------------------------------------------
 
 /// `max_shared_bytes`: what a block may have on the GPU at hand.
 constexpr AttendShape decode_shape(const CacheFormat& format, int group, int max_shared_bytes) {

@@ -1,7 +1,7 @@
 // Attention by dot products in float32, for inputs or caches of float32, and for one query head per kv head.
 #pragma once
 
-#include "common/score.h"
+#include "cuda/attend_dot_rows.h"
 #include "cuda/attend_dot_tile.h"
 #include "cuda/attend_work.h"
 
@@ -20,35 +20,7 @@ struct alignas(16) DotShared {
     KVJIT_INLINE char* team_tiles() { return tiles + (kDecode ? warp_index() : 0) * 2 * Shape::kTileBytes; }
 };
 
-/// The rows of one warp: `count` packed ones from `first` on, maybe none. What concerns row first + l lies with lane l.
-struct WarpRows {
-    i64 first;
-    i32 count;
-    i32 most_visible;  // keys that some row sees
-    i32 visible;       // keys that the lane's row sees, 0 if it has none
-    i32 position;      // of its query among the keys
-    float slope;
-    Running running;
-};
-
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
-
-template <bool kDecode>
-KVJIT_INLINE WarpRows rows_of_warp(const AttendWork& work) {
-    using Shape = DotShape<kDecode>;
-    WarpRows rows = {work.row_begin + (kDecode ? 0 : warp_index() * Shape::kWarpRows), 0, 0, 0, 0, 0.0f, {}};
-    const i64 rest = work.row_end - rows.first;
-    if (rest <= 0) return rows;
-    rows.count = static_cast<i32>(rest < Shape::kWarpRows ? rest : Shape::kWarpRows);
-    rows.most_visible = static_cast<i32>(visible_keys_of(work, rows.first + rows.count - 1));
-    if (lane_index() < rows.count) {
-        const i64 row = rows.first + lane_index();
-        rows.visible = static_cast<i32>(visible_keys_of(work, row));
-        rows.position = static_cast<i32>(query_position(work.sequence, work.token(row)));
-        rows.slope = alibi_slope(work.args, work.head(row));
-    }
-    return rows;
-}
 
 /// The tile's query rows as float32; zeros behind the last, for which probabilities are 0 too: what goes in steps of
 /// rows works with some of them. The block does it together.
@@ -66,95 +38,7 @@ KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& share
     barrier();
 }
 
-// ---- 4. Per key tile: scores, mask, online softmax, PV
-// ---------------------------------------------------------------
-
-/// Sum, or another function of two, over the lanes that have different keys.
-template <bool kDecode, class F>
-KVJIT_INLINE float over_keys(float v, F&& f) {
-#pragma unroll
-    for (i32 mask = 1; mask < DotShape<kDecode>::kKeys; mask *= 2) v = f(v, shuffle_xor(v, mask));
-    return v;
-}
-
-/// q·k of the tile's keys with the warp's rows, to be found at scores[row * kKeys + key].
-template <bool kDecode>
-KVJIT_INLINE void score_tile(float* scores, const float* query, const WarpRows& rows, const char* tile) {
-    using Shape = DotShape<kDecode>;
-    float dot[Shape::kWarpRows];
-    multiply_keys<kDecode>(dot, query, rows.count, tile);
-#pragma unroll
-    for (int r = 0; r < Shape::kWarpRows; ++r) {
-        if (r >= rows.count) continue;
-#pragma unroll
-        for (i32 mask = Shape::kKeys; mask < kWarpSize; mask *= 2) dot[r] += shuffle_xor(dot[r], mask);
-        if (lane_index() < Shape::kKeys) scores[r * Shape::kKeys + lane_index()] = dot[r];
-    }
-    warp_barrier();
-}
-
-/// The score of row r and the lane's key, which is number `key` of the sequence; -inf if hidden.
-KVJIT_INLINE float modify_lane(const AttendWork& work, const WarpRows& rows, i32 r, i32 key, float dot) {
-    const i32 visible = shuffle(rows.visible, r), position = shuffle(rows.position, r);
-    const float slope = kAlibi ? shuffle(rows.slope, r) : 0.0f;
-    float mask = 0.0f;
-    if constexpr (kMaskRank > 0) {
-        const i64 row = rows.first + r;
-        const T1* at = mask_row(work.args, work.sequence, work.head(row), work.token(row), key);
-        if (key < visible) mask = load_one(at);
-    }
-    const float score = modify_score(dot, work.args.softmax_scale, mask, slope, static_cast<float>(key - position));
-    return key < visible ? apply_hiding(score, mask) : -kInfinity;
-}
-
-/// What a tile's softmax leaves to the sums of values: a factor for what the lane's row has summed so far, and which
-/// keys (a bit each) some row sees, where masks hide keys.
-struct Rescale {
-    float factor;
-    u32 seen;
-};
-
-/// Online softmax over the tile whose first key is `first`: scores, of each row and key, become probabilities.
-template <bool kDecode>
-KVJIT_INLINE Rescale softmax_tile(const AttendWork& work, WarpRows& rows, float* scores, i32 first) {
-    using Shape = DotShape<kDecode>;
-    const i32 key = lane_index() % Shape::kKeys;
-    float factor = 1.0f;
-    bool seen = false;
-#pragma unroll 1
-    for (i32 r = 0; r < rows.count; ++r) {
-        float& place = scores[r * Shape::kKeys + key];
-        const float score = modify_lane(work, rows, r, first + key, place);
-        const float before = shuffle(rows.running.max, r);
-        const float max = max_nan(before, over_keys<kDecode>(score, [](float a, float b) { return max_nan(a, b); }));
-        const float shift = max == -kInfinity ? 0.0f : max;
-        const float probability = exp(score - shift), keep = exp(before - shift);
-        const float sum = over_keys<kDecode>(probability, [](float a, float b) { return a + b; });
-        if constexpr (Shape::kLanesPerKey > 1) warp_barrier();
-        if (lane_index() < Shape::kKeys) place = probability;
-        if (lane_index() == r) {
-            rows.running = {max, fma(rows.running.sum, keep, sum)};
-            factor = keep;
-        }
-        seen |= !(score == -kInfinity);
-    }
-    warp_barrier();
-    return {factor, kMaskRank > 0 ? ballot(seen) : 0};
-}
-
-template <int kRows>
-KVJIT_INLINE void rescale(RowLanes (&acc)[kRows], float factor) {
-    if (ballot(factor != 1.0f) == 0) return;
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-        const float own = shuffle(factor, r);
-#pragma unroll
-        for (int c = 0; c < kLanePairs; ++c) {
-            acc[r].pair[c][0] *= own;
-            acc[r].pair[c][1] *= own;
-        }
-    }
-}
+// ---- 4. Per key tile: scores, mask, online softmax, PV --------------------------------------------------------------
 
 template <bool kDecode>
 KVJIT_INLINE void team_barrier() {
@@ -254,7 +138,6 @@ KVJIT_INLINE void merge_warps(const AttendWork& work, DotMerge& merge, const War
 /// The warp's rows are its own: they pass through the shared memory of their queries, because registers have no index.
 template <int kRows>
 KVJIT_INLINE void emit_rows(const AttendWork& work, float* query, const WarpRows& rows, const RowLanes (&acc)[kRows]) {
-    warp_barrier();
 #pragma unroll
     for (int r = 0; r < kRows; ++r) store_lanes(query + r * kHeadDim, acc[r]);
 #pragma unroll 1

@@ -1,6 +1,6 @@
-// attend, for few query rows, by matrix products (docs/semantics.md, section 3). What takes the time is to read keys and
-// values once. Each warp of a block takes every fourth tile of 16 keys, through a ring of its own in shared memory: warps
-// wait for nobody until they merge. Which keys a warp has depends on their positions alone.
+// attend, for few query rows, by matrix products (docs/semantics.md, section 3). What takes the time is to read keys
+// and values once. Each warp of a block takes every fourth tile of 16 keys, through a ring of its own in shared memory:
+// warps wait for nobody until they merge. Which keys a warp has depends on their positions alone.
 //
 // A product may sum over elements in any order, if both operands have the same: a lane takes 8 neighbouring elements of
 // a key where the matrices have columns 2t, 2t + 1, 2t + 8, 2t + 9 of two steps. Likewise the columns of the sums of
@@ -80,7 +80,7 @@ KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWor
     if constexpr (kQueryShared) barrier();
 }
 
-// ---- 4. Per key block: scores, mask, online softmax, PV --------------------------------------------------------------
+// ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
 /// Products of the 16 rows with the 16 keys of a stage.
 KVJIT_INLINE void score_keys(float (&scores)[2][4], QueryOperands& query, const char* shared, const Stage& stage) {
@@ -96,11 +96,14 @@ KVJIT_INLINE void score_keys(float (&scores)[2][4], QueryOperands& query, const 
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
             const i32 row = 8 * n + lane_row();
-            u32 pairs[4];
+            KeyPairs pairs;
             load_key_pairs(pairs, stage.keys() + row * Stage::kKeyStride,
                            stage.key_scales() + row * Stage::kKeyScaleStride, 32 * part + kPiece * lane_pair());
-            mma_16x8x16(scores[n], query.step[step], {pairs[0], pairs[1]});
-            mma_16x8x16(scores[n], query.step[step + 1], {pairs[2], pairs[3]});
+            mma_16x8x16(scores[n], query.step[step], {pairs.high[0], pairs.high[1]});
+            mma_16x8x16(scores[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
+            if constexpr (!kQuantised) continue;
+            mma_16x8x16(scores[n], query.step[step], {pairs.low[0], pairs.low[1]});
+            mma_16x8x16(scores[n], query.step[step + 1], {pairs.low[2], pairs.low[3]});
         }
     }
 }

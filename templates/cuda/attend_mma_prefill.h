@@ -1,6 +1,6 @@
-// attend, for many query rows, by matrix products (docs/semantics.md, section 3). What takes the time is arithmetic. The
-// warps of a block share its rows, and all pass over the same tiles of keys; while they multiply, the next tile of keys
-// or values is on its way.
+// attend, for many query rows, by matrix products (docs/semantics.md, section 3). What takes the time is arithmetic.
+// The warps of a block share its rows, and all pass over the same tiles of keys; while they multiply, the next tile of
+// keys or values is on its way.
 #pragma once
 
 #include "common/shape.h"
@@ -58,9 +58,20 @@ KVJIT_INLINE void load_step(u32 (&a)[kRowTiles][4], const char* query, int step)
     for (int m = 0; m < kRowTiles; ++m) load_matrices(a[m], query + 16 * m * kHalfStride + 32 * step);
 }
 
-// ---- 4. Per key block: scores, mask, online softmax, PV --------------------------------------------------------------
+// ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
 using Scores = float[kRowTiles][kScoreTiles][4];
+
+/// scores += products with 16 elements of 16 keys, those of score tiles n and n + 1.
+KVJIT_INLINE void multiply_keys(Scores& scores, const u32 (&query)[kRowTiles][4], int n, const char* keys) {
+    u32 b[4];
+    load_matrices(b, keys);
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) {
+        mma_16x8x16(scores[m][n], query[m], {b[0], b[1]});
+        mma_16x8x16(scores[m][n + 1], query[m], {b[2], b[3]});
+    }
+}
 
 /// Products of the warp's rows with the tile's keys.
 KVJIT_INLINE void score_block(Scores& scores, QueryMatrices& query, const PrefillTiles& tiles) {
@@ -71,19 +82,16 @@ KVJIT_INLINE void score_block(Scores& scores, QueryMatrices& query, const Prefil
     }
     const i32 lane = opaque(lane_index()), key = lane / 16 * 8 + lane % 8, piece = lane / 8 % 2;
     const char* rows = query_of_lane(tiles);
+    const char* keys = tiles.keys[key] + piece * 16;
+    const char* rests = kQuantised ? tiles.key_rests[key] + piece * 16 : nullptr;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
         const int held = kQueryHeld ? step : 0;
         if constexpr (!kQueryHeld) load_step(query.a[0], rows, step);
 #pragma unroll
         for (int n = 0; n < kScoreTiles; n += 2) {
-            u32 b[4];
-            load_matrices(b, tiles.keys[8 * n + key] + (2 * step + piece) * 16);
-#pragma unroll
-            for (int m = 0; m < kRowTiles; ++m) {
-                mma_16x8x16(scores[m][n], query.a[held][m], {b[0], b[1]});
-                mma_16x8x16(scores[m][n + 1], query.a[held][m], {b[2], b[3]});
-            }
+            multiply_keys(scores, query.a[held], n, keys + 8 * n * kHalfStride + 32 * step);
+            if constexpr (kQuantised) multiply_keys(scores, query.a[held], n, rests + 8 * n * kHalfStride + 32 * step);
         }
     }
 }
@@ -142,39 +150,22 @@ KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const See
 /// All tiles of keys.
 KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ScoreRule rule) {
     PrefillTiles& tiles = shared.tiles;
+    const Kept& kept = shared.kept;
     QueryMatrices query;
     if constexpr (kQueryHeld) {
 #pragma unroll
         for (int step = 0; step < kSteps; ++step) load_step(query.a[step], query_of_lane(tiles), step);
     }
-    const Kept& kept = shared.kept;
 #pragma unroll 1
     for (i32 tile = 0; tile * kBlockKeys < kept.key_end; ++tile) {
-        const i32 begin = tile * kBlockKeys, key_end = static_cast<i32>(kept.key_end);
+        const i32 begin = tile * kBlockKeys;
         const Sight& sight = kept.sight[warp_index()];
         const bool seen_by_warp = begin < sight.most;
         Scores scores;
         SeenKeys seen;
-        wait_copies<0>();
-        leave_addresses(tiles, shared.kept.cache, tile + 1);
-        look_up_key(tiles, shared.kept.table, key_end, tile + 2);
-        barrier();
-        if constexpr (kQuantised) {
-            dequantise_tile(tiles.keys, tiles.raw_keys);
-            dequantise_tile(tiles.values, tiles.raw_values);
-            barrier();
-            ask_for_tile<0>(tiles, key_end, tile + 1);
-            ask_for_tile<1>(tiles, key_end, tile + 1);
-        } else {
-            ask_for_tile<1>(tiles, key_end, tile);
-        }
+        await_keys(tiles, kept, tile);
         if (seen_by_warp) score_block(scores, query, tiles);
-        if constexpr (!kQuantised) {
-            wait_copies<0>();
-            barrier();
-            ask_for_tile<0>(tiles, key_end, tile + 1);
-        }
-        if constexpr (kQuantised) warp_barrier();  // no register for what could be fetched ahead
+        await_values(tiles, kept, tile);
         if (seen_by_warp) {
             soften_block(scores, seen, state, shared, rule, begin, begin + kBlockKeys <= sight.least);
             add_block(state, scores, seen, tiles);

@@ -40,8 +40,7 @@ KVJIT_INLINE void load_slot(const abi::Rows& to, const TokenPlace& place, i64 re
     }
 }
 
-// ---- 2. Work split: a warp for each (position, kv head, key or value)
-// ------------------------------------------------
+// ---- 2. Work split: a warp for each (position, kv head, key or value) ----------------------------------------------
 
 KVJIT_INLINE void load_row(const abi::CudaLoadArgs& args) {
     const TokenPlace place = place_of_warp(args.launch);

@@ -13,8 +13,7 @@ namespace kvjit {
 static_assert(kHeadDim % 8 == 0 && kHeadDim <= 256);
 static_assert(!kSame<T1, i8_t>);
 
-// ---- 2. Work split: a warp for each (token, query head)
-// --------------------------------------------------------------
+// ---- 2. Work split: a warp for each (token, query head) ------------------------------------------------------------
 
 /// The parts of one (token, query head), the first one's offsets being in elements and in floats.
 struct Parts {

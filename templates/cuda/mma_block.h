@@ -18,7 +18,8 @@ inline constexpr int kBlockThreads = kAttendWarps * kWarpSize;
 inline constexpr int kRowTiles = mma_row_tiles(kFormat);  // of 16 rows, that a warp has
 inline constexpr int kBlockRows = mma_prefill_rows(kFormat);
 /// Keys of a tile: few where scores are modified, since what they depend on takes registers too.
-inline constexpr int kBlockKeys = kModified ? 32 : mma_prefill_keys(kFormat, kMaxSharedBytes);
+inline constexpr int kMostKeys = mma_prefill_keys(kFormat, kMaxSharedBytes);
+inline constexpr int kBlockKeys = kModified && kMostKeys > 32 ? 32 : kMostKeys;
 inline constexpr int kHalfStride = mma_row_stride(kFormat);
 inline constexpr int kHalfPieces = round_up(kHeadDim, 16) / kPiece;  // of a row, the last may be zeros
 
@@ -39,6 +40,7 @@ struct alignas(16) RawTile {
 struct alignas(16) PrefillTiles {
     char query[kBlockRows][kHalfStride];
     char keys[kBlockKeys][kHalfStride];
+    char key_rests[kQuantised ? kBlockKeys : 1][kHalfStride];  // what rounding took from keys
     char values[kBlockKeys][kHalfStride];
     KeyAddresses addresses[2][kBlockKeys];  // of tiles of even and odd number
     alignas(16) Index entries[kBlockKeys];  // of the tile behind those
@@ -132,7 +134,7 @@ KVJIT_INLINE void load_query(PrefillTiles& tiles, const AttendWork& work) {
     }
 }
 
-// ---- Where keys lie: each of the block's first threads looks up one key of a tile, two tiles ahead ---------------------
+// ---- Where keys lie: each of the block's first threads looks up one key of a tile, two tiles ahead -----------------
 
 /// Begins to copy the entry of the thread's key to shared memory. Nothing is read past the block's last key.
 KVJIT_INLINE void look_up_key(PrefillTiles& tiles, const Index* table, i32 key_end, i32 tile) {
@@ -161,7 +163,7 @@ template <int kWhich, int kBytes, int kFilled, int kStride>
 KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, i32 keys) {
     constexpr int kWidth = natural_piece(kBytes), kPieces = kFilled / kWidth, kAll = kBlockKeys * kPieces;
     const i32 thread = opaque(thread_index());
-#pragma unroll
+#pragma unroll 4
     for (int first = 0; first < kAll; first += kBlockThreads) {
         const u32 at = static_cast<u32>(first + thread);
         const i32 key = static_cast<i32>(at / kPieces), byte = static_cast<i32>(at % kPieces) * kWidth;
@@ -189,14 +191,61 @@ KVJIT_INLINE void ask_for_tile(PrefillTiles& tiles, i32 key_end, i32 tile) {
     commit_copies();
 }
 
-/// A raw tile as float16.
-KVJIT_INLINE void dequantise_tile(char (&to)[kBlockKeys][kHalfStride], const RawTile& raw) {
+/// f(key, piece) for the pieces of a tile's rows, each by one thread.
+template <class F>
+KVJIT_INLINE void for_each_piece(F&& f) {
 #pragma unroll 1  // the sums leave no registers for more
-    for (i32 at = opaque(thread_index()); at < kBlockKeys * kHalfPieces; at += kBlockThreads) {
-        const i32 key = at / kHalfPieces, piece = at % kHalfPieces;
+    for (i32 at = opaque(thread_index()); at < kBlockKeys * kHalfPieces; at += kBlockThreads)
+        f(at / kHalfPieces, at % kHalfPieces);
+}
+
+/// The raw tile as float16.
+KVJIT_INLINE void dequantise_keys(PrefillTiles& tiles) {
+    for_each_piece([&](i32 key, i32 piece) {
+        KeyPairs pairs = {};
+        if (piece * kPiece < kHeadDim)
+            load_ordered_pairs(pairs, tiles.raw_keys.rows[key], tiles.raw_keys.scales[key], piece * kPiece);
+        store16(tiles.keys[key] + piece * 16, pairs.high);
+        store16(tiles.key_rests[key] + piece * 16, pairs.low);
+    });
+}
+KVJIT_INLINE void dequantise_values(PrefillTiles& tiles) {
+    for_each_piece([&](i32 key, i32 piece) {
         u32 pairs[4] = {0, 0, 0, 0};
-        if (piece * kPiece < kHeadDim) load_ordered_pairs(pairs, raw.rows[key], raw.scales[key], piece * kPiece);
-        store16(to[key] + piece * 16, pairs);
+        if (piece * kPiece < kHeadDim)
+            load_ordered_pairs(pairs, tiles.raw_values.rows[key], tiles.raw_values.scales[key], piece * kPiece);
+        store16(tiles.values[key] + piece * 16, pairs);
+    });
+}
+
+// ---- A tile's turn -------------------------------------------------------------------------------------------------
+
+/// Waits for the tile's keys, of a quantised cache for its values too, and asks for what comes next.
+KVJIT_INLINE void await_keys(PrefillTiles& tiles, const Kept& kept, i32 tile) {
+    const i32 key_end = static_cast<i32>(kept.key_end);
+    wait_copies<0>();
+    leave_addresses(tiles, kept.cache, tile + 1);
+    look_up_key(tiles, kept.table, key_end, tile + 2);
+    barrier();
+    if constexpr (kQuantised) {
+        dequantise_keys(tiles);
+        dequantise_values(tiles);
+        barrier();
+        ask_for_tile<0>(tiles, key_end, tile + 1);
+        ask_for_tile<1>(tiles, key_end, tile + 1);
+    } else {
+        ask_for_tile<1>(tiles, key_end, tile);
+    }
+}
+
+/// Waits for its values, and asks for the keys that take the place of its own.
+KVJIT_INLINE void await_values(PrefillTiles& tiles, const Kept& kept, i32 tile) {
+    if constexpr (kQuantised) {
+        warp_barrier();  // there are no registers for what could be fetched before
+    } else {
+        wait_copies<0>();
+        barrier();
+        ask_for_tile<0>(tiles, static_cast<i32>(kept.key_end), tile + 1);
     }
 }
 

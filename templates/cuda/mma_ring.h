@@ -31,7 +31,7 @@ struct Stage {
     KVJIT_INLINE char* value_scales() const { return at + kValueScales; }
 };
 
-// ---- Where the rows of a tile lie ------------------------------------------------------------------------------------
+// ---- Where the rows of a tile lie ----------------------------------------------------------------------------------
 
 /// Whether the keys of a tile always share a page, so that one entry of the table tells of all.
 inline constexpr bool kTileInPage = kPageSize % kMmaTileKeys == 0;
@@ -47,8 +47,8 @@ KVJIT_INLINE i64 look_up(const AttendWork& work, i64 begin) {
     return key < work.key_end ? page_entry(work.table, key) : 0;
 }
 
-/// Begins to copy 16 rows of kBytes of a plane to rows kStride apart. Rows from the block's last key on become zeros. The
-/// warp calls it together; `entry` is what the lane has looked up.
+/// Begins to copy 16 rows of kBytes of a plane to rows kStride apart. Rows from the block's last key on become zeros.
+/// The warp calls it together; `entry` is what the lane has looked up.
 template <int kBytes, int kStride>
 KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork& work, i64 begin, i64 entry) {
     constexpr int kWidth = natural_piece(kBytes), kPieces = kBytes / kWidth, kAll = kMmaTileKeys * kPieces;
@@ -59,16 +59,18 @@ KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork&
     const char* straight = looked_up + lane / kPieces * plane.token_stride + lane % kPieces * kWidth;
 #pragma unroll
     for (int first = 0; first < kAll; first += kWarpSize) {
-        const i32 row = static_cast<i32>((first + lane) / kPieces), byte = static_cast<i32>((first + lane) % kPieces) * kWidth;
+        const i32 row = static_cast<i32>((first + lane) / kPieces),
+                  byte = static_cast<i32>((first + lane) % kPieces) * kWidth;
         const char* from = straight;
         if constexpr (kTileInPage && !kStraight) from = looked_up + row * plane.token_stride + byte;
         if constexpr (!kTileInPage) from = shuffle_address(looked_up, row % kMmaTileKeys) + byte;
-        if (kAll % kWarpSize == 0 || row < kMmaTileKeys) copy_piece<kWidth>(to + row * kStride + byte, from, row < keys);
+        if (kAll % kWarpSize == 0 || row < kMmaTileKeys)
+            copy_piece<kWidth>(to + row * kStride + byte, from, row < keys);
         straight += kWarpSize / kPieces * plane.token_stride;
     }
 }
 
-// ---- The ring --------------------------------------------------------------------------------------------------------
+// ---- The ring ------------------------------------------------------------------------------------------------------
 
 /// Tiles 0, 1, ... of a warp are those of the block's that are numbered warp_index() modulo 4, counted from key 0 on.
 struct Ring {
@@ -115,8 +117,7 @@ KVJIT_INLINE void ask_for_values(const Ring& ring, i32 tile) {
 }
 
 /// Whether rows in shared memory are longer than the cache's. What is behind those stays zero.
-inline constexpr bool kPaddedRows =
-    mma_key_elements(kFormat) != kHeadDim || mma_value_elements(kFormat) != kHeadDim;
+inline constexpr bool kPaddedRows = mma_key_elements(kFormat) != kHeadDim || mma_value_elements(kFormat) != kHeadDim;
 
 KVJIT_INLINE void clear_ring(const Ring& ring) {
     const u32 zeros[4] = {0, 0, 0, 0};

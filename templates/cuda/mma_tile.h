@@ -76,7 +76,7 @@ KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
     return terms;
 }
 
-// ---- 4. Per key block: scores, mask ----------------------------------------------------------------------------------
+// ---- 4. Per key block: scores, mask --------------------------------------------------------------------------------
 
 /// Number of the key that c[i] of score tile n belongs to, from the first tile's first key on.
 KVJIT_INLINE i32 score_key(int n, int i) {
@@ -116,7 +116,7 @@ KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, 
     }
 }
 
-// ---- 4. Per key block: online softmax --------------------------------------------------------------------------------
+// ---- 4. Per key block: online softmax ------------------------------------------------------------------------------
 
 /// Largest score, the same for the 4 lanes of a row, and the lane's own part of the sum of probabilities.
 struct RowState {
@@ -166,10 +166,11 @@ KVJIT_INLINE void scale_sums(float (&sums)[kTiles][4], const float (&keep)[2]) {
 template <int kTiles>
 KVJIT_INLINE void pack_tile(u32 (&a)[4], const float (&scores)[kTiles][4], int k) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) a[i] = pack_halves(scores[2 * k + i / 2][i % 2 * 2], scores[2 * k + i / 2][i % 2 * 2 + 1]);
+    for (int i = 0; i < 4; ++i)
+        a[i] = pack_halves(scores[2 * k + i / 2][i % 2 * 2], scores[2 * k + i / 2][i % 2 * 2 + 1]);
 }
 
-// ---- Keys that a mask hides from all rows: nothing of their values may be looked at ------------------------------------
+// ---- Keys that a mask hides from all rows: nothing of their values may be looked at --------------------------------
 
 /// For keys 2t and 2t + 1 of a score tile all ones where some row of the tile sees the key, as halves of a word.
 KVJIT_INLINE u32 seen_pair(const float (&scores)[4]) {

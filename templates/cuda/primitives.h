@@ -53,6 +53,7 @@
 //   u16 float_to_half(float v)             overflow gives infinity
 //   u32 pack_halves(float low, float high)
 //   u32 half2_sub(u32 a, u32 b), half2_mul(u32 a, u32 b)
+//   u32 half2_fma(u32 a, u32 b, u32 c)     a*b + c, rounded once
 //   u32 half2_min_nan(u32 a, u32 b), half2_max_nan      NaN if either is
 //   u32 permute_bytes(u32 a, u32 b, u32 selector)       byte i of the result is byte (selector >> 4*i & 7) of (b, a), a
 //                                                       being bytes 0..3; bit 3 of a selector's nibble is 0

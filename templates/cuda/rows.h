@@ -20,8 +20,7 @@ KVJIT_INLINE bool is_faulty(const abi::Launch& launch) {
     return launch.fault && *launch.fault != 0;
 }
 
-// ---- Two neighbouring elements of T as float32
-// -----------------------------------------------------------------------
+// ---- Two neighbouring elements of T as float32 ---------------------------------------------------------------------
 
 KVJIT_INLINE void load_pair(float (&to)[2], const float* from) {
     u32 words[2];
@@ -52,8 +51,7 @@ KVJIT_INLINE void store_pair(f16_t* to, const float (&from)[2]) {
     store4(to, word);
 }
 
-// ---- A row of float32, two elements of each 64 with a lane
-// -----------------------------------------------------------
+// ---- A row of float32, two elements of each 64 with a lane ---------------------------------------------------------
 
 inline constexpr int kLanePairs = (kHeadDim + 2 * kWarpSize - 1) / (2 * kWarpSize);
 

@@ -99,8 +99,7 @@ KVJIT_INLINE void encode_row(char* to, T3* scales, const char* from) {
     }
 }
 
-// ---- 2. Work split: a warp for each (token, kv head, key or value)
-// ---------------------------------------------------
+// ---- 2. Work split: a warp for each (token, kv head, key or value) -------------------------------------------------
 
 KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args) {
     const TokenPlace place = place_of_warp(args.launch);

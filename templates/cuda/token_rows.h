@@ -7,8 +7,7 @@
 
 namespace kvjit {
 
-// ---- 2. Work split: a warp for each (token, kv head, key or value)
-// ---------------------------------------------------
+// ---- 2. Work split: a warp for each (token, kv head, key or value) -------------------------------------------------
 
 struct TokenPlace {
     i64 row;  // of the packed tensor
@@ -40,8 +39,7 @@ KVJIT_INLINE bool is_inside(const abi::Plane& plane, const Slot& slot, i64 slots
     return number >= 0 && number < slots;
 }
 
-// ---- A row in pieces of four elements
-// --------------------------------------------------------------------------------
+// ---- A row in pieces of four elements ------------------------------------------------------------------------------
 
 inline constexpr int kPiece = 4;
 inline constexpr int kPieces = kHeadDim / kPiece;

@@ -57,7 +57,8 @@ public:
     gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,
                                             const kvjit_plan_options& options) override {
         if (auto runs = check_machine(kernel->target()); !runs) return std::unexpected(runs.error());
-        return make_cuda_plan(*(*gpu(kernel->target().device))->device, std::move(kernel), batch, options);
+        Device& device = *(*gpu(kernel->target().device))->device;  // before the kernel is moved away
+        return make_cuda_plan(device, std::move(kernel), batch, options);
     }
 
 private:

@@ -40,7 +40,8 @@ TEST_CASE("a barrier makes the block's writes visible, for every seed") {
         static_cast<u32*>(args.out)[t] = mine;
     )");
     for (const unsigned threads : {32U, 128U, 1024U}) {
-        for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+        // Few of the largest: ThreadSanitizer knows 8128 fibers at most.
+        for (std::uint64_t seed = 1; seed <= (threads < 1024 ? kSeeds : 3); ++seed) {
             std::vector<unsigned> out(threads);
             run(image, {.threads = threads, .shared_bytes = 8192}, {.out = out.data(), .number = threads}, seed);
             for (unsigned t = 0; t < threads; ++t) CHECK(out[t] == (t + 330) % threads + 10);

@@ -96,6 +96,20 @@ if (thread_index() < 32) {
                 {.args = {.words = out.data()}}, {"thread 40", kNoBarrier});
 }
 
+TEST_CASE("the reader that is named is another thread than the writer, though that read too") {
+    std::vector<unsigned> out(64);
+    check_found(kernel(R"(auto& x = shared_memory<u32[1]>();
+if (thread_index() == 0) x[0] = 1;
+warp_barrier();
+if (thread_index() == 20) args.words[20] = x[0];
+shuffle(1, 0);
+if (thread_index() == 3) args.words[3] = x[0];
+shuffle(1, 0);
+if (thread_index() == 3) x[0] = 2;)"),
+                {.grid = {.threads = 32, .shared_bytes = 4}, .args = {.words = out.data()}},
+                {"thread 3 writes", "thread 20 read them"});
+}
+
 TEST_CASE("neighbouring bytes are no conflict, overlapping ones are") {
     std::vector<unsigned> out(64);
     const Case c{.args = {.words = out.data()}};

@@ -2,9 +2,8 @@
 #include "support.h"
 
 #include <fstream>
-#include <iterator>
+#include <map>
 #include <set>
-#include <sstream>
 
 #include "cpu/clang_compiler.h"
 #include "cpu/host.h"
@@ -37,19 +36,18 @@ void flatten(const std::string& path, std::set<std::string>& done, std::string& 
     }
 }
 
-std::string source(std::string_view body, std::string_view before) {
+std::string source(std::string_view body) {
     std::set<std::string> done;
     std::string text;
     flatten("cuda/primitives_emulated.h", done, text);
     text += "namespace kvjit {\nstruct Args { const void* in; void* out; u32* words; i64 number; };\n";
-    text += "#line 1 \"before.h\"\n" + std::string(before) + "\n";
     text += "KVJIT_ENTRY(32, 1) run(KVJIT_PARAM(Args) args) {\n#line 1 \"test.cu\"\n" + std::string(body) + "\n}\n}\n";
     return text;
 }
 
-rt::ImagePtr build(std::string_view body, std::string_view before, const gen::Target& target) {
+rt::ImagePtr build(std::string_view body, const gen::Target& target) {
     static const auto compiler = rt::make_compiler(KVJIT_TEST_COMPILER, rt::kEmulationFlags);
-    const auto output = compiler->compile(source(body, before), "test", target, rt::CompileStage::kObject);
+    const auto output = compiler->compile(source(body), "test", target, rt::CompileStage::kObject);
     REQUIRE_MESSAGE(output.has_value(), output.error().message);
     CHECK(output->log == "");
     const auto image = rt::load_object(output->object, "run", "test");
@@ -59,16 +57,18 @@ rt::ImagePtr build(std::string_view body, std::string_view before, const gen::Ta
 
 }  // namespace
 
-rt::ImagePtr kernel(std::string_view body, std::string_view before) {
-    return build(body, before, rt::host_target());
+rt::ImagePtr kernel(std::string_view body) {
+    return build(body, rt::host_target());
 }
 
-rt::ImagePtr baseline_kernel(std::string_view body, std::string_view before) {
-    return build(body, before, *gen::named_target("x86-64"));
+rt::ImagePtr baseline_kernel(std::string_view body) {
+    return build(body, *gen::named_target("x86-64"));
 }
 
 gen::Result<void> launch(const rt::ImagePtr& image, const rt::Grid& grid, const Args& args, std::uint64_t seed) {
-    const auto device = rt::make_emulator({.seed = seed});
+    static std::map<std::uint64_t, std::unique_ptr<rt::Device>> devices;  // as a process has them: for all launches
+    std::unique_ptr<rt::Device>& device = devices[seed];
+    if (!device) device = rt::make_emulator({.seed = seed});
     return device->launch(image->entry(), grid, &args, sizeof(args), nullptr);
 }
 

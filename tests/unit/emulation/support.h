@@ -14,13 +14,12 @@
 
 namespace kvjit::test {
 
-/// A kernel compiled for the machine: `body` of `void run(const Args& args)` in namespace kvjit, whose first line is
-/// test.cu:1. Args has the members in, out, words and number; `before` stands in front of it, at before.h:1.
-/// No include but the primitives.
-rt::ImagePtr kernel(std::string_view body, std::string_view before = "");
+/// A kernel compiled for this machine: `body` of a function of `const Args& args` in namespace kvjit, behind the
+/// primitives. Its first line is test.cu:1.
+rt::ImagePtr kernel(std::string_view body);
 
 /// The same for the oldest machine.
-rt::ImagePtr baseline_kernel(std::string_view body, std::string_view before = "");
+rt::ImagePtr baseline_kernel(std::string_view body);
 
 struct Args {
     const void* in = nullptr;
@@ -29,13 +28,13 @@ struct Args {
     long number = 0;
 };
 
-/// On an emulator of that seed.
+/// On the emulator of that seed. Not thread-safe.
 gen::Result<void> launch(const rt::ImagePtr& image, const rt::Grid& grid, const Args& args, std::uint64_t seed = 1);
 
 /// A launch that succeeds.
 void run(const rt::ImagePtr& image, const rt::Grid& grid, const Args& args, std::uint64_t seed = 1);
 
-/// The message of a launch that fails, of any seed from 1 to 20.
+/// The message of a launch that fails.
 std::string failure(const rt::ImagePtr& image, const rt::Grid& grid, const Args& args, std::uint64_t seed = 1);
 
 bool contains(std::string_view text, std::string_view part);

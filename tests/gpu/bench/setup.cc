@@ -1,0 +1,84 @@
+#include "gpu/bench/setup.h"
+
+#include <algorithm>
+
+#include "conformance/elements.h"
+#include "support/rng.h"
+
+namespace kvjit::bench {
+namespace {
+
+constexpr std::size_t kPatternHalves = std::size_t{1} << 20;
+constexpr double kUsable = 0.9;  // of the free memory
+
+std::vector<std::uint16_t> pattern(double deviation) {
+    test::Rng rng(1);
+    std::vector<std::uint16_t> halves(kPatternHalves);
+    for (std::uint16_t& half : halves) half = test::to_half(deviation * rng.normal());
+    return halves;
+}
+
+void copy_within(const gpu::DeviceMemory& memory, std::size_t to, std::size_t bytes) {
+    const auto base = reinterpret_cast<gpu::DevicePointer>(memory.data());
+    gpu::check(gpu::driver().copy_on_device(base + to, base, bytes, nullptr), "cuMemcpyDtoDAsync");
+}
+
+}  // namespace
+
+Engine memory_engine() {
+    EngineOptions options;
+    options.cache_dir = "";
+    return value_of(Engine::create(options));
+}
+
+const Engine& shared_engine() {
+    static const Engine engine = memory_engine();
+    return engine;
+}
+
+Kernel kernel_for(const Setup& setup, const std::string& spec, const Engine& engine) {
+    const Target target = value_of(Target::cuda_device(setup.gpu.ordinal()));
+    return value_of(engine.kernel(value_of(KernelSpec::parse(spec)), target));
+}
+
+Plan plan_for(const Setup& setup, const std::string& spec, const Batch& batch) {
+    PlanOptions options;
+    options.check_level = KVJIT_CHECK_NONE;
+    options.stream = setup.stream.get();
+    return value_of(kernel_for(setup, spec).plan(batch, options));
+}
+
+/// Uploads a pattern once, then doubles what is there.
+void fill_normal(const gpu::DeviceMemory& memory, double deviation) {
+    const std::vector<std::uint16_t> halves = pattern(deviation);
+    std::size_t done = std::min(memory.size(), halves.size() * sizeof halves[0]);
+    gpu::copy_to_device(memory.data(), halves.data(), done);
+    while (done < memory.size()) {
+        const std::size_t piece = std::min(done, memory.size() - done);
+        copy_within(memory, done, piece);
+        done += piece;
+    }
+    gpu::check(gpu::driver().stream_synchronize(nullptr), "cuStreamSynchronize");
+}
+
+gpu::DeviceMemory normal_halves(const gpu::Gpu& gpu, std::size_t bytes, double deviation) {
+    gpu::DeviceMemory memory(gpu, bytes);
+    fill_normal(memory, deviation);
+    return memory;
+}
+
+std::vector<std::int64_t> arithmetic(std::int64_t count, std::int64_t first, std::int64_t step) {
+    std::vector<std::int64_t> values;
+    for (std::int64_t i = 0; i < count; ++i) values.push_back(first + i * step);
+    return values;
+}
+
+bool fits(const Setup& setup, const std::string& what, double bytes) {
+    const double usable = kUsable * static_cast<double>(setup.gpu.memory().free_bytes);
+    if (bytes <= usable) return true;
+    setup.report.skip(what, "needs " + std::to_string(static_cast<long>(bytes / 1e6)) + " MB of device memory, has " +
+                                std::to_string(static_cast<long>(usable / 1e6)));
+    return false;
+}
+
+}  // namespace kvjit::bench

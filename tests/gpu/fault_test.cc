@@ -1,0 +1,146 @@
+// What goes wrong on the device, or before, leaves no trace.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpu/call.h"
+#include "gpu/unchanged_memory.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr std::int64_t kFarAway = 1'000'000;
+
+/// What a step's arrays hold before any run.
+Written untouched(Step& step) {
+    step.reset();
+    return step.written();
+}
+
+TEST_SUITE_BEGIN("any machine");
+
+TEST_CASE("a bad table is found on the device, and nothing is written until that has been said") {
+    for (const char* spec : {kInt8, kInt4, kF16Blocks, kF32}) {
+        for (const std::int64_t new_tokens : {1, 20}) {
+            CAPTURE(spec);
+            CAPTURE(new_tokens);
+            Step step(machine(), spec, {.new_tokens = new_tokens});
+            const MachineStream stream(machine());
+            Plan plan = plan_for(step, checked_options(stream.get()));
+            const std::int64_t entry = step.problem().cachestarts[0];
+            const Written before = untouched(step);
+
+            step.set_entry(0, 0, kFarAway);
+            run(plan, step);
+            run(plan, step);
+            const auto found = plan.synchronize();
+            REQUIRE(!found);
+            CHECK(found.error().status() == KVJIT_BAD_INDEX);
+            CHECK(std::string(found.error().argument()) == "cachestarts");
+            CHECK(found.error().value() == kFarAway);
+            CHECK(found.error().sequence() == 0);
+            CHECK(step.written() == before);
+
+            step.set_entry(0, 0, entry);
+            run(plan, step);
+            expect_done(plan.synchronize());
+            CHECK(step.judge(step.written()) == "");
+        }
+    }
+}
+
+TEST_CASE("after a fault a good run in the same breath writes nothing either") {
+    Step step(machine(), kInt8, {});
+    Plan plan = plan_for(step, checked_options());
+    const std::int64_t entry = step.problem().cachestarts[0];
+    const Written before = untouched(step);
+    step.set_entry(0, 0, -2);
+    run(plan, step);
+    machine().finish();
+    step.set_entry(0, 0, entry);
+    run(plan, step);
+    const auto found = plan.synchronize();
+    REQUIRE(!found);
+    CHECK(found.error().value() == -2);
+    CHECK(step.written() == before);
+}
+
+/// Something that kvjit has to refuse, and with what.
+struct Refusal {
+    const char* what;
+    kvjit_status status;
+    std::function<Error()> call;
+};
+
+template <class T>
+Error error_of(const Result<T>& result) {
+    return result ? Error() : result.error();
+}
+
+std::vector<Refusal> refusals(Step& step, Plan& plan) {
+    const auto planned = [&step](auto change) {
+        return [&step, change] {
+            Batch batch = step.batch();
+            PlanOptions options = checked_options();
+            change(batch, options);
+            return error_of(kernel_for(step).plan(batch, options));
+        };
+    };
+    const auto ran = [&step, &plan](auto change) {
+        return [&step, &plan, change] {
+            Tensors tensors = step.tensors();
+            change(tensors);
+            return error_of(plan.run(tensors, step.problem().layer));
+        };
+    };
+    return {
+        {"split_keys", KVJIT_BAD_ARGUMENT, planned([](Batch&, PlanOptions& o) { o.split_keys = 65; })},
+        {"check_level", KVJIT_BAD_ARGUMENT, planned([](Batch&, PlanOptions& o) { o.check_level = 7; })},
+        {"threads", KVJIT_BAD_ARGUMENT, planned([](Batch&, PlanOptions& o) { o.num_threads = 2; })},
+        {"workspace", KVJIT_BAD_ARGUMENT, planned([&step](Batch& b, PlanOptions& o) {
+             o.workspace = b.cachestarts.data;
+             o.workspace_bytes = 1;
+         })},
+        {"heads", KVJIT_BAD_ARGUMENT, planned([](Batch& b, PlanOptions&) { b.num_heads += 1; })},
+        {"bounds", KVJIT_BAD_ARGUMENT, planned([](Batch& b, PlanOptions&) { b.max_kvlen = 0; })},
+        {"no query", KVJIT_BAD_ARGUMENT, ran([](Tensors& t) { t.query.data = nullptr; })},
+        {"type", KVJIT_BAD_DTYPE, ran([](Tensors& t) { t.query.dtype = KVJIT_I8; })},
+        {"shape", KVJIT_BAD_SHAPE, ran([](Tensors& t) { t.cache.shape[4] += 1; })},
+        {"alignment", KVJIT_BAD_ARGUMENT, ran([](Tensors& t) { t.cache.data = static_cast<char*>(t.cache.data) + 8; })},
+        {"layer", KVJIT_BAD_ARGUMENT, [&step, &plan] { return error_of(plan.run(step.tensors(), 99)); }},
+        {"table", KVJIT_BAD_INDEX,
+         [&step, &plan] {
+             const std::int64_t entry = step.problem().cachestarts[0];
+             step.set_entry(0, 0, kFarAway);
+             run(plan, step);
+             const Error found = error_of(plan.synchronize());
+             step.set_entry(0, 0, entry);
+             return found;
+         }},
+    };
+}
+
+TEST_CASE("refused calls write nothing and leak nothing") {
+    Step step(machine(), kInt8, {});
+    Plan plan = plan_for(step, checked_options());
+    const Written before = untouched(step);
+    const auto refuse_all = [&] {
+        for (const Refusal& refusal : refusals(step, plan)) {
+            CAPTURE(refusal.what);
+            const Error error = refusal.call();
+            CHECK(std::string(kvjit_status_name(error.status())) == std::string(kvjit_status_name(refusal.status)));
+        }
+    };
+    refuse_all();
+    CHECK(memory_is_unchanged([&] {
+        for (int i = 0; i < 9; ++i) refuse_all();
+    }));
+    CHECK(step.written() == before);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
+}  // namespace kvjit::test
