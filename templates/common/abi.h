@@ -165,7 +165,8 @@ struct Fault {
     i64 value, limit;
 };
 
-/// Grid (x): any number of blocks of kTokenWarps warps. Only the first fault is kept: the one that finds fault->count 0.
+/// Grid (x): any number of blocks of kTokenWarps warps. Only the first fault is kept: the one that finds fault->count
+/// 0.
 struct CudaCheckArgs {
     i64 batch_size;
     i64 num_slots;

@@ -20,7 +20,8 @@ struct RunOptions {
     Order order = Order::kPool;
     std::uint64_t shuffle_seed = 1;
     int check_level = KVJIT_CHECK_FULL;
-    std::int64_t split_keys = 256;  // CUDA: a fixed number, so that bits don't depend on the batch; 0: the plan's choice
+    std::int64_t split_keys =
+        256;  // CUDA: a fixed number, so that bits don't depend on the batch; 0: the plan's choice
 };
 
 /// Kernel, plan, run. Empty if all went well, else kvjit's error.

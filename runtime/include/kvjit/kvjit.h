@@ -204,8 +204,8 @@ KVJIT_API void kvjit_kernel_release(kvjit_kernel *kernel);
 typedef enum kvjit_phases {
     KVJIT_STORE = 1,
     KVJIT_LOAD = 2,
-    KVJIT_DECODE = 4,  /* attend, few query rows */
-    KVJIT_PREFILL = 8, /* attend, many query rows */
+    KVJIT_DECODE = 4,     /* attend, few query rows */
+    KVJIT_PREFILL = 8,    /* attend, many query rows */
     KVJIT_MERGE = 16,     /* op Merge; on CPUs attention too */
     KVJIT_CHECK = 32,     /* CUDA: checks index arrays on the device */
     KVJIT_ALL_PHASES = 63 /* whatever the op has on the target */
@@ -263,8 +263,8 @@ typedef enum kvjit_check_level {
     KVJIT_CHECK_FULL = 0,  /* O(B + pages + new tokens): every slot too. The default */
     KVJIT_CHECK_BATCH = 1, /* O(B): the starts, not the tables */
     KVJIT_CHECK_NONE = 2   /* only what is O(1); a wrong index then reads or writes out of bounds */
-    /* On CUDA a plan checks options.host_batch once. Without it, each run at a level above NONE launches one kernel more
-     * that checks the device's arrays; see kvjit_plan_synchronize. Stores stay inside the cache at every level. */
+    /* On CUDA a plan checks options.host_batch once. Without it, each run at a level above NONE launches one kernel
+     * more that checks the device's arrays; see kvjit_plan_synchronize. Stores stay inside the cache at every level. */
 } kvjit_check_level;
 
 /* What the sequences of one call look like. The arrays stay the caller's and are read by every run of the plan: keep
@@ -301,8 +301,8 @@ typedef struct kvjit_plan_options {
     /* NULL: the plan allocates. 64-byte aligned; on CUDA device memory. The plan's alone from its creation until it is
      * released and what it ran is done: not to be given to another plan while runs are queued. */
     void *workspace;
-    size_t workspace_bytes;         /* size of `workspace`; too small is an error whose limit is what is needed */
-    uint32_t num_threads;           /* of the library's own pool when executor is NULL, up to 1024; 0: one a core */
+    size_t workspace_bytes; /* size of `workspace`; too small is an error whose limit is what is needed */
+    uint32_t num_threads;   /* of the library's own pool when executor is NULL, up to 1024; 0: one a core */
     /* CUDA targets only: */
     void *stream;                  /* CUstream or cudaStream_t that every run goes to; NULL: the default stream */
     const kvjit_batch *host_batch; /* the same batch with its arrays in host memory, to be checked; NULL: unchecked */
