@@ -204,7 +204,9 @@ struct CudaLoadArgs {
 
 /// Query rows of a kv head are packed: row r of sequence b is new token r / kGroup, query head kv_head*kGroup + r %
 /// kGroup. Decode takes the sequences of up to kDecodeTokens new tokens, prefill the others.
-///     decode   grid x: (sequence, kv head, tile of rows), y: split. Split s sees keys s*split_keys..(s+1)*split_keys-1
+///     decode   grid x: (sequence, kv head, tile of rows), y: split. Split s sees keys
+///     s*split_keys..(s+1)*split_keys-1,
+///              or its part of the tile's keys
 ///     prefill  grid x: tile of rows counted over all sequences, the last first, y: kv head
 /// Where a tile has several splits, each keeps row r's partial, as AttendItem has it, at
 ///     partials + ((x * splits + split) * kDecodeTileRows + r) * kPartialStride,  r counted in the tile
@@ -212,7 +214,7 @@ struct CudaLoadArgs {
 struct CudaAttendArgs {
     Launch launch;
     AttendArgs attend;
-    i64 split_keys;      // decode: a multiple of kSplitUnit
+    i64 split_keys;      // decode: a multiple of kSplitUnit; 0: a tile's keys in `splits` parts
     i64 splits;          // decode: gridDim.y; with 1, partials and counters are not used
     unsigned* counters;  // decode: (gridDim.x), 0 before and after each run: arrived splits of a tile
 };

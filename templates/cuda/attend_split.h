@@ -15,9 +15,19 @@ struct Split {
     i64 begin, end;
 };
 
+/// Splits shorter than this cost more to merge than they win.
+inline constexpr u32 kLeastSplit = 4 * kSplitUnit;
+
+/// Keys of a split: the plan's, or all splits for the keys at hand, which may be far fewer than the plan's bound.
+KVJIT_INLINE u32 keys_of_split(const abi::CudaAttendArgs& args, i64 visible) {
+    if (args.split_keys != 0) return static_cast<u32>(args.split_keys);
+    const u32 splits = static_cast<u32>(args.splits), each = (static_cast<u32>(visible) + splits - 1) / splits;
+    return each < kLeastSplit ? kLeastSplit : (each + kSplitUnit - 1) / kSplitUnit * kSplitUnit;
+}
+
 /// The split of this block, of a tile whose last row sees `visible` keys. The last split takes all that is left.
 KVJIT_INLINE Split split_of_block(const abi::CudaAttendArgs& args, i64 visible) {
-    const u32 keys = static_cast<u32>(args.split_keys);
+    const u32 keys = keys_of_split(args, visible);
     const i64 needed = (static_cast<u32>(visible) + keys - 1) / keys;
     const i64 number = block_y(), used = needed < 1 ? 1 : needed < args.splits ? needed : args.splits;
     const i64 begin = number * keys, end = begin + keys;
@@ -36,12 +46,14 @@ KVJIT_INLINE float* split_partials(const abi::CudaAttendArgs& args, i64 tile_row
 KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 used) {
     u32& arrived = shared_memory<u32>();
     unsigned* counter = args.counters + block_x();
-    thread_fence();
     barrier();
-    if (thread_index() == 0) arrived = atomic_add(counter, 1);
+    if (thread_index() == 0) {
+        thread_fence();  // the block's partials, which the barrier has gathered behind this thread, before the count
+        arrived = atomic_add(counter, 1);
+        thread_fence();  // and the others' before what the barrier below lets go on
+    }
     barrier();
     if (arrived != static_cast<u32>(used - 1)) return false;
-    thread_fence();
     if (thread_index() == 0) *counter = 0;
     return true;
 }

@@ -189,7 +189,8 @@ KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& p
 
 KVJIT_INLINE void check_entries(const abi::CudaCheckArgs& args, const Place& place, i64 b) {
     const i64 used = used_entries(length(args.kvstarts, b));
-    for (i64 p = place.warp * kWarpSize + place.lane; p < used; p += place.warps * kWarpSize) check_entry(args, b, p);
+    const i64 turn = (place.warp + b) % place.warps;  // each sequence begins with another warp
+    for (i64 p = turn * kWarpSize + place.lane; p < used; p += place.warps * kWarpSize) check_entry(args, b, p);
 }
 
 KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place) {

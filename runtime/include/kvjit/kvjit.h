@@ -264,11 +264,16 @@ typedef enum kvjit_check_level {
     KVJIT_CHECK_BATCH = 1, /* O(B): the starts, not the tables */
     KVJIT_CHECK_NONE = 2   /* only what is O(1); a wrong index then reads or writes out of bounds */
     /* On CUDA a plan checks options.host_batch once. Without it, each run at a level above NONE launches one kernel
-     * more that checks the device's arrays; see kvjit_plan_synchronize. Stores stay inside the cache at every level. */
+     * more that checks the device's arrays, at a cost that grows with the square of the new tokens' pages: a step of
+     * many layers checks one plan and runs the others with NONE, or has a host_batch. What is found, the caller learns
+     * from kvjit_plan_synchronize. Stores stay inside the cache at every level. */
 } kvjit_check_level;
 
 /* What the sequences of one call look like. The arrays stay the caller's and are read by every run of the plan: keep
- * them alive and unchanged until the plan is released. alibi_slopes are copied. */
+ * them alive and unchanged until the plan is released. alibi_slopes are copied, from host memory on every target.
+ * On CUDA the other arrays, and the tensors of a run, lie where the GPU reaches them. The arrays' contents may change
+ * between runs, in the order of the plan's stream, within max_seqlen and max_kvlen: give both where runs are captured
+ * and replayed with other lengths. Without them the host_batch's own lengths are the bounds. */
 typedef struct kvjit_batch {
     uint32_t struct_size;
     int64_t batch_size;       /* B */
@@ -305,7 +310,8 @@ typedef struct kvjit_plan_options {
     uint32_t num_threads;   /* of the library's own pool when executor is NULL, up to 1024; 0: one a core */
     /* CUDA targets only: */
     void *stream;                  /* CUstream or cudaStream_t that every run goes to; NULL: the default stream */
-    const kvjit_batch *host_batch; /* the same batch with its arrays in host memory, to be checked; NULL: unchecked */
+    const kvjit_batch *host_batch; /* the same batch with its arrays in host memory, checked once, read by plan_create
+                                      alone; NULL: the GPU checks, as check_level says */
     int64_t split_keys;            /* keys of one split of a decode: a multiple of 64; 0: as fills the GPU best. With a
                                       fixed number, bits of a sequence's output don't depend on the batch */
 } kvjit_plan_options;
@@ -367,7 +373,10 @@ typedef struct kvjit_tensors {
 
 KVJIT_API void kvjit_tensors_init(kvjit_tensors *tensors);
 
-/* Runs the plan on layer `layer_idx` of the cache and returns when all is written.
+/* Runs the plan on layer `layer_idx` of the cache and returns when all is written; on CUDA, when all is enqueued on the
+ * plan's stream: tensors stay valid until the stream is past it. There it may be captured into a CUDA graph. A plan has
+ * one workspace, so one run or replay of it at a time: replay on the plan's stream, or wait for a replay elsewhere
+ * before the next one and before kvjit_plan_synchronize.
  *   store   KeyValueCache, MultiHeadCacheAttention: current_key/value -> slots, before anything is read
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h

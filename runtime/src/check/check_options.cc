@@ -1,6 +1,7 @@
 #include "check/check_options.h"
 
 #include "check/fault.h"
+#include "common/abi.h"
 
 namespace kvjit::rt {
 namespace {
@@ -51,6 +52,10 @@ Result<void> check_cuda_options(const kvjit_plan_options& options, std::int64_t 
     const char* given = options.executor != nullptr ? "executor" : options.num_threads != 0 ? "num_threads" : nullptr;
     if (given != nullptr) {
         return gen::fail(KVJIT_BAD_ARGUMENT, given, text(given, " is given; the kernel's target is CUDA"));
+    }
+    if (options.split_keys > abi::kMaxKeys) {
+        return refuse(KVJIT_BAD_ARGUMENT, "split_keys", options.split_keys, abi::kMaxKeys,
+                      text("it takes at most ", abi::kMaxKeys));
     }
     if (options.split_keys >= 0 && options.split_keys % unit == 0) return {};
     return refuse(KVJIT_BAD_ARGUMENT, "split_keys", options.split_keys, unit,

@@ -4,6 +4,7 @@
 
 #include "check/check_batch.h"
 #include "check/fault.h"
+#include "common/abi.h"
 
 namespace kvjit::rt {
 namespace {
@@ -58,7 +59,7 @@ Result<void> check_known(const char* name, std::int64_t bound, const kvjit_batch
 Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, const kvjit_batch* mirror,
                                   kvjit_check_level level) {
     if (auto checked = check_batch_scalars(spec, batch); !checked) return std::unexpected(checked.error());
-    Bounds bounds{{0, 0}, batch.max_seqlen, batch.max_kvlen};
+    Bounds bounds{{0, 0}, batch.max_seqlen, std::min(batch.max_kvlen, abi::kMaxKeys)};
     if (mirror != nullptr) {
         if (auto same = check_same(batch, *mirror); !same) return std::unexpected(same.error());
         if (auto checked = check_batch(spec, *mirror, level); !checked) return std::unexpected(checked.error());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bind.h"
+#include "check/arithmetic.h"
 #include "check/check_batch.h"
 #include "check/check_options.h"
 #include "check/fault.h"
@@ -47,6 +48,7 @@ public:
           bounds_(bounds),
           check_level_(options.host_batch != nullptr ? KVJIT_CHECK_NONE
                                                      : static_cast<kvjit_check_level>(options.check_level)),
+          fixed_split_keys_(options.split_keys),
           stream_(options.stream),
           workspace_(device) {
         const int shared = gen::max_shared_bytes(kernel_->target());
@@ -56,6 +58,9 @@ public:
     }
 
     gen::Result<void> prepare(const kvjit_plan_options& options) {
+        if (auto fits = check_grid("batch_size", attends() ? decode_blocks() : 0, kMaxGridX); !fits) return fits;
+        if (auto fits = check_grid("split_keys", splits_.count, kMaxGridY); !fits) return fits;
+        if (auto fits = check_grid("num_kv_heads", attends() ? bound_.num_kv_heads : 0, kMaxGridY); !fits) return fits;
         if (auto ready = kernel_->prepare(needed_phases()); !ready) return ready;
         if (auto ready = prepare_kernels(); !ready) return ready;
         const std::int64_t tiles = splits_.count > 1 ? decode_blocks() : 0;
@@ -77,6 +82,7 @@ public:
             return checked;
         }
         if (auto aligned = check_row_alignment(tensors); !aligned) return aligned;
+        if (auto fits = check_rows(tensors); !fits) return fits;
         if (bound_.batch.batch_size == 0) return {};
         if (spec().op == KVJIT_OP_MERGE) return run_merge(tensors);
         if (checks()) {
@@ -156,14 +162,33 @@ private:
         return {batch.batch_size, bound_.num_kv_heads, slots, fault != nullptr ? &fault->count : nullptr};
     }
 
+    /// `blocks` follow from `argument`.
+    static gen::Result<void> check_grid(const char* argument, std::int64_t blocks, std::int64_t limit) {
+        if (blocks <= limit) return {};
+        return gen::fail(KVJIT_BAD_ARGUMENT, argument,
+                         text(argument, " leads to ", blocks, " blocks; a CUDA grid has room for ", limit), blocks,
+                         limit);
+    }
+
+    /// Grids that follow from the tensors' rows, before anything is launched.
+    gen::Result<void> check_rows(const kvjit_tensors& tensors) const {
+        for (const kvjit_tensor* tensor : {&tensors.current_key, &tensors.key, &tensors.value}) {
+            const bool moved = spec().op == KVJIT_OP_KEY_VALUE_CACHE || tensor == &tensors.current_key;
+            if (!moved || tensor->rank == 0) continue;
+            const std::int64_t warps = saturating_product(tensor->shape[0], bound_.num_kv_heads, std::int64_t{2});
+            if (auto fits = check_grid("rows", warps / kTokenWarps, kMaxGridX - 1); !fits) return fits;
+        }
+        if (!prefills()) return {};
+        return check_grid("rows", prefill_blocks(tensors), kMaxGridX);
+    }
+
+    std::int64_t prefill_blocks(const kvjit_tensors& tensors) const {
+        return prefill_tiles(tensors.query.shape[0], bound_.batch.batch_size, spec().group, prefill_shape_.rows);
+    }
+
     template <class Args>
     gen::Result<void> launch(gen::ProgramKind kind, std::int64_t x, std::int64_t y, int threads, int shared_bytes,
                              const Args& args) {
-        if (x > kMaxGridX || y > kMaxGridY) {
-            const bool wide = x > kMaxGridX;
-            return refuse(KVJIT_BAD_SHAPE, wide ? "blocks" : "splits or kv heads", wide ? x : y,
-                          wide ? kMaxGridX : kMaxGridY, "a CUDA grid has no room for more");
-        }
         const Grid grid{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(threads),
                         static_cast<unsigned>(shared_bytes)};
         return device_.launch(kernel_->entry(kind), grid, &args, sizeof args, stream_);
@@ -197,13 +222,11 @@ private:
 
     gen::Result<void> run_attend(const kvjit_tensors& tensors, std::int64_t layer_idx) {
         abi::CudaAttendArgs args{launch_of(tensors), bind_attend(bound_, tensors, layer_idx, workspace_.partials()),
-                                 splits_.keys, splits_.count, workspace_.counters()};
+                                 fixed_split_keys_, splits_.count, workspace_.counters()};
         args.attend.slopes = workspace_.slopes();
         if (prefills()) {
-            const std::int64_t tiles =
-                prefill_tiles(tensors.query.shape[0], bound_.batch.batch_size, spec().group, prefill_shape_.rows);
-            auto launched = launch(gen::ProgramKind::kAttendPrefill, tiles, bound_.num_kv_heads, prefill_shape_.threads,
-                                   prefill_shape_.shared_bytes, args);
+            auto launched = launch(gen::ProgramKind::kAttendPrefill, prefill_blocks(tensors), bound_.num_kv_heads,
+                                   prefill_shape_.threads, prefill_shape_.shared_bytes, args);
             if (!launched) return launched;
         }
         return launch(gen::ProgramKind::kAttendDecode, decode_blocks(), splits_.count, decode_shape_.threads,
@@ -226,6 +249,7 @@ private:
     BoundBatch bound_;
     Bounds bounds_;
     kvjit_check_level check_level_;  // of the check kernel
+    std::int64_t fixed_split_keys_;  // 0: kernels share a tile's keys among the splits
     void* stream_;
     Workspace workspace_;
     AttendShape decode_shape_{};
@@ -244,7 +268,7 @@ std::string CudaPlan::describe() const {
     if (attends()) {
         line("decode blocks", decode_blocks() * splits_.count);
         line("decode splits", splits_.count);
-        line("keys of a split", splits_.keys);
+        line("keys of a split, at most", splits_.keys);
         line("prefill rows of a block", prefills() ? prefill_shape_.rows : 0);
     }
     line("workspace bytes", static_cast<std::int64_t>(workspace_bytes()));

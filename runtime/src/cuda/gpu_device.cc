@@ -132,6 +132,7 @@ private:
     gen::Result<void> wait_for(cuda::Stream stream, const Enqueue& enqueue) {
         const gen::Result<ContextScope> scope = context_.enter();
         if (!scope) return std::unexpected(scope.error());
+        const RelaxedCapture relaxed(api_);  // another thread's capture is none of this stream's business
         cuda::CaptureStatus status = cuda::kCaptureNone;
         cuda::Code code = api_.stream_is_capturing(stream, &status);
         if (code == cuda::kSuccess && status != cuda::kCaptureNone) code = cuda::kStreamCaptureUnsupported;

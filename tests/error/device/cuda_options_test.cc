@@ -72,7 +72,8 @@ TEST_CASE("a CPU plan takes no option of CUDA's, a CUDA plan none of the CPU's")
     expect_refused(cpu.plan(batch, split), KVJIT_BAD_ARGUMENT, "split_keys");
     expect_refused(cuda.plan(batch, threads), KVJIT_BAD_ARGUMENT, "num_threads");
     expect_refused(cuda.plan(batch, runner), KVJIT_BAD_ARGUMENT, "executor");
-    for (const std::int64_t keys : {-64, 1, 63, 100}) {
+    for (const std::int64_t keys :
+         {std::int64_t{-64}, std::int64_t{1}, std::int64_t{63}, std::int64_t{100}, std::int64_t{1} << 31}) {
         split.split_keys = keys;
         expect_refused(cuda.plan(batch, split), KVJIT_BAD_ARGUMENT, "split_keys");
     }
@@ -112,6 +113,20 @@ TEST_CASE("head_dim above 256 is refused for CUDA before anything is compiled") 
     CHECK(std::string(refused.error().argument()) == "head_dim");
     CHECK(refused.error().limit() == 256);
     CHECK(engine.stats().compiles == 0);
+}
+
+TEST_CASE("splits that no grid has room for are refused before anything runs") {
+    Store store;
+    Batch batch = store.batch();
+    batch.num_heads = 1;
+    batch.max_seqlen = 1;
+    batch.max_kvlen = std::int64_t{1} << 30;
+    const Kernel kernel = kernel_for(*Target::cuda_emulated(), "op=MultiHeadCacheAttention,head_dim=16,group=1,t1=f32");
+    PlanOptions options;
+    options.split_keys = 64;
+    const Result<Plan> plan = kernel.plan(batch, options);
+    expect_refused(plan, KVJIT_BAD_ARGUMENT, "split_keys");
+    CHECK(plan.error().limit() == 65535);
 }
 
 TEST_CASE("a workspace of the caller's is used, and refused where it is too small") {
