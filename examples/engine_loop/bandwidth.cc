@@ -1,7 +1,9 @@
 #include "bandwidth.h"
 
+#include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -37,6 +39,12 @@ double ReadLoop::measure() {
     for (std::thread& thread : threads) thread.join();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     return static_cast<double>(part * sums_.size() * sizeof(std::uint64_t)) / seconds.count();
+}
+
+int usable_cores() {
+    cpu_set_t cores;
+    if (::sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 std::size_t last_level_cache_bytes() {

@@ -21,6 +21,9 @@ private:
     std::vector<std::uint64_t> sums_;
 };
 
+/// Cores that the process may run on, at least 1.
+int usable_cores();
+
 /// Bytes of the last-level cache; 0 if the system doesn't say.
 std::size_t last_level_cache_bytes();
 

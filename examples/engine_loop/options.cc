@@ -2,11 +2,11 @@
 
 #include <getopt.h>
 
-#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <string_view>
-#include <thread>
+
+#include "bandwidth.h"
 
 namespace demo {
 namespace {
@@ -36,7 +36,7 @@ void set_defaults(Options& options) {
     if (options.steps == 0) options.steps = emulated ? 4 : 48;
     if (options.layers == 0) options.layers = emulated ? 1 : 4;
     if (options.place == Place::kCpu && options.threads == 0) {
-        options.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+        options.threads = usable_cores();
     } else if (options.place != Place::kCpu && options.threads != 0) {
         throw std::runtime_error("--threads is " + std::to_string(options.threads) + "; target " + options.target +
                                  " takes none");

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <thread>
 
 #include "bandwidth.h"
 #include "half.h"
@@ -62,7 +61,7 @@ const CacheKind kInt8 = {"int8", "quant_bit=8", kDim, kDim / kQuantGroup * 2, KV
 const CacheKind kInt4 = {"int4", "quant_bit=4", kDim / 2, kDim / kQuantGroup * 2, KVJIT_U8};
 
 int thread_count() {
-    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+    return demo::usable_cores();
 }
 
 const std::string& scratch_folder() {

@@ -1,15 +1,21 @@
 // What a step costs besides memory and arithmetic: plans, and calls so small that little else is left.
+#include <string>
+#include <string_view>
+
 #include "setup.h"
 
 namespace kvjit::bench {
 namespace {
 
 constexpr bool kPages = true;
+constexpr const char* kAttention = "MultiHeadCacheAttention";
+constexpr const char* kKeyValueCache = "KeyValueCache";
+constexpr std::int64_t kCachedKeys = 128;
 
 /// range(0) sequences of 4096 keys in pages; range(1) the level of checking.
 void BM_plan(benchmark::State& state) {
     const Call call(kInt8, "L2HTD", kPages, {state.range(0), 1, 4096, 1});
-    const auto spec = KernelSpec::parse(spec_text("MultiHeadCacheAttention", kInt8, "L2HTD", kPages));
+    const auto spec = KernelSpec::parse(spec_text(kAttention, kInt8, "L2HTD", kPages));
     if (failed(state, spec)) return;
     const auto kernel = shared_engine().kernel(*spec);
     if (failed(state, kernel)) return;
@@ -29,7 +35,7 @@ BENCHMARK(BM_plan)
 /// keys.
 void BM_run_small(benchmark::State& state) {
     const Call call(kInt8, "L2HTD", kPages, {state.range(0), 1, state.range(1), 1});
-    auto plan = make_plan(spec_text("MultiHeadCacheAttention", kInt8, "L2HTD", kPages), call.batch());
+    auto plan = make_plan(spec_text(kAttention, kInt8, "L2HTD", kPages), call.batch());
     if (failed(state, plan)) return;
     const Tensors tensors = call.tensors();
     for (auto _ : state) {
@@ -43,6 +49,32 @@ BENCHMARK(BM_run_small)
     ->Args({4, 128})
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
+
+/// One layer of one sequence of 128 keys, of which `tokens` are new: what kernels cost besides memory.
+void cached(benchmark::State& state, const char* op, const CacheKind& kind, std::int64_t tokens) {
+    const Call call(kind, "L2HTD", kPages, {1, tokens, kCachedKeys, 1});
+    auto plan = make_plan(spec_text(op, kind, "L2HTD", kPages), call.batch());
+    if (failed(state, plan)) return;
+    Tensors tensors = call.tensors();
+    if (std::string_view(op) == kKeyValueCache) tensors.query = tensors.attn_output = Tensor();
+    for (auto _ : state) {
+        if (failed(state, plan->run(tensors))) return;
+    }
+}
+
+void register_cached(const char* name, const char* op, const CacheKind& kind, std::int64_t tokens) {
+    const std::string full = std::string("BM_cached/") + name + "/" + kind.name;
+    benchmark::RegisterBenchmark(full.c_str(), cached, op, kind, tokens)->Unit(benchmark::kMicrosecond)->UseRealTime();
+}
+
+const bool kRegistered = [] {
+    for (const CacheKind* kind : {&kF16, &kInt8, &kInt4}) {
+        register_cached("decode", kAttention, *kind, 1);
+        register_cached("store", kKeyValueCache, *kind, kCachedKeys);
+        register_cached("prefill", kAttention, *kind, kCachedKeys);
+    }
+    return true;
+}();
 
 }  // namespace
 }  // namespace kvjit::bench

@@ -83,6 +83,7 @@ public:
         if (!text) return gen::fail(KVJIT_COMPILER_MISSING, "compiler", *path + " is no compiler of kvjit's");
         identity_ = *text + "flags";
         for (const char* flag : flags_) identity_ += std::string(" ") + flag;
+        identity_ += std::string(" passes ") + std::string(kClangPasses);
         return identity_;
     }
 
@@ -99,8 +100,9 @@ public:
         std::ranges::copy(stage_arguments(stage), std::back_inserter(arguments));
         const std::string file(name);
         CompileOutput output;
-        const kvjit_clang_request request{source.data(),    source.size(), file.c_str(), arguments.data(),
-                                          arguments.size(), append_output, append_log,   &output};
+        const kvjit_clang_request request{
+            source.data(),       source.size(),       file.c_str(),  arguments.data(), arguments.size(),
+            kClangPasses.data(), kClangPasses.size(), append_output, append_log,       &output};
         if ((*function)(&request) == 0) return output;
         return gen::fail(KVJIT_COMPILE_FAILED, "source", file + " doesn't compile:\n" + output.log);
     }

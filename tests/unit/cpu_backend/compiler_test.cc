@@ -1,12 +1,15 @@
 // What the compiler makes, refuses and says.
+#include <dlfcn.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <thread>
 #include <vector>
 
 #include "cpu/clang/flags.h"
+#include "cpu/clang/plugin.h"
 #include "support.h"
 
 using namespace kvjit;
@@ -56,6 +59,55 @@ TEST_CASE("a warning reaches the log and stops nothing") {
                                            rt::host_target(), rt::CompileStage::kObject);
     REQUIRE(output.has_value());
     CHECK(contains(output->log, "-Wparentheses"));
+}
+
+TEST_CASE("a loop that can't be unrolled as its template asks is a warning with its line") {
+    const auto output = compiler().compile(
+        "#line 7 \"cpu/attend.cc\"\n"
+        "extern \"C\" void f(float* p, int n) {\n"
+        "#pragma clang loop unroll(full)\n"
+        "for (int i = 0; i < n; ++i) p[i] *= 2; }\n",
+        "test.cc", rt::host_target(), rt::CompileStage::kObject);
+    REQUIRE(output.has_value());
+    CHECK(contains(output->log, "warning: cpu/attend.cc:9:"));
+    CHECK(contains(output->log, "loop not unrolled"));
+}
+
+TEST_CASE("an error of the assembler fails the compile, not the process") {
+    CHECK(contains(refusal("extern \"C\" void f() { asm(\"no such instruction\"); }\n").message, "error: "));
+}
+
+TEST_CASE("IR and assembly are those of the object: small functions are inlined, dead ones gone") {
+    constexpr std::string_view source =
+        "template <int N> int scale(int x) { return x * N; }\n"
+        "[[maybe_unused]] static int unused(int x) { return x; }\n"
+        "extern \"C\" int f(int x) { int values[2] = {scale<3>(x), 0}; return values[0]; }\n";
+    const std::string ir = compile(source, rt::host_target(), rt::CompileStage::kIr);
+    CHECK(contains(ir, "mul"));
+    CHECK(ir.find("define ") == ir.rfind("define "));
+    CHECK_FALSE(contains(ir, "alloca"));
+    const std::string assembly = compile(source, rt::host_target(), rt::CompileStage::kAsm);
+    CHECK(contains(assembly, "\nf:"));
+    CHECK_FALSE(contains(assembly, "\tcall"));
+    CHECK_FALSE(contains(assembly, "_Z5scale"));
+}
+
+TEST_CASE("a pass that LLVM doesn't know is refused by its name") {
+    void* plugin = dlopen(KVJIT_TEST_COMPILER, RTLD_LOCAL | RTLD_NOW);
+    REQUIRE(plugin != nullptr);
+    void* symbol = dlsym(plugin, KVJIT_CLANG_COMPILE_SYMBOL);
+    REQUIRE(symbol != nullptr);
+    constexpr std::string_view passes = "function(sroa),make-it-fast";
+    const std::array arguments = {"-triple", "x86_64-unknown-linux-gnu", "-emit-obj", "-disable-llvm-passes", "-x",
+                                  "c++"};
+    std::string log;
+    const auto append = [](void* context, const char* bytes, size_t size) {
+        static_cast<std::string*>(context)->append(bytes, size);
+    };
+    const kvjit_clang_request request{kTwice.data(), kTwice.size(), "test.cc", arguments.data(), arguments.size(),
+                                      passes.data(), passes.size(), append,    append,           &log};
+    CHECK(reinterpret_cast<kvjit_clang_compile_function>(symbol)(&request) == 1);
+    CHECK(log == "error: unknown module pass 'make-it-fast'\n");
 }
 
 TEST_CASE("an undefined symbol is refused by its name") {
@@ -143,10 +195,11 @@ TEST_CASE("sixty compiles leave no memory behind" * doctest::skip(kSanitized)) {
     CHECK(after < before + (8U << 20));
 }
 
-TEST_CASE("the identity names the plugin, the libraries that get mapped, and every flag") {
+TEST_CASE("the identity names the plugin, the libraries that get mapped, every flag and the passes") {
     const auto identity = compiler().identity();
     REQUIRE_MESSAGE(identity.has_value(), identity.error().message);
     for (const char* flag : rt::kClangFlags) CHECK(contains(*identity, flag));
+    CHECK(contains(*identity, rt::kClangPasses));
     CHECK(contains(*identity, std::filesystem::canonical(KVJIT_TEST_COMPILER).string() + " size="));
     compile(kTwice, rt::host_target());
     std::ifstream maps("/proc/self/maps");

@@ -1,9 +1,12 @@
-// libkvjit_compiler: Clang as a function. The only file that includes Clang's headers.
+// libkvjit_compiler: Clang as a function. The only folder that includes Clang's headers.
 #include <clang/Basic/Diagnostic.h>
-#include <clang/CodeGen/CodeGenAction.h>
+#include <clang/CodeGen/BackendUtil.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/CompilerInvocation.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ObjectFile.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/VirtualFileSystem.h>
@@ -11,8 +14,11 @@
 
 #include <mutex>
 
+#include "ir.h"
+#include "passes.h"
 #include "plugin.h"
 
+namespace kvjit::rt {
 namespace {
 
 constexpr unsigned kStackBytes = 8U << 20;  // what a main thread, which Clang is tuned for, usually has
@@ -28,13 +34,36 @@ void initialise_llvm() {
     });
 }
 
+// What passes and code generation have to say goes to the log. LLVM's own handler would end the process at an error.
+class LogHandler final : public llvm::DiagnosticHandler {
+public:
+    LogHandler(llvm::raw_ostream& log, bool& failed) : log_(log), failed_(failed) {}
+
+    bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+        const llvm::DiagnosticSeverity severity = info.getSeverity();
+        if (severity != llvm::DS_Error && severity != llvm::DS_Warning) return true;
+        log_ << llvm::LLVMContext::getDiagnosticMessagePrefix(severity) << ": ";
+        llvm::DiagnosticPrinterRawOStream printer(log_);
+        info.print(printer);
+        log_ << "\n";
+        failed_ |= severity == llvm::DS_Error;
+        return true;
+    }
+
+private:
+    llvm::raw_ostream& log_;
+    bool& failed_;
+};
+
 class Compilation {
 public:
-    explicit Compilation(const kvjit_clang_request& request) : request_(request), log_stream_(log_) {}
+    explicit Compilation(const kvjit_clang_request& request) : request_(request), log_stream_(log_) {
+        context_.setDiagnosticHandler(std::make_unique<LogHandler>(log_stream_, failed_));
+    }
 
     int run() {
         initialise_llvm();
-        bool done = parse_arguments() && execute() && check_symbols();
+        const bool done = parse_arguments() && make_ir() && optimise() && generate() && check_symbols();
         request_.log(request_.context, log_.data(), log_.size());
         if (done) request_.output(request_.context, output_.data(), output_.size());
         return done ? 0 : 1;
@@ -56,7 +85,7 @@ private:
         return true;
     }
 
-    bool execute() {
+    bool make_ir() {
         instance_.createDiagnostics(new clang::TextDiagnosticPrinter(log_stream_, &instance_.getDiagnosticOpts()));
         instance_.setVerboseOutputStream(std::make_unique<llvm::raw_null_ostream>());
         // A file system with the source alone: what is compiled can't depend on the machine's files. (A bare buffer as
@@ -65,22 +94,47 @@ private:
         llvm::StringRef source(request_.source, request_.source_size);
         files->addFile(request_.name, 0, llvm::MemoryBuffer::getMemBufferCopy(source, request_.name));
         instance_.createFileManager(files);
-        instance_.setOutputStream(std::make_unique<llvm::raw_svector_ostream>(output_));
-        std::unique_ptr<clang::CodeGenAction> action = make_action(instance_.getFrontendOpts().ProgramAction);
-        return action && instance_.ExecuteAction(*action);
+        context_.setDiscardValueNames(instance_.getCodeGenOpts().DiscardValueNames);
+        IrAction action(context_);
+        if (!instance_.ExecuteAction(action)) return false;
+        module_ = action.take_module();
+        return module_ != nullptr;
     }
 
-    std::unique_ptr<clang::CodeGenAction> make_action(clang::frontend::ActionKind kind) {
+    bool optimise() {
+        std::string message;
+        const clang::TargetOptions& target = instance_.getTargetOpts();
+        const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(target.Triple, message);
+        if (!backend) return report(message);
+        const std::unique_ptr<llvm::TargetMachine> machine(
+            backend->createTargetMachine(target.Triple, target.CPU, llvm::join(target.Features, ","), {}, std::nullopt,
+                                         std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+        const bool sanitize_threads = instance_.getLangOpts().Sanitize.has(clang::SanitizerKind::Thread);
+        llvm::Error error = run_passes(*module_, *machine, {request_.passes, request_.passes_size}, sanitize_threads);
+        return error ? report(llvm::toString(std::move(error))) : !failed_;
+    }
+
+    bool generate() {
+        const std::optional<clang::BackendAction> action = product(instance_.getFrontendOpts().ProgramAction);
+        if (!action) return report("no such product: -emit-obj, -emit-llvm and -S are");
+        clang::EmitBackendOutput(instance_.getDiagnostics(), instance_.getHeaderSearchOpts(),
+                                 instance_.getCodeGenOpts(), instance_.getTargetOpts(), instance_.getLangOpts(),
+                                 instance_.getTarget().getDataLayoutString(), module_.get(), *action,
+                                 &instance_.getVirtualFileSystem(),
+                                 std::make_unique<llvm::raw_svector_ostream>(output_));
+        return !failed_ && !instance_.getDiagnostics().hasErrorOccurred();
+    }
+
+    static std::optional<clang::BackendAction> product(clang::frontend::ActionKind kind) {
         switch (kind) {
             case clang::frontend::EmitObj:
-                return std::make_unique<clang::EmitObjAction>();
+                return clang::Backend_EmitObj;
             case clang::frontend::EmitLLVM:
-                return std::make_unique<clang::EmitLLVMAction>();
+                return clang::Backend_EmitLL;
             case clang::frontend::EmitAssembly:
-                return std::make_unique<clang::EmitAssemblyAction>();
+                return clang::Backend_EmitAssembly;
             default:
-                log_stream_ << "error: no such product: -emit-obj, -emit-llvm and -S are\n";
-                return nullptr;
+                return std::nullopt;
         }
     }
 
@@ -88,22 +142,22 @@ private:
         if (instance_.getFrontendOpts().ProgramAction != clang::frontend::EmitObj) return true;
         llvm::StringRef bytes(output_.data(), output_.size());
         auto object = llvm::object::ObjectFile::createObjectFile({bytes, request_.name});
-        if (!object) return report(object.takeError());
+        if (!object) return report(llvm::toString(object.takeError()));
         bool complete = true;
         for (const llvm::object::SymbolRef& symbol : (*object)->symbols()) {
             llvm::Expected<uint32_t> flags = symbol.getFlags();
-            if (!flags) return report(flags.takeError());
+            if (!flags) return report(llvm::toString(flags.takeError()));
             if (!(*flags & llvm::object::SymbolRef::SF_Undefined)) continue;
             llvm::Expected<llvm::StringRef> name = symbol.getName();
-            if (!name) return report(name.takeError());
+            if (!name) return report(llvm::toString(name.takeError()));
             log_stream_ << "error: undefined symbol: " << *name << "\n";
             complete = false;
         }
         return complete;
     }
 
-    bool report(llvm::Error error) {
-        log_stream_ << "error: " << llvm::toString(std::move(error)) << "\n";
+    bool report(const std::string& error) {
+        log_stream_ << "error: " << error << "\n";
         return false;
     }
 
@@ -111,7 +165,10 @@ private:
     std::string log_;
     llvm::raw_string_ostream log_stream_;
     llvm::SmallString<0> output_;
+    bool failed_ = false;
     clang::CompilerInstance instance_;
+    llvm::LLVMContext context_;
+    std::unique_ptr<llvm::Module> module_;
 };
 
 struct Job {
@@ -141,9 +198,10 @@ void run_on_large_stack(Job& job) {
 }
 
 }  // namespace
+}  // namespace kvjit::rt
 
-extern "C" __attribute__((visibility("default"))) int kvjit_clang_compile_1(const kvjit_clang_request* request) {
-    Job job{*request};
-    run_on_large_stack(job);
+extern "C" __attribute__((visibility("default"))) int kvjit_clang_compile_2(const kvjit_clang_request* request) {
+    kvjit::rt::Job job{*request};
+    kvjit::rt::run_on_large_stack(job);
     return job.status;
 }

@@ -1,0 +1,43 @@
+#include "passes.h"
+
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Transforms/Instrumentation/ThreadSanitizer.h>
+
+namespace kvjit::rt {
+namespace {
+
+// Destroyed in an order that their references to each other stand: functions' before modules'.
+struct Analyses {
+    llvm::LoopAnalysisManager loops;
+    llvm::FunctionAnalysisManager functions;
+    llvm::CGSCCAnalysisManager components;
+    llvm::ModuleAnalysisManager modules;
+
+    explicit Analyses(llvm::PassBuilder& builder) {
+        builder.registerModuleAnalyses(modules);
+        builder.registerCGSCCAnalyses(components);
+        builder.registerFunctionAnalyses(functions);
+        builder.registerLoopAnalyses(loops);
+        builder.crossRegisterProxies(loops, functions, components, modules);
+    }
+};
+
+void add_thread_sanitizer(llvm::ModulePassManager& passes) {
+    passes.addPass(llvm::ModuleThreadSanitizerPass());
+    passes.addPass(llvm::createModuleToFunctionPassAdaptor(llvm::ThreadSanitizerPass()));
+}
+
+}  // namespace
+
+llvm::Error run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::StringRef passes,
+                       bool sanitize_threads) {
+    llvm::PassBuilder builder(&machine);
+    Analyses analyses(builder);
+    llvm::ModulePassManager manager;
+    if (llvm::Error error = builder.parsePassPipeline(manager, passes)) return error;
+    if (sanitize_threads) add_thread_sanitizer(manager);
+    manager.run(module, analyses.modules);
+    return llvm::Error::success();
+}
+
+}  // namespace kvjit::rt

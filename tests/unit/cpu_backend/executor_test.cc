@@ -1,0 +1,94 @@
+// How many threads the default executor takes, where a process may use few cores or have few threads.
+#include "cpu/executor.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "support.h"
+
+using namespace kvjit;
+
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;  // shadow memory alone is above any limit
+#else
+constexpr bool kSanitized = false;
+#endif
+
+constexpr int kBroken = 255;
+
+// What `body` returns, 0..254, in a process of its own: pools stay until a process ends.
+int in_child(int (*body)()) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) _exit(body());
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : kBroken;
+}
+
+int first_usable_core() {
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return -1;
+    for (int core = 0; core < CPU_SETSIZE; ++core) {
+        if (CPU_ISSET(core, &cores)) return core;
+    }
+    return -1;
+}
+
+int threads_on_one_core() {
+    const int core = first_usable_core();
+    if (core < 0) return kBroken;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    if (sched_setaffinity(0, sizeof one, &one) != 0) return kBroken;
+    return rt::default_executor(0).concurrency;
+}
+
+int threads_on_all_cores() {
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return kBroken;
+    return rt::default_executor(0).concurrency == CPU_COUNT(&cores) ? 0 : 1;
+}
+
+constexpr std::int64_t kTasks = 1000;
+
+bool runs_all(const kvjit_executor& executor) {
+    std::atomic<std::int64_t> sum = 0;
+    const auto add = [](void* argument, std::int64_t i) { *static_cast<std::atomic<std::int64_t>*>(argument) += i; };
+    executor.run(executor.context, add, &sum, kTasks);
+    return sum == kTasks * (kTasks - 1) / 2;
+}
+
+// Stacks of 1 GiB each, where the address space has room for few of them.
+int threads_in_little_memory() {
+    constexpr rlim_t kStack = rlim_t{1} << 30, kSpace = rlim_t{8} << 30;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, kStack) != 0) return kBroken;
+    if (pthread_setattr_default_np(&attributes) != 0) return kBroken;
+    const rlimit limit{kSpace, kSpace};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) return kBroken;
+    const kvjit_executor& executor = rt::default_executor(64);
+    return runs_all(executor) ? executor.concurrency : kBroken;
+}
+
+}  // namespace
+
+TEST_CASE("the default executor has a thread for each core that the process may use") {
+    CHECK(in_child(threads_on_one_core) == 1);
+    CHECK(in_child(threads_on_all_cores) == 0);
+}
+
+TEST_CASE("where threads are scarce, the pool has those that there are, and does all its work" *
+          doctest::skip(kSanitized)) {
+    const int threads = in_child(threads_in_little_memory);
+    CHECK(threads >= 1);
+    CHECK(threads < 16);
+}
