@@ -187,6 +187,7 @@ struct Launch {
     i64 batch_size;
     i64 num_kv_heads;
     i64 num_slots;          // extent of what table entries count: tokens, or blocks where a page is a block
+    i64 slots_of_token;     // 1, or 0 where slots are blocks
     const unsigned* fault;  // Fault::count; not null and not 0: return at once
 };
 

@@ -23,6 +23,12 @@ struct CacheFormat {
     int quant_group;
 };
 
+/// What each of two blocks may have, so that a multiprocessor holds both. The driver takes 1 KiB of its own for each
+/// block; the multiprocessor has that 1 KiB more than one block may have.
+constexpr int half_of_shared(int max_shared_bytes) {
+    return (max_shared_bytes + 1024) / 2 - 1024;
+}
+
 struct AttendShape {
     int rows;  // packed rows of a block's tile
     int threads;
@@ -166,7 +172,8 @@ constexpr int mma_query_bytes(const CacheFormat& format) {
 
 /// Tiles that a warp has under way: as many as let a multiprocessor hold two blocks.
 constexpr int mma_stages(const CacheFormat& format, int max_shared_bytes) {
-    const int stages = (max_shared_bytes / 2 - mma_query_bytes(format)) / (kAttendWarps * mma_stage_bytes(format));
+    const int stages =
+        (half_of_shared(max_shared_bytes) - mma_query_bytes(format)) / (kAttendWarps * mma_stage_bytes(format));
     return stages < 1 ? 1 : stages < kMaxStages ? stages : kMaxStages;
 }
 
@@ -188,7 +195,9 @@ constexpr int mma_prefill_rows(const CacheFormat& format) {
     return kAttendWarps * 16 * mma_row_tiles(format);
 }
 
-/// Bytes from row to row of queries, keys and values as float16, with zeros up to a multiple of 16 elements.
+/// Bytes from row to row of queries, keys and values as float16, with zeros up to a multiple of 16 elements. Padded, the
+/// 8 rows of a matrix lie in different banks as they would swizzled; and a row's pieces have constant distances, which
+/// need no registers.
 constexpr int mma_row_stride(const CacheFormat& format) {
     return dot_stride(round_up(format.head_dim, 16) * 2);
 }
@@ -230,7 +239,7 @@ constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
 
 /// Keys of a prefill's tile: many, unless that keeps a second block off the multiprocessor.
 constexpr int mma_prefill_keys(const CacheFormat& format, int max_shared_bytes) {
-    const int half = max_shared_bytes / 2;
+    const int half = half_of_shared(max_shared_bytes);
     const int limit = mma_prefill_bytes(format, 32) <= half ? half : max_shared_bytes;
     if (format.head_dim <= 128 && mma_prefill_bytes(format, 64) <= limit) return 64;
     return mma_prefill_bytes(format, 32) <= limit ? 32 : 16;

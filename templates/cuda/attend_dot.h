@@ -30,7 +30,7 @@ KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& share
     for (i32 r = warp_index(); r < Shape::kTileRows; r += kAttendWarps) {
         RowLanes row;
         clear_lanes(row);
-        if (work.row_begin + r < work.row_end) add_weighted(row, query_row(work, work.row_begin + r), 1.0f);
+        if (work.row_begin + r < work.row_end) load_lanes(row, query_row(work, work.row_begin + r));
         store_lanes(shared.query + r * kHeadDim, row);
     }
     float* probabilities = shared.probabilities[warp_index()];
@@ -143,8 +143,7 @@ KVJIT_INLINE void emit_rows(const AttendWork& work, float* query, const WarpRows
 #pragma unroll 1
     for (i32 r = 0; r < rows.count; ++r) {
         RowLanes row;
-        clear_lanes(row);
-        add_weighted(row, query + r * kHeadDim, 1.0f);
+        load_lanes(row, query + r * kHeadDim);
         emit_row(work, rows.first + r, row, {shuffle(rows.running.max, r), shuffle(rows.running.sum, r)});
     }
 }

@@ -216,8 +216,7 @@ KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
 #pragma unroll 1
     for (i32 r = 0; r < 16 * kRowTiles && first + r < work.row_end; ++r) {
         RowLanes acc;
-        clear_lanes(acc);
-        add_weighted(acc, output.sums[r], 1.0f);
+        load_lanes(acc, output.sums[r]);
         emit_row(work, first + r, acc, output.running[r]);
     }
 }

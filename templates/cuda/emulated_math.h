@@ -62,11 +62,11 @@ inline float logarithm_of_two(float x) {
     return static_cast<float>(static_cast<double>(exponent) + 2 * s * (1 + q * tail) * 0x1.71547652b82fep+0);
 }
 
-/// The larger or smaller of two; NaN if one is. -0 is less than +0.
-KVJIT_INLINE float pick(float a, float b, bool larger) {
+/// The larger of two; NaN if one is. -0 is less than +0.
+KVJIT_INLINE float larger_of(float a, float b) {
     if (a != a || b != b) return kNan;
-    if (a == b) return (__builtin_bit_cast(i32, a) < 0) == larger ? b : a;
-    return (a > b) == larger ? a : b;
+    if (a == b) return __builtin_bit_cast(i32, a) < 0 ? b : a;
+    return a > b ? a : b;
 }
 
 /// Byte i of the result is byte (selector >> 4i) & 7 of {b, a}.

@@ -29,7 +29,7 @@ struct Running {
     float sum = 0.0f;
 };
 
-/// A part that saw no key (max -inf) must be left out: its acc and sum are not looked at.
+/// A part that saw no key (max -inf) must be left out: its acc and sum may be anything.
 KVJIT_INLINE bool is_empty_part(float part_max) {
     return part_max == -kInfinity;
 }
@@ -66,6 +66,7 @@ KVJIT_INLINE void finish_row(T* out, const RowLanes& acc, Running running) {
 template <class Stat>
 KVJIT_INLINE float largest_max(i64 parts, Stat&& stat) {
     float max = -kInfinity;
+#pragma unroll 1
     for (i64 part = lane_index(); part < parts; part += kWarpSize) max = max_nan(max, stat(part).max);
 #pragma unroll
     for (i32 mask = 1; mask < kWarpSize; mask *= 2) max = max_nan(max, shuffle_xor(max, mask));
@@ -78,17 +79,20 @@ template <class Stat, class Row>
 KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& row) {
     Running merged = {largest_max(parts, stat), 0.0f};
     clear_lanes(acc);
+#pragma unroll 1
     for (i64 first = 0; first < parts; first += kWarpSize) {
         // A lane for each part: its weight is computed once.
         const i64 own = first + lane_index();
         const Running running = own < parts ? stat(own) : Running{};
         const float weight = part_weight(running.max, merged.max);
         const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);
+        // No branch on empty parts, so that the rows of several parts are on their way at once.
+#pragma unroll 4
         for (i32 k = 0; k < count; ++k) {
             const float max = shuffle(running.max, k), sum = shuffle(running.sum, k), factor = shuffle(weight, k);
-            if (is_empty_part(max)) continue;
-            merged.sum = fma(sum, factor, merged.sum);
-            add_weighted(acc, row(first + k), factor);
+            const bool counts = !is_empty_part(max);
+            merged.sum = fma(counts ? sum : 0.0f, factor, merged.sum);
+            add_weighted(acc, row(first + k), factor, counts);
         }
     }
     return merged;

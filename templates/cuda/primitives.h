@@ -12,16 +12,14 @@
 // Where am I
 //   i32 thread_index()                     number of the thread in its block
 //   i64 block_x(), block_y()               number of the block in the grid
-//   i32 opaque(i32 v)                      v, of which the compiler knows nothing: what is computed from it in a loop
-//   is
+//   i32 opaque(i32 v)                      v, of which the compiler knows nothing: what a loop computes from it is
 //                                          computed there, and takes no registers before
 //
 // Together
 //   void barrier()                         waits for the block; orders all its accesses to memory
 //   void warp_barrier()                    waits for the warp; orders its lanes' accesses. Nothing else does: lanes
-//   that
-//                                          exchange data through memory have one between write and read, and between
-//                                          read and next write
+//                                          that exchange data through memory have one between write and read, and
+//                                          between read and next write
 //   T shuffle_xor(T v, i32 mask)           v of lane (lane ^ mask). T: float, i32, u32
 //   T shuffle(T v, i32 source_lane)        v of another lane; each may name its own source
 //   u32 ballot(bool v)                     bit l: v of lane l
@@ -54,7 +52,6 @@
 //   u32 pack_halves(float low, float high)
 //   u32 half2_sub(u32 a, u32 b), half2_mul(u32 a, u32 b)
 //   u32 half2_fma(u32 a, u32 b, u32 c)     a*b + c, rounded once
-//   u32 half2_min_nan(u32 a, u32 b), half2_max_nan      NaN if either is
 //   u32 permute_bytes(u32 a, u32 b, u32 selector)       byte i of the result is byte (selector >> 4*i & 7) of (b, a), a
 //                                                       being bytes 0..3; bit 3 of a selector's nibble is 0
 //   i32 count_ones(u32 v)                  how many bits are set

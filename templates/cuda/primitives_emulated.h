@@ -149,9 +149,6 @@ KVJIT_PRIMITIVE u32 pack_halves(float low, float high) {
 }
 
 // Sum, difference and product of two halves are the same rounded twice: float has more than twice the digits.
-KVJIT_PRIMITIVE u32 half2_add(u32 a, u32 b) {
-    return emulation::narrow_pair(emulation::widen_pair(a) + emulation::widen_pair(b));
-}
 KVJIT_PRIMITIVE u32 half2_sub(u32 a, u32 b) {
     return emulation::narrow_pair(emulation::widen_pair(a) - emulation::widen_pair(b));
 }
@@ -162,14 +159,6 @@ KVJIT_PRIMITIVE u32 half2_fma(u32 a, u32 b, u32 c) {
     const auto x = emulation::widen_pair(a), y = emulation::widen_pair(b), z = emulation::widen_pair(c);
     return pack_halves(emulation::to_float_odd(emulation::sum_to_odd(x[0], y[0], z[0])),
                        emulation::to_float_odd(emulation::sum_to_odd(x[1], y[1], z[1])));
-}
-KVJIT_PRIMITIVE u32 half2_min_nan(u32 a, u32 b) {
-    const auto x = emulation::widen_pair(a), y = emulation::widen_pair(b);
-    return pack_halves(emulation::pick(x[0], y[0], false), emulation::pick(x[1], y[1], false));
-}
-KVJIT_PRIMITIVE u32 half2_max_nan(u32 a, u32 b) {
-    const auto x = emulation::widen_pair(a), y = emulation::widen_pair(b);
-    return pack_halves(emulation::pick(x[0], y[0], true), emulation::pick(x[1], y[1], true));
 }
 KVJIT_PRIMITIVE u32 permute_bytes(u32 a, u32 b, u32 selector) {
     return emulation::select_bytes(a, b, selector);
@@ -197,7 +186,7 @@ KVJIT_PRIMITIVE float log2(float v) {
     return emulation::logarithm_of_two(v);
 }
 KVJIT_PRIMITIVE float max_nan(float a, float b) {
-    return emulation::pick(a, b, true);
+    return emulation::larger_of(a, b);
 }
 
 }  // namespace kvjit

@@ -192,16 +192,6 @@ KVJIT_INLINE u32 half2_fma(u32 a, u32 b, u32 c) {
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
     return result;
 }
-KVJIT_INLINE u32 half2_min_nan(u32 a, u32 b) {
-    u32 result;
-    asm("min.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    return result;
-}
-KVJIT_INLINE u32 half2_max_nan(u32 a, u32 b) {
-    u32 result;
-    asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
-    return result;
-}
 KVJIT_INLINE u32 permute_bytes(u32 a, u32 b, u32 selector) {
     return __byte_perm(a, b, selector);
 }

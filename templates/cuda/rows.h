@@ -69,16 +69,24 @@ KVJIT_INLINE void clear_lanes(RowLanes& row) {
     for (int c = 0; c < kLanePairs; ++c) row.pair[c][0] = row.pair[c][1] = 0.0f;
 }
 
-/// row += factor * from.
 template <class T>
-KVJIT_INLINE void add_weighted(RowLanes& row, const T* from, float factor) {
+KVJIT_INLINE void load_lanes(RowLanes& row, const T* from) {
+    clear_lanes(row);
 #pragma unroll
     for (int c = 0; c < kLanePairs; ++c) {
-        if (pair_element(c) >= kHeadDim) continue;
-        float pair[2];
-        load_pair(pair, from + pair_element(c));
-        row.pair[c][0] = fma(factor, pair[0], row.pair[c][0]);
-        row.pair[c][1] = fma(factor, pair[1], row.pair[c][1]);
+        if (pair_element(c) < kHeadDim) load_pair(row.pair[c], from + pair_element(c));
+    }
+}
+
+/// row += factor * from, if that counts.
+template <class T>
+KVJIT_INLINE void add_weighted(RowLanes& row, const T* from, float factor, bool counts) {
+    RowLanes other;
+    load_lanes(other, from);
+#pragma unroll
+    for (int c = 0; c < kLanePairs; ++c) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) row.pair[c][i] = fma(factor, counts ? other.pair[c][i] : 0.0f, row.pair[c][i]);
     }
 }
 

@@ -111,7 +111,7 @@ KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args) {
 
     const abi::Cache& cache = args.store.cache;
     const abi::Plane& to = place.value ? cache.value : cache.key;
-    if (!is_inside(to, slot, args.launch.num_slots)) return;
+    if (!is_inside(args.launch, slot)) return;
     const abi::Rows& rows = place.value ? args.store.value : args.store.key;
     const char* from = rows.base + place.row * rows.token_stride + place.head * rows.head_stride;
     T3* scales = nullptr;

@@ -32,11 +32,10 @@ KVJIT_INLINE Slot slot_of(const abi::Table& table, i64 b, i64 position) {
     return {page_entry(table_row(table, b), position), token_in_page(position)};
 }
 
-/// Whether the slot is one of the plane's `slots`, which count tokens where entries do, else blocks.
-KVJIT_INLINE bool is_inside(const abi::Plane& plane, const Slot& slot, i64 slots) {
-    const bool counts_tokens = kPageSize == 0 || plane.page_stride == plane.token_stride;
-    const i64 number = slot.entry + (counts_tokens ? slot.token : 0);
-    return number >= 0 && number < slots;
+/// Whether the cache has such a slot.
+KVJIT_INLINE bool is_inside(const abi::Launch& launch, const Slot& slot) {
+    const i64 number = slot.entry + slot.token * launch.slots_of_token;
+    return number >= 0 && number < launch.num_slots;
 }
 
 // ---- A row in pieces of four elements ------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ std::vector<std::int64_t> scattered_runs(const std::vector<std::int64_t>& length
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     rng.shuffle(order);
     std::vector<std::int64_t> starts(lengths.size());
-    end = rng.between(1, 3);
+    end = rng.between(0, 3);
     for (const std::size_t i : order) {
         starts[i] = end;
         end += lengths[i] + rng.below(3);

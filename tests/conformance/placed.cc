@@ -27,6 +27,14 @@ std::int64_t extent_of(const std::vector<std::int64_t>& shape, const std::vector
     return last + 1;
 }
 
+/// The stride of an axis of one element is never taken: some are those of another axis, as views come out.
+void disturb_single(std::vector<std::int64_t>& strides, const std::vector<std::int64_t>& shape, Rng& rng) {
+    for (std::size_t axis = 0; axis + 1 < shape.size(); ++axis) {
+        const auto other = static_cast<std::size_t>(rng.below(static_cast<std::int64_t>(shape.size()) - 1));
+        if (shape[axis] == 1) strides[axis] = strides[other];
+    }
+}
+
 }  // namespace
 
 std::vector<std::int64_t> spread_strides(const std::vector<std::int64_t>& shape, Spread spread, Rng& rng) {
@@ -40,6 +48,7 @@ std::vector<std::int64_t> spread_strides(const std::vector<std::int64_t>& shape,
         next *= std::max<std::int64_t>(shape[order[i]], 1);
         if (spread != Spread::kDense) next += rng.below(4) * (options().on_cuda() ? std::int64_t{kCudaAlignment} : 1);
     }
+    if (spread != Spread::kDense) disturb_single(strides, shape, rng);
     return strides;
 }
 

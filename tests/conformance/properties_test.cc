@@ -133,6 +133,21 @@ TEST_CASE("layouts and cache modes agree") {
     }
 }
 
+TEST_CASE("what the stride of a pool of one block is changes nothing") {
+    Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,cache_mode=block_table,layout=N2HTD,page_size=16");
+    which.batch_size = 1;
+    which.new_tokens = NewTokens::kFew;
+    which.past_tokens = PastTokens::kNone;
+    std::uint64_t placement = 45;
+    while (make_call(which, 44, placement).num_blocks != 1) ++placement;
+    const Call call = make_call(which, 44, placement);
+    Bound bound = bind(call);
+    REQUIRE(call.problem.kvstarts.back() > 1);
+    bound.tensors.cache.strides[0] = bound.tensors.cache.strides[3];  // a block's is a token's
+    REQUIRE(run_bound(bound, {}) == "");
+    CHECK(bits_of(call) == bits_of(ran(which, 44, placement)));
+}
+
 TEST_CASE("grouped heads equal replicated kv heads") {
     Case which = ragged("op=MultiHeadAttention,head_dim=64,group=4,t1=f32");
     which.num_kv_heads = 1;

@@ -66,8 +66,8 @@ public:
         const std::int64_t tiles = splits_.count > 1 ? decode_blocks() : 0;
         const WorkspaceLayout layout{
             .fault_bytes = checks() ? sizeof(abi::Fault) : 0,
-            .slopes_bytes = bound_.slopes.size() * sizeof(float),
             .counters_bytes = static_cast<std::size_t>(tiles) * sizeof(unsigned),
+            .slopes_bytes = bound_.slopes.size() * sizeof(float),
             .partials_bytes = static_cast<std::size_t>(tiles * splits_.count * decode_shape_.rows *
                                                        (spec().head_dim + abi::kPartialTail)) *
                               sizeof(float),
@@ -155,11 +155,13 @@ private:
 
     abi::Launch launch_of(const kvjit_tensors& tensors) const {
         const kvjit_batch& batch = bound_.batch;
-        const std::int64_t slots = !gen::has_cache(spec())                  ? tensors.key.shape[0]
-                                   : spec().cache_mode == KVJIT_BLOCK_TABLE ? batch.num_blocks
-                                                                            : batch.max_tokens;
+        const bool blocks = gen::has_cache(spec()) && spec().cache_mode == KVJIT_BLOCK_TABLE;
+        const std::int64_t slots = !gen::has_cache(spec()) ? tensors.key.shape[0]
+                                   : blocks                ? batch.num_blocks
+                                                           : batch.max_tokens;
         const abi::Fault* fault = workspace_.fault();
-        return {batch.batch_size, bound_.num_kv_heads, slots, fault != nullptr ? &fault->count : nullptr};
+        return {batch.batch_size, bound_.num_kv_heads, slots, blocks ? 0 : 1,
+                fault != nullptr ? &fault->count : nullptr};
     }
 
     /// `blocks` follow from `argument`.
