@@ -28,7 +28,8 @@ struct CudaDriver {
     void must(int result, const char* what) const;
 };
 
-/// Throws where the machine has no driver.
+/// Call it when kvjit has made a GPU's target: that has opened the driver, wherever it lies, so that its name is enough
+/// here. Throws where the machine has no driver.
 CudaDriver open_cuda_driver();
 
 }  // namespace demo

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <stdexcept>
+#include <utility>
 
 #include "bandwidth.h"
 #include "gpu.h"
@@ -72,7 +74,19 @@ private:
     HostMemory memory_;
 };
 
+kvjit::Target open_gpu_target(int ordinal) {
+    auto target = kvjit::Target::cuda_device(ordinal);
+    if (target) return *std::move(target);
+    throw std::runtime_error(std::string(target.error().message()) + "; --target cuda-emulated needs no GPU");
+}
+
 }  // namespace
+
+kvjit::Target open_target(const Options& options) {
+    if (options.place == Place::kGpu) return open_gpu_target(options.gpu);
+    if (options.place == Place::kEmulated) return must(kvjit::Target::cuda_emulated());
+    return must(options.target == "host" ? kvjit::Target::host() : kvjit::Target::cpu(options.target));
+}
 
 std::unique_ptr<Machine> open_machine(const Options& options) {
     switch (options.place) {
@@ -84,12 +98,6 @@ std::unique_ptr<Machine> open_machine(const Options& options) {
             break;
     }
     return std::make_unique<CpuMachine>(options.threads);
-}
-
-kvjit::Target open_target(const Options& options) {
-    if (options.place == Place::kGpu) return must(kvjit::Target::cuda_device(options.gpu));
-    if (options.place == Place::kEmulated) return must(kvjit::Target::cuda_emulated());
-    return must(options.target == "host" ? kvjit::Target::host() : kvjit::Target::cpu(options.target));
 }
 
 }  // namespace demo

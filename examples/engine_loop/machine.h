@@ -28,9 +28,10 @@ public:
     virtual Yardstick measure() = 0;
 };
 
-/// Throws with what is missing.
-std::unique_ptr<Machine> open_machine(const Options& options);
-
+/// Throws with what is missing, as open_machine does.
 kvjit::Target open_target(const Options& options);
+
+/// Comes after open_target, which opens a GPU's driver for both.
+std::unique_ptr<Machine> open_machine(const Options& options);
 
 }  // namespace demo

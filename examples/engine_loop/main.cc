@@ -31,8 +31,8 @@ void print_head(const Options& options, const Machine& machine, const kvjit::Tar
 }
 
 int run(const Options& options) {
-    const std::unique_ptr<Machine> machine = open_machine(options);
     const kvjit::Target target = open_target(options);
+    const std::unique_ptr<Machine> machine = open_machine(options);
     const std::int64_t layers = layers_that_fit(options, machine->memory());
     print_head(options, *machine, target, layers);
 

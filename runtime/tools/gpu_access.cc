@@ -5,6 +5,8 @@
 
 #include <new>
 
+#include "handles.h"
+
 namespace kvjit::tool {
 namespace {
 
@@ -29,15 +31,10 @@ bool find(void* library, const char* name, Function& function) {
     return function != nullptr;
 }
 
-/// Where kvjit looks for it too (docs/cuda.md).
-constexpr const char* kPlaces[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
-                                   "/usr/lib/wsl/lib/libcuda.so.1"};
-
-Result<void> load_driver() {
-    void* library = nullptr;
-    for (const char* place : kPlaces) {
-        if (library == nullptr) library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
-    }
+/// kvjit opens the driver when it is asked for a GPU's target, wherever the driver lies; then its name is enough.
+Result<void> load_driver(const std::string& target) {
+    (void)open_target(target);  // what is wrong with it is said where it is used
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return fail("no GPU: libcuda.so.1, which comes with NVIDIA's driver, can't be opened");
     const bool found = find(library, "cuInit", driver.init) && find(library, "cuDeviceGet", driver.device_get) &&
                        find(library, "cuDevicePrimaryCtxRetain", driver.primary_context_retain) &&
@@ -53,7 +50,7 @@ Result<void> load_driver() {
 Result<void> open_gpu(const std::string& target) {
     if (target != "cuda" && !target.starts_with("cuda:")) return {};
     if (is_open) return {};
-    if (auto loaded = load_driver(); !loaded) return loaded;
+    if (auto loaded = load_driver(target); !loaded) return loaded;
     const int ordinal = target == "cuda" ? 0 : std::atoi(target.c_str() + 5);
     int device = 0;
     void* context = nullptr;

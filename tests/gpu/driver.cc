@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "kvjit/kvjit.hpp"
+
 namespace kvjit::gpu {
 namespace {
 
@@ -63,21 +65,10 @@ std::string sentence(int result, const char* call) {
            (text != nullptr ? text : "no description");
 }
 
-/// Where kvjit looks for it too (docs/cuda.md).
-constexpr const char* kPlaces[] = {"libcuda.so.1", "/usr/local/nvidia/lib64/libcuda.so.1",
-                                   "/usr/lib/wsl/lib/libcuda.so.1"};
-
-void* open_library() {
-    void* library = nullptr;
-    for (const char* place : kPlaces) {
-        if (library == nullptr) library = dlopen(place, RTLD_NOW | RTLD_LOCAL);
-    }
-    return library;
-}
-
 /// Why there is no GPU to use; empty if there is one.
 std::string open() {
-    void* library = open_library();
+    (void)Target::cuda_device(0);  // opens the driver, wherever it lies; then its name is enough
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return "no GPU: libcuda.so.1, which comes with NVIDIA's driver, can't be opened";
     for (const Symbol& symbol : kSymbols) {
         void* found = dlsym(library, symbol.name);

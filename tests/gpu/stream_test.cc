@@ -37,6 +37,30 @@ private:
     std::atomic<bool> gave_up_{false};
 };
 
+/// What `work` throws on a thread of its own; empty: nothing.
+template <class Work>
+std::string failure_in_thread(const Work& work) {
+    std::string failure;
+    std::thread([&] {
+        try {
+            work();
+        } catch (const std::exception& error) {
+            failure = error.what();
+        }
+    }).join();
+    return failure;
+}
+
+/// Runs the step once, with an engine, a kernel and a plan that come for it and go.
+void live_on(const gpu::Stream& stream, const Step& step) {
+    EngineOptions options;
+    options.cache_dir = "";
+    const Engine engine = value_of(Engine::create(options));
+    Plan plan = value_of(kernel_for(step, engine).plan(step.batch(), checked_options(stream.get())));
+    run(plan, step);
+    expect_done(plan.synchronize());
+}
+
 TEST_SUITE_BEGIN("GPU");
 
 void check_replays(const char* spec, std::int64_t new_tokens, PlanOptions options) {
@@ -95,6 +119,26 @@ TEST_CASE("a kernel's first run can be captured") {
     graph.launch(stream);
     expect_done(plan.synchronize());
     CHECK(step.judge(step.written()) == "");
+}
+
+TEST_CASE("while a stream is captured, plans on another come, serve and go, in the capture's thread or beside it") {
+    for (const bool same_thread : {true, false}) {
+        CAPTURE(same_thread);
+        const gpu::Stream captured, free;
+        Step recorded(machine(), kInt8, {}), other(machine(), kF32, {});
+        Plan plan = plan_for(recorded, unchecked_options(captured.get()));
+        const Written before = recorded.written();
+        const gpu::Graph graph(captured, [&] {
+            run(plan, recorded);
+            if (same_thread) return live_on(free, other);
+            CHECK(failure_in_thread([&] { live_on(free, other); }) == "");
+        });
+        CHECK(other.judge(other.written()) == "");
+        CHECK(recorded.written() == before);
+        graph.launch(captured);
+        expect_done(plan.synchronize());
+        CHECK(recorded.judge(recorded.written()) == "");
+    }
 }
 
 TEST_CASE("a run allocates no device memory") {
@@ -158,19 +202,14 @@ TEST_CASE("a stream that waits holds up no other stream's plan") {
 
 TEST_CASE("a thread without a context can plan and run, and has none afterwards") {
     Step step(machine(), kInt8, {});
-    std::string failure;
     void* context = nullptr;
-    std::thread([&] {
-        try {
-            Plan plan = plan_for(step, unchecked_options());
-            run(plan, step);
-            expect_done(plan.synchronize());
-            gpu::check(gpu::driver().context_get(&context), "cuCtxGetCurrent");
-        } catch (const std::exception& error) {
-            failure = error.what();
-        }
-    }).join();
-    CHECK(failure == "");
+    const auto work = [&] {
+        Plan plan = plan_for(step, unchecked_options());
+        run(plan, step);
+        expect_done(plan.synchronize());
+        gpu::check(gpu::driver().context_get(&context), "cuCtxGetCurrent");
+    };
+    CHECK(failure_in_thread(work) == "");
     CHECK(context == nullptr);
     CHECK(step.judge(step.written()) == "");
 }

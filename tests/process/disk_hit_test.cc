@@ -14,7 +14,7 @@ namespace {
 /// Paths of a cache's entries by their programs' identities.
 std::map<std::string, std::string> entries(const TemporaryFolder& folder) {
     std::map<std::string, std::string> found;
-    for (const std::string& path : folder.files(".kvjit")) {
+    for (const std::string& path : files_in(folder.path(), ".kvjit")) {
         const std::string bytes = read_file(path);
         const auto view = kvjit::rt::decode_entry(bytes);
         REQUIRE(view);
@@ -59,8 +59,8 @@ TEST_CASE("a warm disk cache is used without Clang, and nothing is ever writable
 TEST_CASE("a damaged entry is compiled again, and then found") {
     const TemporaryFolder cache;
     const Report cold = run_child(cache.path());
-    REQUIRE(cache.files(".kvjit").size() == kCallPrograms);
-    for (const std::string& path : cache.files(".kvjit")) {
+    REQUIRE(files_in(cache.path(), ".kvjit").size() == kCallPrograms);
+    for (const std::string& path : files_in(cache.path(), ".kvjit")) {
         std::string bytes = read_file(path);
         bytes[bytes.size() / 2] ^= 1;
         write_file(path, bytes);
@@ -75,7 +75,7 @@ TEST_CASE("a damaged entry is compiled again, and then found") {
 TEST_CASE("an entry that was cut short is compiled again") {
     const TemporaryFolder cache;
     run_child(cache.path());
-    const std::string path = cache.files(".kvjit").front();
+    const std::string path = files_in(cache.path(), ".kvjit").front();
     write_file(path, read_file(path).substr(0, 100));
     const Report report = run_child(cache.path());
     CHECK(report["status"] == "KVJIT_OK");
@@ -85,7 +85,7 @@ TEST_CASE("an entry that was cut short is compiled again") {
 
 TEST_CASE("what lies on disk is what runs") {
     const TemplateFolder templates;
-    write_file(templates.file("cpu/store.cc"), kIdleStore);
+    write_file(templates.path("cpu/store.cc"), kIdleStore);
     const TemporaryFolder cache, idle_cache;
     const Report cold = run_child(cache.path());
     const Report idle = run_child(idle_cache.path(), {"KVJIT_TEMPLATE_DIR=" + templates.path()});

@@ -18,23 +18,6 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "kvjit-process-XXXXXX") {
-    if (mkdtemp(path_.data()) == nullptr) throw std::runtime_error("mkdtemp " + path_);
-}
-
-TemporaryFolder::~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
-
-std::vector<std::string> TemporaryFolder::files(const std::string& suffix) const {
-    std::vector<std::string> found;
-    for (const auto& file : std::filesystem::directory_iterator(path_)) {
-        if (file.path().string().ends_with(suffix)) found.push_back(file.path());
-    }
-    return found;
-}
-
 std::string Report::operator[](const std::string& name) const {
     const auto line = lines.find(name);
     return line == lines.end() ? "" : line->second;

@@ -1,4 +1,4 @@
-// Child processes and temporary folders.
+// Child processes and what they are given.
 #pragma once
 
 #include <cstdint>
@@ -7,22 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "support/temporary_folder.h"
+
 namespace kvjit::test {
-
-/// Removed with everything in it.
-class TemporaryFolder {
-public:
-    TemporaryFolder();
-    ~TemporaryFolder();
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    const std::string& path() const { return path_; }
-    /// Paths of the files whose names end so.
-    std::vector<std::string> files(const std::string& suffix) const;
-
-private:
-    std::string path_;
-};
 
 /// What a child said: the lines "name value" of child.cc.
 struct Report {
@@ -55,7 +42,6 @@ void write_file(const std::string& path, const std::string& bytes);
 class TemplateFolder : public TemporaryFolder {
 public:
     TemplateFolder();
-    std::string file(const std::string& name) const { return path() + "/" + name; }
 };
 
 /// A store that stores nothing.

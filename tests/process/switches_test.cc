@@ -65,7 +65,7 @@ TEST_CASE("KVJIT_JIT takes on and off only") {
 
 TEST_CASE("a missing compiler is an error that says where it was looked for and what to install") {
     const TemporaryFolder cache;
-    const std::string nowhere = cache.path() + "/libkvjit_compiler.so";
+    const std::string nowhere = cache.path("libkvjit_compiler.so");
     const Report report = run_child(cache.path(), {"KVJIT_COMPILER=" + nowhere});
     CHECK(report["status"] == "KVJIT_COMPILER_MISSING");
     CHECK(holds(report["message"], nowhere));
@@ -81,7 +81,7 @@ TEST_CASE("a missing compiler is an error that says where it was looked for and 
 
 TEST_CASE("switched off and without a compiler, a miss is a miss; source is rendered all the same") {
     const TemporaryFolder cache;
-    const std::string nowhere = cache.path() + "/libkvjit_compiler.so";
+    const std::string nowhere = cache.path("libkvjit_compiler.so");
     kvjit::EngineOptions options;
     options.cache_dir = cache.path().c_str();
     options.compiler = nowhere.c_str();
@@ -105,7 +105,7 @@ TEST_CASE("what a log callback throws comes back as an error, from whichever thr
 
 TEST_CASE("a file that is no compiler is an error too") {
     const TemporaryFolder folder;
-    const std::string path = folder.path() + "/compiler.so";
+    const std::string path = folder.path("compiler.so");
     write_file(path, "not a library");
     kvjit::EngineOptions options;
     options.cache_dir = "";

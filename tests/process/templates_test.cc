@@ -53,7 +53,7 @@ TEST_CASE("an unchanged copy of the templates gives the same source and provenan
 TEST_CASE("a changed template changes source, provenance and what runs, but not the identity") {
     const TemplateFolder templates;
     const std::string before = emitted(kernel_with_templates(templates.path()), KVJIT_STAGE_IDENTITY);
-    write_file(templates.file("cpu/store.cc"), kIdleStore);
+    write_file(templates.path("cpu/store.cc"), kIdleStore);
     const kvjit::Kernel idle = kernel_with_templates(templates.path());
     const std::string after = emitted(idle, KVJIT_STAGE_IDENTITY);
     CHECK(holds(emitted(idle, KVJIT_STAGE_SOURCE), "kvjit_store(const kvjit::abi::StoreArgs*, "));
@@ -70,7 +70,7 @@ TEST_CASE("a changed template is a miss in a cache that the old one filled") {
     const TemporaryFolder cache;
     run_child(cache.path());
     const TemplateFolder templates;
-    write_file(templates.file("cpu/store.cc"), kIdleStore);
+    write_file(templates.path("cpu/store.cc"), kIdleStore);
     const std::string variable = "KVJIT_TEMPLATE_DIR=" + templates.path();
     const Report changed = run_child(cache.path(), {variable});
     CHECK(changed.number("compiles") == 1);
@@ -81,8 +81,8 @@ TEST_CASE("a changed template is a miss in a cache that the old one filled") {
 
 TEST_CASE("a template that doesn't compile: the error holds Clang's message, the template and the line") {
     const TemplateFolder templates;
-    const std::string text = read_file(templates.file("cpu/store.cc"));
-    write_file(templates.file("cpu/store.cc"), text + "static_assert(no_such_name);\n");
+    const std::string text = read_file(templates.path("cpu/store.cc"));
+    write_file(templates.path("cpu/store.cc"), text + "static_assert(no_such_name);\n");
     const auto broken_line = std::ranges::count(text, '\n') + 1;
     const auto done = kernel_with_templates(templates.path()).prepare(KVJIT_STORE);
     REQUIRE(!done);
@@ -94,7 +94,7 @@ TEST_CASE("a template that doesn't compile: the error holds Clang's message, the
 
 TEST_CASE("other programs of a kernel with one broken template still work") {
     const TemplateFolder templates;
-    write_file(templates.file("cpu/merge.cc"), "#error broken\n");
+    write_file(templates.path("cpu/merge.cc"), "#error broken\n");
     const kvjit::Kernel kernel = kernel_with_templates(templates.path());
     CHECK(kernel.prepare(KVJIT_STORE));
     CHECK(!kernel.prepare(KVJIT_MERGE));
@@ -102,7 +102,7 @@ TEST_CASE("other programs of a kernel with one broken template still work") {
 
 TEST_CASE("a template that includes a system header is refused with its line") {
     const TemplateFolder templates;
-    write_file(templates.file("cpu/store.cc"), "// one line\n#include <math.h>\n");
+    write_file(templates.path("cpu/store.cc"), "// one line\n#include <math.h>\n");
     const auto done = kernel_with_templates(templates.path()).prepare(KVJIT_STORE);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_BAD_FILE);
@@ -114,5 +114,5 @@ TEST_CASE("a folder without the template is an error that names the file") {
     const auto done = kernel_with_templates(empty.path()).prepare(KVJIT_STORE);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_BAD_FILE);
-    CHECK(holds(done.error().message(), empty.path() + "/cpu/store.cc"));
+    CHECK(holds(done.error().message(), empty.path("cpu/store.cc")));
 }

@@ -21,7 +21,8 @@ class Device {
 public:
     virtual ~Device() = default;
 
-    /// Before the first launch of a kernel with up to `shared_bytes`: loads it, so that runs don't. May be repeated.
+    /// Before the first launch of a kernel with up to `shared_bytes`: loads it, so that runs don't, and keeps the GPU's
+    /// primary context, if that is the current one, for as long as the device lives. May be repeated.
     virtual gen::Result<void> prepare_kernel(void* kernel, unsigned shared_bytes) {
         (void)kernel, (void)shared_bytes;
         return {};

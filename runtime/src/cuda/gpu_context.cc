@@ -8,7 +8,9 @@ ContextScope::~ContextScope() {
 }
 
 GpuContext::~GpuContext() {
-    if (primary_ != nullptr) driver_.api().primary_context_release(device_);
+    if (primary_ == nullptr) return;
+    const RelaxedCapture relaxed(driver_.api());
+    driver_.api().primary_context_release(device_);
 }
 
 gen::Result<ContextScope> GpuContext::enter() {

@@ -32,6 +32,7 @@ public:
         const gen::Result<ContextScope> scope = context_.enter();
         if (!scope) return std::unexpected(scope.error());
         const RelaxedCapture relaxed(api_);
+        if (const auto kept = context_.keep_if_primary(scope->context()); !kept) return std::unexpected(kept.error());
         auto* handle = static_cast<cuda::Kernel>(kernel);
         if (auto allowed = allow_shared_memory(handle, shared_bytes); !allowed) return allowed;
         return load(handle);

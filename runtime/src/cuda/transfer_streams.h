@@ -1,5 +1,6 @@
 // Streams for copies that nobody else waits for: the default stream would make each of them wait for all that the GPU
-// has to do.
+// has to do. A plan's own stream would too, where the driver waits for it before it stages pageable memory; and a graph
+// captured there that is replayed elsewhere would find the plan's memory as it was before the copies.
 #pragma once
 
 #include <mutex>

@@ -13,14 +13,14 @@ std::size_t aligned(std::size_t bytes) {
 
 }  // namespace
 
-std::size_t WorkspaceLayout::slopes_offset() const {
+std::size_t WorkspaceLayout::counters_offset() const {
     return aligned(fault_bytes);
 }
-std::size_t WorkspaceLayout::counters_offset() const {
-    return slopes_offset() + aligned(slopes_bytes);
+std::size_t WorkspaceLayout::slopes_offset() const {
+    return counters_offset() + aligned(counters_bytes);
 }
 std::size_t WorkspaceLayout::partials_offset() const {
-    return counters_offset() + aligned(counters_bytes);
+    return slopes_offset() + aligned(slopes_bytes);
 }
 std::size_t WorkspaceLayout::bytes() const {
     return partials_offset() + partials_bytes;
@@ -34,11 +34,8 @@ gen::Result<void> Workspace::take(const WorkspaceLayout& layout, void* given, st
     layout_ = layout;
     if (layout.bytes() == 0) return {};
     if (gen::Result<void> found = find_memory(given, given_bytes); !found) return found;
-    if (fault() != nullptr) {
-        if (gen::Result<void> zeroed = device_.zero(fault(), sizeof(abi::Fault)); !zeroed) return zeroed;
-    }
-    if (layout.counters_bytes == 0) return {};
-    return device_.zero(counters(), layout.counters_bytes);
+    const std::size_t zeros = layout.slopes_offset();  // fault and counters at once: each call is waited for
+    return zeros != 0 ? device_.zero(memory_, zeros) : gen::Result<void>{};
 }
 
 gen::Result<void> Workspace::find_memory(void* given, std::size_t given_bytes) {

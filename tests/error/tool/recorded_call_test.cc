@@ -24,85 +24,87 @@ std::string error_of(std::vector<std::byte> bytes) {
     return call ? "" : call.error();
 }
 
-std::string error_after(const std::string& golden, const std::function<void(RecordedFile&)>& damage) {
+/// The error of reading a golden file that `damage` has changed.
+std::string error_after(const std::function<void(RecordedFile&)>& damage, const char* golden = "002_") {
     RecordedFile file(golden_file(golden));
     damage(file);
     return error_of(file.assemble());
 }
 
+/// The same, where one field of one entry of the header has another value.
+std::string error_with(const char* entry, const char* field, const json& value) {
+    return error_after([&](RecordedFile& file) { file.header[entry][field] = value; });
+}
+
+std::string error_of_meta(const char* field, const json& value) {
+    return error_with("__metadata__", field, value);
+}
+std::string error_of_query(const char* field, const json& value) {
+    return error_with("query", field, value);
+}
+
 #define CHECK_SAYS(error, part) CHECK_MESSAGE(std::string(error).find(part) != std::string::npos, error)
 
 TEST_CASE("a golden file is a recorded call") {
-    CHECK(error_after("000_", [](RecordedFile&) {}) == "");
-    CHECK(error_after("002_", [](RecordedFile&) {}) == "");
+    for (const char* golden : {"000_", "002_"}) CHECK(error_after([](RecordedFile&) {}, golden) == "");
 }
 
 TEST_CASE("metadata that is missing, unknown or wrong") {
-    const auto meta = [](const char* field, const char* value) {
-        return error_after("002_", [&](RecordedFile& file) { file.header["__metadata__"][field] = value; });
-    };
-    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["__metadata__"].erase("head_dim"); }),
+    CHECK_SAYS(error_after([](RecordedFile& file) { file.header["__metadata__"].erase("head_dim"); }),
                "metadata field 'head_dim' is missing");
-    CHECK_SAYS(meta("wings", "2"), "metadata field 'wings' is unknown");
-    CHECK_SAYS(meta("head_dim", "thirty"), "metadata field 'head_dim' is 'thirty', expected an integer");
-    CHECK_SAYS(meta("head_dim", "32 "), "'head_dim' is '32 '");
-    CHECK_SAYS(meta("num_kv_heads", "3"), "a divisor of num_heads 4");
-    CHECK_SAYS(meta("t1", "bf16"), "'t1' is 'bf16', expected one of f32 f16");
-    CHECK_SAYS(meta("t2", "i8"), "'t2' is 'i8'");
-    CHECK_SAYS(meta("layer_idx", "1"), "'layer_idx' is '1', expected an integer from 0 to 0");
-    CHECK_SAYS(meta("layout_order", "TLHD"), "'layout_order'");
-    CHECK_SAYS(meta("layout_order", "TL2HD2HD"), "'layout_order'");
-    CHECK_SAYS(meta("softmax_scale", "nan"), "'softmax_scale'");
-    CHECK_SAYS(meta("softmax_scale", "1e99"), "'softmax_scale'");
-    CHECK_SAYS(meta("format", "kvjit.case.2"), "'format'");
-    CHECK_SAYS(meta("head_dim", "\x1b[31m"), "\\x1b[31m");
-    CHECK(meta("pmx_remark", "free text") == "");
-    CHECK(meta("strides.query", "128,32,1") == "");
-    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["__metadata__"]["t1"] = 7; }),
-               "metadata field 't1' is not a string");
+    CHECK_SAYS(error_of_meta("wings", "2"), "metadata field 'wings' is unknown");
+    CHECK_SAYS(error_of_meta("head_dim", "thirty"), "metadata field 'head_dim' is 'thirty', expected an integer");
+    CHECK_SAYS(error_of_meta("head_dim", "32 "), "'head_dim' is '32 '");
+    CHECK_SAYS(error_of_meta("num_kv_heads", "3"), "a divisor of num_heads 4");
+    CHECK_SAYS(error_of_meta("t1", "bf16"), "'t1' is 'bf16', expected one of f32 f16");
+    CHECK_SAYS(error_of_meta("t2", "i8"), "'t2' is 'i8'");
+    CHECK_SAYS(error_of_meta("layer_idx", "1"), "'layer_idx' is '1', expected an integer from 0 to 0");
+    CHECK_SAYS(error_of_meta("layout_order", "TLHD"), "'layout_order'");
+    CHECK_SAYS(error_of_meta("layout_order", "TL2HD2HD"), "'layout_order'");
+    CHECK_SAYS(error_of_meta("softmax_scale", "nan"), "'softmax_scale'");
+    CHECK_SAYS(error_of_meta("softmax_scale", "1e99"), "'softmax_scale'");
+    CHECK_SAYS(error_of_meta("format", "kvjit.case.2"), "'format'");
+    CHECK_SAYS(error_of_meta("head_dim", "\x1b[31m"), "\\x1b[31m");
+    CHECK(error_of_meta("pmx_remark", "free text") == "");
+    CHECK(error_of_meta("strides.query", "128,32,1") == "");
+    CHECK_SAYS(error_of_meta("t1", 7), "metadata field 't1' is not a string");
 }
 
 TEST_CASE("tensors that are missing, unknown or wrong") {
-    CHECK_SAYS(error_after("002_",
-                           [](RecordedFile& file) {
-                               file.header["q"] = file.header["query"];
-                               file.header.erase("query");
-                           }),
+    CHECK_SAYS(error_after([](RecordedFile& file) {
+                   file.header["q"] = file.header["query"];
+                   file.header.erase("query");
+               }),
                "tensor 'query' is missing");
-    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["query"]["dtype"] = "BF16"; }),
-               "tensor 'query' has dtype BF16, expected F16");
-    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["query"]["shape"] = {5, 2, 64}; }),
+    CHECK_SAYS(error_of_query("dtype", "BF16"), "tensor 'query' has dtype BF16, expected F16");
+    CHECK_SAYS(error_of_query("shape", json::array({5, 2, 64})),
                "tensor 'query' has shape [5, 2, 64], expected [5, 4, 32]");
-    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["extra"] = file.header["query"]; }), "overlap");
-    CHECK_SAYS(error_after("002_",
-                           [](RecordedFile& file) {
-                               const std::size_t end = file.data.size();
-                               file.header["extra"] = {{"dtype", "U8"}, {"shape", {0}}, {"data_offsets", {end, end}}};
-                           }),
+    CHECK_SAYS(error_after([](RecordedFile& file) { file.header["extra"] = file.header["query"]; }), "overlap");
+    CHECK_SAYS(error_after([](RecordedFile& file) {
+                   const std::size_t end = file.data.size();
+                   file.header["extra"] = {{"dtype", "U8"}, {"shape", {0}}, {"data_offsets", {end, end}}};
+               }),
                "tensor 'extra' is unknown");
-    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.tensor_bytes("seqstarts")[23] = std::byte{0xff}; }),
+    CHECK_SAYS(error_after([](RecordedFile& file) { file.tensor_bytes("seqstarts")[23] = std::byte{0xff}; }),
                "tensor 'seqstarts' ends with -");
 }
 
 TEST_CASE("headers that lie about the file") {
-    const auto query = [](const char* key, const json& value) {
-        return error_after("002_", [&](RecordedFile& file) { file.header["query"][key] = value; });
-    };
     const std::uint64_t huge = std::uint64_t{1} << 62;
-    CHECK_SAYS(query("dtype", "F17"), "tensor 'query': dtype is 'F17'");
-    CHECK_SAYS(query("dtype", 3), "dtype is missing or not a string");
-    CHECK_SAYS(query("shape", json::array({huge, huge, 4})), "more bytes than can be counted");
-    CHECK_SAYS(query("shape", json::array({-1})), "shape holds -1");
-    CHECK_SAYS(query("shape", json::array({1.5})), "shape holds 1.5");
-    CHECK_SAYS(query("shape", json::array({std::uint64_t{1} << 63})), "shape holds 9223372036854775808");
-    CHECK_SAYS(query("shape", "wide"), "shape is missing or not a list");
-    CHECK_SAYS(query("data_offsets", json::array({0, huge})), "data_offsets are [0, 4611686018427387904]");
-    CHECK_SAYS(query("data_offsets", json::array({8, 4})), "data_offsets are [8, 4]");
-    CHECK_SAYS(query("data_offsets", json::array({0})), "data_offsets are [0]");
-    CHECK_SAYS(query("data_offsets", json::array({0, 4})), "data_offsets span 4 bytes, expected 1280");
-    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.data.push_back(std::byte{0}); }),
+    CHECK_SAYS(error_of_query("dtype", "F17"), "tensor 'query': dtype is 'F17'");
+    CHECK_SAYS(error_of_query("dtype", 3), "dtype is missing or not a string");
+    CHECK_SAYS(error_of_query("shape", json::array({huge, huge, 4})), "more bytes than can be counted");
+    CHECK_SAYS(error_of_query("shape", json::array({-1})), "shape holds -1");
+    CHECK_SAYS(error_of_query("shape", json::array({1.5})), "shape holds 1.5");
+    CHECK_SAYS(error_of_query("shape", json::array({std::uint64_t{1} << 63})), "shape holds 9223372036854775808");
+    CHECK_SAYS(error_of_query("shape", "wide"), "shape is missing or not a list");
+    CHECK_SAYS(error_of_query("data_offsets", json::array({0, huge})), "data_offsets are [0, 4611686018427387904]");
+    CHECK_SAYS(error_of_query("data_offsets", json::array({8, 4})), "data_offsets are [8, 4]");
+    CHECK_SAYS(error_of_query("data_offsets", json::array({0})), "data_offsets are [0]");
+    CHECK_SAYS(error_of_query("data_offsets", json::array({0, 4})), "data_offsets span 4 bytes, expected 1280");
+    CHECK_SAYS(error_after([](RecordedFile& file) { file.data.push_back(std::byte{0}); }),
                "1 bytes follow the last tensor");
-    CHECK_SAYS(error_after("002_", [](RecordedFile& file) { file.header["query"] = "none"; }),
+    CHECK_SAYS(error_after([](RecordedFile& file) { file.header["query"] = "none"; }),
                "something other than a JSON object");
 }
 

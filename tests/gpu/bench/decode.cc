@@ -38,18 +38,25 @@ struct Shape {
     std::string text() const { return "B " + std::to_string(sequences) + ", keys " + std::to_string(keys); }
 };
 
-/// One contestant: a kind of elements, how they are found, and whether new tokens are stored first.
+/// One contestant: a kind of elements, how they are found, whether new tokens are stored first, and what is checked.
 struct Variant {
     const Elements& elements;
     bool blocks;
     bool stores;
+    kvjit_check_level check = KVJIT_CHECK_NONE;
 
     std::string spec() const {
         return std::string("op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f16,") + elements.spec +
                (blocks ? ",cache_mode=block_table,page_size=16,index_type=i32,layout=N2THD"
                        : ",cache_mode=page_table,page_size=128,layout=L2HTD");
     }
-    std::string name() const { return std::string(elements.name) + (blocks ? ", blocks of 16" : ", pages of 128"); }
+    std::string table() const { return blocks ? "blocks of 16" : "pages of 128"; }
+    std::string name() const { return elements.name + (", " + table()) + (is_checked() ? ", checked" : ""); }
+    bool is_checked() const { return check != KVJIT_CHECK_NONE; }
+    /// Whether it is `other` without the check.
+    bool is_unchecked(const Variant& other) const {
+        return !is_checked() && &elements == &other.elements && blocks == other.blocks && stores == other.stores;
+    }
     std::int64_t page() const { return blocks ? kBlock : kPage; }
     std::int64_t pages(const Shape& shape) const { return (shape.keys + page() - 1) / page() * shape.sequences; }
     std::int64_t rows(const Shape& shape) const { return pages(shape) * page() * 2 * kKvHeads; }
@@ -149,7 +156,7 @@ class Contestant {
 public:
     Contestant(const Setup& setup, const Memory& memory, const Shape& shape, const Variant& variant)
         : calls_(calls(setup, shape, variant)),
-          plan_(plan_for(setup, variant.spec(), batch_of(memory, shape, variant))),
+          plan_(plan_for(setup, variant.spec(), batch_of(memory, shape, variant), variant.check)),
           graph_(setup.stream, [&] {
               for (std::int64_t i = 0; i < calls_; ++i) {
                   const std::int64_t copy = i % copies(setup, shape, variant);
@@ -158,6 +165,8 @@ public:
           }) {}
     const gpu::Graph& graph() const { return graph_; }
     double calls_in_graph() const { return static_cast<double>(calls_); }
+    /// Throws where the calls found something wrong, and so did nothing.
+    void finish() { expect_done(plan_.synchronize()); }
 
 private:
     std::int64_t calls_;
@@ -172,7 +181,20 @@ std::vector<Variant> variants() {
             for (const Elements& elements : kElements) all.push_back({elements, blocks, stores});
         }
     }
+    // A check looks at the tables, whatever the cache holds.
+    for (const bool blocks : {false, true}) all.push_back({kElements[0], blocks, true, KVJIT_CHECK_FULL});
     return all;
+}
+
+/// What checking adds to the same call unchecked, round by round.
+void report_check(const Setup& setup, const Shape& shape, const std::vector<Variant>& variants, std::size_t checked,
+                  const std::vector<std::vector<double>>& times) {
+    for (std::size_t i = 0; i < variants.size(); ++i) {
+        if (!variants[i].is_unchecked(variants[checked])) continue;
+        std::vector<double> added = times[checked + 1];
+        for (std::size_t round = 0; round < added.size(); ++round) added[round] -= times[i + 1][round];
+        setup.report.add({"check adds", shape.text(), variants[i].table(), "kvjit", added, 0, 0, {}});
+    }
 }
 
 /// `times`: the copy's, then those of the variants.
@@ -181,6 +203,10 @@ void report_shape(const Setup& setup, const Shape& shape, const std::vector<Vari
     std::vector<double> copy_rates;
     for (const double time : times[0]) copy_rates.push_back(setup.copy.rate(time));
     for (std::size_t i = 0; i < variants.size(); ++i) {
+        if (variants[i].is_checked()) {
+            report_check(setup, shape, variants, i, times);
+            continue;
+        }
         setup.report.add({variants[i].stores ? "store+decode" : "decode", shape.text(), variants[i].name(), "kvjit",
                           times[i + 1], variants[i].bytes(shape), 0, copy_rates});
     }
@@ -206,7 +232,9 @@ void bench_shape(const Setup& setup, const Shape& shape) {
         contest.enter([&] { contestant.graph().launch(setup.stream); }, contestant.calls_in_graph());
         entered.push_back(variant);
     }
-    report_shape(setup, shape, entered, contest.run(setup.rounds()));
+    const auto times = contest.run(setup.rounds());
+    for (Contestant& contestant : contestants) contestant.finish();
+    report_shape(setup, shape, entered, times);
 }
 
 }  // namespace

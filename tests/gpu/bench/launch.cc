@@ -65,9 +65,7 @@ void bench_launch(const Setup& setup) {
     Plan plan = plan_for(setup, kSpec, call.batch());
     bench_runs(setup, "attend", plan, call.tensors(false));
     bench_runs(setup, "store, attend", plan, call.tensors(true));
-    PlanOptions options;
-    options.stream = setup.stream.get();
-    Plan checked = value_of(kernel_for(setup, kSpec).plan(call.batch(), options));
+    Plan checked = plan_for(setup, kSpec, call.batch(), KVJIT_CHECK_FULL);
     bench_runs(setup, "check, store, attend", checked, call.tensors(true));
 }
 

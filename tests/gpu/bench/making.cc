@@ -1,10 +1,8 @@
 // Making kernels: a program's compile, and a cubin from disk.
-#include <stdlib.h>
-
 #include <chrono>
-#include <filesystem>
 
 #include "gpu/bench/setup.h"
+#include "support/temporary_folder.h"
 
 namespace kvjit::bench {
 namespace {
@@ -28,19 +26,6 @@ constexpr Program kPrograms[] = {
     {"decode, f16 pages", kF16, KVJIT_DECODE},      {"decode, int8 pages", kInt8, KVJIT_DECODE},
     {"prefill, f16 packed", kDense, KVJIT_PREFILL}, {"prefill, int8 pages", kInt8, KVJIT_PREFILL},
     {"load, int8 pages", kLoad, KVJIT_LOAD},        {"merge", kMerge, KVJIT_MERGE},
-};
-
-struct Folder {
-    Folder() : path(std::filesystem::temp_directory_path() / "kvjit-gpu-bench-XXXXXX") {
-        if (mkdtemp(path.data()) == nullptr) throw std::runtime_error("no temporary folder at " + path);
-    }
-    ~Folder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path, ignored);
-    }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    std::string path;
 };
 
 double microseconds_since(Clock::time_point start) {
@@ -67,15 +52,15 @@ void bench_compiles(const Setup& setup) {
     add(setup, "compile", "opening NVRTC, once", {1e6 * load_seconds});
 }
 
-Engine disk_engine(const Folder& folder) {
+Engine disk_engine(const test::TemporaryFolder& folder) {
     EngineOptions options;
-    options.cache_dir = folder.path.c_str();
+    options.cache_dir = folder.path().c_str();
     return value_of(Engine::create(options));
 }
 
 /// A new engine each time, as in a new process.
 void bench_disk(const Setup& setup, const Program& program) {
-    const Folder folder;
+    const test::TemporaryFolder folder;
     expect_done(kernel_for(setup, program.spec, disk_engine(folder)).prepare(program.phase));
     std::vector<double> times;
     for (int round = 0; round < 9; ++round) {

@@ -41,9 +41,9 @@ Kernel kernel_for(const Setup& setup, const std::string& spec, const Engine& eng
     return value_of(engine.kernel(value_of(KernelSpec::parse(spec)), target));
 }
 
-Plan plan_for(const Setup& setup, const std::string& spec, const Batch& batch) {
+Plan plan_for(const Setup& setup, const std::string& spec, const Batch& batch, kvjit_check_level level) {
     PlanOptions options;
-    options.check_level = KVJIT_CHECK_NONE;
+    options.check_level = level;
     options.stream = setup.stream.get();
     return value_of(kernel_for(setup, spec).plan(batch, options));
 }

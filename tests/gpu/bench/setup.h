@@ -47,8 +47,9 @@ Engine memory_engine();
 /// One a process, in memory only.
 const Engine& shared_engine();
 Kernel kernel_for(const Setup& setup, const std::string& spec, const Engine& engine = shared_engine());
-/// A plan on the setup's stream that checks nothing; fails if it can't be made.
-Plan plan_for(const Setup& setup, const std::string& spec, const Batch& batch);
+/// A plan on the setup's stream; fails if it can't be made.
+Plan plan_for(const Setup& setup, const std::string& spec, const Batch& batch,
+              kvjit_check_level level = KVJIT_CHECK_NONE);
 
 /// Float16 numbers with mean 0 and deviation `deviation` in all of `memory`, over and over.
 void fill_normal(const gpu::DeviceMemory& memory, double deviation);

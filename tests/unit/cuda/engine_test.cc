@@ -1,10 +1,11 @@
 // Whole calls through the public API: NVRTC compiles, the fake driver loads and launches. Without NVRTC: SKIP.
 #include <cstdio>
+#include <thread>
 
 #include "call.h"
 #include "cuda/nvrtc_compiler.h"
 #include "support.h"
-#include "temp_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace kvjit;
 using test::FakeMachine;
@@ -12,6 +13,7 @@ using test::FakeMachine;
 namespace {
 
 void* const kStream = reinterpret_cast<void*>(0x2000);  // the caller's own
+void* const kOtherStream = reinterpret_cast<void*>(0x2100);
 
 bool has_nvrtc() {
     static const bool found = [] {
@@ -26,9 +28,8 @@ bool has_nvrtc() {
 
 /// The cache is shared by all cases: each program is compiled once.
 const std::string& cache_folder() {
-    static const test::TempFolder folder;
-    static const std::string path = folder.path;
-    return path;
+    static const test::TemporaryFolder folder;
+    return folder.path();
 }
 
 void install_kernels(FakeMachine& machine) {
@@ -48,13 +49,16 @@ Result<Kernel> make_kernel() {
     return engine->kernel(*spec, *target);
 }
 
-Result<Plan> make_plan(const Kernel& kernel, test::Call& call) {
-    PlanOptions options;
-    options.stream = kStream;
+Result<Plan> make_plan(const Kernel& kernel, test::Call& call, PlanOptions options) {
     Batch batch = call.batch();
     batch.max_seqlen = 1;
     batch.max_kvlen = 100;
     return kernel.plan(batch, options);
+}
+Result<Plan> make_plan(const Kernel& kernel, test::Call& call, void* stream = kStream) {
+    PlanOptions options;
+    options.stream = stream;
+    return make_plan(kernel, call, options);
 }
 
 gen::Result<void> as_internal(const Error& error) {
@@ -114,6 +118,71 @@ TEST_CASE("under a capture plans are made and gone, and runs are captured") {
     const auto waited = plan->synchronize();
     REQUIRE_FALSE(waited.has_value());
     CHECK(waited.error().status() == KVJIT_CUDA_ERROR);
+}
+
+TEST_CASE("while another thread captures a stream, engine and plan on one's own come, serve and go") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    machine.state().capturing = kOtherStream;
+    test::Call call(2, 1, 100);
+    gen::Result<void> done;
+    std::thread([&] { done = whole_call(call); }).join();
+    CHECK_MESSAGE(done.has_value(), done.error().message);
+    for (const test::FakeLaunch& launch : machine.state().launches) CHECK(launch.stream == kStream);
+}
+
+TEST_CASE("while one plan's stream is captured, another plan runs on its own and is waited for") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    test::Call call(2, 1, 100);
+    const auto kernel = make_kernel();
+    REQUIRE_MESSAGE(kernel, kernel.error().message());
+    auto captured = make_plan(*kernel, call), free = make_plan(*kernel, call, kOtherStream);
+    REQUIRE_MESSAGE(captured, captured.error().message());
+    REQUIRE_MESSAGE(free, free.error().message());
+    machine.state().capturing = kStream;
+    for (Plan* plan : {&*captured, &*free, &*captured}) CHECK(plan->run(call.tensors()).has_value());
+    CHECK(free->synchronize().has_value());
+    CHECK_FALSE(captured->synchronize().has_value());
+    std::string streams;
+    for (const test::FakeLaunch& launch : machine.state().launches) streams += launch.stream == kStream ? 'c' : 'f';
+    CHECK(streams == "cccfffccc");  // check, store, attend
+}
+
+TEST_CASE("a plan's own memory is made ready by one call, waited for once") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    test::Call call(2, 1, 100);
+    const auto kernel = make_kernel();
+    REQUIRE_MESSAGE(kernel, kernel.error().message());
+    PlanOptions options;
+    options.split_keys = 64;
+    const auto plan = make_plan(*kernel, call, options);
+    REQUIRE_MESSAGE(plan, plan.error().message());
+    CHECK(test::contains(plan->describe(), "decode splits: 2"));  // which need counters, beside the check's fault
+    CHECK(machine.count("cuMemsetD8Async") == 1);
+    CHECK(machine.count("cuStreamSynchronize") == 1);
+}
+
+TEST_CASE("a plan without a workspace keeps the primary context") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    test::fake_cuda_make_current(0, nullptr);  // as the CUDA runtime has it
+    test::Call call(2, 1, 100);
+    PlanOptions options;
+    options.check_level = KVJIT_CHECK_NONE;
+    options.split_keys = 128;
+    const auto plan = [&]() -> Result<Plan> {
+        const auto kernel = make_kernel();  // goes before the plan
+        return kernel ? make_plan(*kernel, call, options) : kernel.error();
+    }();
+    REQUIRE_MESSAGE(plan, plan.error().message());
+    CHECK(plan->workspace_bytes() == 0);
+    CHECK(machine.state().retained[0] == 1);
 }
 
 TEST_CASE("whatever driver call fails in a whole call, it is said, and nothing stays behind") {

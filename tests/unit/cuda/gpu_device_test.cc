@@ -14,6 +14,7 @@ namespace {
 
 void* const kStream = reinterpret_cast<void*>(0x2000);  // the caller's own
 void* const kOwnContext = reinterpret_cast<void*>(0x5000);
+void* const kCapturedStream = reinterpret_cast<void*>(0x2100);
 constexpr char kArguments[] = "sixteen bytes..";
 constexpr unsigned kLarge = 100 * 1024;
 
@@ -26,6 +27,18 @@ rt::ImagePtr load(FakeMachine& machine) {
 
 gen::Result<void> launch(rt::Device& device, const rt::ImagePtr& image, const rt::Grid& grid = {3, 2, 128, 1024}) {
     return device.launch(image->entry(), grid, kArguments, sizeof kArguments, kStream);
+}
+
+/// From finding the GPU to waiting for a kernel, and the end of all of it.
+gen::Result<void> whole_life(FakeMachine& machine) {
+    const auto gpu = rt::find_gpu(machine.driver(), 0);
+    if (!gpu) return std::unexpected(gpu.error());
+    const auto device = rt::make_gpu_device(machine.driver(), *gpu);
+    const auto image = rt::load_cubin(machine.driver(), test::fake_cubin(), "kvjit_store", "store");
+    if (!image) return std::unexpected(image.error());
+    if (auto prepared = device->prepare_kernel((*image)->entry(), kLarge); !prepared) return prepared;
+    if (auto launched = launch(*device, *image); !launched) return launched;
+    return device->synchronize(kStream);
 }
 
 }  // namespace
@@ -144,20 +157,50 @@ TEST_CASE("preparing loads the kernel into the context that runs will use") {
     CHECK(machine.state().loaded.contains({image->entry(), kOwnContext}));
 }
 
+TEST_CASE("preparing keeps the primary context, made or found current, as long as the device") {
+    for (const bool found : {false, true}) {
+        FakeMachine machine;
+        const rt::ImagePtr image = load(machine);
+        auto device = machine.device();
+        if (found) test::fake_cuda_make_current(0, nullptr);
+        CHECK(device->prepare_kernel(image->entry(), 0).has_value());
+        CHECK(device->prepare_kernel(image->entry(), 0).has_value());
+        CHECK(machine.state().retained[0] == 1);
+        device.reset();
+        CHECK(machine.state().retained[0] == 0);
+    }
+}
+
+TEST_CASE("preparing in a context of the caller's makes no other") {
+    FakeMachine machine;
+    const rt::ImagePtr image = load(machine);
+    const auto device = machine.device();
+    test::fake_cuda_make_current(0, kOwnContext);
+    CHECK(device->prepare_kernel(image->entry(), 0).has_value());
+    CHECK(machine.count("cuDevicePrimaryCtxRetain") == 0);
+}
+
+TEST_CASE("while another stream is captured, kernels are loaded, launched, waited for and gone") {
+    FakeMachine machine;
+    machine.state().argument_bytes = sizeof kArguments;
+    machine.state().capturing = kCapturedStream;
+    const auto done = whole_life(machine);
+    CHECK_MESSAGE(done.has_value(), done.error().message);
+}
+
 TEST_CASE("the number of multiprocessors is the GPU's") {
     const FakeMachine machine;
     CHECK(machine.device()->multiprocessors() == 132);
 }
 
 TEST_CASE("whatever call of preparing and launching fails, nothing stays behind") {
-    const int calls = test::fail_everywhere([](FakeMachine& machine) -> gen::Result<void> {
-        const auto gpu = rt::find_gpu(machine.driver(), 0);
-        if (!gpu) return std::unexpected(gpu.error());
-        const auto device = rt::make_gpu_device(machine.driver(), *gpu);
-        const auto image = rt::load_cubin(machine.driver(), test::fake_cubin(), "kvjit_store", "store");
-        if (!image) return std::unexpected(image.error());
-        if (auto prepared = device->prepare_kernel((*image)->entry(), kLarge); !prepared) return prepared;
-        return launch(*device, *image);
+    CHECK(test::fail_everywhere(whole_life) > 20);
+    const int calls = test::fail_everywhere([](FakeMachine& machine) {
+        test::fake_cuda_make_current(0, nullptr);
+        gen::Result<void> done = whole_life(machine);
+        rt::cuda::Context popped = nullptr;
+        machine.driver().api().context_pop(&popped);
+        return done;
     });
-    CHECK(calls > 15);
+    CHECK(calls > 20);
 }

@@ -3,11 +3,13 @@
 
 #include <elf.h>
 
+#include <chrono>
 #include <cstring>
+#include <filesystem>
 
 #include "cuda/elf_view.h"
 #include "support.h"
-#include "temp_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace kvjit;
 using test::contains;
@@ -81,7 +83,7 @@ TEST_CASE("a library is described by path, size, time and build id") {
 }
 
 TEST_CASE("another time, size or content is another description") {
-    const test::TempFolder folder;
+    const test::TemporaryFolder folder;
     const std::string one = with_notes(note(NT_GNU_BUILD_ID, kOwner, "abcd"));
     const std::string path = folder.write("libone.so", one);
     const auto first = rt::describe_library(path);
@@ -94,9 +96,9 @@ TEST_CASE("another time, size or content is another description") {
 }
 
 TEST_CASE("what is no library has no description") {
-    const test::TempFolder folder;
+    const test::TemporaryFolder folder;
     CHECK_FALSE(rt::describe_library("/nowhere/lib.so").has_value());
-    CHECK_FALSE(rt::describe_library(folder.path).has_value());
+    CHECK_FALSE(rt::describe_library(folder.path()).has_value());
     CHECK_FALSE(rt::describe_library("/etc/passwd").has_value());
     CHECK_FALSE(rt::describe_library(folder.write("empty.so", "")).has_value());
 }

@@ -2,14 +2,16 @@
 #include "cuda/nvrtc_search.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "cuda/nvrtc_compiler.h"
+#include "environment.h"
 #include "support.h"
-#include "temp_folder.h"
+#include "support/temporary_folder.h"
 
 using namespace kvjit;
 using test::contains;
-using test::TempFolder;
+using test::TemporaryFolder;
 using test::Variable;
 
 namespace {
@@ -36,8 +38,8 @@ gen::Error refusal(const std::string& path) {
 }  // namespace
 
 TEST_CASE("the toolkit's folders come first, then Python's packages, newest Python first") {
-    const TempFolder folder;
-    const std::string root = folder.path;
+    const TemporaryFolder folder;
+    const std::string root = folder.path();
     const Variable home("CUDA_HOME", root + "/toolkit"), other("CUDA_PATH", root + "/other");
     const Variable venv("VIRTUAL_ENV", root + "/venv"), conda("CONDA_PREFIX", root + "/conda"), user("HOME", root);
     const std::string in_order[] = {
@@ -61,8 +63,8 @@ TEST_CASE("the toolkit's folders come first, then Python's packages, newest Pyth
 }
 
 TEST_CASE("folders that don't exist are left out") {
-    const TempFolder folder;
-    const Variable home("CUDA_HOME", folder.path / "toolkit");
+    const TemporaryFolder folder;
+    const Variable home("CUDA_HOME", folder.path("toolkit"));
     for (const std::string& found : rt::nvrtc_folders()) CHECK(std::filesystem::is_directory(found));
 }
 
@@ -73,8 +75,8 @@ TEST_CASE("the NVRTC of the driver's CUDA is preferred: an older driver can't lo
 }
 
 TEST_CASE("both names are looked for in every folder before the second one anywhere") {
-    const TempFolder folder;
-    const Variable chosen("KVJIT_NVRTC", ""), home("CUDA_HOME", folder.path);
+    const TemporaryFolder folder;
+    const Variable chosen("KVJIT_NVRTC", ""), home("CUDA_HOME", folder.path());
     const std::string twelve = folder.write("lib64/libnvrtc.so.12", "");
     const auto found = rt::find_nvrtc("", 12);
     REQUIRE_MESSAGE(found.has_value(), found.error().message);
@@ -84,7 +86,7 @@ TEST_CASE("both names are looked for in every folder before the second one anywh
 }
 
 TEST_CASE("KVJIT_NVRTC wins over every place, and a path over it") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const std::string first = folder.write("one.so", ""), second = folder.write("two.so", "");
     const Variable chosen("KVJIT_NVRTC", first);
     CHECK(*rt::find_nvrtc("", 0) == first);
@@ -96,16 +98,16 @@ TEST_CASE("KVJIT_NVRTC wins over every place, and a path over it") {
 }
 
 TEST_CASE("a library is described together with the builtins beside it, each once") {
-    const TempFolder folder;
+    const TemporaryFolder folder;
     const auto copy = [&](const char* name) {
-        std::filesystem::copy_file(KVJIT_TEST_FAKE_CUDA, folder.path / name);
-        return (folder.path / name).string();
+        std::filesystem::copy_file(KVJIT_TEST_FAKE_CUDA, folder.path(name));
+        return folder.path(name);
     };
     const std::string library = copy("libnvrtc.so.13");
     const auto alone = rt::describe_nvrtc(library);
     REQUIRE(alone.has_value());
     const std::string builtins = copy("libnvrtc-builtins.so.13.0");
-    std::filesystem::create_symlink(builtins, folder.path / "libnvrtc-builtins.so");
+    std::filesystem::create_symlink(builtins, folder.path("libnvrtc-builtins.so"));
     const auto both = rt::describe_nvrtc(library);
     REQUIRE(both.has_value());
     CHECK(both->starts_with(*alone));

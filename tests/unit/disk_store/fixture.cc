@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
@@ -32,18 +31,6 @@ std::string drain(int fd) {
 
 }  // namespace
 
-TemporaryFolder::TemporaryFolder() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "kvjit-test-XXXXXX").string();
-    REQUIRE(::mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-    ::chmod(path_.c_str(), 0700);  // a test may have left it unwritable
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
-
 DiskStoreOptions options_for(const std::string& folder, std::vector<std::string>* messages) {
     static UnsyncedCalls unsynced;
     DiskStoreOptions options;
@@ -65,14 +52,6 @@ Entry entry_of(int number, std::size_t object_bytes) {
 
 bool equal(const std::optional<Entry>& found, const Entry& entry) {
     return found && found->object == entry.object && found->source == entry.source && found->log == entry.log;
-}
-
-std::vector<std::string> files_in(const std::string& folder, const std::string& suffix) {
-    std::vector<std::string> paths;
-    for (const auto& item : std::filesystem::directory_iterator(folder)) {
-        if (item.path().string().ends_with(suffix)) paths.push_back(item.path().string());
-    }
-    return paths;
 }
 
 std::string only_entry(const std::string& folder) {

@@ -1,4 +1,4 @@
-// What the disk cache's tests share: a folder that vanishes, a log that remembers, entries, child processes.
+// What the disk cache's tests share: options, a log that remembers, entries, child processes.
 #pragma once
 
 #include <sys/types.h>
@@ -9,21 +9,12 @@
 #include <vector>
 
 #include "disk_store.h"
+#include "support/temporary_folder.h"
 
 namespace kvjit::rt::test {
 
-/// A new folder under the system's temporary one, removed with all it holds.
-class TemporaryFolder {
-public:
-    TemporaryFolder();
-    ~TemporaryFolder();
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    std::string path(const std::string& name = "") const { return name.empty() ? path_ : path_ + '/' + name; }
-
-private:
-    std::string path_;
-};
+using kvjit::test::files_in;
+using kvjit::test::TemporaryFolder;
 
 /// The real calls, but for fsync: it takes most of the time, and only a power cut could tell.
 struct UnsyncedCalls : FileCalls {
@@ -38,7 +29,6 @@ EntryKey key_of(int number);
 Entry entry_of(int number, std::size_t object_bytes = 300);
 bool equal(const std::optional<Entry>& found, const Entry& entry);
 
-std::vector<std::string> files_in(const std::string& folder, const std::string& suffix = "");
 /// The path of the folder's only entry.
 std::string only_entry(const std::string& folder);
 std::string read_file(const std::string& path);

@@ -35,7 +35,7 @@ struct FakeCuda {
     int fail_at = 0;
     rt::cuda::Code fail_code = rt::cuda::kSuccess;
 
-    void* capturing = nullptr;  // a stream under capture, in global mode
+    void* capturing = nullptr;  // a stream under capture, in global mode: what it forbids, it forbids to all threads
 
     std::vector<std::string> calls;  // names, in order
     std::vector<FakeLaunch> launches;

@@ -115,6 +115,7 @@ KVJIT_FAKE_EXPORT Code cuDevicePrimaryCtxRetain(cuda::Context* context, cuda::De
 }
 KVJIT_FAKE_EXPORT Code cuDevicePrimaryCtxRelease_v2(cuda::Device device) {
     Call call("cuDevicePrimaryCtxRelease");
+    call.forbidden_in_capture();
     if (--call.state.retained[device] < 0) call.misuse("more often than retained");
     return call.code();
 }

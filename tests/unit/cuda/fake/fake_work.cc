@@ -31,7 +31,7 @@ bool is_stream(const FakeCuda& state, void* stream) {
 
 Code copy(const char* name, void* to, const void* from, std::size_t bytes, cuda::Stream stream) {
     Call call(name);
-    if (call.needs_context().fails()) return call.code();
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();  // pageable memory may be waited for
     if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
     if (stream == nullptr && call.state.capturing != nullptr) return cuda::kStreamCaptureImplicit;
     std::memcpy(to, from, bytes);
@@ -52,6 +52,7 @@ KVJIT_FAKE_EXPORT Code cuLibraryLoadData(cuda::Library* library, const void* cod
 }
 KVJIT_FAKE_EXPORT Code cuLibraryUnload(cuda::Library library) {
     Call call("cuLibraryUnload");
+    call.forbidden_in_capture();
     if (call.state.libraries.erase(library) == 0) {
         call.misuse("of an unknown library");
     } else {
@@ -159,6 +160,7 @@ KVJIT_FAKE_EXPORT Code cuStreamCreate(cuda::Stream* stream, cuda::StreamFlags fl
 }
 KVJIT_FAKE_EXPORT Code cuStreamDestroy_v2(cuda::Stream stream) {
     Call call("cuStreamDestroy");
+    call.forbidden_in_capture();
     if (call.state.streams.erase(stream) == 0) {
         call.misuse("of an unknown stream");
     } else {
@@ -170,7 +172,7 @@ KVJIT_FAKE_EXPORT Code cuStreamSynchronize(cuda::Stream stream) {
     Call call("cuStreamSynchronize");
     if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
     if (call.state.capturing == stream && stream != nullptr) call.misuse("spoils a capture");
-    return call.needs_context().code();
+    return call.needs_context().forbidden_in_capture().code();
 }
 KVJIT_FAKE_EXPORT Code cuStreamIsCapturing(cuda::Stream stream, cuda::CaptureStatus* status) {
     Call call("cuStreamIsCapturing");
