@@ -204,10 +204,10 @@ struct CudaLoadArgs {
 };
 
 /// Query rows of a kv head are packed: row r of sequence b is new token r / kGroup, query head kv_head*kGroup + r %
-/// kGroup. Decode takes the sequences of up to kDecodeTokens new tokens, prefill the others.
-///     decode   grid x: (sequence, kv head, tile of rows), y: split. Split s sees keys
-///     s*split_keys..(s+1)*split_keys-1,
-///              or its part of the tile's keys
+/// kGroup. Decode takes the sequences of up to decode_tokens(kGroup) new tokens, prefill
+/// the others.
+///     decode   grid x: (sequence, kv head, tile of rows), y: split. Split s sees keys s*split_keys and the split_keys
+///              - 1 behind it, or its part of the tile's keys
 ///     prefill  grid x: tile of rows counted over all sequences, the last first, y: kv head
 /// Where a tile has several splits, each keeps row r's partial, as AttendItem has it, at
 ///     partials + ((x * splits + split) * kDecodeTileRows + r) * kPartialStride,  r counted in the tile

@@ -7,6 +7,9 @@
 
 namespace kvjit {
 
+/// What positions are divided by. Without pages nothing is, but compilers read that code, too.
+inline constexpr i64 kPageDivisor = kPageSize == 0 ? 1 : kPageSize;
+
 /// Sequence b's row of the table.
 KVJIT_INLINE const Index* table_row(const abi::Table& table, i64 b) {
     const Index* entries = static_cast<const Index*>(table.entries);
@@ -19,7 +22,7 @@ KVJIT_INLINE const Index* page_entry_at(const Index* row, i64 t) {
     if constexpr (kPageSize == 0)
         return row;
     else
-        return row + static_cast<u64>(t) / kPageSize;
+        return row + static_cast<u64>(t) / kPageDivisor;
 }
 
 /// The entry that position t falls into.
@@ -32,7 +35,7 @@ KVJIT_INLINE i64 token_in_page(i64 t) {
     if constexpr (kPageSize == 0)
         return t;
     else
-        return static_cast<i64>(static_cast<u64>(t) % kPageSize);
+        return static_cast<i64>(static_cast<u64>(t) % kPageDivisor);
 }
 
 /// Address of (entry, token in page, kv head) in one of the cache's planes.

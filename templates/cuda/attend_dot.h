@@ -29,8 +29,7 @@ KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& share
     using Shape = DotShape<kDecode>;
     for (i32 r = warp_index(); r < Shape::kTileRows; r += kAttendWarps) {
         RowLanes row;
-        clear_lanes(row);
-        if (work.row_begin + r < work.row_end) load_lanes(row, query_row(work, work.row_begin + r));
+        load_lanes(row, query_row(work, work.row_begin + r), work.row_begin + r < work.row_end);
         store_lanes(shared.query + r * kHeadDim, row);
     }
     float* probabilities = shared.probabilities[warp_index()];

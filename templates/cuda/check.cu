@@ -91,7 +91,7 @@ KVJIT_INLINE i64 used_entries(i64 keys) {
     if constexpr (kPageSize == 0)
         return keys > 0;
     else
-        return (keys + kPageSize - 1) / kPageSize;
+        return (keys + kPageDivisor - 1) / kPageDivisor;
 }
 
 /// Sequence b's row lies in the table, and is long enough.
@@ -142,7 +142,7 @@ struct NewEntries {
 KVJIT_INLINE NewEntries new_entries(const abi::CudaCheckArgs& args, i64 b) {
     const i64 keys = length(args.kvstarts, b), past = args.start_pos[b];
     if (keys == past) return {0, 0};
-    return {kPageSize == 0 ? 0 : past / (kPageSize == 0 ? 1 : kPageSize), used_entries(keys)};
+    return {kPageSize == 0 ? 0 : past / kPageDivisor, used_entries(keys)};
 }
 
 /// New tokens behind entry p as slots first..first+count-1, numbered through blocks.

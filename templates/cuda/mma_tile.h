@@ -118,6 +118,14 @@ KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, 
 
 // ---- 4. Per key block: online softmax ------------------------------------------------------------------------------
 
+/// Probabilities are 2^15 at most, not 1: as float16 they then have all digits down to 2^-29 of the largest.
+inline constexpr float kHeadroom = 15.0f;
+
+/// What a row's probabilities are relative to, as a power of two: p = 2^(score * factor - base).
+KVJIT_INLINE float base_of(float max, float factor) {
+    return max == -kInfinity ? 0.0f : fma(max, factor, -kHeadroom);
+}
+
 /// Largest score, the same for the 4 lanes of a row, and the lane's own part of the sum of probabilities.
 struct RowState {
     float max[2] = {-kInfinity, -kInfinity};
@@ -130,8 +138,8 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
     return f(v, shuffle_xor(v, 2));
 }
 
-/// Scores become probabilities, relative to the largest score so far. What was summed before is to be multiplied by
-/// keep.
+/// Scores become probabilities. What was summed before is to be multiplied by keep, which is exactly 1 unless the
+/// largest score has changed: else rounding would add up over a row's tiles.
 template <int kTiles>
 KVJIT_INLINE void exponentiate_tile(float (&scores)[kTiles][4], RowState& state, float factor, float (&keep)[2]) {
 #pragma unroll
@@ -140,17 +148,17 @@ KVJIT_INLINE void exponentiate_tile(float (&scores)[kTiles][4], RowState& state,
 #pragma unroll
         for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores[n][2 * h], scores[n][2 * h + 1]));
         max = fold_row(max, [](float a, float b) { return max_nan(a, b); });
-        const float shift = max == -kInfinity ? 0.0f : max * factor;
-        keep[h] = exp2(fma(state.max[h], factor, -shift));
-        float sum = state.sum[h] * keep[h];
+        const float base = base_of(max, factor);
+        keep[h] = state.max[h] == max ? 1.0f : exp2((state.max[h] - max) * factor);
+        float sum = 0.0f;
 #pragma unroll
         for (int at = 0; at < kTiles * 2; ++at) {
             float& score = scores[at / 2][2 * h + at % 2];
-            score = exp2(fma(score, factor, -shift));
+            score = exp2(fma(score, factor, -base));
             sum += score;
         }
         state.max[h] = max;
-        state.sum[h] = sum;
+        state.sum[h] = fma(state.sum[h], keep[h], sum);
     }
 }
 
@@ -185,10 +193,10 @@ KVJIT_INLINE u32 seen_pair(const float (&scores)[4]) {
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-/// max and sum of row g + 8h over all of its lanes, max in units of the natural logarithm.
+/// The part that row g + 8h is over all of its lanes: its max is what probabilities are relative to, as a logarithm.
 KVJIT_INLINE Running finish_state(const RowState& state, float factor, int h) {
     const float sum = fold_row(state.sum[h], [](float a, float b) { return a + b; });
-    return {state.max[h] * factor * kLn2, sum};
+    return {is_empty_part(state.max[h]) ? -kInfinity : base_of(state.max[h], factor) * kLn2, sum};
 }
 
 }  // namespace kvjit

@@ -1,5 +1,5 @@
 // Merging partial results of attention over disjoint sets of keys. A part is (acc, max, sum):
-//     max = largest score,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
+//     max = largest score, or less,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
 // A warp has a row of kHeadDim elements spread over its lanes, and merges the parts of a row in ascending order: which
 // warp does it, and when, changes no bit.
 #pragma once
@@ -86,13 +86,15 @@ KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& ro
         const Running running = own < parts ? stat(own) : Running{};
         const float weight = part_weight(running.max, merged.max);
         const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);
-        // No branch on empty parts, so that the rows of several parts are on their way at once.
+        // No branch around empty parts, so that the rows of several parts are on their way at once.
 #pragma unroll 4
         for (i32 k = 0; k < count; ++k) {
             const float max = shuffle(running.max, k), sum = shuffle(running.sum, k), factor = shuffle(weight, k);
             const bool counts = !is_empty_part(max);
+            RowLanes part;
+            load_lanes(part, row(first + k), counts);
+            add_weighted(acc, part, factor);
             merged.sum = fma(counts ? sum : 0.0f, factor, merged.sum);
-            add_weighted(acc, row(first + k), factor, counts);
         }
     }
     return merged;

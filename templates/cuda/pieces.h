@@ -17,7 +17,7 @@
 namespace kvjit {
 
 inline constexpr int kPiece = 8;
-inline constexpr float kPieceUnit = kQuantBit == 8 ? 16.0f : kQuantBit == 4 ? 2.0f : 1.0f;
+inline constexpr float kPieceUnit = kQuantised ? 2.0f : 1.0f;
 inline constexpr int kPieceWords = kQuantBit == 8 ? 2 : kQuantBit == 4 ? 1 : 4;
 inline constexpr int kPieceBytes = kPieceWords * 4;
 
@@ -39,13 +39,13 @@ KVJIT_INLINE u32 pair_highs(u32 a, u32 b) {
     return permute_bytes(a, b, 0x7632);
 }
 
-// ---- int8: code / 16 is 64 + (code + 128) / 16, less 72 ------------------------------------------------------------
+// ---- int8: code / 2 is 512 + (code + 128) / 2, less 576 ------------------------------------------------------------
 
 KVJIT_INLINE u32 first_bytes(u32 codes) {
-    return half2_sub(permute_bytes(codes ^ 0x80808080, 0x54545454, 0x4140), 0x54805480);
+    return half2_sub(permute_bytes(codes ^ 0x80808080, 0x60606060, 0x4140), 0x60806080);
 }
 KVJIT_INLINE u32 last_bytes(u32 codes) {
-    return half2_sub(permute_bytes(codes ^ 0x80808080, 0x54545454, 0x4342), 0x54805480);
+    return half2_sub(permute_bytes(codes ^ 0x80808080, 0x60606060, 0x4342), 0x60806080);
 }
 
 // ---- int4: code / 2 is 512 + (code + 8) / 2, less 516; four bits further left 32 + (code + 8) / 2, less 36 ---------

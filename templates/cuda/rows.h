@@ -69,24 +69,21 @@ KVJIT_INLINE void clear_lanes(RowLanes& row) {
     for (int c = 0; c < kLanePairs; ++c) row.pair[c][0] = row.pair[c][1] = 0.0f;
 }
 
+/// Zeros, without a look at `from`, if there is no row.
 template <class T>
-KVJIT_INLINE void load_lanes(RowLanes& row, const T* from) {
+KVJIT_INLINE void load_lanes(RowLanes& row, const T* from, bool exists = true) {
     clear_lanes(row);
 #pragma unroll
     for (int c = 0; c < kLanePairs; ++c) {
-        if (pair_element(c) < kHeadDim) load_pair(row.pair[c], from + pair_element(c));
+        if (exists && pair_element(c) < kHeadDim) load_pair(row.pair[c], from + pair_element(c));
     }
 }
 
-/// row += factor * from, if that counts.
-template <class T>
-KVJIT_INLINE void add_weighted(RowLanes& row, const T* from, float factor, bool counts) {
-    RowLanes other;
-    load_lanes(other, from);
+KVJIT_INLINE void add_weighted(RowLanes& row, const RowLanes& other, float factor) {
 #pragma unroll
     for (int c = 0; c < kLanePairs; ++c) {
 #pragma unroll
-        for (int i = 0; i < 2; ++i) row.pair[c][i] = fma(factor, counts ? other.pair[c][i] : 0.0f, row.pair[c][i]);
+        for (int i = 0; i < 2; ++i) row.pair[c][i] = fma(factor, other.pair[c][i], row.pair[c][i]);
     }
 }
 

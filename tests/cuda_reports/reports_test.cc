@@ -79,6 +79,7 @@ void expect_report(const Compiled& compiled, bool may_spill) {
     CAPTURE(compiled.spec);
     CAPTURE(compiled.program);
     REQUIRE_MESSAGE(compiled.output.has_value(), compiled.output.error().message);
+    CHECK(compiled.output->log.find("warning") == std::string::npos);
     const auto reports = rt::parse_compile_report(compiled.output->log);
     REQUIRE(reports.size() == 1);
     const rt::EntryReport& report = reports[0];

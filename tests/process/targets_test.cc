@@ -52,6 +52,16 @@ std::vector<float> output_on(const kvjit::Engine& engine, const char* level, std
     return output;
 }
 
+/// Calls' specs and the programs that they have, whose loops differ most.
+constexpr const char* kLogSpecs[] = {
+    "head_dim=8,group=1,t1=f32",
+    "head_dim=96,group=4,attn_mask=3,is_alibi=1",
+    "head_dim=128,group=4,quant_bit=8",
+    "head_dim=256,group=8,quant_bit=4,cache_mode=offset",
+    "op=KeyValueCache,head_dim=512,quant_bit=8,cache_mode=page_table",
+    "op=KeyValueCache,head_dim=40,quant_bit=4,t1=f32,quant_group=4",
+};
+
 double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
     double largest = 0;
     for (std::size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(double(a[i]) - double(b[i])));
@@ -59,6 +69,21 @@ double largest_difference(const std::vector<float>& a, const std::vector<float>&
 }
 
 }  // namespace
+
+TEST_CASE("the compiler has nothing to say about the templates") {
+    const kvjit::Engine engine = memory_engine();
+    for (const char* level : kLevels) {
+        for (const char* text : kLogSpecs) {
+            CAPTURE(level);
+            CAPTURE(text);
+            const auto kernel = engine.kernel(*kvjit::KernelSpec::parse(text), *kvjit::Target::cpu(level));
+            REQUIRE(kernel);
+            const auto log = kernel->emit(KVJIT_STAGE_LOG);
+            REQUIRE_MESSAGE(log, log.error().message());
+            CHECK(*log == "");
+        }
+    }
+}
 
 TEST_CASE("every level of x86-64 gives the same results") {
     const kvjit::Engine engine = memory_engine();

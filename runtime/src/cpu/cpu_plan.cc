@@ -190,8 +190,9 @@ std::string CpuPlan::describe() const {
     return text;
 }
 
-kvjit_executor executor_of(const kvjit_plan_options& options) {
-    return options.executor != nullptr ? *options.executor : default_executor(options.num_threads);
+gen::Result<kvjit_executor> executor_of(const kvjit_plan_options& options) {
+    if (options.executor != nullptr) return *options.executor;
+    return default_executor(options.num_threads);
 }
 
 }  // namespace
@@ -202,8 +203,10 @@ gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_b
     if (auto checked = check_no_cuda_options(options); !checked) return std::unexpected(checked.error());
     const auto level = static_cast<kvjit_check_level>(options.check_level);
     if (auto checked = check_batch(kernel->spec(), batch, level); !checked) return std::unexpected(checked.error());
+    const gen::Result<kvjit_executor> executor = executor_of(options);
+    if (!executor) return std::unexpected(executor.error());
     BoundBatch bound = bind_batch(kernel->spec(), batch);
-    auto plan = std::make_unique<CpuPlan>(std::move(kernel), std::move(bound), executor_of(options));
+    auto plan = std::make_unique<CpuPlan>(std::move(kernel), std::move(bound), *executor);
     if (auto taken = plan->take_workspace(options); !taken) return std::unexpected(taken.error());
     if (auto prepared = plan->prepare(); !prepared) return std::unexpected(prepared.error());
     return plan;

@@ -1,24 +1,23 @@
 #include "cpu/executor.h"
 
+#include <pthread.h>
 #include <pthreadpool.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <latch>
 #include <map>
-#include <memory>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace kvjit::rt {
 namespace {
-
-struct DestroyPool {
-    void operator()(pthreadpool* pool) const { pthreadpool_destroy(pool); }
-};
 
 struct Call {
     void (*task)(void* argument, std::int64_t i);
@@ -60,25 +59,44 @@ std::uint32_t available_threads(std::uint32_t wanted) {
     return static_cast<std::uint32_t>(threads.size()) + 1;
 }
 
-struct PoolExecutor {
-    explicit PoolExecutor(std::uint32_t num_threads) : pool(pthreadpool_create(available_threads(num_threads))) {
-        executor.struct_size = sizeof executor;
-        executor.concurrency = static_cast<std::int32_t>(pthreadpool_get_threads_count(pool.get()));
-        executor.context = pool.get();
-        executor.run = run_on_pool;
-    }
-    std::unique_ptr<pthreadpool, DestroyPool> pool;
+kvjit_executor make_pool(std::uint32_t num_threads) {
+    pthreadpool* pool = pthreadpool_create(available_threads(num_threads));
     kvjit_executor executor{};
-};
+    executor.struct_size = sizeof executor;
+    executor.concurrency = static_cast<std::int32_t>(pthreadpool_get_threads_count(pool));
+    executor.context = pool;
+    executor.run = run_on_pool;
+    return executor;
+}
+
+/// The pool's threads have the stack that the process gives threads (ulimit -s).
+gen::Result<void> check_stack(std::uint32_t num_threads) {
+    std::size_t bytes = kTaskStackBytes;
+    pthread_attr_t attributes;
+    if (pthread_getattr_default_np(&attributes) == 0) {
+        pthread_attr_getstacksize(&attributes, &bytes);
+        pthread_attr_destroy(&attributes);
+    }
+    if (bytes >= kTaskStackBytes || num_threads == 1) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, "num_threads",
+                     "num_threads is " + std::to_string(num_threads) + ", but this process gives threads stacks of " +
+                         std::to_string(bytes) + " bytes (ulimit -s), and kernels take up to " +
+                         std::to_string(kTaskStackBytes) + ": pass an executor, or num_threads 1",
+                     num_threads, 1);
+}
 
 }  // namespace
 
-const kvjit_executor& default_executor(std::uint32_t num_threads) {
-    static std::mutex mutex;
-    static std::map<std::uint32_t, PoolExecutor> pools;
+gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads) {
+    // Never destroyed: at the process's end, threads may still run kernels on them, for which a destructor would wait.
+    static auto& mutex = *new std::mutex;
+    static auto& pools = *new std::map<std::pair<pid_t, std::uint32_t>, kvjit_executor>;
     const std::uint32_t threads = num_threads != 0 ? num_threads : usable_cores();
+    if (auto checked = check_stack(threads); !checked) return std::unexpected(checked.error());
+    const std::pair key{::getpid(), threads};  // a forked process has the parent's pools, but none of their threads
     const std::lock_guard lock(mutex);
-    return pools.try_emplace(threads, threads).first->second.executor;
+    const auto found = pools.find(key);
+    return found != pools.end() ? found->second : pools.emplace(key, make_pool(threads)).first->second;
 }
 
 }  // namespace kvjit::rt

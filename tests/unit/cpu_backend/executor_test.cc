@@ -49,13 +49,13 @@ int threads_on_one_core() {
     CPU_ZERO(&one);
     CPU_SET(core, &one);
     if (sched_setaffinity(0, sizeof one, &one) != 0) return kBroken;
-    return rt::default_executor(0).concurrency;
+    return rt::default_executor(0)->concurrency;
 }
 
 int threads_on_all_cores() {
     cpu_set_t cores;
     if (sched_getaffinity(0, sizeof cores, &cores) != 0) return kBroken;
-    return rt::default_executor(0).concurrency == CPU_COUNT(&cores) ? 0 : 1;
+    return rt::default_executor(0)->concurrency == CPU_COUNT(&cores) ? 0 : 1;
 }
 
 constexpr std::int64_t kTasks = 1000;
@@ -75,7 +75,7 @@ int threads_in_little_memory() {
     if (pthread_setattr_default_np(&attributes) != 0) return kBroken;
     const rlimit limit{kSpace, kSpace};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return kBroken;
-    const kvjit_executor& executor = rt::default_executor(64);
+    const kvjit_executor executor = *rt::default_executor(64);
     return runs_all(executor) ? executor.concurrency : kBroken;
 }
 
@@ -84,6 +84,23 @@ int threads_in_little_memory() {
 TEST_CASE("the default executor has a thread for each core that the process may use") {
     CHECK(in_child(threads_on_one_core) == 1);
     CHECK(in_child(threads_on_all_cores) == 0);
+}
+
+TEST_CASE("a forked process has pools of its own") {
+    REQUIRE(runs_all(*rt::default_executor(2)));
+    CHECK(in_child([] { return runs_all(*rt::default_executor(2)) ? 0 : 1; }) == 0);
+}
+
+TEST_CASE("a pool whose threads would have too small a stack is refused") {
+    const auto refusal = [] {
+        pthread_attr_t attributes;
+        if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, 256 << 10) != 0) return 1;
+        if (pthread_setattr_default_np(&attributes) != 0) return 2;
+        const auto executor = rt::default_executor(3);
+        if (executor || executor.error().argument != "num_threads" || executor.error().value != 3) return 3;
+        return runs_all(*rt::default_executor(1)) ? 0 : 4;
+    };
+    CHECK(in_child(refusal) == 0);
 }
 
 TEST_CASE("where threads are scarce, the pool has those that there are, and does all its work" *

@@ -95,7 +95,8 @@ private:
         files->addFile(request_.name, 0, llvm::MemoryBuffer::getMemBufferCopy(source, request_.name));
         instance_.createFileManager(files);
         context_.setDiscardValueNames(instance_.getCodeGenOpts().DiscardValueNames);
-        IrAction action(context_);
+        const bool readable = instance_.getFrontendOpts().ProgramAction == clang::frontend::EmitLLVM;
+        IrAction action(context_, readable);
         if (!instance_.ExecuteAction(action)) return false;
         module_ = action.take_module();
         return module_ != nullptr;

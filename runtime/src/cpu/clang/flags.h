@@ -43,6 +43,8 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
     // Bytes of the product depend on the source alone.
     "-fno-ident",
     "-fdebug-compilation-dir=.",
+    // Frames are up to 600 KiB: each page is touched in turn, so that a stack that is too small meets its guard page.
+    "-fstack-clash-protection",
     // Lines, for debuggers and profilers. Columns would cost 2% of a compile.
     "-debug-info-kind=line-tables-only",
     "-gno-column-info",
@@ -51,7 +53,7 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
 
 /// LLVM's passes from Clang's IR to optimised IR, as `opt -passes=` reads them: what templates need of -O3, which takes
 /// three times as long for code that is no faster. Templates are many small functions whose loops are written as they
-/// should run: there is nothing to vectorise, to peel or to version.
+/// should run: there is nothing to vectorise or to version.
 inline constexpr std::string_view kClangPasses =
     // Small functions shrink before they are copied into their callers; then only phases and the entry are left. What
     // Clang writes for `a ? b : c` of vectors, ten operations on masks, must become a select here: inlined as it is, it
@@ -61,6 +63,9 @@ inline constexpr std::string_view kClangPasses =
     // Loops that are to be unrolled whole become plain code, whose arrays become registers.
     "loop-mssa(loop-rotate,licm<allowspeculation>),loop(loop-unroll-full),"
     "sroa<modify-cfg>,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
+    // Others are unrolled in part, where the template asks for it or rows are long: a third of load's time at head_dim
+    // 512.
+    "loop-unroll<O2;no-runtime>,"
     // What a template asks for and doesn't get is a warning.
     "transform-warning)";
 

@@ -14,11 +14,11 @@ void drop_vector_widths(llvm::Module& module) {
 
 }  // namespace
 
-// All functions have the target's features. So they are given to the TargetMachine alone: spelt out, they are a KiB of
-// text that Clang sorts, and LLVM compares, for each of some 150 functions.
+// All functions have the target's features. Unless somebody reads the IR, they are given to the TargetMachine alone:
+// spelt out, they are a KiB of text that Clang sorts, and LLVM compares, for each of some 150 functions.
 std::unique_ptr<clang::ASTConsumer> IrAction::CreateASTConsumer(clang::CompilerInstance& instance,
                                                                 llvm::StringRef file) {
-    features_.swap(instance.getTargetOpts().Features);
+    if (!keep_features_) features_.swap(instance.getTargetOpts().Features);
     generator_ = clang::CreateLLVMCodeGen(instance.getDiagnostics(), file, &instance.getVirtualFileSystem(),
                                           instance.getHeaderSearchOpts(), instance.getPreprocessorOpts(),
                                           instance.getCodeGenOpts(), context_);
@@ -27,7 +27,7 @@ std::unique_ptr<clang::ASTConsumer> IrAction::CreateASTConsumer(clang::CompilerI
 
 void IrAction::ExecuteAction() {
     clang::ASTFrontendAction::ExecuteAction();
-    features_.swap(getCompilerInstance().getTargetOpts().Features);
+    if (!keep_features_) features_.swap(getCompilerInstance().getTargetOpts().Features);
     module_.reset(generator_->ReleaseModule());
     if (module_) drop_vector_widths(*module_);
 }

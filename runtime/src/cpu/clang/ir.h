@@ -17,7 +17,8 @@ namespace kvjit::rt {
 
 class IrAction final : public clang::ASTFrontendAction {
 public:
-    explicit IrAction(llvm::LLVMContext& context) : context_(context) {}
+    /// `keep_features`: each function says which of the target's features it uses, as IR that is to be read does.
+    IrAction(llvm::LLVMContext& context, bool keep_features) : context_(context), keep_features_(keep_features) {}
 
     /// The module, if the action has succeeded.
     std::unique_ptr<llvm::Module> take_module() { return std::move(module_); }
@@ -29,6 +30,7 @@ protected:
 
 private:
     llvm::LLVMContext& context_;
+    const bool keep_features_;
     clang::CodeGenerator* generator_ = nullptr;  // the instance's
     std::vector<std::string> features_;
     std::unique_ptr<llvm::Module> module_;

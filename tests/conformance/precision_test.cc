@@ -1,0 +1,151 @@
+// What float16 products could lose although each call of ordinary size is right: over long rows, next to large scores,
+// with small values.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/judge.h"
+#include "conformance/ragged.h"
+#include "conformance/run_call.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr std::int64_t kDim = 16;
+constexpr double kLseTolerance = 1e-5;
+
+/// A score and a value that many keys have: element 0 of the key is the score, all elements of the value are alike.
+struct Keys {
+    std::int64_t count;
+    double score, value;
+};
+
+struct Expected {
+    double output, lse;
+};
+
+Expected expect(const std::vector<Keys>& keys) {
+    double largest = -HUGE_VAL, sum = 0, weighted = 0;
+    for (const Keys& each : keys) largest = std::fmax(largest, each.score);
+    for (const Keys& each : keys) {
+        const double weight = static_cast<double>(each.count) * std::exp(each.score - largest);
+        sum += weight;
+        weighted += weight * each.value;
+    }
+    return {weighted / sum, largest + std::log(sum)};
+}
+
+/// One sequence of MultiHeadAttention: a kv head with two query heads, (1, 0, ..., 0) for each of `tokens` new tokens,
+/// which all see all keys. Scores and values are float16's.
+class Row {
+public:
+    Row(std::int64_t tokens, const std::vector<Keys>& keys) : tokens_(tokens) {
+        std::int64_t count = 0;
+        for (const Keys& each : keys) count += each.count;
+        key_ = half_tensor({count, 1, kDim});
+        value_ = half_tensor({count, 1, kDim});
+        std::int64_t at = 0;
+        for (const Keys& each : keys) {
+            for (const std::int64_t end = at + each.count; at < end; ++at) set(at, each);
+        }
+        query_ = half_tensor({tokens, 2, kDim});
+        query_.fill([&, i = std::int64_t{0}]() mutable { return i++ % kDim == 0 ? 1.0 : 0.0; });
+        output_ = half_tensor(query_.strided().shape);
+        lse_ = Placed(KVJIT_F32, {tokens, 2}, {2, 1}, Guard::kAfter);
+        seqstarts_ = Placed::integers({0, tokens}, KVJIT_I64, Guard::kAfter);
+        kvstarts_ = Placed::integers({0, count}, KVJIT_I64, Guard::kAfter);
+    }
+
+    /// Unsplit: a row's sums are those of all of its keys.
+    std::string run() {
+        const std::int64_t count = key_.strided().shape[0];
+        Bound bound = {};
+        bound.spec = spec_of("op=MultiHeadAttention,head_dim=16,group=2,t1=f16,is_causal=0");
+        kvjit_batch_init(&bound.batch);
+        bound.batch.batch_size = 1;
+        bound.batch.num_heads = 2;
+        bound.batch.num_kv_heads = 1;
+        bound.batch.softmax_scale = 1;
+        bound.batch.seqstarts = seqstarts_.data<std::int64_t>();
+        bound.batch.kvstarts = kvstarts_.data<std::int64_t>();
+        kvjit_tensors_init(&bound.tensors);
+        bound.tensors.query = query_.view();
+        bound.tensors.key = key_.view();
+        bound.tensors.value = value_.view();
+        bound.tensors.attn_output = output_.view();
+        bound.tensors.lse = lse_.view();
+        return run_bound(bound, {.split_keys = (count + 63) / 64 * 64});
+    }
+
+    std::string judge(const Expected& expected) const {
+        const auto rows = static_cast<std::size_t>(tokens_ * 2);
+        const auto output = compare_close("attn_output", numbers_of(output_),
+                                          std::vector<double>(rows * kDim, expected.output), tolerance_of(KVJIT_F16));
+        const auto lse =
+            compare_close("lse", numbers_of(lse_), std::vector<double>(rows, expected.lse), kLseTolerance, 1);
+        return output + lse;
+    }
+
+private:
+    static Placed half_tensor(const std::vector<std::int64_t>& shape) {
+        return {KVJIT_F16, shape, {shape[1] * kDim, kDim, 1}, Guard::kAfter};
+    }
+
+    void set(std::int64_t at, const Keys& keys) {
+        for (std::int64_t d = 0; d < kDim; ++d) {
+            key_.set(key_.strided().index(at, 0, d), d == 0 ? keys.score : 0);
+            value_.set(value_.strided().index(at, 0, d), keys.value);
+        }
+    }
+
+    std::int64_t tokens_;
+    Placed query_, key_, value_, output_, lse_, seqstarts_, kvstarts_;
+};
+
+void check(std::int64_t tokens, const std::vector<Keys>& keys) {
+    CAPTURE(tokens);
+    CAPTURE(keys[0].score);
+    CAPTURE(keys[1].count);
+    Row row(tokens, keys);
+    REQUIRE(row.run() == "");
+    CHECK(row.judge(expect(keys)) == "");
+}
+
+TEST_CASE("a row's sums don't drift, however many keys follow its largest score") {
+    for (const double top : {11.0, 30.0, 90.0}) check(1, {{64, top, 0}, {1 << 17, top - 10.5, 1}});
+    check(40, {{64, 90, 0}, {1 << 12, 84, 1}});
+}
+
+TEST_CASE("many small weights count beside a large one") {
+    for (const std::int64_t tokens : {1, 40}) {
+        for (const double distance : {10.0, 14.0, 16.0, 18.0}) check(tokens, {{1, 20, 0}, {8191, 20 - distance, 4096}});
+    }
+}
+
+TEST_CASE("quantised values far below 1 keep their digits") {
+    for (const std::string bits : {"8", "4"}) {
+        for (const NewTokens tokens : {NewTokens::kFew, NewTokens::kTileEdge}) {
+            for (const double size : {1e-3, 1e-4, 2e-5}) {
+                CAPTURE(bits);
+                CAPTURE(size);
+                Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,group=2,layout=TL2HD,quant_bit=" + bits);
+                which.new_tokens = tokens;
+                which.past_tokens = PastTokens::kNone;
+                Call call = make_call(which, 151, 152);
+                Rng rng(153);
+                const auto rows = call.current_value.strided().shape[0];
+                REQUIRE(rows > 0);
+                call.current_value.fill([&] { return rng.normal() * size; });
+                call.remember();
+                REQUIRE(run_call(call) == "");
+                CHECK(judge(call) == "");
+            }
+        }
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test
