@@ -48,6 +48,7 @@ struct NamedField {
     static bool legal(const KernelSpec& spec) {
         return std::ranges::find(kNames, spec.*kMember, &Name::value) != std::end(kNames);
     }
+    static std::int64_t limit(std::int64_t) { return 0; }
 };
 
 /// A field that takes a whole number in a range, a multiple of kStep.
@@ -63,6 +64,7 @@ struct NumberField {
     }
     static bool legal(const KernelSpec& spec) { return in_range(spec.*kMember); }
     static bool in_range(std::int32_t value) { return value >= kMin && value <= kMax && value % kStep == 0; }
+    static std::int64_t limit(std::int64_t value) { return value < kMin ? kMin : value > kMax ? kMax : kStep; }
 };
 
 /// PMX's layout numbers by revision (docs/semantics.md, section 4).
@@ -99,11 +101,12 @@ struct LayoutField {
         return true;
     }
     static bool legal(const KernelSpec& spec) { return is_axis_order(layout_axes(spec)); }
+    static std::int64_t limit(std::int64_t) { return 0; }
 };
 
 template <class F>
 constexpr Field field(std::string_view name, std::string_view takes, std::string_view help) {
-    return {name, takes, help, F::print, F::parse, F::legal};
+    return {name, takes, help, F::print, F::parse, F::legal, F::limit};
 }
 
 constexpr std::array kFields = {
@@ -120,7 +123,7 @@ constexpr std::array kFields = {
     field<NamedField<&KernelSpec::t3, kScaleTypes>>("t3", "auto | f32 | f16", "quantisation scales; auto: t1"),
     field<NamedField<&KernelSpec::quant_bit, kQuantBits>>("quant_bit", "0 | 8 | 4", "bits of a cache code; 0: none"),
     field<NumberField<&KernelSpec::quant_group, 4, 512>>(
-        "quant_group", "head_dim, or a power of two from 4 that divides it", "elements that share a scale"),
+        "quant_group", "head_dim (up to 512), or a power of two from 4 that divides it", "elements that share a scale"),
     field<NamedField<&KernelSpec::cache_mode, kModes>>("cache_mode", "offset | token_table | page_table | block_table",
                                                        "where position t of a sequence lies in the cache"),
     field<NumberField<&KernelSpec::page_size, 1, 1 << 20>>("page_size", "1 to 1048576; powers of two are fastest",
@@ -141,6 +144,7 @@ struct Rule {
     std::string_view field;
     bool (*broken)(const KernelSpec&);
     std::string_view says;
+    Member limit = nullptr;  // goes behind what the rule says
 };
 
 bool is_quantised(const KernelSpec& spec) {
@@ -164,7 +168,7 @@ constexpr Rule kRules[] = {
          const bool power = (s.quant_group & (s.quant_group - 1)) == 0;
          return is_quantised(s) && s.quant_group != s.head_dim && !(power && s.head_dim % s.quant_group == 0);
      },
-     "it takes head_dim, or a power of two from 4 that divides head_dim"},
+     "it takes head_dim, or a power of two from 4 that divides head_dim, which is", &KernelSpec::head_dim},
     {"layout",
      [](const KernelSpec& s) {
          return has_cache(s) && layout_axes(s).contains('N') != (s.cache_mode == KVJIT_BLOCK_TABLE);
@@ -177,13 +181,41 @@ const Field* find_field(std::string_view name) {
     return it == kFields.end() ? nullptr : &*it;
 }
 
-std::unexpected<Error> refuse(const Field& row, std::string_view value, std::string_view says) {
+std::optional<std::int64_t> number_of(std::string_view text) {
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return number;
+}
+
+std::string quoted(std::string_view text) {
+    return "\"" + std::string(text) + "\"";
+}
+
+/// `shown` is the value as the message has it.
+std::unexpected<Error> refuse(const Field& row, std::string_view shown, std::string_view says,
+                              std::optional<std::int64_t> value, std::int64_t limit) {
     return fail(KVJIT_BAD_SPEC, std::string(row.name),
-                std::string(row.name) + " is " + std::string(value) + "; " + std::string(says));
+                std::string(row.name) + " is " + std::string(shown) + "; " + std::string(says), value.value_or(0),
+                limit);
+}
+
+/// For a value that the field doesn't take, whatever the others are.
+std::unexpected<Error> refuse_value(const Field& row, std::string_view shown, std::optional<std::int64_t> value) {
+    return refuse(row, shown, "it takes " + std::string(row.takes), value, value ? row.limit(*value) : 0);
+}
+
+std::unexpected<Error> refuse_broken(const Rule& rule, const KernelSpec& spec) {
+    const Field& row = *find_field(rule.field);
+    const std::string value = row.print(spec);
+    const std::int64_t limit = rule.limit == nullptr ? 0 : spec.*rule.limit;
+    std::string says(rule.says);
+    if (rule.limit != nullptr) says += " " + std::to_string(limit);
+    return refuse(row, value, says, number_of(value), limit);
 }
 
 std::unexpected<Error> unknown_field(std::string_view name) {
-    std::string says = "unknown field \"" + std::string(name) + "\"; the fields are";
+    std::string says = "unknown field " + quoted(name) + "; the fields are";
     for (const Field& row : kFields) says.append(&row == &kFields.front() ? " " : ", ").append(row.name);
     return fail(KVJIT_BAD_SPEC, std::string(name), says);
 }
@@ -192,16 +224,15 @@ std::unexpected<Error> unknown_field(std::string_view name) {
 Result<void> parse_pair(std::string_view pair, KernelSpec& spec, std::span<bool> seen) {
     const std::size_t equals = pair.find('=');
     if (equals == pair.npos) {
-        return fail(KVJIT_BAD_SPEC, std::string(pair), "\"" + std::string(pair) + "\" is no field=value pair");
+        return fail(KVJIT_BAD_SPEC, std::string(pair), quoted(pair) + " is no field=value pair");
     }
     const Field* row = find_field(pair.substr(0, equals));
     if (row == nullptr) return unknown_field(pair.substr(0, equals));
     const std::string_view value = pair.substr(equals + 1);
     bool& was_seen = seen[static_cast<std::size_t>(row - kFields.data())];
-    if (was_seen) return refuse(*row, value, "it was given before, give it once");
+    if (was_seen) return refuse(*row, value, "it was given before, give it once", number_of(value), 0);
     was_seen = true;
-    if (!row->parse(value, spec))
-        return refuse(*row, "\"" + std::string(value) + "\"", "it takes " + std::string(row->takes));
+    if (!row->parse(value, spec)) return refuse_value(*row, quoted(value), number_of(value));
     return {};
 }
 
@@ -255,10 +286,10 @@ std::string print_spec(const KernelSpec& spec) {
 
 Result<void> validate_spec(const KernelSpec& spec) {
     for (const Field& row : kFields) {
-        if (!row.legal(spec)) return refuse(row, row.print(spec), "it takes " + std::string(row.takes));
+        if (!row.legal(spec)) return refuse_value(row, row.print(spec), number_of(row.print(spec)));
     }
     for (const Rule& rule : kRules) {
-        if (rule.broken(spec)) return refuse(*find_field(rule.field), find_field(rule.field)->print(spec), rule.says);
+        if (rule.broken(spec)) return refuse_broken(rule, spec);
     }
     return {};
 }

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "c_struct.h"
+#include "check/fault.h"
 #include "disk_store.h"
 #include "engine.h"
 #include "kernel.h"
@@ -39,7 +40,8 @@ std::string setting(const char* option, const char* variable) {
 }
 
 gen::Result<bool> jit_setting(std::int32_t option) {
-    if (option >= 0) return option != 0;
+    if (option < -1 || option > 1) return rt::refuse(KVJIT_BAD_ARGUMENT, "jit", option, 1, "it takes -1, 0 or 1");
+    if (option >= 0) return option == 1;
     const std::string value = setting(nullptr, "KVJIT_JIT");
     if (value.empty() || value == "on") return true;
     if (value == "off") return false;
@@ -65,6 +67,9 @@ std::unique_ptr<rt::Store> open_disk(const kvjit_engine_options& options, const 
 gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options& given) {
     const gen::Result<bool> jit = jit_setting(given.jit);
     if (!jit) return std::unexpected(jit.error());
+    if (given.cache_max_bytes < 0) {
+        return rt::refuse(KVJIT_BAD_ARGUMENT, "cache_max_bytes", given.cache_max_bytes, 0, "it takes at least 0");
+    }
     const std::string templates = setting(given.template_dir, "KVJIT_TEMPLATE_DIR");
     rt::EngineOptions options;
     options.jit = *jit;

@@ -2,7 +2,18 @@
 
 #include <system_error>
 
+#include "check/fault.h"
+
 namespace kvjit::rt {
+namespace {
+
+gen::Result<void> check_known(std::uint32_t phases) {
+    if ((phases & ~std::uint32_t{KVJIT_ALL_PHASES}) == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "phases", phases, KVJIT_ALL_PHASES,
+                  text("it takes bits of KVJIT_ALL_PHASES, ", int{KVJIT_ALL_PHASES}));
+}
+
+}  // namespace
 
 Kernel::Kernel(Engine& engine, const gen::KernelSpec& spec, const gen::Target& target)
     : engine_(engine), spec_(spec), target_(target), programs_(gen::lower(spec, target.backend)) {
@@ -19,6 +30,7 @@ std::vector<const gen::Program*> Kernel::missing(std::uint32_t phases) const {
 }
 
 gen::Result<void> Kernel::prepare(std::uint32_t phases) {
+    if (auto known = check_known(phases); !known) return known;
     const std::vector<const gen::Program*> wanted = missing(phases);
     if (wanted.empty()) return {};
     std::vector<std::future<gen::Result<void>>> others;
@@ -51,19 +63,18 @@ gen::Result<void> Kernel::prepare_one(const gen::Program& program) {
 }
 
 gen::Result<std::string> Kernel::emit(std::uint32_t phases, kvjit_stage stage) {
+    if (auto known = check_known(phases); !known) return std::unexpected(known.error());
     if ((phases & phases_) == 0) {
-        return gen::fail(KVJIT_BAD_ARGUMENT, "phases",
-                         "phases is " + std::to_string(phases) + "; this op has " + std::to_string(phases_), phases,
-                         phases_);
+        return refuse(KVJIT_BAD_ARGUMENT, "phases", phases, phases_, text("on its target this op has ", phases_));
     }
-    std::string text;
+    std::string texts;
     for (const gen::Program& program : programs_) {
         if ((gen::program_info(program.kind).phase & phases) == 0) continue;
         gen::Result<std::string> part = engine_.emit(program, target_, stage);
         if (!part) return part;
-        text += *part;
+        texts += *part;
     }
-    return text;
+    return texts;
 }
 
 }  // namespace kvjit::rt

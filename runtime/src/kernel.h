@@ -24,11 +24,12 @@ public:
     const std::vector<gen::Program>& programs() const { return programs_; }
     /// Bits of kvjit_phases that the op has.
     std::uint32_t phases() const { return phases_; }
-    /// Has the images of `phases` ready; compiles missing ones in parallel.
+    /// Has the images of `phases` ready; compiles missing ones in parallel. Bits that the op lacks are passed over;
+    /// KVJIT_BAD_ARGUMENT for one that no op has.
     gen::Result<void> prepare(std::uint32_t phases);
     /// Entry point of a prepared program, null before prepare.
     void* entry(gen::ProgramKind kind) const { return entries_[static_cast<std::size_t>(kind)].load(); }
-    /// The stage's text of each program in `phases`.
+    /// The stage's text of each program in `phases`. KVJIT_BAD_ARGUMENT where there is none.
     gen::Result<std::string> emit(std::uint32_t phases, kvjit_stage stage);
 
 private:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "kvjit/kvjit.h"
@@ -12,10 +13,14 @@ struct InspectOptions {
     std::string spec;
     std::string target = "host";
     kvjit_stage stage = KVJIT_STAGE_IDENTITY;
-    std::uint32_t phases = KVJIT_ALL_PHASES;
+    std::string program = "all";
 };
 
-/// Prints the stage of each program. Exit status 0, or 2 if the spec or the target is bad or a compile fails.
+/// What --program takes: names of programs, and all, as bits of kvjit_phases.
+extern const std::map<std::string, std::uint32_t> kPrograms;
+
+/// Prints the stage of each program. Exit status 0, or 2 if the spec or the target is bad, the op has no such program,
+/// or a compile fails.
 int inspect(const InspectOptions& options);
 
 /// The spec's fields, what each takes, its default and what it means.

@@ -23,9 +23,6 @@ const std::map<std::string, kvjit_stage> kStages = {{"identity", KVJIT_STAGE_IDE
                                                     {"ir", KVJIT_STAGE_IR},
                                                     {"asm", KVJIT_STAGE_ASM},
                                                     {"log", KVJIT_STAGE_LOG}};
-const std::map<std::string, std::uint32_t> kPrograms = {
-    {"store", KVJIT_STORE}, {"load", KVJIT_LOAD},   {"decode", KVJIT_DECODE}, {"prefill", KVJIT_PREFILL},
-    {"merge", KVJIT_MERGE}, {"check", KVJIT_CHECK}, {"all", KVJIT_ALL_PHASES}};
 
 constexpr const char* kTargetHelp =
     "host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cuda, cuda:N, sm_80, sm_90a, ... or cuda-emulated";
@@ -34,7 +31,7 @@ constexpr const char* kMainFooter =
     "Examples:\n"
     "  kvjit replay call.safetensors\n"
     "  kvjit inspect op=MultiHeadCacheAttention,head_dim=128,group=4 --emit source --program decode\n"
-    "  kvjit inspect --help            the fields of a spec\n"
+    "  kvjit help inspect              the fields of a spec\n"
     "Exit status: 0 all well, 1 a replayed result was wrong, 2 bad arguments, files, target or output.";
 
 constexpr const char* kReplayFooter =
@@ -59,7 +56,6 @@ struct Request {
     std::vector<std::string> spec_words;
     std::string op = "all";
     std::string stage = "identity";
-    std::string program = "all";
 };
 
 template <class Value>
@@ -75,7 +71,7 @@ CLI::App* add_replay(CLI::App& app, Request& request) {
     command->add_option("FILE", options.files, "Recorded calls (*.safetensors)")->required();
     command->add_option("--target", options.target, kTargetHelp)->capture_default_str();
     command->add_option("--cache-dir", options.cache_dir, "Folder of compiled kernels; '' for none");
-    command->add_option("--threads", options.num_threads, "Threads that work on a call; 0: one a core")
+    command->add_option("--threads", options.num_threads, "Threads that work on a call; 0: one for each usable core")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     command->add_option("--op", request.op, "Only this operator: " + CLI::detail::generate_map(kOps, true) + " or all")
@@ -97,7 +93,7 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
                      "identity, source, ir, asm (PTX for CUDA) or log (the compiler's; for CUDA registers and spills)")
         ->check(CLI::IsMember(names_of(kStages)))
         ->capture_default_str();
-    command->add_option("--program", request.program, "store, load, decode, prefill, merge, check (CUDA) or all")
+    command->add_option("--program", options.program, "store, load, decode, prefill, merge, check (CUDA) or all")
         ->check(CLI::IsMember(names_of(kPrograms)))
         ->capture_default_str();
     command->footer([] { return spec_fields_help() + kInspectExamples; });
@@ -106,7 +102,6 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
 
 void finish(Request& request) {
     request.inspect.stage = kStages.at(request.stage);
-    request.inspect.phases = kPrograms.at(request.program);
     for (const std::string& word : request.spec_words) request.inspect.spec += word + " ";
     for (const auto op :
          {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_ATTENTION}) {
@@ -114,8 +109,18 @@ void finish(Request& request) {
     }
 }
 
+/// The last comes first, as CLI11 takes them. `help` and `help COMMAND` are `--help` and `COMMAND --help`.
+std::vector<std::string> reversed_arguments(int argc, char** argv) {
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    if (!arguments.empty() && arguments.front() == "help") {
+        arguments.erase(arguments.begin());
+        arguments.emplace_back("--help");
+    }
+    return {arguments.rbegin(), arguments.rend()};
+}
+
 int run(int argc, char** argv) {
-    CLI::App app("kvjit: attention and KV-cache kernels, specialised for one configuration.");
+    CLI::App app("kvjit: attention and KV-cache kernels, specialised for one configuration.", "kvjit");
     app.set_version_flag("--version", std::string("kvjit ") + KVJIT_VERSION);
     app.require_subcommand(1);
     app.footer(kMainFooter);
@@ -123,7 +128,7 @@ int run(int argc, char** argv) {
     const CLI::App* replaying = add_replay(app, request);
     const CLI::App* inspecting = add_inspect(app, request);
     try {
-        app.parse(argc, argv);
+        app.parse(reversed_arguments(argc, argv));
     } catch (const CLI::ParseError& error) {
         return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitBadInput;
     }

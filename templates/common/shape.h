@@ -195,9 +195,9 @@ constexpr int mma_prefill_rows(const CacheFormat& format) {
     return kAttendWarps * 16 * mma_row_tiles(format);
 }
 
-/// Bytes from row to row of queries, keys and values as float16, with zeros up to a multiple of 16 elements. Padded, the
-/// 8 rows of a matrix lie in different banks as they would swizzled; and a row's pieces have constant distances, which
-/// need no registers.
+/// Bytes from row to row of queries, keys and values as float16, with zeros up to a multiple of 16 elements. Padded,
+/// the 8 rows of a matrix lie in different banks as they would swizzled; and a row's pieces have constant distances,
+/// which need no registers.
 constexpr int mma_row_stride(const CacheFormat& format) {
     return dot_stride(round_up(format.head_dim, 16) * 2);
 }

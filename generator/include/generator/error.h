@@ -22,7 +22,7 @@ struct Error {
 template <class T>
 using Result = std::expected<T, Error>;
 
-/// `return fail(KVJIT_BAD_SPEC, "head_dim", "head_dim is 12; it takes a multiple of 8 from 8 to 512", 12, 512);`
+/// `return fail(KVJIT_BAD_SPEC, "head_dim", "head_dim is 12; it takes a multiple of 8 from 8 to 512", 12, 8);`
 [[nodiscard]] inline std::unexpected<Error> fail(kvjit_status status, std::string argument, std::string message,
                                                  std::int64_t value = 0, std::int64_t limit = 0,
                                                  std::int64_t sequence = -1) {

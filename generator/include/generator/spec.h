@@ -1,6 +1,7 @@
 // KernelSpec: what a user asks for. Each field stands once, in the table that parses, prints, checks and explains it.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@ struct Field {
     bool (*parse)(std::string_view value, KernelSpec&);
     /// Whether the stored value is one that the field takes.
     bool (*legal)(const KernelSpec&);
+    /// Of a field in a range, the bound that a number past it has passed, or what it takes multiples of. Else 0.
+    std::int64_t (*limit)(std::int64_t value);
 };
 
 std::span<const Field> spec_fields();

@@ -12,6 +12,7 @@
  *   - A refused call changes nothing: no output, cache or scale byte, no handle.
  *   - Sizes and strides count elements unless a name says bytes. Axis names are those of docs/semantics.md.
  *   - Handles are reference-counted where a *_retain exists; releasing NULL is legal.
+ *   - Callbacks (sinks, the log, an executor) return as C functions do: they must not throw.
  */
 #ifndef KVJIT_KVJIT_H
 #define KVJIT_KVJIT_H
@@ -58,7 +59,7 @@ typedef struct kvjit_error {
     uint32_t struct_size;
     int32_t status;     /* kvjit_status */
     int64_t value;      /* what was given; 0 where there is no number */
-    int64_t limit;      /* what was allowed; 0 where there is no number */
+    int64_t limit;      /* what was allowed; 0 where there is no number, or no single one */
     int64_t sequence;   /* which sequence of the batch, -1 for none */
     char argument[64];  /* "seqstarts", "cache.shape[1]", ... */
     char message[1920]; /* NUL-terminated, truncated if longer */
@@ -159,10 +160,11 @@ typedef struct kvjit_engine_options {
     uint32_t struct_size;
     int32_t jit;              /* 1: compile on a miss; 0: a miss is KVJIT_NOT_FOUND; -1: as KVJIT_JIT says (on|off) */
     const char *cache_dir;    /* NULL: $KVJIT_CACHE_DIR, else $XDG_CACHE_HOME/kvjit, else ~/.cache/kvjit; "": none */
-    int64_t cache_max_bytes;  /* the disk cache is pruned to this, least recently used first; default 512 MiB */
+    int64_t cache_max_bytes;  /* the disk cache is pruned to this, least recently used first; from 0; default 512 MiB */
     const char *template_dir; /* NULL: $KVJIT_TEMPLATE_DIR, else the templates inside the library */
     const char *compiler;     /* path of libkvjit_compiler; NULL: $KVJIT_COMPILER, else beside the library */
-    /* Called on the thread that found something worth saying; NULL: nobody listens. kvjit itself prints nothing. */
+    /* Called on the thread that found something worth saying; NULL: nobody listens. It must not throw. kvjit itself
+     * prints nothing. */
     void (*log)(void *context, int32_t level, const char *message);
     void *log_context;
 } kvjit_engine_options;
@@ -170,7 +172,8 @@ typedef struct kvjit_engine_options {
 KVJIT_API void kvjit_engine_options_init(kvjit_engine_options *options);
 
 /* `options` may be NULL. An unusable cache folder is no error: kernels are then kept in memory only, and the log
- * says so once. An engine serves any number of threads at once. Kernels and plans keep what they need of it alive. */
+ * says so once. An engine serves any number of threads at once. Kernels and plans keep what they need of it alive.
+ * Errors: KVJIT_BAD_ARGUMENT for an option or a KVJIT_JIT that isn't one of the above. */
 KVJIT_API kvjit_status kvjit_engine_create(const kvjit_engine_options *options, kvjit_engine **engine,
                                            kvjit_error *error);
 KVJIT_API void kvjit_engine_release(kvjit_engine *engine);
@@ -211,9 +214,10 @@ typedef enum kvjit_phases {
     KVJIT_ALL_PHASES = 63 /* whatever the op has on the target */
 } kvjit_phases;
 
-/* Has the named images ready, compiling what no store holds. Errors: KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING,
- * KVJIT_COMPILE_FAILED, KVJIT_BAD_TARGET (an image for another machine can't be loaded here). Thread-safe: one
- * compile an image, however many threads and processes ask. */
+/* Has the named images ready, compiling what no store holds; those that the op lacks are passed over. Errors:
+ * KVJIT_BAD_ARGUMENT (a bit outside KVJIT_ALL_PHASES), KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING, KVJIT_COMPILE_FAILED,
+ * KVJIT_BAD_TARGET (an image for another machine can't be loaded here). Thread-safe: one compile an image, however many
+ * threads and processes ask. */
 KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t phases, kvjit_error *error);
 
 typedef enum kvjit_stage {
@@ -225,7 +229,8 @@ typedef enum kvjit_stage {
 } kvjit_stage;
 
 /* Hands what `stage` holds for the named images of `kernel` to the sink, one after the other. Works for any target,
- * also one that this machine can't run; IR and ASM compile anew. Thread-safe. */
+ * also one that this machine can't run; IR and ASM compile anew. Errors: KVJIT_BAD_ARGUMENT where the op has none of
+ * them (the limit is the bits that it has), those of the compiler. Thread-safe. */
 KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t phases, kvjit_stage stage, kvjit_sink sink,
                                          void *context, kvjit_error *error);
 
@@ -285,7 +290,8 @@ typedef struct kvjit_batch {
     int64_t decoding_batches; /* the first sequences, never causally masked */
     int64_t max_seqlen;       /* upper bound of n; 0: unknown */
     int64_t max_kvlen;        /* upper bound of m; 0: unknown */
-    const int64_t *seqstarts; /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1 */
+    const int64_t *seqstarts; /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1; at most 2^30 a
+                                 call, where the host reads them */
     const int64_t *kvstarts;  /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence */
     const int64_t *start_pos; /* (B): position of its first new token; cache operators only */
     kvjit_tensor
@@ -307,7 +313,8 @@ typedef struct kvjit_plan_options {
      * released and what it ran is done: not to be given to another plan while runs are queued. */
     void *workspace;
     size_t workspace_bytes; /* size of `workspace`; too small is an error whose limit is what is needed */
-    uint32_t num_threads;   /* of the library's own pool when executor is NULL, up to 1024; 0: one a core */
+    uint32_t num_threads;   /* of the library's own pool when executor is NULL, up to 1024; 0: one for each core
+                               that the calling thread may run on */
     /* CUDA targets only: */
     void *stream;                  /* CUstream or cudaStream_t that every run goes to; NULL: the default stream */
     const kvjit_batch *host_batch; /* the same batch with its arrays in host memory, checked once, read by plan_create
@@ -338,7 +345,8 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
 /* ---- Run ------------------------------------------------------------------------------------------------ */
 
 /* The tensors of one call. S = seqstarts[B], K = kvstarts[B]; query-side tensors may have more rows, which are neither
- * read nor written. D is contiguous everywhere; other strides are free. Outputs must not overlap inputs.
+ * read nor written. D is contiguous everywhere; other strides are free. What a run writes must not overlap any other
+ * tensor of it. Refused is what begins at the same address as another tensor; other overlaps are not looked for.
  *
  *                    KeyValueCache          MultiHeadAttention   MultiHeadCacheAttention   Merge
  * query              -                      in (S, H, D)         in (S, H, D)              -
@@ -380,7 +388,8 @@ KVJIT_API void kvjit_tensors_init(kvjit_tensors *tensors);
  *   store   KeyValueCache, MultiHeadCacheAttention: current_key/value -> slots, before anything is read
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
- * Allocates nothing, takes no lock of kvjit's. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
+ * Allocates nothing, takes no lock of kvjit's. On CPU targets the calling thread works too, unless its executor leaves
+ * it out, and needs 1 MiB of stack. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
 #ifdef __cplusplus

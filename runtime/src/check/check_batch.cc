@@ -93,13 +93,20 @@ Result<void> check_layers(const KernelSpec& spec, const kvjit_batch& batch) {
 /// No element of any tensor is wider.
 constexpr std::int64_t kMaxElementBytes = 8;
 
-/// Refuses `value` rows of `row_elements` each where their bytes need more than 64 bits.
-Result<void> check_bytes(const char* name, std::int64_t value, std::int64_t row_elements) {
+/// How many rows of `row_elements` have bytes that fit 64 bits.
+std::int64_t most_rows(std::int64_t row_elements) {
     const std::int64_t row_bytes = saturating_product(row_elements, kMaxElementBytes);
-    const std::int64_t limit = row_bytes == kMaxInt64 ? 0 : kMaxInt64 / row_bytes;
+    return row_bytes == kMaxInt64 ? 0 : kMaxInt64 / row_bytes;
+}
+
+std::string bytes_rule(std::int64_t limit) {
+    return text("its bytes have to fit 64 bits, so it takes at most ", limit);
+}
+
+Result<void> check_bytes(const char* name, std::int64_t value, std::int64_t row_elements) {
+    const std::int64_t limit = most_rows(row_elements);
     if (value <= limit) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, name, value, limit,
-                  text("its bytes have to fit 64 bits, so it takes at most ", limit));
+    return refuse(KVJIT_BAD_ARGUMENT, name, value, limit, bytes_rule(limit));
 }
 
 Result<void> check_cache_bytes(const KernelSpec& spec, const kvjit_batch& batch) {
@@ -139,14 +146,24 @@ Result<void> check_pointers(const KernelSpec& spec, const kvjit_batch& batch) {
     return {};
 }
 
+/// The last of `starts`, which is a number of rows.
 Result<void> check_total(const char* name, std::int64_t rows, std::int64_t batch_size, std::int64_t row_elements) {
-    if (rows >= 0) return check_bytes(name, rows, row_elements);
-    return refuse_entry(name, text(batch_size), rows, 0, "it takes at least 0", batch_size - 1);
+    const std::int64_t limit = rows < 0 ? 0 : most_rows(row_elements);
+    if (rows >= 0 && rows <= limit) return {};
+    return refuse_entry(name, text(batch_size), rows, limit, rows < 0 ? "it takes at least 0" : bytes_rule(limit),
+                        batch_size - 1);
+}
+
+Result<void> check_new_tokens(std::int64_t rows, std::int64_t batch_size) {
+    if (rows <= kMaxNewTokens) return {};
+    return refuse_entry("seqstarts", text(batch_size), rows, kMaxNewTokens,
+                        text("a call has at most ", kMaxNewTokens, " new tokens"), batch_size - 1);
 }
 
 Result<void> check_totals(const KernelSpec& spec, const kvjit_batch& batch) {
     const std::int64_t heads = has_query_heads(spec) ? batch.num_heads : kv_heads(batch);
-    auto total = check_total("seqstarts", query_rows(batch), batch.batch_size, heads * spec.head_dim);
+    Result<void> total = check_new_tokens(query_rows(batch), batch.batch_size);
+    if (total) total = check_total("seqstarts", query_rows(batch), batch.batch_size, heads * spec.head_dim);
     if (!total || !has_keys(spec)) return total;
     const std::int64_t copies = returns_keys(spec) ? batch.num_repeat : 1;
     return check_total("kvstarts", key_rows(batch), batch.batch_size,

@@ -77,6 +77,8 @@ constexpr Legal kLegal[] = {
      }},
     {"no axis L, one layer", "op=KeyValueCache,cache_mode=block_table,page_size=4,layout=2NTHD",
      [](BatchCase& c) { c.batch.num_layers = 1; }},
+    {"as many new tokens as a call may have", kMerge,
+     [](BatchCase& c) { c.set_lengths({1, std::int64_t{1} << 29, (std::int64_t{1} << 29) - 1}, {1, 1, 1}); }},
     {"slopes", "op=MultiHeadAttention,is_alibi=1", [](BatchCase& c) { c.slopes = {1, 0.5F, 0, -1}, c.bind(); }},
     {"a cache of 10 billion tokens", kOffset,
      [](BatchCase& c) { c.batch.max_tokens = 10'000'000'000, c.table = {0, 4'294'967'296, 9'999'999'991}, c.bind(); }},

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostCount = 0x7fffffff;
+/// Of one call: docs/semantics.md, section 8.
+constexpr std::int64_t kMostNewTokens = std::int64_t{1} << 30;
 
 constexpr BatchMisuse kScalarMisuses[] = {
     {"batch_size below 0",
@@ -140,14 +142,26 @@ constexpr BatchMisuse kPointerMisuses[] = {
      {KVJIT_BAD_ARGUMENT, "alibi_slopes", 1, 4}},
     {"S below 0", kMerge, [](BatchCase& c) { c.seqstarts[3] = -1; }, {KVJIT_BAD_INDEX, "seqstarts", -1, 0, 2}},
     {"K below 0", kDense, [](BatchCase& c) { c.kvstarts[3] = -7; }, {KVJIT_BAD_INDEX, "kvstarts", -7, 0, 2}},
-    {"S beyond 64-bit bytes",
+    {"more new tokens than a call may have, dense",
      kDense,
-     [](BatchCase& c) { c.seqstarts[3] = kMost / 511; },
-     {KVJIT_BAD_ARGUMENT, "seqstarts", kMost / 511, kMost / 512}},
+     [](BatchCase& c) { c.seqstarts[3] = kMostNewTokens + 1; },
+     {KVJIT_BAD_INDEX, "seqstarts", kMostNewTokens + 1, kMostNewTokens, 2}},
+    {"more new tokens than a call may have, merged",
+     kMerge,
+     [](BatchCase& c) { c.seqstarts[3] = kMost; },
+     {KVJIT_BAD_INDEX, "seqstarts", kMost, kMostNewTokens, 2}},
+    {"more new tokens than a call may have, stored",
+     kStore,
+     [](BatchCase& c) { c.seqstarts[3] = kMostNewTokens + 1; },
+     {KVJIT_BAD_INDEX, "seqstarts", kMostNewTokens + 1, kMostNewTokens, 2}},
+    {"S beyond 64-bit bytes",
+     kMerge,
+     [](BatchCase& c) { c.batch.num_heads = 1 << 30, c.seqstarts[3] = 1 << 26; },
+     {KVJIT_BAD_INDEX, "seqstarts", 1 << 26, (1 << 26) - 1, 2}},
     {"K beyond 64-bit bytes",
      kStore,
      [](BatchCase& c) { c.kvstarts[3] = kMost / 255; },
-     {KVJIT_BAD_ARGUMENT, "kvstarts", kMost / 255, kMost / 256}},
+     {KVJIT_BAD_INDEX, "kvstarts", kMost / 255, kMost / 256, 2}},
 };
 
 constexpr BatchMisuse kTableMisuses[] = {

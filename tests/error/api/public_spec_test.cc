@@ -79,6 +79,40 @@ TEST_CASE("bad spec texts") {
     }
 }
 
+struct NumberMisuse {
+    const char* text;
+    std::int64_t value, limit;
+};
+
+constexpr NumberMisuse kNumberMisuses[] = {
+    {"head_dim=-8", -8, 8},
+    {"head_dim=520", 520, 512},
+    {"head_dim=12", 12, 8},  // what it takes multiples of
+    {"group=257", 257, 256},
+    {"page_size=0", 0, 1},
+    {"page_size=99999999999", 99999999999, 1048576},
+    {"quant_group=513", 513, 512},
+    {"quant_bit=8,quant_group=256,head_dim=64", 256, 64},
+    {"quant_bit=3", 3, 0},   // one of a few: no limit
+    {"head_dim=64x", 0, 0},  // no number
+    {"t1=i32", 0, 0},
+};
+
+TEST_CASE("bad numbers of a spec have a value and a limit, which the message repeats") {
+    for (const NumberMisuse& misuse : kNumberMisuses) {
+        CAPTURE(std::string(misuse.text));
+        kvjit_spec spec;
+        kvjit_error error = new_error();
+        CHECK(kvjit_spec_parse(misuse.text, &spec, &error) == KVJIT_BAD_SPEC);
+        const std::string message = error.message;
+        CAPTURE(message);
+        CHECK(error.value == misuse.value);
+        CHECK(error.limit == misuse.limit);
+        CHECK((error.value == 0 || message.find(std::to_string(error.value)) != message.npos));
+        CHECK((error.limit == 0 || message.find(std::to_string(error.limit)) != message.npos));
+    }
+}
+
 TEST_CASE("spec structs are checked where they are used") {
     kvjit_spec spec;
     kvjit_spec_init(&spec);
@@ -87,6 +121,8 @@ TEST_CASE("spec structs are checked where they are used") {
     kvjit_error error = new_error();
     CHECK(kvjit_engine_kernel(shared_engine(), &spec, nullptr, &kernel, &error) == KVJIT_BAD_SPEC);
     CHECK(error.argument == std::string("head_dim"));
+    CHECK(error.value == 7);
+    CHECK(error.limit == 8);
     CHECK(kernel == nullptr);
     kvjit_spec_init(&spec);
     for (char& letter : spec.layout) letter = 'T';  // no NUL at the end

@@ -79,6 +79,24 @@ TEST_CASE("a CPU plan takes no option of CUDA's, a CUDA plan none of the CPU's")
     }
 }
 
+TEST_CASE("a mirror's new tokens have the CPU's limit") {
+    Store store;
+    const Batch batch = store.batch();
+    Batch mirror = batch;
+    const std::vector<std::int64_t> garbage = {0, std::int64_t{1} << 36};
+    mirror.seqstarts = garbage.data();
+    PlanOptions options;
+    options.host_batch = &mirror;
+    for (const auto level : {KVJIT_CHECK_FULL, KVJIT_CHECK_NONE}) {
+        options.check_level = level;
+        const Result<Plan> plan = kernel_for(*Target::cuda_emulated()).plan(batch, options);
+        expect_refused(plan, KVJIT_BAD_INDEX, "seqstarts");
+        CHECK(plan.error().value() == garbage[1]);
+        CHECK(plan.error().limit() == std::int64_t{1} << 30);
+        CHECK(plan.error().sequence() == 0);
+    }
+}
+
 TEST_CASE("CUDA takes tensors at multiples of 16 bytes, with rows that keep to it") {
     Store store;
     const Batch batch = store.batch();

@@ -55,6 +55,16 @@ TEST_CASE("a bad spec names the field and what it takes") {
     CHECK(mentions(result.err, "multiple of 8"));
 }
 
+TEST_CASE("a program that the op lacks is named, and so are those that it has") {
+    const ChildResult result = run_kvjit({"inspect", "head_dim=128", "--program", "load"});
+    CHECK(result.exit_code == 2);
+    CHECK(mentions(result.err, "--program is load;"));
+    CHECK(mentions(result.err, "on host this op has decode, merge, prefill, store\n"));
+    const ChildResult gpu = run_kvjit({"inspect", "op=KeyValueCache", "--program", "merge", "--target", "sm_90a"});
+    CHECK(mentions(gpu.err, "--program is merge;"));
+    CHECK(mentions(gpu.err, "on sm_90a this op has check, load, store\n"));
+}
+
 TEST_CASE("inspect shows every stage, for any target") {
     for (const std::string stage : {"identity", "source", "ir", "asm"}) {
         const ChildResult result = run_kvjit({"inspect", "op=KeyValueCache", "head_dim=64", "--emit", stage,

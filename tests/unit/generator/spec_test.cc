@@ -140,11 +140,14 @@ TEST_CASE("what is refused, and what the error says") {
 
 TEST_CASE("values written into the struct are checked like parsed ones") {
     KernelSpec spec = default_spec();
-    spec.head_dim = 13;
+    spec.head_dim = 513;
     CHECK(validate_spec(spec).error().argument == "head_dim");
+    CHECK(validate_spec(spec).error().value == 513);
+    CHECK(validate_spec(spec).error().limit == 512);
     spec = default_spec();
     spec.op = 77;
     CHECK(validate_spec(spec).error().argument == "op");
+    CHECK(validate_spec(spec).error().value == 77);
     spec = default_spec();
     std::memset(spec.layout, 'L', sizeof spec.layout);
     CHECK(validate_spec(spec).error().argument == "layout");

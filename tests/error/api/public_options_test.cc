@@ -1,0 +1,72 @@
+// Options of engines, and bits of kernels, that stand for nothing.
+#include <string>
+
+#include "public_call.h"
+
+namespace kvjit::test {
+namespace {
+
+void drop(void*, const char*, size_t) {}
+
+struct EngineMisuse {
+    std::string_view name;
+    void (*spoil)(kvjit_engine_options&);
+    Refusal want;
+};
+
+constexpr EngineMisuse kEngineMisuses[] = {
+    {"jit beyond on", [](kvjit_engine_options& o) { o.jit = 77; }, {KVJIT_BAD_ARGUMENT, "jit", 77, 1}},
+    {"jit below unset", [](kvjit_engine_options& o) { o.jit = -2; }, {KVJIT_BAD_ARGUMENT, "jit", -2, 1}},
+    {"a cache of less than nothing",
+     [](kvjit_engine_options& o) { o.cache_max_bytes = -5; },
+     {KVJIT_BAD_ARGUMENT, "cache_max_bytes", -5, 0}},
+};
+
+kvjit_engine_options in_memory() {
+    kvjit_engine_options options;
+    kvjit_engine_options_init(&options);
+    options.cache_dir = "";
+    return options;
+}
+
+TEST_CASE("bad engine options") {
+    for (const EngineMisuse& misuse : kEngineMisuses) {
+        CAPTURE(misuse.name);
+        kvjit_engine_options options = in_memory();
+        misuse.spoil(options);
+        kvjit_engine* engine = nullptr;
+        kvjit_error e = new_error();
+        expect_error(kvjit_engine_create(&options, &engine, &e), e, misuse.want);
+        CHECK(engine == nullptr);
+    }
+}
+
+TEST_CASE("each value that an engine option takes") {
+    for (const std::int32_t jit : {-1, 0, 1}) {
+        CAPTURE(jit);
+        kvjit_engine_options options = in_memory();
+        options.jit = jit;
+        options.cache_max_bytes = 0;
+        kvjit_engine* made = nullptr;
+        CHECK(kvjit_engine_create(&options, &made, nullptr) == KVJIT_OK);
+        kvjit_engine_release(made);
+    }
+}
+
+TEST_CASE("bits of no program, and programs that the op lacks") {
+    kvjit_spec spec;
+    kvjit_spec_init(&spec);
+    const Handle<kvjit_kernel> kernel = kernel_of(spec);
+    constexpr std::uint32_t kUnknown = 1U << 20 | KVJIT_STORE;
+    const Refusal unknown{KVJIT_BAD_ARGUMENT, "phases", kUnknown, KVJIT_ALL_PHASES};
+    const Refusal lacking{KVJIT_BAD_ARGUMENT, "phases", KVJIT_LOAD,
+                          KVJIT_STORE | KVJIT_DECODE | KVJIT_PREFILL | KVJIT_MERGE};
+    kvjit_error e = new_error();
+    expect_error(kvjit_kernel_prepare(kernel.get(), kUnknown, &e), e, unknown);
+    expect_error(kvjit_kernel_emit(kernel.get(), kUnknown, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, unknown);
+    expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_LOAD, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, lacking);
+    CHECK(kvjit_kernel_prepare(kernel.get(), KVJIT_LOAD, &e) == KVJIT_OK);
+}
+
+}  // namespace
+}  // namespace kvjit::test
