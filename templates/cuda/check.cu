@@ -155,16 +155,30 @@ KVJIT_INLINE Slots new_slots(const abi::CudaCheckArgs& args, i64 b, i64 p) {
     return {run.entry * (kBlocks ? kPageSize : 1) + run.first, run.count};
 }
 
-/// No new token of an entry behind (b, p) has a slot of (b, p)'s. Lanes share the others.
+/// Entry q of sequence `other` shares no new token's slot with `own`, which are sequence b's.
+KVJIT_INLINE void check_apart(const abi::CudaCheckArgs& args, const Slots& own, i64 b, i64 other, i64 q) {
+    const Slots slots = new_slots(args, other, q);
+    if (slots.first < own.first + own.count && own.first < slots.first + slots.count)
+        report(*args.fault, {Rule::kSharedSlot, other, q, slots.first, b});
+}
+
+/// No new token of an entry behind (b, p) has a slot of (b, p)'s. Lanes share the entries of b, then the sequences
+/// behind it; those with several entries, as prefills have them, they take one by one, together.
 KVJIT_INLINE void check_shared(const abi::CudaCheckArgs& args, const Place& place, i64 b, i64 p) {
     const Slots own = new_slots(args, b, p);
-    for (i64 other = b; other < args.batch_size; ++other) {
-        const NewEntries entries = new_entries(args, other);
-        const i64 from = other == b ? p + 1 : entries.first;
-        for (i64 q = from + place.lane; q < entries.last; q += kWarpSize) {
-            const Slots slots = new_slots(args, other, q);
-            if (slots.first < own.first + own.count && own.first < slots.first + slots.count)
-                report(*args.fault, {Rule::kSharedSlot, other, q, slots.first, b});
+    const auto share_entries = [&](i64 other, i64 from) {
+        for (i64 q = from + place.lane; q < new_entries(args, other).last; q += kWarpSize)
+            check_apart(args, own, b, other, q);
+    };
+    share_entries(b, p + 1);
+    for (i64 first = b + 1; first < args.batch_size; first += kWarpSize) {
+        const i64 other = first + place.lane;
+        const NewEntries entries = other < args.batch_size ? new_entries(args, other) : NewEntries{0, 0};
+        const i64 count = entries.last - entries.first;
+        if (count == 1) check_apart(args, own, b, other, entries.first);
+        for (u32 many = ballot(count > 1); many != 0; many &= many - 1) {
+            const i64 long_one = first + count_ones((many & -many) - 1);
+            share_entries(long_one, new_entries(args, long_one).first);
         }
     }
 }
@@ -189,19 +203,20 @@ KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& p
 
 KVJIT_INLINE void check_entries(const abi::CudaCheckArgs& args, const Place& place, i64 b) {
     const i64 used = used_entries(length(args.kvstarts, b));
-    const i64 turn = (place.warp + b) % place.warps;  // each sequence begins with another warp
-    for (i64 p = turn * kWarpSize + place.lane; p < used; p += place.warps * kWarpSize) check_entry(args, b, p);
+    const u32 turn = static_cast<u32>(place.warp + b) % static_cast<u32>(place.warps);  // others begin with other warps
+    for (i64 p = i64{turn} * kWarpSize + place.lane; p < used; p += place.warps * kWarpSize) check_entry(args, b, p);
 }
 
 KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place) {
     if (!check_sequences(args, place) || !kCached || !args.entries) return;
-    i64 turn = 0;
+    i64 turn = 0;  // of which warp
     for (i64 b = 0; b < args.batch_size; ++b) {
         check_entries(args, place, b);
         if (!args.slots) continue;
         const NewEntries entries = new_entries(args, b);
         for (i64 p = entries.first; p < entries.last; ++p) {
-            if (turn++ % place.warps == place.warp) check_shared(args, place, b, p);
+            if (turn == place.warp) check_shared(args, place, b, p);
+            turn = turn + 1 == place.warps ? 0 : turn + 1;
         }
     }
 }

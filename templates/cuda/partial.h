@@ -49,7 +49,7 @@ KVJIT_INLINE float finish_lse(Running running) {
     return is_empty_part(running.max) ? -kInfinity : running.max + log(running.sum);
 }
 
-/// Output row of kHeadDim elements of T: acc/sum, 0 where no key was seen.
+/// Output row of kHeadDim elements of T: acc * (1/sum), 0 where no key was seen.
 template <class T>
 KVJIT_INLINE void finish_row(T* out, const RowLanes& acc, Running running) {
     const float factor = divide(1.0f, running.sum);
