@@ -25,6 +25,17 @@ gen::Result<const gen::Target*> host() {
 #endif
 }
 
+/// CUDA kernels on this machine's CPU.
+gen::Result<gen::Target> emulation() {
+#ifdef KVJIT_CPU_JIT
+    return gen::emulated_target(host_target());
+#else
+    return gen::fail(KVJIT_BAD_TARGET, "target",
+                     "target is \"cuda-emulated\"; the emulation needs the CPU compiler, which this build of kvjit "
+                     "lacks (KVJIT_CPU_JIT=OFF): name a GPU, as cuda, or an architecture, as sm_90a");
+#endif
+}
+
 /// The ordinal in "cuda:N" and "cuda"; nothing for other names.
 std::optional<int> gpu_ordinal(std::string_view name) {
     if (name == "cuda") return 0;
@@ -38,10 +49,7 @@ std::optional<int> gpu_ordinal(std::string_view name) {
 
 gen::Result<gen::Target> make_target(std::string_view name) {
     if (const std::optional<int> ordinal = gpu_ordinal(name)) return gpu_target(*ordinal);
-    if (name != "cuda-emulated") return gen::named_target(name);
-    const gen::Result<const gen::Target*> machine = host();
-    if (!machine) return std::unexpected(machine.error());
-    return gen::emulated_target(**machine);
+    return name == "cuda-emulated" ? emulation() : gen::named_target(name);
 }
 
 }  // namespace

@@ -7,7 +7,8 @@
 
 namespace kvjit::rt {
 
-/// "host" or a name that gen::named_target takes. Errors: KVJIT_BAD_TARGET. Thread-safe.
+/// By a name that kvjit_target_create takes. Errors: KVJIT_BAD_TARGET; for a GPU that can't be used, KVJIT_CUDA_ERROR.
+/// Thread-safe.
 gen::Result<const gen::Target*> find_target(std::string_view name);
 
 }  // namespace kvjit::rt

@@ -3,9 +3,11 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <charconv>
 #include <new>
+#include <optional>
 
-#include "handles.h"
+#include "kvjit/kvjit.h"
 
 namespace kvjit::tool {
 namespace {
@@ -31,9 +33,27 @@ bool find(void* library, const char* name, Function& function) {
     return function != nullptr;
 }
 
-/// kvjit opens the driver when it is asked for a GPU's target, wherever the driver lies; then its name is enough.
-Result<void> load_driver(const std::string& target) {
-    (void)open_target(target);  // what is wrong with it is said where it is used
+/// The number of the GPU that `target`, which kvjit takes, runs on: code for one architecture runs on the first.
+std::optional<int> gpu_ordinal(std::string_view target) {
+    if (target == "cuda" || target.starts_with("sm_")) return 0;
+    if (!target.starts_with("cuda:")) return std::nullopt;
+    int ordinal = 0;
+    std::from_chars(target.data() + 5, target.data() + target.size(), ordinal);
+    return ordinal;
+}
+
+/// What kvjit says of `target`, by status and sentence.
+kvjit_error ask_kvjit(const std::string& target) {
+    kvjit_error error;
+    kvjit_error_init(&error);
+    kvjit_target* made = nullptr;
+    kvjit_target_create(target.c_str(), &made, &error);
+    kvjit_target_release(made);
+    return error;
+}
+
+/// kvjit has opened it, wherever it lies: its name is enough.
+Result<void> load_driver() {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return fail("no GPU: libcuda.so.1, which comes with NVIDIA's driver, can't be opened");
     const bool found = find(library, "cuInit", driver.init) && find(library, "cuDeviceGet", driver.device_get) &&
@@ -48,16 +68,18 @@ Result<void> load_driver(const std::string& target) {
 }  // namespace
 
 Result<void> open_gpu(const std::string& target) {
-    if (target != "cuda" && !target.starts_with("cuda:")) return {};
-    if (is_open) return {};
-    if (auto loaded = load_driver(target); !loaded) return loaded;
-    const int ordinal = target == "cuda" ? 0 : std::atoi(target.c_str() + 5);
+    if (is_open || ask_kvjit(target).status == KVJIT_BAD_TARGET) return {};
+    const std::optional<int> ordinal = gpu_ordinal(target);
+    if (!ordinal) return {};
+    const kvjit_error error = ask_kvjit("cuda:" + std::to_string(*ordinal));
+    if (error.status != KVJIT_OK) return fail(std::string("no GPU: ") + error.message);
+    if (auto loaded = load_driver(); !loaded) return loaded;
     int device = 0;
     void* context = nullptr;
-    const bool current = driver.init(0) == 0 && driver.device_get(&device, ordinal) == 0 &&
+    const bool current = driver.init(0) == 0 && driver.device_get(&device, *ordinal) == 0 &&
                          driver.primary_context_retain(&context, device) == 0 &&
                          driver.context_set_current(context) == 0;
-    if (!current) return fail("no GPU " + std::to_string(ordinal) + ", or the driver can't use it");
+    if (!current) return fail("no GPU " + std::to_string(*ordinal) + ", or the driver can't use it");
     is_open = true;
     return {};
 }

@@ -9,8 +9,9 @@
 
 namespace kvjit::tool {
 
-/// Opens the driver and makes the GPU of `target` ("cuda", "cuda:N") this thread's; nothing for other targets. Call it
-/// before any of the memory is made. Errors: no driver, no such GPU.
+/// Opens the driver and makes the GPU of `target` ("cuda", "cuda:N", "sm_XX") this thread's. Nothing for targets that
+/// need none, nor for what is no target: who opens it learns why. Call it before any of the memory is made. Errors: no
+/// driver, no such GPU.
 Result<void> open_gpu(const std::string& target);
 
 /// Multiple of which addresses and sizes of memory for the GPU must be; 1 where no GPU is open.

@@ -115,20 +115,41 @@ private:
     Tally tally_;
 };
 
+bool is_of_the_machine(kvjit_status status) {
+    return status == KVJIT_BAD_TARGET || status == KVJIT_CUDA_ERROR;
+}
+
+/// What keeps every kernel from running here is said once, by a small one. What else is wrong, each call says.
+Result<void> try_target(kvjit_engine* engine, const kvjit_target* target) {
+    kvjit_spec spec;
+    kvjit_spec_init(&spec);
+    spec.op = KVJIT_OP_MERGE;
+    const auto kernel = open_kernel(engine, spec, target);
+    if (!kernel) return fail(kernel.error());
+    kvjit_error error;
+    kvjit_error_init(&error);
+    const kvjit_status status = kvjit_kernel_prepare(kernel->get(), KVJIT_MERGE, &error);
+    if (is_of_the_machine(status)) return fail(error_text(error));
+    return {};
+}
+
+Result<int> replay_on_target(const ReplayOptions& options) {
+    if (auto opened = open_gpu(options.target); !opened) return fail(opened.error());
+    const auto target = open_target(options.target);
+    if (!target) return fail(target.error());
+    const auto engine = open_engine(options.cache_dir ? options.cache_dir->c_str() : nullptr);
+    if (!engine) return fail(engine.error());
+    if (auto tried = try_target(engine->get(), target->get()); !tried) return fail(tried.error());
+    return Replay(options, {engine->get(), target->get(), options.num_threads, is_cuda(options.target)}).run();
+}
+
 }  // namespace
 
 int replay(const ReplayOptions& options) {
-    if (const auto opened = open_gpu(options.target); !opened) {
-        complain(opened.error());
-        return kExitBadInput;
-    }
-    const auto target = open_target(options.target);
-    const auto engine = open_engine(options.cache_dir ? options.cache_dir->c_str() : nullptr);
-    if (!target || !engine) {
-        complain(!target ? target.error() : engine.error());
-        return kExitBadInput;
-    }
-    return Replay(options, {engine->get(), target->get(), options.num_threads, is_cuda(options.target)}).run();
+    const auto replayed = replay_on_target(options);
+    if (replayed) return *replayed;
+    complain(replayed.error());
+    return kExitBadInput;
 }
 
 }  // namespace kvjit::tool

@@ -215,7 +215,8 @@ struct CudaLoadArgs {
 struct CudaAttendArgs {
     Launch launch;
     AttendArgs attend;
-    i64 split_keys;      // decode: a multiple of kSplitUnit; 0: a tile's keys in `splits` parts
+    i64 split_keys;      // decode: a multiple of kSplitUnit; 0: a tile's keys in up to `splits` parts
+    i64 least_split;     // decode: keys of such a part, at least, but for the last; a multiple of kSplitUnit
     i64 splits;          // decode: gridDim.y; with 1, partials and counters are not used
     unsigned* counters;  // decode: (gridDim.x), 0 before and after each run: arrived splits of a tile
 };

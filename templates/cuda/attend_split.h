@@ -15,14 +15,12 @@ struct Split {
     i64 begin, end;
 };
 
-/// Splits shorter than this cost more to merge than they win.
-inline constexpr u32 kLeastSplit = 4 * kSplitUnit;
-
 /// Keys of a split: the plan's, or all splits for the keys at hand, which may be far fewer than the plan's bound.
 KVJIT_INLINE u32 keys_of_split(const abi::CudaAttendArgs& args, i64 visible) {
     if (args.split_keys != 0) return static_cast<u32>(args.split_keys);
     const u32 splits = static_cast<u32>(args.splits), each = (static_cast<u32>(visible) + splits - 1) / splits;
-    return each < kLeastSplit ? kLeastSplit : (each + kSplitUnit - 1) / kSplitUnit * kSplitUnit;
+    const u32 least = static_cast<u32>(args.least_split);
+    return each < least ? least : (each + kSplitUnit - 1) / kSplitUnit * kSplitUnit;
 }
 
 /// The split of this block, of a tile whose last row sees `visible` keys. The last split takes all that is left.

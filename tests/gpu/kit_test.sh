@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# kit_test.sh BUILD: what run_all.sh says for help, for bad arguments, and where there is no GPU. The machine's own, if
-# it has one, is hidden.
+# kit_test.sh BUILD: what run_all.sh says for help, for bad arguments, and where there is no GPU; what kvjit replay says
+# of targets there; and which folders ./dev gpu-kit refuses to replace. The machine's own GPU, if it has one, is hidden.
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
@@ -31,3 +31,56 @@ grep -q '^machine  *SKIP .* no GPU' "$work/out/results.txt"
 grep -q '"step": "machine", "result": "SKIP"' "$work/out/results.json"
 if command -v python3 >/dev/null; then python3 -m json.tool "$work/out/results.json" >/dev/null; fi
 echo "run_all.sh is as it says"
+
+# ---- kvjit replay: a bad target is called bad; a GPU that is missing, once for all calls ------------------------
+
+calls=("$here"/../golden/pmx/00*.safetensors)
+
+# replays TARGET LINE: `kvjit replay` ends with status 2 after one line that begins so.
+replays() {
+    local status=0
+    "$build/kvjit" replay --quiet --target "$1" "${calls[@]}" >"$work/said" 2>&1 || status=$?
+    if ((status == 2)) && [[ $(wc -l <"$work/said") == 1 && $(cat "$work/said") == "$2"* ]]; then return 0; fi
+    printf 'kvjit replay --target "%s": exit status %d instead of 2, or not the one line "%s...":\n' "$1" "$status" "$2"
+    cat "$work/said"
+    exit 1
+}
+
+for target in cuda cuda:3 sm_80 sm_90a; do replays "$target" 'kvjit: no GPU: '; done
+for target in cuda:x 'cuda: 0' cuda:-1 sm_80a sm_75; do
+    replays "$target" "kvjit: KVJIT_BAD_TARGET: target is \"$target\"; "
+done
+if grep -q '^KVJIT_CPU_JIT:[A-Z]*=OFF' "$build/CMakeCache.txt"; then
+    replays cuda-emulated 'kvjit: KVJIT_BAD_TARGET: target is "cuda-emulated"; the emulation needs the CPU compiler'
+fi
+echo "kvjit replay is clear about targets"
+
+# ---- ./dev gpu-kit: in a copy of the tree, so that a mistake costs nothing ------------------------------------
+
+# refuses FOLDER TEXT: ./dev gpu-kit says so, and the folder keeps its files.
+refuses() {
+    local status=0 before
+    before=$(find "$1" -type f | sort)
+    "$work/tree/dev" gpu-kit "$1" >"$work/said" 2>&1 || status=$?
+    if ((status == 1)) && grep -qF -- "$2" "$work/said" && [[ $(find "$1" -type f | sort) == "$before" ]]; then
+        return 0
+    fi
+    printf './dev gpu-kit %s: exit status %d, not 1, or it does not say "%s", or files are gone:\n' "$1" "$status" "$2"
+    cat "$work/said"
+    exit 1
+}
+
+if [[ -e $here/../../dev ]]; then
+    mkdir -p "$work/tree/tests" "$work/tree/empty"
+    cp "$here/../../dev" "$work/tree/"
+    cp -r "$here" "$work/tree/tests/gpu"
+    refuses "$work/tree/tests/gpu" 'is no kit'
+    refuses "$work/tree/empty" 'is no kit'
+    if command -v git >/dev/null; then
+        git -C "$work/tree" init -q
+        touch "$work/tree/tests/gpu/.kvjit-gpu-kit"
+        git -C "$work/tree" add tests
+        refuses "$work/tree/tests/gpu" 'git tracks'
+    fi
+    echo "./dev gpu-kit replaces kits alone"
+fi

@@ -36,7 +36,8 @@ Each step passes, fails, or is left out (SKIP) with the reason:
   conformance   random calls and properties against an oracle, several seeds
   device_tests  graphs, streams, memory and errors on the device: kvjit_gpu_test
   memcheck, racecheck, initcheck, synccheck
-                compute-sanitizer on a sample of the recorded calls, where it is installed
+                compute-sanitizer, where it is installed, on every eighth recorded call; memcheck and initcheck also
+                on the device tests that need neither stream nor graph
   benchmark     kvjit_gpu_bench
   peer          PyTorch's attention on the same shapes, in turns with the benchmark, where python3 has PyTorch for CUDA
 

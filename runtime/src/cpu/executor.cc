@@ -16,8 +16,25 @@
 #include <utility>
 #include <vector>
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace kvjit::rt {
 namespace {
+
+// ThreadSanitizer doesn't see what orders pthreadpool's threads: the library isn't built with it.
+#if defined(__SANITIZE_THREAD__)
+void publish(void* place) {
+    __tsan_release(place);
+}
+void observe(void* place) {
+    __tsan_acquire(place);
+}
+#else
+void publish(void*) {}
+void observe(void*) {}
+#endif
 
 struct Call {
     void (*task)(void* argument, std::int64_t i);
@@ -25,13 +42,17 @@ struct Call {
 };
 
 void run_one(void* context, std::size_t i) {
+    observe(context);
     const Call& call = *static_cast<const Call*>(context);
     call.task(call.argument, static_cast<std::int64_t>(i));
+    publish(context);
 }
 
 void run_on_pool(void* context, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
     Call call{task, argument};
+    publish(&call);
     pthreadpool_parallelize_1d(static_cast<pthreadpool*>(context), run_one, &call, static_cast<std::size_t>(count), 0);
+    observe(&call);
 }
 
 /// Cores that the calling thread may run on, whose affinity the pool's threads inherit: in a container often few of the

@@ -118,7 +118,7 @@ private:
     }
 
     void choose(const kvjit_plan_options& options) {
-        splits_ = {kSplitUnit, 1};
+        splits_ = {kSplitUnit, 1, kSplitUnit};
         if (!attends() || bound_.batch.batch_size == 0) return;
         const std::int64_t slots = std::int64_t{decode_shape_.blocks_per_sm} * device_.multiprocessors();
         splits_ = options.split_keys != 0 ? fixed_splits(options.split_keys, bounds_.max_kvlen)
@@ -224,7 +224,8 @@ private:
 
     gen::Result<void> run_attend(const kvjit_tensors& tensors, std::int64_t layer_idx) {
         abi::CudaAttendArgs args{launch_of(tensors), bind_attend(bound_, tensors, layer_idx, workspace_.partials()),
-                                 fixed_split_keys_, splits_.count, workspace_.counters()};
+                                 fixed_split_keys_,  splits_.least,
+                                 splits_.count,      workspace_.counters()};
         args.attend.slopes = workspace_.slopes();
         if (prefills()) {
             auto launched = launch(gen::ProgramKind::kAttendPrefill, prefill_blocks(tensors), bound_.num_kv_heads,

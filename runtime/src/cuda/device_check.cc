@@ -8,30 +8,54 @@
 namespace kvjit::rt {
 namespace {
 
+/// What `value` and `limit` of a fault are, by its rule.
 struct RuleText {
     abi::Rule rule;
     kvjit_status status;
     const char* argument;
+    const char* counts;     // what of the sequence `value` counts; null: it is the entry itself
     const char* rule_text;  // goes before the limit; null: the limit is another sequence
 };
 
-constexpr RuleText kTexts[] = {
-    {abi::Rule::kSeqstarts, KVJIT_BAD_INDEX, "seqstarts", "starts begin at 0 and may not fall, the limit is"},
-    {abi::Rule::kKvstarts, KVJIT_BAD_INDEX, "kvstarts",
-     "starts begin at 0, may not fall and leave a sequence at most 2^30 keys, the limit is"},
-    {abi::Rule::kStartPos, KVJIT_BAD_INDEX, "start_pos", "keys less new tokens give"},
-    {abi::Rule::kMaxSeqlen, KVJIT_BAD_ARGUMENT, "seqstarts", "as new tokens of one sequence; max_seqlen is"},
-    {abi::Rule::kMaxKvlen, KVJIT_BAD_ARGUMENT, "kvstarts", "as keys of one sequence; max_kvlen is"},
-    {abi::Rule::kQueryRows, KVJIT_BAD_SHAPE, "seqstarts", "tensors of the query side have rows:"},
-    {abi::Rule::kKeyRows, KVJIT_BAD_SHAPE, "kvstarts", "key, value, table or mask have rows:"},
-    {abi::Rule::kTableRow, KVJIT_BAD_INDEX, "row_index or rowstarts", "it has to lie in cachestarts, the limit is"},
-    {abi::Rule::kTableWidth, KVJIT_BAD_INDEX, "kvstarts", "as entries of cachestarts; its row has"},
-    {abi::Rule::kEntry, KVJIT_BAD_INDEX, "cachestarts", "its tokens have to lie in the cache, the limit is"},
-    {abi::Rule::kSharedSlot, KVJIT_BAD_INDEX, "cachestarts", nullptr},
-};
+constexpr const char* kStartsRule = "starts begin at 0, may not fall and end by 2^62, the limit is";
 
-const RuleText& text_of(abi::Rule rule) {
-    return kTexts[static_cast<std::size_t>(rule) - 1];
+constexpr RuleText kTexts[] = {
+    {abi::Rule::kSeqstarts, KVJIT_BAD_INDEX, "seqstarts", nullptr, kStartsRule},
+    {abi::Rule::kKvstarts, KVJIT_BAD_INDEX, "kvstarts", nullptr, kStartsRule},
+    {abi::Rule::kStartPos, KVJIT_BAD_INDEX, "start_pos", nullptr, "keys less new tokens give"},
+    {abi::Rule::kMaxSeqlen, KVJIT_BAD_ARGUMENT, "seqstarts", "new tokens", "max_seqlen is"},
+    {abi::Rule::kMaxKvlen, KVJIT_BAD_ARGUMENT, "kvstarts", "keys", "max_kvlen is"},
+    {abi::Rule::kQueryRows, KVJIT_BAD_SHAPE, "seqstarts", nullptr, "tensors of the query side have rows:"},
+    {abi::Rule::kKeyRows, KVJIT_BAD_SHAPE, "kvstarts", nullptr, "key, value, table or mask have rows:"},
+    {abi::Rule::kTableRow, KVJIT_BAD_INDEX, "row_index or rowstarts", nullptr,
+     "it has to lie in cachestarts, the limit is"},
+    {abi::Rule::kTableWidth, KVJIT_BAD_INDEX, "kvstarts", "entries of cachestarts to read", "its row has room for"},
+    {abi::Rule::kEntry, KVJIT_BAD_INDEX, "cachestarts", nullptr, "its tokens have to lie in the cache, the limit is"},
+    {abi::Rule::kSharedSlot, KVJIT_BAD_INDEX, "cachestarts", nullptr, nullptr},
+};
+constexpr RuleText kTooManyKeys = {abi::Rule::kKvstarts, KVJIT_BAD_INDEX, "kvstarts", "keys", "a sequence has at most"};
+
+const RuleText& text_of(const abi::Fault& fault) {
+    const bool counts_keys = fault.limit == abi::kMaxKeys && fault.value > fault.limit;
+    if (fault.rule == abi::Rule::kKvstarts && counts_keys) return kTooManyKeys;
+    return kTexts[static_cast<std::size_t>(fault.rule) - 1];
+}
+
+/// A fault's index counts from the first entry of the sequence's row where it is one of cachestarts.
+std::string what_is(const RuleText& found, const abi::Fault& fault) {
+    if (found.counts != nullptr) {
+        return text("by ", found.argument, " sequence ", fault.sequence, " has ", fault.value, " ", found.counts);
+    }
+    if (fault.rule == abi::Rule::kEntry) {
+        return text("cachestarts, entry ", fault.index, " of the sequence's row, is ", fault.value);
+    }
+    return text(found.argument, "[", fault.index, "] is ", fault.value);
+}
+
+std::string fault_text(const RuleText& found, const abi::Fault& fault) {
+    if (found.rule_text != nullptr) return text(what_is(found, fault), "; ", found.rule_text, " ", fault.limit);
+    return text("cachestarts gives new tokens of sequences ", fault.limit, " and ", fault.sequence, " slot ",
+                fault.value, "; each takes one of its own");
 }
 
 /// Rows that all of these have; those that are absent don't count.
@@ -89,16 +113,9 @@ abi::CudaCheckArgs bind_check(const BoundBatch& bound, const Bounds& bounds, con
 }
 
 gen::Error fault_error(const abi::Fault& fault) {
-    const RuleText& found = text_of(fault.rule);
-    const std::string where = text(found.argument, "[", fault.index, "]");
-    std::string message = text(where, " is ", fault.value, "; ");
-    if (found.rule_text != nullptr) {
-        message += text(found.rule_text, " ", fault.limit);
-    } else {
-        message = text("new tokens of sequences ", fault.limit, " and ", fault.sequence, " have slot ", fault.value,
-                       "; each takes one of its own");
-    }
-    message += text(" (sequence ", fault.sequence, "; found on the device, nothing was written since)");
+    const RuleText& found = text_of(fault);
+    std::string message = text(fault_text(found, fault), " (sequence ", fault.sequence,
+                               "; found on the device, nothing was written since)");
     return {found.status, std::move(message), found.argument, fault.value, fault.limit, fault.sequence};
 }
 

@@ -7,6 +7,10 @@ namespace {
 
 /// Merging costs a split about as much as reading this many units of keys.
 constexpr std::int64_t kLeastUnits = 4;
+/// Where the GPU is full without splits, sequences of fewer units aren't split, and longer ones into no shorter parts.
+constexpr std::int64_t kLongUnits = 64;
+/// Blocks a slot, at most, that such splits may lead to: most of them return at once, and all have memory for a part.
+constexpr std::int64_t kMostWaves = 16;
 constexpr std::int64_t kMaxSplits = 128;
 constexpr double kGoodEnough = 0.85;
 
@@ -26,14 +30,16 @@ Splits choose_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_ke
     const std::int64_t most = std::clamp<std::int64_t>(units / kLeastUnits, 1, kMaxSplits);
     double best = 0;
     for (std::int64_t count = 1; count <= most; ++count) best = std::max(best, occupancy(tiles * count, slots));
-    std::int64_t count = 1;
-    while (count < most && occupancy(tiles * count, slots) < kGoodEnough * best) ++count;
+    std::int64_t filling = 1;
+    while (filling < most && occupancy(tiles * filling, slots) < kGoodEnough * best) ++filling;
+    const std::int64_t room = std::max<std::int64_t>(1, kMostWaves * slots / std::max<std::int64_t>(1, tiles));
+    const std::int64_t count = std::max(filling, std::min(units / (2 * kLongUnits), std::min(room, kMaxSplits)));
     const std::int64_t keys = ceil_div(units, count) * unit;
-    return {keys, ceil_div(units * unit, keys)};
+    return {keys, ceil_div(units * unit, keys), (filling > 1 ? kLeastUnits : kLongUnits) * unit};
 }
 
 Splits fixed_splits(std::int64_t keys, std::int64_t max_keys) {
-    return {keys, std::max<std::int64_t>(1, ceil_div(max_keys, keys))};
+    return {keys, std::max<std::int64_t>(1, ceil_div(max_keys, keys)), keys};
 }
 
 }  // namespace kvjit::rt

@@ -190,6 +190,52 @@ TEST_CASE("each fault is found and named, and nothing is written") {
     }
 }
 
+std::string sentence(Call& call) {
+    Plan plan = *plan_of(call);
+    const Result<void> ran = run(plan, call);
+    REQUIRE(!ran.has_value());
+    return ran.error().message();
+}
+
+TEST_CASE("a fault's sentence tells an entry from what entries add up to") {
+    Call start("offset");
+    start.seqstarts[3] = 3;
+    CHECK(sentence(start).starts_with(
+        "seqstarts[3] is 3; starts begin at 0, may not fall and end by 2^62, the limit is 4 ("));
+    Call tokens("offset");
+    tokens.max_seqlen = 2;
+    CHECK(sentence(tokens).starts_with("by seqstarts sequence 1 has 3 new tokens; max_seqlen is 2 ("));
+    Call keys("offset");
+    keys.max_kvlen = 6;
+    CHECK(sentence(keys).starts_with("by kvstarts sequence 1 has 7 keys; max_kvlen is 6 ("));
+    Call width("page_table");
+    width.kvstarts = {0, 6, 23, 24};
+    width.start_pos = {5, 14, 1};
+    CHECK(sentence(width).starts_with(
+        "by kvstarts sequence 1 has 5 entries of cachestarts to read; its row has room for 4 ("));
+    Call entry("offset");
+    entry.table[1] = -20;
+    CHECK(sentence(entry).starts_with("cachestarts, entry 0 of the sequence's row, is -20; its tokens"));
+    Call slots("page_table");
+    slots.table[5] = 4;
+    CHECK(sentence(slots).starts_with("cachestarts gives new tokens of sequences 0 and 1 slot 4; each takes one"));
+}
+
+TEST_CASE("more keys than a sequence may have are named as such") {
+    Call call("offset");
+    call.kvstarts = {0, 6, (std::int64_t{1} << 30) + 13, (std::int64_t{1} << 30) + 15};
+    Plan plan = *plan_of(call);
+    Tensors store_only = call.tensors();  // without rows for so many keys
+    store_only.key = store_only.value = Tensor();
+    REQUIRE(plan.run(store_only).has_value());
+    const Result<void> found = plan.synchronize();
+    REQUIRE(!found.has_value());
+    CHECK(found.error().status() == KVJIT_BAD_INDEX);
+    CHECK(std::string(found.error().message())
+              .starts_with("by kvstarts sequence 1 has 1073741831 keys; a sequence has at most 1073741824 ("));
+    CHECK(same_bytes(call.cache, Call("offset").cache));
+}
+
 TEST_CASE("a fault stays until it is read, and the plan works again when the array is mended") {
     Call call("page_table");
     call.table[4] = 1000;

@@ -15,7 +15,11 @@ bool mentions(const std::string& text, const std::string& part) {
 
 TEST_CASE("--version and --help succeed and say what they should") {
     CHECK(run_kvjit({"--version"}).out.starts_with("kvjit 0."));
-    for (const auto& arguments : {std::vector<std::string>{"--help"}, {"replay", "--help"}, {"inspect", "--help"}}) {
+    for (const auto& arguments : {std::vector<std::string>{"--help"},
+                                  {"help"},
+                                  {"help", "replay"},
+                                  {"replay", "--help"},
+                                  {"inspect", "--help"}}) {
         const ChildResult result = run_kvjit(arguments);
         CHECK(result.exit_code == 0);
         CHECK(mentions(result.out, "Examples:"));

@@ -3,14 +3,12 @@
 #include <cmath>
 #include <list>
 
+#include "gpu/bench/decode_case.h"
 #include "gpu/bench/setup.h"
-#include "support/rng.h"
 
 namespace kvjit::bench {
 namespace {
 
-constexpr std::int64_t kHeads = 32, kKvHeads = 8, kDim = 128;  // Llama 3 8B's
-constexpr std::int64_t kPage = 128, kBlock = 16;
 constexpr double kTimesL2 = 4;         // caches that are read in turn are this much larger than L2 together
 constexpr double kSampleUs = 2000;     // a sample is about so long
 constexpr double kGuessBytesUs = 3e6;  // how fast the guess of a call's time takes memory to be
@@ -18,73 +16,18 @@ constexpr double kGuessLaunchUs = 4;
 constexpr int kMostCalls = 256;
 constexpr double kSmallScale = 0.01;
 
-/// What a cache holds.
-struct Elements {
-    const char* name;
-    const char* spec;
-    std::int64_t row_bytes;     // of one head's key
-    std::int64_t scales;        // float16 ones of it
-    std::int64_t row_elements;  // as the tensor counts them
-    kvjit_dtype dtype;
-};
-constexpr Elements kElements[] = {
-    {"f16", "quant_bit=0", 2 * kDim, 0, kDim, KVJIT_F16},
-    {"int8 g8", "quant_bit=8,quant_group=8", kDim, kDim / 8, kDim, KVJIT_I8},
-    {"int4 g32", "quant_bit=4,quant_group=32", kDim / 2, kDim / 32, kDim / 2, KVJIT_U8},
-};
-
-struct Shape {
-    std::int64_t sequences, keys;
-    std::string text() const { return "B " + std::to_string(sequences) + ", keys " + std::to_string(keys); }
-};
-
-/// One contestant: a kind of elements, how they are found, whether new tokens are stored first, and what is checked.
-struct Variant {
-    const Elements& elements;
-    bool blocks;
-    bool stores;
-    kvjit_check_level check = KVJIT_CHECK_NONE;
-
-    std::string spec() const {
-        return std::string("op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f16,") + elements.spec +
-               (blocks ? ",cache_mode=block_table,page_size=16,index_type=i32,layout=N2THD"
-                       : ",cache_mode=page_table,page_size=128,layout=L2HTD");
-    }
-    std::string table() const { return blocks ? "blocks of 16" : "pages of 128"; }
-    std::string name() const { return elements.name + (", " + table()) + (is_checked() ? ", checked" : ""); }
-    bool is_checked() const { return check != KVJIT_CHECK_NONE; }
-    /// Whether it is `other` without the check.
-    bool is_unchecked(const Variant& other) const {
-        return !is_checked() && &elements == &other.elements && blocks == other.blocks && stores == other.stores;
-    }
-    std::int64_t page() const { return blocks ? kBlock : kPage; }
-    std::int64_t pages(const Shape& shape) const { return (shape.keys + page() - 1) / page() * shape.sequences; }
-    std::int64_t rows(const Shape& shape) const { return pages(shape) * page() * 2 * kKvHeads; }
-    /// Of keys and values with their scales: what a call has to read.
-    double bytes(const Shape& shape) const {
-        return static_cast<double>(shape.sequences * shape.keys * 2 * kKvHeads *
-                                   (elements.row_bytes + 2 * elements.scales));
-    }
-};
-
 /// The arrays that all variants of one shape share.
 struct Memory {
     Memory(const Setup& setup, const Shape& shape, std::size_t cache_bytes, std::size_t scale_bytes)
         : cache(normal_halves(setup.gpu, cache_bytes)),
           scale(normal_halves(setup.gpu, scale_bytes, kSmallScale)),
-          inputs(normal_halves(setup.gpu, static_cast<std::size_t>(shape.sequences * kHeads * kDim * 2))),
+          inputs(normal_halves(setup.gpu, static_cast<std::size_t>(shape.rows() * kHeads * kDim * 2))),
           output(setup.gpu, inputs.size()),
-          seqstarts(indices<std::int64_t>(setup.gpu, arithmetic(shape.sequences + 1, 0, 1))),
-          kvstarts(indices<std::int64_t>(setup.gpu, arithmetic(shape.sequences + 1, 0, shape.keys))),
-          start_pos(indices<std::int64_t>(setup.gpu, arithmetic(shape.sequences, shape.keys - 1, 0))),
+          seqstarts(indices<std::int64_t>(setup.gpu, arithmetic(shape.sequences() + 1, 0, shape.new_tokens))),
+          kvstarts(indices<std::int64_t>(setup.gpu, key_starts(shape))),
+          start_pos(indices<std::int64_t>(setup.gpu, pasts(shape))),
           page_table(indices<std::int64_t>(setup.gpu, table(shape, kPage, kPage))),
           block_table(indices<std::int32_t>(setup.gpu, table(shape, kBlock, 1))) {}
-
-    static std::vector<std::int64_t> table(const Shape& shape, std::int64_t page, std::int64_t step) {
-        std::vector<std::int64_t> entries = arithmetic((shape.keys + page - 1) / page * shape.sequences, 0, step);
-        test::Rng(2).shuffle(entries);
-        return entries;
-    }
 
     gpu::DeviceMemory cache, scale, inputs, output, seqstarts, kvstarts, start_pos, page_table, block_table;
 };
@@ -95,29 +38,29 @@ const std::int64_t* int64s(const gpu::DeviceMemory& memory) {
 
 Batch batch_of(const Memory& memory, const Shape& shape, const Variant& variant) {
     Batch batch;
-    batch.batch_size = shape.sequences;
+    batch.batch_size = shape.sequences();
     batch.num_heads = kHeads;
-    batch.num_kv_heads = kKvHeads;
-    batch.decoding_batches = shape.sequences;
-    batch.max_seqlen = 1;
-    batch.max_kvlen = shape.keys;
+    batch.num_kv_heads = shape.kv_heads;
+    batch.decoding_batches = shape.new_tokens == 1 ? shape.sequences() : 0;
+    batch.max_seqlen = shape.new_tokens;
+    batch.max_kvlen = shape.longest();
     batch.seqstarts = int64s(memory.seqstarts);
     batch.kvstarts = int64s(memory.kvstarts);
     batch.start_pos = int64s(memory.start_pos);
-    const std::int64_t columns = variant.pages(shape) / shape.sequences;
+    const std::int64_t columns = Shape::pages_of(shape.longest(), variant.page());
     if (variant.blocks) {
         batch.num_blocks = variant.pages(shape);
-        batch.cachestarts = Tensor(memory.block_table.data(), KVJIT_I32, {shape.sequences, columns});
+        batch.cachestarts = Tensor(memory.block_table.data(), KVJIT_I32, {shape.sequences(), columns});
     } else {
         batch.max_tokens = variant.pages(shape) * kPage;
-        batch.cachestarts = Tensor(memory.page_table.data(), KVJIT_I64, {shape.sequences, columns});
+        batch.cachestarts = Tensor(memory.page_table.data(), KVJIT_I64, {shape.sequences(), columns});
     }
     return batch;
 }
 
 Tensor cache_tensor(const Variant& variant, const Shape& shape, void* data, kvjit_dtype dtype, std::int64_t row) {
-    if (variant.blocks) return {data, dtype, {variant.pages(shape), 2, kBlock, kKvHeads, row}};
-    return {data, dtype, {1, 2, kKvHeads, variant.pages(shape) * kPage, row}};
+    if (variant.blocks) return {data, dtype, {variant.pages(shape), 2, kBlock, shape.kv_heads, row}};
+    return {data, dtype, {1, 2, shape.kv_heads, variant.pages(shape) * kPage, row}};
 }
 
 /// Tensors of the call on cache number `copy`.
@@ -125,8 +68,8 @@ Tensors tensors_of(const Memory& memory, const Shape& shape, const Variant& vari
     const Elements& elements = variant.elements;
     const std::int64_t rows = copy * variant.rows(shape);
     Tensors tensors;
-    tensors.query = Tensor(memory.inputs.data(), KVJIT_F16, {shape.sequences, kHeads, kDim});
-    tensors.attn_output = Tensor(memory.output.data(), KVJIT_F16, {shape.sequences, kHeads, kDim});
+    tensors.query = Tensor(memory.inputs.data(), KVJIT_F16, {shape.rows(), kHeads, kDim});
+    tensors.attn_output = Tensor(memory.output.data(), KVJIT_F16, {shape.rows(), kHeads, kDim});
     tensors.cache = cache_tensor(variant, shape, static_cast<char*>(memory.cache.data()) + rows * elements.row_bytes,
                                  elements.dtype, elements.row_elements);
     if (elements.scales != 0) {
@@ -134,7 +77,7 @@ Tensors tensors_of(const Memory& memory, const Shape& shape, const Variant& vari
         tensors.scale = cache_tensor(variant, shape, scales, KVJIT_F16, elements.scales);
     }
     if (!variant.stores) return tensors;
-    tensors.current_key = Tensor(memory.inputs.data(), KVJIT_F16, {shape.sequences, kKvHeads, kDim});
+    tensors.current_key = Tensor(memory.inputs.data(), KVJIT_F16, {shape.rows(), shape.kv_heads, kDim});
     tensors.current_value = tensors.current_key;
     return tensors;
 }
@@ -156,7 +99,7 @@ class Contestant {
 public:
     Contestant(const Setup& setup, const Memory& memory, const Shape& shape, const Variant& variant)
         : calls_(calls(setup, shape, variant)),
-          plan_(plan_for(setup, variant.spec(), batch_of(memory, shape, variant), variant.check)),
+          plan_(plan_for(setup, variant.spec(shape), batch_of(memory, shape, variant), variant.check)),
           graph_(setup.stream, [&] {
               for (std::int64_t i = 0; i < calls_; ++i) {
                   const std::int64_t copy = i % copies(setup, shape, variant);
@@ -174,18 +117,6 @@ private:
     gpu::Graph graph_;
 };
 
-std::vector<Variant> variants() {
-    std::vector<Variant> all;
-    for (const bool stores : {false, true}) {
-        for (const bool blocks : {false, true}) {
-            for (const Elements& elements : kElements) all.push_back({elements, blocks, stores});
-        }
-    }
-    // A check looks at the tables, whatever the cache holds.
-    for (const bool blocks : {false, true}) all.push_back({kElements[0], blocks, true, KVJIT_CHECK_FULL});
-    return all;
-}
-
 /// What checking adds to the same call unchecked, round by round.
 void report_check(const Setup& setup, const Shape& shape, const std::vector<Variant>& variants, std::size_t checked,
                   const std::vector<std::vector<double>>& times) {
@@ -193,7 +124,7 @@ void report_check(const Setup& setup, const Shape& shape, const std::vector<Vari
         if (!variants[i].is_unchecked(variants[checked])) continue;
         std::vector<double> added = times[checked + 1];
         for (std::size_t round = 0; round < added.size(); ++round) added[round] -= times[i + 1][round];
-        setup.report.add({"check adds", shape.text(), variants[i].table(), "kvjit", added, 0, 0, {}});
+        setup.report.add({"check adds", shape.text, variants[i].table(), "kvjit", added, 0, 0, {}});
     }
 }
 
@@ -207,26 +138,26 @@ void report_shape(const Setup& setup, const Shape& shape, const std::vector<Vari
             report_check(setup, shape, variants, i, times);
             continue;
         }
-        setup.report.add({variants[i].stores ? "store+decode" : "decode", shape.text(), variants[i].name(), "kvjit",
+        setup.report.add({variants[i].stores ? "store+decode" : "decode", shape.text, variants[i].name(), "kvjit",
                           times[i + 1], variants[i].bytes(shape), 0, copy_rates});
     }
 }
 
-void bench_shape(const Setup& setup, const Shape& shape) {
+void measure(const Setup& setup, const Shape& shape, const std::vector<Variant>& variants) {
     std::size_t cache_bytes = 0, scale_bytes = 16;
-    for (const Variant& variant : variants()) {
+    for (const Variant& variant : variants) {
         const auto rows = static_cast<std::size_t>(copies(setup, shape, variant) * variant.rows(shape));
         cache_bytes = std::max(cache_bytes, rows * static_cast<std::size_t>(variant.elements.row_bytes));
         scale_bytes = std::max(scale_bytes, rows * static_cast<std::size_t>(variant.elements.scales) * 2);
     }
-    if (!fits(setup, "decode " + shape.text(), static_cast<double>(cache_bytes + scale_bytes))) return;
+    if (!fits(setup, "decode " + shape.text, static_cast<double>(cache_bytes + scale_bytes))) return;
     const Memory memory(setup, shape, cache_bytes, scale_bytes);
     Contest contest(setup.stream);
     contest.enter([&] { setup.copy.enqueue(setup.stream); }, CopyYardstick::kCopies);
     std::list<Contestant> contestants;
     std::vector<Variant> entered;
-    for (const Variant& variant : variants()) {
-        const std::string what = "decode " + shape.text() + ", " + variant.name();
+    for (const Variant& variant : variants) {
+        const std::string what = "decode " + shape.text + ", " + variant.name();
         if (!attempt(setup, what, [&] { contestants.emplace_back(setup, memory, shape, variant); })) continue;
         const Contestant& contestant = contestants.back();
         contest.enter([&] { contestant.graph().launch(setup.stream); }, contestant.calls_in_graph());
@@ -237,6 +168,10 @@ void bench_shape(const Setup& setup, const Shape& shape) {
     report_shape(setup, shape, entered, times);
 }
 
+void bench_shape(const Setup& setup, const Shape& shape, const std::vector<Variant>& variants) {
+    attempt(setup, "decode " + shape.text, [&] { measure(setup, shape, variants); });
+}
+
 }  // namespace
 
 void bench_decode(const Setup& setup) {
@@ -244,11 +179,11 @@ void bench_decode(const Setup& setup) {
     const auto keys =
         setup.quick ? std::vector<std::int64_t>{1024, 8192} : std::vector<std::int64_t>{1024, 8192, 32768};
     for (const std::int64_t b : sequences) {
-        for (const std::int64_t n : keys) {
-            const Shape shape{b, n};
-            attempt(setup, "decode " + shape.text(), [&] { bench_shape(setup, shape); });
-        }
+        for (const std::int64_t n : keys) bench_shape(setup, even(b, n), all_variants());
     }
+    const Variant f16{kF16, false, false}, one_scale{kOneScale, false, false};
+    bench_shape(setup, even(16, 8192), {one_scale});
+    for (const Shape& shape : engine_shapes()) bench_shape(setup, shape, {f16, one_scale});
 }
 
 }  // namespace kvjit::bench

@@ -22,7 +22,8 @@ constexpr char kUsage[] =
     "\n"
     "Times kvjit's CUDA kernels on a GPU, with events, and prints a table.\n"
     "  --quick       fewer shapes and rounds\n"
-    "  --only GROUP  decode, prefill, making (compiles and disk hits) or launch; default: all\n"
+    "  --only GROUP  decode (store+decode and checks too), prefill, making (compiles and disk hits) or launch (what a\n"
+    "                run takes on the host); default: all\n"
     "  --device N    the GPU of this number; default: 0\n"
     "  --json FILE   write all samples there too\n"
     "  --merge       measure nothing: make one report of the samples of several\n";

@@ -27,15 +27,30 @@ TEST_CASE("splits cover all keys, in units") {
             CHECK(splits.keys > 0);
             CHECK(splits.keys * splits.count >= keys);
             CHECK(splits.keys * (splits.count - 1) < (keys > 0 ? keys : 1));
+            CHECK(splits.least % kUnit == 0);
+            CHECK(splits.least > 0);
         }
     }
 }
 
 TEST_CASE("a full GPU and short sequences are not split") {
-    CHECK(choose_splits(264, kSlots, 100000, kUnit).count == 1);
+    CHECK(choose_splits(264, kSlots, 8192, kUnit).count == 1);
     CHECK(choose_splits(512, kSlots, 8192, kUnit).count == 1);
+    CHECK(choose_splits(100000, kSlots, 131072, kUnit).count == 1);
     CHECK(choose_splits(1, kSlots, 256, kUnit).count == 1);
     CHECK(choose_splits(8, kSlots, 0, kUnit).count == 1);
+}
+
+TEST_CASE("on a full GPU long sequences are split, short ones beside them not, and blocks stay few") {
+    for (const std::int64_t tiles : {264, 512, 2048}) {
+        CAPTURE(tiles);
+        const Splits splits = choose_splits(tiles, kSlots, 131072, kUnit);
+        CHECK(splits.count > 1);
+        CHECK(splits.keys >= 4096);
+        CHECK(splits.least == 4096);
+        CHECK(tiles * splits.count <= 16 * kSlots);
+    }
+    CHECK(choose_splits(512, kSlots, 131072, kUnit).count == 8);
 }
 
 TEST_CASE("few tiles with many keys fill the GPU") {

@@ -32,7 +32,8 @@ TEST_CASE("CUDA architectures from sm_80 on are targets; nothing else that looks
         CHECK(target->cpu == name);
         CHECK(target->text() == "nvptx64-nvidia-cuda:" + std::string(name));
     }
-    for (const char* name : {"sm_75", "sm_", "sm_a", "sm_90b", "sm_9x", "sm_90aa", "sm_-90", "SM_90", "compute_90"}) {
+    for (const char* name : {"sm_75", "sm_", "sm_a", "sm_90b", "sm_9x", "sm_90aa", "sm_-90", "SM_90", "compute_90",
+                             "sm_090", "sm_80a", "sm_89a", "sm_86f", "sm_90f"}) {
         CAPTURE(name);
         const Result<Target> target = named_target(name);
         REQUIRE(!target.has_value());
@@ -40,6 +41,9 @@ TEST_CASE("CUDA architectures from sm_80 on are targets; nothing else that looks
         CHECK(target.error().message.contains(name));
     }
     CHECK(named_target("sm_75").error().limit == 80);
+    CHECK(named_target("sm_80a").error().limit == 90);
+    CHECK(named_target("sm_80a").error().message.contains("an a there is from sm_90a on"));
+    CHECK(named_target("sm_90f").error().limit == 100);
 }
 
 TEST_CASE("code runs on its own generation from its own number on; accelerated code on one number alone") {
