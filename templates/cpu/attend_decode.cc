@@ -79,6 +79,13 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
 
 // ---- 4. Per chunk: scores, mask, softmax, PV -----------------------------------------------------------------------
 
+/// Asks memory for the first of the list's rows, of all heads of the panel.
+KVJIT_PHASE void ask_for_first(const Panel& panel) {
+    const i64 first = panel.rows[0].kv_head, heads = panel.rows[panel.count - 1].kv_head - first + 1;
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < kAhead; t += kKeys) ask_for_keys(panel.list, t, first, heads);
+}
+
 KVJIT_PHASE void score_chunk(Panel& panel, i64 keys) {
     const i64 first = panel.rows[0].kv_head, heads = panel.rows[panel.count - 1].kv_head - first + 1;
 #pragma clang loop unroll(disable)
@@ -162,9 +169,11 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 begin, i64 keys) {
     const abi::Cache& cache = panel.args->cache;
     const Index* table = table_row(panel.args->table, panel.item->sequence);
     list_rows(panel.list, cache.key, cache.key_scale, table, begin, keys);
+    if (keys > 0) ask_for_first(panel);
     score_chunk(panel, keys);
-    softmax_chunk(panel, begin);
     list_rows(panel.list, cache.value, cache.value_scale, table, begin, keys);
+    if (keys > 0) ask_for_first(panel);
+    softmax_chunk(panel, begin);
     clear(panel.part, panel.count * kPadDim);
     sum_values(panel, begin, keys);
 }
