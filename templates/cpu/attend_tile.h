@@ -25,9 +25,9 @@ inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
 /// Floats from one row's scores to the next one's: not a power of two, which would crowd a few sets of the cache.
 inline constexpr int kScoreStride = kChunkKeys + 16;
 
-/// Rows to ask memory for ahead of their use: about 8 KiB.
+/// Rows to ask memory for ahead of their use: about 12 KiB.
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
-inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 1024 ? 8 : kRowBytes <= 128 ? 64 : 8192 / kRowBytes;
+inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 64 : 12288 / kRowBytes;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
