@@ -36,8 +36,9 @@ struct alignas(64) Panel {
     const abi::AttendArgs* args;
     const abi::AttendItem* item;
     CallSequence sequence;
-    i64 count;    // rows in use
-    i64 visible;  // keys that some row sees
+    i64 count;              // rows in use
+    i64 visible;            // keys that some row sees
+    i64 first_head, heads;  // kv heads of the rows
     QueryRow rows[kPanelRows];
     ChunkRows list;  // of the chunk's keys, then of its values
     float query[kPanelRows * kPadDim];
@@ -75,22 +76,22 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
         load_query(panel.query + row / kRows * kRows * kPadDim, row % kRows,
                    reinterpret_cast<const T1*>(query.base + at));
     }
+    panel.first_head = panel.rows[0].kv_head;
+    panel.heads = panel.rows[panel.count - 1].kv_head - panel.first_head + 1;
 }
 
 // ---- 4. Per chunk: scores, mask, softmax, PV -----------------------------------------------------------------------
 
-/// Asks memory for the first of the list's rows, of all heads of the panel.
-KVJIT_PHASE void ask_for_first(const Panel& panel) {
-    const i64 first = panel.rows[0].kv_head, heads = panel.rows[panel.count - 1].kv_head - first + 1;
+/// Asks memory for the first of the list's `keys` rows, of all heads of the panel.
+KVJIT_PHASE void ask_for_first(const Panel& panel, i64 keys) {
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < kAhead; t += kKeys) ask_for_keys(panel.list, t, first, heads);
+    for (i64 t = 0; t < smaller(keys, kAhead); t += kKeys) ask_for_keys(panel.list, t, panel.first_head, panel.heads);
 }
 
 KVJIT_PHASE void score_chunk(Panel& panel, i64 keys) {
-    const i64 first = panel.rows[0].kv_head, heads = panel.rows[panel.count - 1].kv_head - first + 1;
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < keys; t += kKeys) {
-        ask_for_keys(panel.list, t + kAhead, first, heads);
+        ask_for_keys(panel.list, t + kAhead, panel.first_head, panel.heads);
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows)
             score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kPadDim, panel.list, t,
@@ -169,10 +170,10 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 begin, i64 keys) {
     const abi::Cache& cache = panel.args->cache;
     const Index* table = table_row(panel.args->table, panel.item->sequence);
     list_rows(panel.list, cache.key, cache.key_scale, table, begin, keys);
-    if (keys > 0) ask_for_first(panel);
+    ask_for_first(panel, keys);
     score_chunk(panel, keys);
     list_rows(panel.list, cache.value, cache.value_scale, table, begin, keys);
-    if (keys > 0) ask_for_first(panel);
+    ask_for_first(panel, keys);
     softmax_chunk(panel, begin);
     clear(panel.part, panel.count * kPadDim);
     sum_values(panel, begin, keys);

@@ -61,6 +61,16 @@ Result<Plan> make_plan(const Kernel& kernel, test::Call& call, void* stream = kS
     return make_plan(kernel, call, options);
 }
 
+/// A plan of a kernel, whose handle is gone; `options`: as make_plan's.
+template <class... Options>
+Plan ready_plan(test::Call& call, Options... options) {
+    const auto kernel = make_kernel();
+    REQUIRE_MESSAGE(kernel, kernel.error().message());
+    auto plan = make_plan(*kernel, call, options...);
+    REQUIRE_MESSAGE(plan, plan.error().message());
+    return *std::move(plan);
+}
+
 gen::Result<void> as_internal(const Error& error) {
     return gen::fail(error.status(), "", error.message());
 }
@@ -88,13 +98,10 @@ TEST_CASE("a run is launches on the plan's stream, and nothing else") {
     FakeMachine machine;
     install_kernels(machine);
     test::Call call(2, 1, 100);
-    const auto kernel = make_kernel();
-    REQUIRE_MESSAGE(kernel, kernel.error().message());
-    auto plan = make_plan(*kernel, call);
-    REQUIRE_MESSAGE(plan, plan.error().message());
+    Plan plan = ready_plan(call);
     CHECK(machine.state().launches.empty());
     machine.state().calls.clear();
-    const auto done = plan->run(call.tensors());
+    const auto done = plan.run(call.tensors());
     REQUIRE_MESSAGE(done, done.error().message());
     CHECK(machine.state().launches.size() == 3);  // check, store, attend
     for (const test::FakeLaunch& launch : machine.state().launches) CHECK(launch.stream == kStream);
@@ -110,12 +117,9 @@ TEST_CASE("under a capture plans are made and gone, and runs are captured") {
     install_kernels(machine);
     machine.state().capturing = kStream;
     test::Call call(2, 1, 100);
-    const auto kernel = make_kernel();
-    REQUIRE_MESSAGE(kernel, kernel.error().message());
-    auto plan = make_plan(*kernel, call);
-    REQUIRE_MESSAGE(plan, plan.error().message());
-    CHECK(plan->run(call.tensors()).has_value());
-    const auto waited = plan->synchronize();
+    Plan plan = ready_plan(call);
+    CHECK(plan.run(call.tensors()).has_value());
+    const auto waited = plan.synchronize();
     REQUIRE_FALSE(waited.has_value());
     CHECK(waited.error().status() == KVJIT_CUDA_ERROR);
 }
@@ -137,15 +141,11 @@ TEST_CASE("while one plan's stream is captured, another plan runs on its own and
     FakeMachine machine;
     install_kernels(machine);
     test::Call call(2, 1, 100);
-    const auto kernel = make_kernel();
-    REQUIRE_MESSAGE(kernel, kernel.error().message());
-    auto captured = make_plan(*kernel, call), free = make_plan(*kernel, call, kOtherStream);
-    REQUIRE_MESSAGE(captured, captured.error().message());
-    REQUIRE_MESSAGE(free, free.error().message());
+    Plan captured = ready_plan(call), free = ready_plan(call, kOtherStream);
     machine.state().capturing = kStream;
-    for (Plan* plan : {&*captured, &*free, &*captured}) CHECK(plan->run(call.tensors()).has_value());
-    CHECK(free->synchronize().has_value());
-    CHECK_FALSE(captured->synchronize().has_value());
+    for (Plan* plan : {&captured, &free, &captured}) CHECK(plan->run(call.tensors()).has_value());
+    CHECK(free.synchronize().has_value());
+    CHECK_FALSE(captured.synchronize().has_value());
     std::string streams;
     for (const test::FakeLaunch& launch : machine.state().launches) streams += launch.stream == kStream ? 'c' : 'f';
     CHECK(streams == "cccfffccc");  // check, store, attend
@@ -156,13 +156,10 @@ TEST_CASE("a plan's own memory is made ready by one call, waited for once") {
     FakeMachine machine;
     install_kernels(machine);
     test::Call call(2, 1, 100);
-    const auto kernel = make_kernel();
-    REQUIRE_MESSAGE(kernel, kernel.error().message());
     PlanOptions options;
     options.split_keys = 64;
-    const auto plan = make_plan(*kernel, call, options);
-    REQUIRE_MESSAGE(plan, plan.error().message());
-    CHECK(test::contains(plan->describe(), "decode splits: 2"));  // which need counters, beside the check's fault
+    const Plan plan = ready_plan(call, options);
+    CHECK(test::contains(plan.describe(), "decode splits: 2"));  // which need counters, beside the check's fault
     CHECK(machine.count("cuMemsetD8Async") == 1);
     CHECK(machine.count("cuStreamSynchronize") == 1);
 }
