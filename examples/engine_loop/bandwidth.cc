@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -30,11 +31,20 @@ ReadLoop::ReadLoop(std::size_t bytes, int threads)
 
 double ReadLoop::measure() {
     const std::size_t part = words_.size() / sums_.size();
+    std::atomic<std::size_t> not_started{sums_.size()};
+    const auto wait_for_all = [&not_started] {
+        --not_started;
+        while (not_started != 0) std::this_thread::yield();
+    };
     std::vector<std::thread> threads;
-    const auto start = std::chrono::steady_clock::now();
     for (std::size_t i = 1; i < sums_.size(); ++i) {
-        threads.emplace_back([this, i, part] { sums_[i] = add_up(words_.data() + i * part, part); });
+        threads.emplace_back([this, i, part, &wait_for_all] {
+            wait_for_all();
+            sums_[i] = add_up(words_.data() + i * part, part);
+        });
     }
+    wait_for_all();
+    const auto start = std::chrono::steady_clock::now();
     sums_[0] = add_up(words_.data(), part);
     for (std::thread& thread : threads) thread.join();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

@@ -1,5 +1,4 @@
 // Decode and store: bound by memory, so held against a loop that only reads, turn by turn in the same run.
-#include <chrono>
 #include <string>
 
 #include "setup.h"
@@ -17,29 +16,9 @@ struct Config {
     bool pages;
 };
 
-double seconds_of(const auto& action) {
-    const auto start = std::chrono::steady_clock::now();
-    action();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-/// Runs a plan on one layer after the other, each time followed by the yardstick, and counts `bytes` a run.
+/// Runs a plan on one layer after the other, held against reading `bytes` a run.
 void run_beside_read(benchmark::State& state, Plan& plan, const Call& call, const Tensors& tensors, double bytes) {
-    double seconds = 0, read = 0;
-    std::int64_t runs = 0;
-    for (auto _ : state) {
-        Result<void> done;
-        const double taken = seconds_of([&] { done = plan.run(tensors, runs % call.size().layers); });
-        if (failed(state, done)) return;
-        state.SetIterationTime(taken);
-        seconds += taken;
-        read += measure_read();
-        ++runs;
-    }
-    const auto count = static_cast<double>(runs);
-    state.counters["GB/s"] = count * bytes / seconds / 1e9;
-    state.counters["read_GB/s"] = read / count / 1e9;
-    state.counters["of_read"] = count * bytes / seconds / (read / count);
+    run_beside(state, kRead, bytes, [&](std::int64_t run) { return plan.run(tensors, run % call.size().layers); });
 }
 
 /// A decode step of range(0) sequences. The bytes: codes and scales of all keys and values, once.

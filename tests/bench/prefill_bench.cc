@@ -1,5 +1,4 @@
 // Prefill: bound by arithmetic, so held against multiply-adds in registers, turn by turn in the same run.
-#include <chrono>
 #include <string>
 
 #include "setup.h"
@@ -13,21 +12,7 @@ constexpr std::int64_t kRows = 2048;
 constexpr double kOperations = 4.0 * kDim * kHeads * kRows * (kRows + 1) / 2;
 
 void run_beside_arithmetic(benchmark::State& state, Plan& plan, const Tensors& tensors) {
-    double seconds = 0, peak = 0;
-    for (auto _ : state) {
-        const auto start = std::chrono::steady_clock::now();
-        const auto done = plan.run(tensors);
-        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-        if (failed(state, done)) return;
-        state.SetIterationTime(taken.count());
-        seconds += taken.count();
-        peak += measure_arithmetic();
-    }
-    const auto runs = static_cast<double>(state.iterations());
-    const double rate = runs * kOperations / seconds;
-    state.counters["GFLOP/s"] = rate / 1e9;
-    state.counters["peak_GFLOP/s"] = peak / runs / 1e9;
-    state.counters["of_peak"] = rate / (peak / runs);
+    run_beside(state, kArithmetic, kOperations, [&](std::int64_t) { return plan.run(tensors); });
 }
 
 /// Packed keys and values, causal.

@@ -1,6 +1,8 @@
 #include "yardstick.h"
 
+#include <algorithm>
 #include <chrono>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -26,8 +28,6 @@ void wait_for_idle_pool() {
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
 }
 
-}  // namespace
-
 double measure_read() {
     wait_for_idle_pool();
     // Half is enough: what runs in between sweeps the caches, too.
@@ -48,6 +48,38 @@ double measure_arithmetic() {
     double sum = 0;
     for (const double done : operations) sum += done;
     return sum / seconds.count();
+}
+
+/// The value that a part `rank` of all values, of which there are some, lie below.
+double quantile(std::vector<double> values, double rank) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank * static_cast<double>(values.size()));
+    std::ranges::nth_element(values, at);
+    return *at;
+}
+
+}  // namespace
+
+const Yardstick kRead = {"read", "GB/s", measure_read};
+const Yardstick kArithmetic = {"peak", "GFLOP/s", measure_arithmetic};
+
+void run_beside(benchmark::State& state, const Yardstick& yardstick, double work,
+                const std::function<Result<void>(std::int64_t)>& run) {
+    std::vector<double> rates, limits, ratios;
+    for (auto _ : state) {
+        const auto start = std::chrono::steady_clock::now();
+        const Result<void> done = run(static_cast<std::int64_t>(rates.size()));
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+        if (failed(state, done)) return;
+        state.SetIterationTime(taken.count());
+        rates.push_back(work / taken.count());
+        limits.push_back(yardstick.measure());
+        ratios.push_back(rates.back() / limits.back());
+    }
+    const std::string unit = yardstick.unit, of_name = std::string("of_") + yardstick.name;
+    state.counters[unit] = quantile(rates, 0.5) / 1e9;
+    state.counters[std::string(yardstick.name) + "_" + unit] = quantile(limits, 0.5) / 1e9;
+    state.counters[of_name] = quantile(ratios, 0.5);
+    state.counters[of_name + "_p10"] = quantile(ratios, 0.1);
 }
 
 }  // namespace kvjit::bench

@@ -1,13 +1,31 @@
-// What this machine can do at all, measured in the same run as what is held against it.
+// What this machine can do at all, and kernels held against it.
 #pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "kvjit/kvjit.hpp"
 
 namespace kvjit::bench {
 
-/// Bytes a second of a loop that only reads, on thread_count() threads, memory beyond the last-level cache.
-double measure_read();
+/// A limit of the machine, on thread_count() threads.
+struct Yardstick {
+    const char* name;
+    const char* unit;  // of 1e9 a second
+    double (*measure)();
+};
+/// Bytes of a loop that only reads, memory beyond the last-level cache.
+extern const Yardstick kRead;
+/// Floating-point operations of a loop of multiply-adds in registers, with the widest vectors that the machine has.
+extern const Yardstick kArithmetic;
 
-/// Floating-point operations a second of a loop of multiply-adds in registers, with the widest vectors that the machine
-/// has, on thread_count() threads.
-double measure_arithmetic();
+/// Times `run`, given the number of the run, once an iteration, each time followed by the yardstick. A run does `work`
+/// of what the yardstick counts. Counters are medians over the runs: the rate, the yardstick's, and their ratio, each
+/// run's with the measurement right after it; of the ratios the first decile, too. Medians, because on a shared machine
+/// a few runs take several times as long as the rest.
+void run_beside(benchmark::State& state, const Yardstick& yardstick, double work,
+                const std::function<Result<void>(std::int64_t)>& run);
 
 }  // namespace kvjit::bench
