@@ -82,10 +82,20 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
 
 // ---- 4. Per chunk: scores, mask, softmax, PV -----------------------------------------------------------------------
 
-/// Asks memory for the first of the list's `keys` rows, of all heads of the panel.
-KVJIT_PHASE void ask_for_first(const Panel& panel, i64 keys) {
+/// Lists a chunk's keys or values, and behind them, as whole tiles, the first rows of what is read next: as memory is
+/// asked kAhead rows ahead, it has something to do between the two. Returns how many rows were listed.
+KVJIT_PHASE i64 list_chunk(Panel& panel, const Positions& rows, const Positions& next) {
+    const Index* table = table_row(panel.args->table, panel.item->sequence);
+    list_rows(panel.list, table, rows);
+    const i64 end = (rows.count + kKeys - 1) / kKeys * kKeys;
+    list_rows_at(panel.list, end, table, next);  // of the same head stride, or memory is asked for something else
+    return end + next.count;
+}
+
+/// Asks memory for the first of the list's `listed` rows, of all heads of the panel.
+KVJIT_PHASE void ask_for_first(const Panel& panel, i64 listed) {
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < smaller(keys, kAhead); t += kKeys) ask_for_keys(panel.list, t, panel.first_head, panel.heads);
+    for (i64 t = 0; t < smaller(listed, kAhead); t += kKeys) ask_for_keys(panel.list, t, panel.first_head, panel.heads);
 }
 
 KVJIT_PHASE void score_chunk(Panel& panel, i64 keys) {
@@ -165,15 +175,18 @@ KVJIT_PHASE void sum_values(Panel& panel, i64 begin, i64 keys) {
     }
 }
 
-/// The parts of the chunk whose keys are begin..begin+keys-1, for all rows of the panel.
-KVJIT_INLINE void attend_chunk(Panel& panel, i64 begin, i64 keys) {
+/// The parts of chunk c, for all rows of the panel.
+KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const abi::Cache& cache = panel.args->cache;
-    const Index* table = table_row(panel.args->table, panel.item->sequence);
-    list_rows(panel.list, cache.key, cache.key_scale, table, begin, keys);
-    ask_for_first(panel, keys);
+    const i64 begin = c * kChunkKeys, next = begin + kChunkKeys;
+    const i64 keys = keys_in_chunk(panel.visible, begin);
+    const i64 next_keys = c + 1 < panel.item->chunk_end ? keys_in_chunk(panel.visible, next) : 0;
+    const i64 listed = list_chunk(panel, {cache.key, cache.key_scale, begin, keys},
+                                  {cache.value, cache.value_scale, begin, smaller(keys, kAhead)});
+    if (c == panel.item->chunk_begin) ask_for_first(panel, listed);
     score_chunk(panel, keys);
-    list_rows(panel.list, cache.value, cache.value_scale, table, begin, keys);
-    ask_for_first(panel, keys);
+    list_chunk(panel, {cache.value, cache.value_scale, begin, keys},
+               {cache.key, cache.key_scale, next, smaller(next_keys, kAhead)});
     softmax_chunk(panel, begin);
     clear(panel.part, panel.count * kPadDim);
     sum_values(panel, begin, keys);
@@ -203,7 +216,7 @@ KVJIT_PHASE void attend_panel(Panel& panel, i64 first_tile, i64 tiles_per_head) 
     load_queries(panel, first_tile, tiles_per_head);
 #pragma clang loop unroll(disable)
     for (i64 c = panel.item->chunk_begin; c < panel.item->chunk_end; ++c) {
-        attend_chunk(panel, c * kChunkKeys, keys_in_chunk(panel.visible, c * kChunkKeys));
+        attend_chunk(panel, c);
         keep_parts(panel, c);
     }
     if (panel.item->partial >= 0) return;

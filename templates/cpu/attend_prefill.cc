@@ -104,7 +104,7 @@ KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
 KVJIT_PHASE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin,
                       i64 end) {
     RowList<kBlockKeys> rows;
-    list_rows(rows, plane, scale, table_row(panel.args.table, panel.item.sequence), begin, end - begin);
+    list_rows(rows, table_row(panel.args.table, panel.item.sequence), {plane, scale, begin, end - begin});
 #pragma clang loop unroll(disable)
     for (i64 k = 0; k < end - begin; ++k) {
         float* row = to + k * kPackStride;

@@ -48,25 +48,38 @@ struct RowList {
     }
 };
 
+/// Keys or values of positions begin..begin+count-1 of a sequence.
+struct Positions {
+    const abi::Plane& plane;
+    const abi::Plane& scale;
+    i64 begin, count;
+};
+
 KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, const Run& run) {
     const char* row = slot_address(plane, run.entry, run.first, 0);
 #pragma clang loop vectorize(disable) unroll(disable)
     for (i64 k = 0; k < run.count; ++k, row += plane.token_stride) rows[k] = row;
 }
 
-/// Fills `list` with positions begin..begin+count-1 and repeats the last one up to kCount. Empty where count is 0.
+/// The rows of `list` from `at` on become those of `positions`.
 template <int kCount>
-KVJIT_PHASE void list_rows(RowList<kCount>& list, const abi::Plane& plane, const abi::Plane& scale, const Index* table,
-                           i64 begin, i64 count) {
-    list.head_stride = plane.head_stride;
-    list.scale_head_stride = scale.head_stride;
-    if (count == 0) return;
-    for_each_run(table, begin, begin + count, [&](const Run& run) {
-        list_run(list.row + (run.position - begin), plane, run);
-        if constexpr (kQuantised) list_run(list.scale + (run.position - begin), scale, run);
+KVJIT_PHASE void list_rows_at(RowList<kCount>& list, i64 at, const Index* table, const Positions& positions) {
+    for_each_run(table, positions.begin, positions.begin + positions.count, [&](const Run& run) {
+        const i64 first = at + (run.position - positions.begin);
+        list_run(list.row + first, positions.plane, run);
+        if constexpr (kQuantised) list_run(list.scale + first, positions.scale, run);
     });
+}
+
+/// Fills `list` with the rows of `positions` and repeats the last one up to kCount. Empty where there are none.
+template <int kCount>
+KVJIT_INLINE void list_rows(RowList<kCount>& list, const Index* table, const Positions& positions) {
+    list.head_stride = positions.plane.head_stride;
+    list.scale_head_stride = positions.scale.head_stride;
+    if (positions.count == 0) return;
+    list_rows_at(list, 0, table, positions);
 #pragma clang loop unroll(disable)
-    for (i64 k = count; k < kCount; ++k) {
+    for (i64 k = positions.count; k < kCount; ++k) {
         list.row[k] = list.row[k - 1];
         if constexpr (kQuantised) list.scale[k] = list.scale[k - 1];
     }

@@ -12,7 +12,7 @@ constexpr std::int64_t kRows = 2048;
 constexpr double kOperations = 4.0 * kDim * kHeads * kRows * (kRows + 1) / 2;
 
 void run_beside_arithmetic(benchmark::State& state, Plan& plan, const Tensors& tensors) {
-    run_beside(state, kArithmetic, kOperations, [&](std::int64_t) { return plan.run(tensors); });
+    run_beside(state, kArithmetic, kOperations, [&] { return plan.run(tensors); });
 }
 
 /// Packed keys and values, causal.

@@ -63,11 +63,11 @@ const Yardstick kRead = {"read", "GB/s", measure_read};
 const Yardstick kArithmetic = {"peak", "GFLOP/s", measure_arithmetic};
 
 void run_beside(benchmark::State& state, const Yardstick& yardstick, double work,
-                const std::function<Result<void>(std::int64_t)>& run) {
+                const std::function<Result<void>()>& run) {
     std::vector<double> rates, limits, ratios;
     for (auto _ : state) {
         const auto start = std::chrono::steady_clock::now();
-        const Result<void> done = run(static_cast<std::int64_t>(rates.size()));
+        const Result<void> done = run();
         const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
         if (failed(state, done)) return;
         state.SetIterationTime(taken.count());

@@ -3,7 +3,6 @@
 
 #include <benchmark/benchmark.h>
 
-#include <cstdint>
 #include <functional>
 
 #include "kvjit/kvjit.hpp"
@@ -21,11 +20,11 @@ extern const Yardstick kRead;
 /// Floating-point operations of a loop of multiply-adds in registers, with the widest vectors that the machine has.
 extern const Yardstick kArithmetic;
 
-/// Times `run`, given the number of the run, once an iteration, each time followed by the yardstick. A run does `work`
-/// of what the yardstick counts. Counters are medians over the runs: the rate, the yardstick's, and their ratio, each
-/// run's with the measurement right after it; of the ratios the first decile, too. Medians, because on a shared machine
-/// a few runs take several times as long as the rest.
+/// Times `run`, once an iteration, each time followed by the yardstick. A run does `work` of what the yardstick counts.
+/// Counters are medians over the runs: the rate, the yardstick's, and their ratio, each run's with the measurement
+/// right after it; of the ratios the first decile, too. Medians, because on a shared machine a few runs take several
+/// times as long as the rest.
 void run_beside(benchmark::State& state, const Yardstick& yardstick, double work,
-                const std::function<Result<void>(std::int64_t)>& run);
+                const std::function<Result<void>()>& run);
 
 }  // namespace kvjit::bench
