@@ -158,6 +158,12 @@ std::int64_t layers_beyond_cache(double layer_bytes) {
     return static_cast<std::int64_t>(std::ceil(bytes_beyond_cache() / layer_bytes));
 }
 
+double quantile(std::vector<double> values, double rank) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank * static_cast<double>(values.size()));
+    std::ranges::nth_element(values, at);
+    return *at;
+}
+
 Result<Plan> make_plan(const std::string& spec, const Batch& batch) {
     const auto parsed = KernelSpec::parse(spec);
     if (!parsed) return parsed.error();

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kvjit/kvjit.hpp"
@@ -69,6 +70,12 @@ private:
 double bytes_beyond_cache();
 /// Layers that together are so large.
 std::int64_t layers_beyond_cache(double layer_bytes);
+
+/// The value that a part `rank` (0 to below 1) of all values, of which there are some, lie below.
+double quantile(std::vector<double> values, double rank);
+inline double median(std::vector<double> values) {
+    return quantile(std::move(values), 0.5);
+}
 
 /// Skips the benchmark with the error's message. True if there was one.
 template <class T>

@@ -1,6 +1,5 @@
 #include "yardstick.h"
 
-#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
@@ -50,13 +49,6 @@ double measure_arithmetic() {
     return sum / seconds.count();
 }
 
-/// The value that a part `rank` of all values, of which there are some, lie below.
-double quantile(std::vector<double> values, double rank) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank * static_cast<double>(values.size()));
-    std::ranges::nth_element(values, at);
-    return *at;
-}
-
 }  // namespace
 
 const Yardstick kRead = {"read", "GB/s", measure_read};
@@ -76,9 +68,9 @@ void run_beside(benchmark::State& state, const Yardstick& yardstick, double work
         ratios.push_back(rates.back() / limits.back());
     }
     const std::string unit = yardstick.unit, of_name = std::string("of_") + yardstick.name;
-    state.counters[unit] = quantile(rates, 0.5) / 1e9;
-    state.counters[std::string(yardstick.name) + "_" + unit] = quantile(limits, 0.5) / 1e9;
-    state.counters[of_name] = quantile(ratios, 0.5);
+    state.counters[unit] = median(rates) / 1e9;
+    state.counters[std::string(yardstick.name) + "_" + unit] = median(limits) / 1e9;
+    state.counters[of_name] = median(ratios);
     state.counters[of_name + "_p10"] = quantile(ratios, 0.1);
 }
 
