@@ -7,7 +7,8 @@
 
 namespace demo {
 
-/// Members are named after the driver's functions. CUresult and CUdevice are int, CUdeviceptr is 64 bits.
+/// Members are named after the driver's functions. CUresult and CUdevice are int, CUdeviceptr is 64 bits, and
+/// of managed memory an address that the host uses, too.
 struct CudaDriver {
     int (*init)(unsigned flags);
     int (*get_error_string)(int result, const char** text);
@@ -18,7 +19,7 @@ struct CudaDriver {
     int (*context_set_current)(void* context);
     int (*context_synchronize)();
     int (*memory_get_info)(std::size_t* free, std::size_t* total);
-    int (*memory_alloc_managed)(std::uint64_t* memory, std::size_t bytes, unsigned flags);
+    int (*memory_alloc_managed)(void** memory, std::size_t bytes, unsigned flags);
     int (*memory_free)(std::uint64_t memory);
     int (*memory_set)(std::uint64_t memory, unsigned char value, std::size_t bytes);
     int (*memory_prefetch)(std::uint64_t memory, std::size_t bytes, int device, void* stream);

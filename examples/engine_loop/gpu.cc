@@ -33,11 +33,10 @@ Gpu::Gpu(int ordinal) : driver_(open_cuda_driver()) {
 }
 
 void* Gpu::take(std::size_t bytes) {
-    std::uint64_t memory = 0;
-    driver_.must(driver_.memory_alloc_managed(&memory, bytes, kAttachGlobal), "cuMemAllocManaged");
-    void* block = reinterpret_cast<void*>(memory);
+    void* block = nullptr;
+    driver_.must(driver_.memory_alloc_managed(&block, bytes, kAttachGlobal), "cuMemAllocManaged");
     blocks_[block] = bytes;
-    driver_.must(driver_.memory_set(memory, 0, bytes), "cuMemsetD8");
+    driver_.must(driver_.memory_set(address(block), 0, bytes), "cuMemsetD8");
     driver_.must(driver_.context_synchronize(), "cuMemsetD8");
     return block;
 }

@@ -66,15 +66,21 @@ std::uint32_t usable_cores() {
     }
 }
 
+/// Starts a thread that ends with `latch`; false if there are no more.
+bool start_thread(std::vector<std::thread>& threads, const std::latch& latch) {
+    try {
+        threads.emplace_back([&latch] { latch.wait(); });
+        return true;
+    } catch (const std::system_error&) {
+        return false;
+    }
+}
+
 /// How many of `wanted` threads can be had at once, the caller included: pthreadpool waits for ever for one that can't.
 std::uint32_t available_threads(std::uint32_t wanted) {
     std::latch all_started(1);
     std::vector<std::thread> threads;
-    try {
-        while (threads.size() + 1 < wanted) threads.emplace_back([&] { all_started.wait(); });
-    } catch (const std::system_error&) {
-        // As many as there are.
-    }
+    while (threads.size() + 1 < wanted && start_thread(threads, all_started)) continue;
     all_started.count_down();
     for (std::thread& thread : threads) thread.join();
     return static_cast<std::uint32_t>(threads.size()) + 1;
