@@ -7,6 +7,7 @@
 namespace kvjit::gen {
 namespace {
 
+/// In the order of ProgramKind.
 constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
     {ProgramKind::kStore, "store", "kvjit_store", KVJIT_STORE},
     {ProgramKind::kLoad, "load", "kvjit_load", KVJIT_LOAD},
@@ -15,6 +16,16 @@ constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
     {ProgramKind::kMerge, "merge", "kvjit_merge", KVJIT_MERGE},
     {ProgramKind::kCheck, "check", "kvjit_check", KVJIT_CHECK},
 }};
+
+constexpr bool infos_are_whole() {
+    int phases = 0, at = 0;
+    for (const ProgramInfo& info : kInfos) {
+        phases |= info.phase;
+        if (static_cast<int>(info.kind) != at++) return false;
+    }
+    return phases == KVJIT_ALL_PHASES;
+}
+static_assert(infos_are_whole());
 
 Constant type(std::string name, std::string value) {
     return {"using", std::move(name), std::move(value)};

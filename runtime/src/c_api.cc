@@ -4,7 +4,7 @@
 
 #include "c_struct.h"
 #include "check/fault.h"
-#include "disk_store.h"
+#include "disk_cache/disk_store.h"
 #include "engine.h"
 #include "kernel.h"
 #include "kvjit/kvjit.h"

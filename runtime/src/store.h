@@ -1,4 +1,4 @@
-// Where finished programs are kept. The disk cache is one store; a bundle is another (read-only).
+// Where finished programs are kept: the disk cache behind what the engine asks of it.
 #pragma once
 
 #include <memory>

@@ -93,7 +93,7 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
                      "identity, source, ir, asm (PTX for CUDA) or log (the compiler's; for CUDA registers and spills)")
         ->check(CLI::IsMember(names_of(kStages)))
         ->capture_default_str();
-    command->add_option("--program", options.program, "store, load, decode, prefill, merge, check (CUDA) or all")
+    command->add_option("--program", options.program, "this program only (check: of CUDA), or all")
         ->check(CLI::IsMember(names_of(kPrograms)))
         ->capture_default_str();
     command->footer([] { return spec_fields_help() + kInspectExamples; });

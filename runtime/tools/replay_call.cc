@@ -195,26 +195,26 @@ Result<Verdict> replay_attention(const Machine& machine, const RecordedCall& cal
 
 kvjit_spec op_spec(const RecordedCall& call, kvjit_op op) {
     if (op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION) return call.spec;
-    kvjit_spec spec;
-    kvjit_spec_init(&spec);
+    kvjit_spec spec = call.spec, none;
+    kvjit_spec_init(&none);
     spec.op = op;
-    spec.head_dim = call.spec.head_dim;
-    spec.t1 = op == KVJIT_OP_MULTI_HEAD_ATTENTION ? attention_type(call) : call.t1();
-    if (op == KVJIT_OP_MULTI_HEAD_ATTENTION) {
-        spec.group = call.spec.group;
-        spec.is_causal = call.spec.is_causal;
-        spec.is_alibi = call.spec.is_alibi;
-        spec.attn_mask = call.spec.attn_mask;
+    if (op == KVJIT_OP_KEY_VALUE_CACHE) {
+        spec.t1 = call.t1();
+        spec.group = none.group;
+        spec.is_causal = none.is_causal;
+        spec.is_alibi = none.is_alibi;
+        spec.attn_mask = none.attn_mask;
         return spec;
     }
-    spec.t2 = call.spec.t2;
-    spec.t3 = call.spec.t3;
-    spec.quant_bit = call.spec.quant_bit;
-    spec.quant_group = call.spec.quant_group;
-    spec.cache_mode = call.spec.cache_mode;
-    spec.page_size = call.spec.page_size;
-    spec.index_type = call.spec.index_type;
-    std::ranges::copy(call.spec.layout, spec.layout);
+    spec.t1 = attention_type(call);
+    spec.t2 = none.t2;
+    spec.t3 = none.t3;
+    spec.quant_bit = none.quant_bit;
+    spec.quant_group = none.quant_group;
+    spec.cache_mode = none.cache_mode;
+    spec.page_size = none.page_size;
+    spec.index_type = none.index_type;
+    std::ranges::copy(none.layout, spec.layout);
     return spec;
 }
 

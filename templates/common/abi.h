@@ -70,8 +70,8 @@ struct StoreArgs {
 struct LoadArgs {
     Cache cache;
     Table table;
-    Rows key,
-        value;  // T1 out, row = kvstarts[b] + t, head = h * num_repeat + r. Either base may be null: not asked for
+    // T1 out, row = kvstarts[b] + t, head = h * num_repeat + r. Either base may be null: not asked for
+    Rows key, value;
     const i64* kvstarts;
     i64 num_repeat;
 };

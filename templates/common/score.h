@@ -1,6 +1,7 @@
 // From q·k to the score that the softmax sees: scale, mask, ALiBi, and which keys a query sees at all
-// (docs/semantics.md, section 3). Whoever wants another modification of scores adds it to modify_score; V is float or a
-// vector of floats.
+// (docs/semantics.md, section 3). Another modification of scores belongs into modify_score and kModified. V is float or
+// a vector of floats: what the backends have each in their own way is declared here and defined there, as round_to of
+// quant.h is.
 #pragma once
 
 #include "common/abi.h"
@@ -49,6 +50,10 @@ KVJIT_INLINE float alibi_slope(const abi::AttendArgs& args, i64 head) {
     else
         return 0.0f;
 }
+
+/// Whether a score is more than the product times softmax_scale: where it isn't, tensor cores' programs skip
+/// modify_score.
+inline constexpr bool kModified = kMaskRank > 0 || kAlibi;
 
 /// score = dot * scale + mask + slope * distance. Operands of what the spec lacks are ignored.
 template <class V>

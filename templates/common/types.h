@@ -10,6 +10,9 @@
 #define KVJIT_INLINE [[gnu::always_inline]] inline
 #endif
 
+/// But a part of a program that is long stays a function: compile time grows faster than a function's length.
+#define KVJIT_NOINLINE [[gnu::noinline, maybe_unused]] static
+
 namespace kvjit {
 
 // By their keywords: NVRTC has neither <stdint.h> nor the compilers' __INT8_TYPE__.

@@ -4,8 +4,8 @@
 #include "common/score.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
-#include "cpu/attend_emit.h"
-#include "cpu/attend_tile.h"
+#include "cpu/attend_decode_loops.h"
+#include "cpu/attend_output.h"
 
 namespace kvjit {
 
@@ -84,7 +84,7 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
 
 /// Lists a chunk's keys or values, and behind them, as whole tiles, the first rows of what is read next: as memory is
 /// asked kAhead rows ahead, it has something to do between the two. Returns how many rows were listed.
-KVJIT_PHASE i64 list_chunk(Panel& panel, const Positions& rows, const Positions& next) {
+KVJIT_NOINLINE i64 list_chunk(Panel& panel, const Positions& rows, const Positions& next) {
     const Index* table = table_row(panel.args->table, panel.item->sequence);
     list_rows(panel.list, table, rows);
     const i64 end = (rows.count + kKeys - 1) / kKeys * kKeys;
@@ -93,12 +93,12 @@ KVJIT_PHASE i64 list_chunk(Panel& panel, const Positions& rows, const Positions&
 }
 
 /// Asks memory for the first of the list's `listed` rows, of all heads of the panel.
-KVJIT_PHASE void ask_for_first(const Panel& panel, i64 listed) {
+KVJIT_NOINLINE void ask_for_first(const Panel& panel, i64 listed) {
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < smaller(listed, kAhead); t += kKeys) ask_for_keys(panel.list, t, panel.first_head, panel.heads);
 }
 
-KVJIT_PHASE void score_chunk(Panel& panel, i64 keys) {
+KVJIT_NOINLINE void score_chunk(Panel& panel, i64 keys) {
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < keys; t += kKeys) {
         ask_for_keys(panel.list, t + kAhead, panel.first_head, panel.heads);
@@ -151,7 +151,7 @@ KVJIT_INLINE i64 keys_in_chunk(i64 visible, i64 begin) {
     return smaller(larger(visible - begin, 0), kChunkKeys);
 }
 
-KVJIT_PHASE void softmax_chunk(Panel& panel, i64 begin) {
+KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
 #pragma clang loop unroll(disable)
     for (i64 at = 0; at < panel.count; ++at) {
         QueryRow& row = panel.rows[at];
@@ -163,7 +163,7 @@ KVJIT_PHASE void softmax_chunk(Panel& panel, i64 begin) {
     }
 }
 
-KVJIT_PHASE void sum_values(Panel& panel, i64 begin, i64 keys) {
+KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, i64 keys) {
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < keys; t += kValueBlock) {
 #pragma clang loop unroll(disable)
@@ -201,7 +201,7 @@ KVJIT_INLINE void order_row(float* row) {
     for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, from_lanes(load<kLanes>(row + d)));
 }
 
-KVJIT_PHASE void keep_parts(Panel& panel, i64 c) {
+KVJIT_NOINLINE void keep_parts(Panel& panel, i64 c) {
 #pragma clang loop unroll(disable)
     for (i64 at = 0; at < panel.count; ++at) {
         QueryRow& row = panel.rows[at];
@@ -212,7 +212,7 @@ KVJIT_PHASE void keep_parts(Panel& panel, i64 c) {
     }
 }
 
-KVJIT_PHASE void attend_panel(Panel& panel, i64 first_tile, i64 tiles_per_head) {
+KVJIT_NOINLINE void attend_panel(Panel& panel, i64 first_tile, i64 tiles_per_head) {
     load_queries(panel, first_tile, tiles_per_head);
 #pragma clang loop unroll(disable)
     for (i64 c = panel.item->chunk_begin; c < panel.item->chunk_end; ++c) {

@@ -4,8 +4,8 @@
 #include "common/score.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
-#include "cpu/attend_block.h"
-#include "cpu/attend_emit.h"
+#include "cpu/attend_output.h"
+#include "cpu/attend_prefill_loops.h"
 
 namespace kvjit {
 
@@ -14,8 +14,7 @@ namespace kvjit {
 static_assert(kHeadDim % 8 == 0 && kGroup >= 1);
 static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 
-// ---- 2. Work split: the rows of one kv head, (token, query head) with heads inner, go in panels of tiles
-// -------------
+// ---- 2. Work split: panels of tiles, whose rows are (token, query head) of one kv head, heads inner ----------------
 
 constexpr int panel_tiles() {
     constexpr int kFloats = 32768;  // of queries, and as many of sums: they stay in the second-level cache
@@ -77,7 +76,7 @@ KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, float* to, i64 r) {
     tile.visible[r] = static_cast<i32>(visible_keys(panel.sequence, i));
 }
 
-KVJIT_PHASE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
+KVJIT_NOINLINE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
     Tile& tile = buffers.tiles[t];
     tile.first_row = panel.first_row + t * kTileRows;
 #pragma clang loop unroll(disable)
@@ -101,8 +100,8 @@ KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
 /// Rows begin..end-1 of one plane as float32, up to kTall rows of zeros behind them.
-KVJIT_PHASE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin,
-                      i64 end) {
+KVJIT_NOINLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin,
+                         i64 end) {
     RowList<kBlockKeys> rows;
     list_rows(rows, table_row(panel.args.table, panel.item.sequence), {plane, scale, begin, end - begin});
 #pragma clang loop unroll(disable)
@@ -119,7 +118,7 @@ KVJIT_PHASE void pack(const Panel& panel, float* to, const abi::Plane& plane, co
 }
 
 /// The masks of the tile's rows, a line for each of `count` keys from `begin` on.
-KVJIT_PHASE void load_masks(const Panel& panel, const Tile& tile, Buffers& buffers, i64 begin, i64 count) {
+KVJIT_NOINLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& buffers, i64 begin, i64 count) {
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
 #pragma clang loop unroll(disable)
@@ -173,7 +172,7 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, i64 count, vf<kLanes> s
 
 /// Online softmax over `count` keys from `begin` on. What the tile has summed before is to be multiplied by
 /// buffers.keep.
-KVJIT_PHASE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, i64 begin, i64 count) {
+KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, i64 begin, i64 count) {
     const bool diagonal = tile.least_visible < begin + count;
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
@@ -241,7 +240,7 @@ KVJIT_INLINE void for_each_row(const Panel& panel, const Buffers& buffers, i64 t
         f(first + r, t * kTileRows + first_lane + r, first_lane + r);
 }
 
-KVJIT_PHASE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
+KVJIT_NOINLINE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
     const Tile& tile = buffers.tiles[t];
 #pragma clang loop unroll(disable)
     for (i64 first = 0; first < kTileRows; first += kLanes) {
@@ -255,7 +254,7 @@ KVJIT_PHASE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
     }
 }
 
-KVJIT_PHASE void attend_panel(const Panel& panel, Buffers& buffers) {
+KVJIT_NOINLINE void attend_panel(const Panel& panel, Buffers& buffers) {
     const abi::AttendItem& item = panel.item;
     load_panel(panel, buffers);
     const i64 visible = buffers.tiles[panel.tiles - 1].most_visible;

@@ -7,9 +7,6 @@
 
 namespace kvjit {
 
-/// A phase of a program is a function of its own: compile time grows faster than a function's length.
-#define KVJIT_PHASE [[gnu::noinline, maybe_unused]] static
-
 /// Rows are worked on as kVectors vectors of kLanes; lanes past kHeadDim are 0 and never stored.
 inline constexpr int kVectors = (kHeadDim + kLanes - 1) / kLanes;
 inline constexpr int kPadDim = kVectors * kLanes;
@@ -63,7 +60,7 @@ KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, const Run
 
 /// The rows of `list` from `at` on become those of `positions`.
 template <int kCount>
-KVJIT_PHASE void list_rows_at(RowList<kCount>& list, i64 at, const Index* table, const Positions& positions) {
+KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, const Index* table, const Positions& positions) {
     for_each_run(table, positions.begin, positions.begin + positions.count, [&](const Run& run) {
         const i64 first = at + (run.position - positions.begin);
         list_run(list.row + first, positions.plane, run);

@@ -1,4 +1,4 @@
-// Vectors by Clang's extensions: one text for SSE, AVX2, AVX-512 and NEON. A vector wider than the target's is split by
+// Vectors by Clang's extensions: one text for SSE, AVX2 and AVX-512. A vector wider than the target's is split by
 // the compiler. Nothing here reads or writes memory beyond the lanes it names, and no address needs alignment beyond
 // its element's.
 #pragma once

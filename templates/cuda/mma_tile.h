@@ -19,11 +19,8 @@ KVJIT_INLINE i32 lane_pair() {
     return lane_index() % 4;
 }
 
-/// Whether scores are more than the product times softmax_scale. Where they aren't, products stay as they are, and the
-/// scale waits for the exponential, which has a multiplication anyway.
-inline constexpr bool kModified = kMaskRank > 0 || kAlibi;
-
 /// From products to powers of two: score = modify_score(product, scale, ...), p = 2^(score * factor - max * factor).
+/// Scores that aren't modified stay products: their scale waits for the exponential, which has a multiplication anyway.
 struct ScoreRule {
     float scale;
     float factor;
@@ -32,9 +29,9 @@ struct ScoreRule {
 /// A factor of 0, which would make NaN of a hidden key's -inf, becomes as good as 0. The query takes the scale's sign:
 /// see query_sign.
 KVJIT_INLINE ScoreRule score_rule(const AttendWork& work) {
-    const float scale = work.args.softmax_scale * (kLog2E * kPieceUnit);
-    if constexpr (kModified) return {scale, 1.0f};
-    const float factor = scale < 0.0f ? -scale : scale;
+    const float scale = work.args.softmax_scale * kPieceUnit;
+    if constexpr (kModified) return {scale, kLog2E};
+    const float factor = (scale < 0.0f ? -scale : scale) * kLog2E;
     return {1.0f, factor < 1e-30f ? 1e-30f : factor};
 }
 
@@ -48,7 +45,7 @@ KVJIT_INLINE u32 query_sign(const AttendWork& work) {
 /// What a row's scores depend on beside the products.
 struct RowTerms {
     i32 position;    // ALiBi: of the query among the keys
-    float slope;     // ALiBi, for powers of two
+    float slope;     // ALiBi
     const T1* mask;  // of key 0
 };
 
@@ -70,7 +67,7 @@ KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
     RowTerms terms = {0, 0.0f, nullptr};
     if constexpr (kAlibi) {
         terms.position = static_cast<i32>(query_position(work.sequence, token));
-        terms.slope = alibi_slope(work.args, head) * kLog2E;
+        terms.slope = alibi_slope(work.args, head);
     }
     if constexpr (kMaskRank > 0) terms.mask = mask_row(work.args, work.sequence, head, token, 0);
     return terms;
@@ -87,7 +84,7 @@ KVJIT_INLINE i32 score_key(int n, int i) {
 KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
     if constexpr (kMaskRank == 0) return 0.0f;
     if (key >= rows.visible[h]) return -kInfinity;
-    return load_one(rows.terms[h].mask + key) * kLog2E;
+    return load_one(rows.terms[h].mask + key);
 }
 
 /// Products with kTiles * 8 keys from `first` on become scores, -inf where hidden. whole: all rows see all of the keys.

@@ -9,7 +9,6 @@
 namespace kvjit::test {
 namespace {
 
-// The factors' numbers are their places in factors().
 enum FactorId {
     kOp,
     kT1,
@@ -52,7 +51,7 @@ constexpr std::array kOps = {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_V
 constexpr std::array kTypes = {KVJIT_F32, KVJIT_F16, KVJIT_I8};
 constexpr std::array kScaleTypes = {KVJIT_AUTO, KVJIT_F32, KVJIT_F16};
 constexpr std::array kQuantBits = {0, 8, 4};
-constexpr int kMaxCudaHeadDim = 256;
+constexpr int kMaxCudaHeadDim = 256;  // as the library says that it has, and tests of targets hold it to
 constexpr std::array kQuantGroups = {0, 4, 8, 16, 32, 64};  // 0: head_dim
 constexpr std::array kHeadDims = {64, 8, 16, 24, 32, 40, 80, 96, 128, 256};
 constexpr std::array kGroups = {1, 2, 3, 4, 7, 8, 48, 71};
@@ -160,39 +159,51 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
 }  // namespace
 
 const std::vector<Factor>& factors() {
-    static const std::vector<Factor> all = {{"op", count(kOps)},
-                                            {"t1", count(kTypes)},
-                                            {"t2", 3},
-                                            {"t3", count(kScaleTypes)},
-                                            {"quant_bit", count(kQuantBits)},
-                                            {"quant_group", count(kQuantGroups)},
-                                            {"head_dim", count(kHeadDims)},
-                                            {"group", count(kGroups)},
-                                            {"kv_heads", count(kKvHeadCounts)},
-                                            {"cache_mode", count(kModes)},
-                                            {"layout", count(token_layouts())},
-                                            {"page_size", count(kPageSizes)},
-                                            {"index_type", 2},
-                                            {"is_causal", 2},
-                                            {"is_alibi", 2},
-                                            {"attn_mask", 3},
-                                            {"rows", 3},
-                                            {"new_tokens", 5},
-                                            {"past_tokens", 6},
-                                            {"decoding", 3},
-                                            {"own_scale", 2},
-                                            {"own_slopes", 2},
-                                            {"num_repeat", 2},
-                                            {"layers", 2},
-                                            {"batch", count(kBatches)},
-                                            {"bounds", 2},
-                                            {"outputs", 2},
-                                            {"stores", 2},
-                                            {"guard", 2},
-                                            {"spread", 3},
-                                            {"threads", 3},
-                                            {"order", 4},
-                                            {"check_level", count(kCheckLevels)}};
+    static const std::vector<Factor> all = [] {
+        struct Row {
+            FactorId id;
+            std::string_view name;
+            int levels;
+        };
+        std::vector<Factor> made(kFactorCount);
+        for (const auto& [id, name, levels] :
+             std::initializer_list<Row>{{kOp, "op", count(kOps)},
+                                        {kT1, "t1", count(kTypes)},
+                                        {kT2, "t2", 3},
+                                        {kT3, "t3", count(kScaleTypes)},
+                                        {kQuantBit, "quant_bit", count(kQuantBits)},
+                                        {kQuantGroup, "quant_group", count(kQuantGroups)},
+                                        {kHeadDim, "head_dim", count(kHeadDims)},
+                                        {kGroup, "group", count(kGroups)},
+                                        {kKvHeads, "kv_heads", count(kKvHeadCounts)},
+                                        {kMode, "cache_mode", count(kModes)},
+                                        {kLayout, "layout", count(token_layouts())},
+                                        {kPageSize, "page_size", count(kPageSizes)},
+                                        {kIndexType, "index_type", 2},
+                                        {kCausal, "is_causal", 2},
+                                        {kAlibi, "is_alibi", 2},
+                                        {kMask, "attn_mask", 3},
+                                        {kRows, "rows", 3},
+                                        {kNewTokens, "new_tokens", 5},
+                                        {kPastTokens, "past_tokens", 6},
+                                        {kDecoding, "decoding", 3},
+                                        {kOwnScale, "own_scale", 2},
+                                        {kOwnSlopes, "own_slopes", 2},
+                                        {kRepeat, "num_repeat", 2},
+                                        {kLayers, "layers", 2},
+                                        {kBatch, "batch", count(kBatches)},
+                                        {kBounds, "bounds", 2},
+                                        {kOutputs, "outputs", 2},
+                                        {kStores, "stores", 2},
+                                        {kGuard, "guard", 2},
+                                        {kSpread, "spread", 3},
+                                        {kThreads, "threads", 3},
+                                        {kOrder, "order", 4},
+                                        {kCheckLevel, "check_level", count(kCheckLevels)}}) {
+            made[id] = {name, levels};
+        }
+        return made;
+    }();
     return all;
 }
 

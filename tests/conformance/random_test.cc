@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "conformance/judge.h"
 #include "conformance/options.h"
 #include "conformance/run_call.h"
+#include "kvjit/kvjit.hpp"
 
 namespace kvjit::test {
 namespace {
@@ -42,6 +44,25 @@ TEST_CASE("random calls agree with the oracle") {
             check_case(cases[static_cast<std::size_t>(k)], k);
         }
     }
+}
+
+TEST_CASE("the sweep varies every field of a spec") {
+    std::set<std::string> fields, varied;
+    kvjit_spec_fields([](void* names, const char* name, const char*, const char*,
+                         const char*) { static_cast<std::set<std::string>*>(names)->insert(name); },
+                      &fields);
+    for (const Factor& factor : factors()) CHECK_MESSAGE(factor.levels > 1, "a factor without levels: " << factor.name);
+    for (const Levels& levels : covering_array(7, 2, 100)) {
+        KernelSpec spec;
+        static_cast<kvjit_spec&>(spec) = case_of(levels).spec;
+        const auto text = spec.text();
+        REQUIRE(text);
+        for (const std::string& name : fields) {
+            if (("," + *text).find("," + name + "=") != std::string::npos) varied.insert(name);
+        }
+    }
+    for (const std::string& name : fields)
+        CHECK_MESSAGE(varied.contains(name), name << " has its default in all cases");
 }
 
 TEST_CASE("cases are what their levels say, and legal") {

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "call.h"
-#include "entry.h"
+#include "disk_cache/entry.h"
 #include "fixture.h"
 
 using namespace kvjit::test;

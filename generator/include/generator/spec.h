@@ -13,7 +13,7 @@ namespace kvjit::gen {
 
 using KernelSpec = kvjit_spec;
 
-/// One member of kvjit_spec as text. To add a field: the member, its default in default_spec, a row in the table.
+/// One member of kvjit_spec as text. docs/architecture.md tells how to add one.
 struct Field {
     std::string_view name;
     std::string_view takes;

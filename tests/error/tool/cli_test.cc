@@ -4,6 +4,7 @@
 #include <string>
 
 #include "child.h"
+#include "inspect.h"
 #include "recorded_file.h"
 
 namespace kvjit::test {
@@ -57,6 +58,13 @@ TEST_CASE("a bad spec names the field and what it takes") {
     const ChildResult result = run_kvjit({"inspect", "head_dim=12"});
     CHECK(mentions(result.err, "head_dim"));
     CHECK(mentions(result.err, "multiple of 8"));
+}
+
+TEST_CASE("the command has a name for each program") {
+    std::uint32_t named = 0;
+    for (const auto& [name, phases] : tool::kPrograms) named |= name == "all" ? 0 : phases;
+    CHECK(named == KVJIT_ALL_PHASES);
+    CHECK(tool::kPrograms.at("all") == KVJIT_ALL_PHASES);
 }
 
 TEST_CASE("a program that the op lacks is named, and so are those that it has") {

@@ -1,5 +1,5 @@
 // The bytes of an entry, against docs/cache_format.md.
-#include "entry.h"
+#include "disk_cache/entry.h"
 
 #include <doctest/doctest.h>
 #include <sodium.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "disk_store.h"
+#include "disk_cache/disk_store.h"
 #include "support/temporary_folder.h"
 
 namespace kvjit::rt::test {

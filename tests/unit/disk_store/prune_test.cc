@@ -1,5 +1,5 @@
 // The folder keeps to its size, and what was used lately stays.
-#include "prune.h"
+#include "disk_cache/prune.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "entry.h"
+#include "disk_cache/entry.h"
 #include "fixture.h"
 
 using namespace kvjit::rt;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <thread>
 
-#include "entry.h"
+#include "disk_cache/entry.h"
 #include "fixture.h"
 
 using namespace kvjit::rt;

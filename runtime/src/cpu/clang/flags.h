@@ -51,9 +51,9 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
     "-dwarf-version=5",
 });
 
-/// LLVM's passes from Clang's IR to optimised IR, as `opt -passes=` reads them: what templates need of -O3, which takes
-/// three times as long for code that is no faster. Templates are many small functions whose loops are written as they
-/// should run: there is nothing to vectorise or to version.
+/// LLVM's passes from Clang's IR to optimised IR, as `opt -passes=` reads them: what templates need of -O3, whose
+/// passes take three times as long for code that is no faster. Templates are many small functions whose loops are
+/// written as they should run: there is nothing to vectorise or to version.
 inline constexpr std::string_view kClangPasses =
     // Small functions shrink before they are copied into their callers; then only phases and the entry are left. What
     // Clang writes for `a ? b : c` of vectors, ten operations on masks, must become a select here: inlined as it is, it

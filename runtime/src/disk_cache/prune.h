@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "cache_folder.h"
+#include "disk_cache/cache_folder.h"
 
 namespace kvjit::rt {
 

@@ -1,4 +1,4 @@
-#include "cache_folder.h"
+#include "disk_cache/cache_folder.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

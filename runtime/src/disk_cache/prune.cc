@@ -1,4 +1,4 @@
-#include "prune.h"
+#include "disk_cache/prune.h"
 
 #include <algorithm>
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "entry_lock.h"
+#include "disk_cache/entry_lock.h"
 
 namespace kvjit::rt {
 namespace {

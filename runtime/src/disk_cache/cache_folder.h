@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "file_calls.h"
+#include "disk_cache/file_calls.h"
 
 namespace kvjit::rt {
 

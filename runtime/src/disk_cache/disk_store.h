@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "cache_folder.h"
+#include "disk_cache/cache_folder.h"
 #include "log.h"
 #include "store.h"
 

@@ -1,4 +1,4 @@
-#include "file_calls.h"
+#include "disk_cache/file_calls.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -35,11 +35,15 @@ using ChunkRows = RowList<kChunkKeys + kAhead>;
 /// kLanes elements of each of the tile's rows. A tile's queries are kVectors such lines.
 using QueryLine = vf<kRows * kLanes>;
 
+/// The key's lanes again for each of the tile's rows.
 template <int... I>
-KVJIT_INLINE QueryLine for_each_query(vf<kLanes> key, Sequence<int, I...>) {
+KVJIT_INLINE QueryLine repeat_for_rows(vf<kLanes> key, Sequence<int, I...>) {
     return __builtin_shufflevector(key, key, (I % kLanes)...);
 }
 
+// Four vectors are summed four lanes at a time. Of lanes 4i..4i+3, written a0 a1 a2 a3:
+//     mix_pairs<0>(a, b) + mix_pairs<2>(a, b)  =  a0 b0 a1 b1 + a2 b2 a3 b3  =  a02 b02 a13 b13, and so of c and d
+//     mix_quads<0>(ab, cd) + mix_quads<2>(ab, cd)  =  a02 b02 c02 d02 + a13 b13 c13 d13
 template <int kPart, int N, int... I>
 KVJIT_INLINE vf<N> mix_pairs(vf<N> a, vf<N> b, Sequence<int, I...>) {
     return __builtin_shufflevector(a, b, (I / 4 * 4 + I % 4 / 2 + I % 2 * N + kPart)...);
@@ -100,7 +104,7 @@ KVJIT_INLINE void add_products(QueryLine (&sums)[kKeys], const float* query, con
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
         const vf<kLanes> key = load_key<kTail>(keys, k, d);
-        sums[k] = fma<kRows * kLanes>(for_each_query(key, Lanes<kRows * kLanes>{}), line, sums[k]);
+        sums[k] = fma<kRows * kLanes>(repeat_for_rows(key, Lanes<kRows * kLanes>{}), line, sums[k]);
     }
 }
 

@@ -1,4 +1,4 @@
-#include "entry.h"
+#include "disk_cache/entry.h"
 
 #include <array>
 #include <span>

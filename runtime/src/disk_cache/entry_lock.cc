@@ -1,4 +1,4 @@
-#include "entry_lock.h"
+#include "disk_cache/entry_lock.h"
 
 #include <fcntl.h>
 

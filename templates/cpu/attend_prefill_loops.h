@@ -30,7 +30,7 @@ KVJIT_INLINE void add_lines(Line (&sums)[kTall], const float* factors, Line x) {
 
 /// scores[k][row] = key k · query row, for `count` keys, rounded up to kTall. keys: rows of kPackStride; query:
 /// kHeadDim lines.
-KVJIT_PHASE void score_block(float* scores, const float* keys, const float* query, i64 count) {
+KVJIT_NOINLINE void score_block(float* scores, const float* keys, const float* query, i64 count) {
 #pragma clang loop unroll(disable)
     for (i64 k = 0; k < count; k += kTall) {
         Line sums[kTall];
@@ -45,8 +45,8 @@ KVJIT_PHASE void score_block(float* scores, const float* keys, const float* quer
 }
 
 /// sums[d][row] = sums[d][row] * keep[row] + probabilities[k][row] * value k [d], over the `count` keys in `order`.
-KVJIT_PHASE void add_block(float* sums, const float* probabilities, const float* values, const float* keep,
-                           const u8* order, i64 count) {
+KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const float* values, const float* keep,
+                              const u8* order, i64 count) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kHeadDim; d += kTall) {
         Line sum[kTall];
@@ -87,7 +87,7 @@ KVJIT_INLINE void transpose(vf<N> (&v)[N]) {
 }
 
 /// to[c * to_stride + r] = from[r * from_stride + c] for kLanes x kLanes floats.
-KVJIT_PHASE void transpose_square(float* to, i64 to_stride, const float* from, i64 from_stride) {
+KVJIT_NOINLINE void transpose_square(float* to, i64 to_stride, const float* from, i64 from_stride) {
     vf<kLanes> v[kLanes];
 #pragma clang loop unroll(full)
     for (int i = 0; i < kLanes; ++i) v[i] = load<kLanes>(from + i * from_stride);

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "cache_folder.h"
+#include "disk_cache/cache_folder.h"
 
 namespace kvjit::rt {
 

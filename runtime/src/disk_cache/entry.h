@@ -1,5 +1,5 @@
-// The bytes of an entry: one program's object, source and compiler log under the texts that name it. This is what a
-// file of the disk cache and a member of a bundle hold; docs/cache_format.md is its specification.
+// The bytes of an entry: one program's object, source and compiler log under the texts that name it. A file of
+// the disk cache holds one; docs/cache_format.md is their specification.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
-#include "disk_store.h"
+#include "disk_cache/disk_store.h"
 
 #include <algorithm>
 
-#include "entry.h"
-#include "entry_lock.h"
-#include "prune.h"
+#include "disk_cache/entry.h"
+#include "disk_cache/entry_lock.h"
+#include "disk_cache/prune.h"
 
 namespace kvjit::rt {
 namespace {
