@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 namespace demo {
@@ -14,7 +16,8 @@ namespace {
 constexpr std::size_t kLine = 64 / sizeof(std::uint64_t);
 
 /// A cache line at a time, in sums of its words that don't wait for each other.
-std::uint64_t add_up(const std::uint64_t* words, std::size_t count) {
+__attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t add_up(const std::uint64_t* words,
+                                                                                  std::size_t count) {
     std::uint64_t sums[kLine] = {};
     for (std::size_t i = 0; i + kLine <= count; i += kLine) {
         for (std::size_t word = 0; word < kLine; ++word) sums[word] += words[i + word];
@@ -24,6 +27,44 @@ std::uint64_t add_up(const std::uint64_t* words, std::size_t count) {
     return sum;
 }
 
+/// The start that threads make together, unless it is called off.
+class Start {
+public:
+    explicit Start(std::size_t threads) : missing_(threads) {}
+
+    /// Waits for all threads; false if there is no start.
+    bool wait() {
+        --missing_;
+        while (missing_ != 0 && !called_off_) std::this_thread::yield();
+        return !called_off_;
+    }
+    void call_off() { called_off_ = true; }
+
+private:
+    std::atomic<std::size_t> missing_;
+    std::atomic<bool> called_off_{false};
+};
+
+void join_all(std::vector<std::thread>& threads) {
+    for (std::thread& thread : threads) thread.join();
+}
+
+/// One thread for each number from 1 to `count` - 1; all of them or, with an exception, none.
+template <class Task>
+std::vector<std::thread> start_threads(std::size_t count, Start& start, const Task& task) {
+    std::vector<std::thread> threads;
+    threads.reserve(count);
+    try {
+        for (std::size_t i = 1; i < count; ++i) threads.emplace_back(task, i);
+    } catch (const std::exception& failure) {
+        start.call_off();
+        join_all(threads);
+        throw std::runtime_error("only " + std::to_string(threads.size() + 1) + " of " + std::to_string(count) +
+                                 " threads that read can be had: " + failure.what());
+    }
+    return threads;
+}
+
 }  // namespace
 
 ReadLoop::ReadLoop(std::size_t bytes, int threads)
@@ -31,23 +72,16 @@ ReadLoop::ReadLoop(std::size_t bytes, int threads)
 
 double ReadLoop::measure() {
     const std::size_t part = words_.size() / sums_.size();
-    std::atomic<std::size_t> not_started{sums_.size()};
-    const auto wait_for_all = [&not_started] {
-        --not_started;
-        while (not_started != 0) std::this_thread::yield();
+    Start start(sums_.size());
+    const auto read_part = [this, part, &start](std::size_t i) {
+        if (start.wait()) sums_[i] = add_up(words_.data() + i * part, part);
     };
-    std::vector<std::thread> threads;
-    for (std::size_t i = 1; i < sums_.size(); ++i) {
-        threads.emplace_back([this, i, part, &wait_for_all] {
-            wait_for_all();
-            sums_[i] = add_up(words_.data() + i * part, part);
-        });
-    }
-    wait_for_all();
-    const auto start = std::chrono::steady_clock::now();
+    std::vector<std::thread> threads = start_threads(sums_.size(), start, read_part);
+    start.wait();
+    const auto begin = std::chrono::steady_clock::now();
     sums_[0] = add_up(words_.data(), part);
-    for (std::thread& thread : threads) thread.join();
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    join_all(threads);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     return static_cast<double>(part * sums_.size() * sizeof(std::uint64_t)) / seconds.count();
 }
 

@@ -13,7 +13,8 @@ public:
     /// `bytes` should be several times the last-level cache.
     ReadLoop(std::size_t bytes, int threads);
 
-    /// Reads the buffer once. Bytes a second.
+    /// Reads the buffer once. Bytes a second. Throws std::runtime_error, with no thread left, where one can't be
+    /// started.
     double measure();
 
 private:

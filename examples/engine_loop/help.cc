@@ -17,9 +17,9 @@ It prints what compiling cost and what finding the programs on disk costs, token
 what the machine can read at all, and the largest error against a plain loop in double. Exit code 0: the error is within
 float16's.
 
-  --steps N     steps to run (48; cuda-emulated 4)
-  --layers N    layers of the model, each with a cache of its own (4; cuda-emulated 1; Llama has 32)
-  --threads N   threads of kvjit's pool, on CPU targets (0: one a core)
+  --steps N     steps to run, up to 1000000 (48; cuda-emulated 4)
+  --layers N    layers of the model, each with a cache of its own, up to 1024 (4; cuda-emulated 1; Llama has 32)
+  --threads N   threads of kvjit's pool, on CPU targets, up to 1024 (0: one a core)
   --target T    where attention runs (host)
                   host            this machine's CPU, with all that it has
                   x86-64          any such CPU; also x86-64-v2, x86-64-v3, x86-64-v4

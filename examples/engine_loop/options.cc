@@ -3,6 +3,7 @@
 #include <getopt.h>
 
 #include <charconv>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
 
@@ -11,13 +12,21 @@
 namespace demo {
 namespace {
 
+constexpr int kMaxSteps = 1'000'000;
+constexpr int kMaxLayers = 1024;
+constexpr int kMaxThreads = 1024;  // what kvjit's pool takes
+constexpr int kMaxGpu = 1023;
+constexpr std::uint64_t kMaxSeed = std::numeric_limits<std::uint64_t>::max();
+
 template <class T>
-T number(const char* text, T least, const std::string& name) {
+T number(const char* text, T least, T most, const std::string& argument) {
     const std::string_view view(text);
     T value{};
     const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-    if (error == std::errc() && end == view.data() + view.size() && value >= least) return value;
-    throw std::runtime_error("--" + name + " is \"" + text + "\"; it takes a number from " + std::to_string(least));
+    const bool whole = error == std::errc() && end == view.data() + view.size();
+    if (whole && value >= least && value <= most) return value;
+    throw std::runtime_error(argument + " is \"" + text + "\"; it takes a number from " + std::to_string(least) +
+                             " to " + std::to_string(most));
 }
 
 /// Sets place and gpu.
@@ -28,7 +37,7 @@ void find_place(Options& options) {
     if (name == "cuda" || name == "cuda-emulated") return;
     if (name.rfind("cuda:", 0) != 0)
         throw std::runtime_error("--target is \"" + name + "\"; --help lists what it takes");
-    options.gpu = number(name.c_str() + 5, 0, "target cuda:");
+    options.gpu = number(name.c_str() + 5, 0, kMaxGpu, "N of --target cuda:N");
 }
 
 void set_defaults(Options& options) {
@@ -57,19 +66,19 @@ Options parse_options(int argc, char** argv) {
     for (int found; (found = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
         switch (found) {
             case 's':
-                options.steps = number(optarg, 1, "steps");
+                options.steps = number(optarg, 1, kMaxSteps, "--steps");
                 break;
             case 'l':
-                options.layers = number(optarg, 1, "layers");
+                options.layers = number(optarg, 1, kMaxLayers, "--layers");
                 break;
             case 't':
-                options.threads = number(optarg, 0, "threads");
+                options.threads = number(optarg, 0, kMaxThreads, "--threads");
                 break;
             case 'g':
                 options.target = optarg;
                 break;
             case 'e':
-                options.seed = number<std::uint64_t>(optarg, 0, "seed");
+                options.seed = number<std::uint64_t>(optarg, 0, kMaxSeed, "--seed");
                 break;
             case 'h':
                 options.help = true;

@@ -122,11 +122,8 @@ void kvjit_engine_release(kvjit_engine* engine) {
 }
 
 void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stats) {
-    if (engine == nullptr || stats == nullptr || stats->struct_size > sizeof *stats) return;
-    const std::uint32_t size = stats->struct_size;
-    const kvjit_engine_stats all = engine->engine->stats();
-    std::memcpy(stats, &all, size);
-    stats->struct_size = size;
+    if (engine == nullptr || stats == nullptr) return;
+    rt::write_struct(stats, stats->struct_size, engine->engine->stats());
 }
 
 kvjit_status kvjit_engine_kernel(kvjit_engine* engine, const kvjit_spec* spec, const kvjit_target* target,

@@ -45,7 +45,7 @@ gen::Result<void> not_null(const void* pointer, const char* name) {
 }
 
 kvjit_status report(const gen::Error& failure, kvjit_error* error) {
-    if (error == nullptr || error->struct_size < sizeof *error) return failure.status;
+    if (error == nullptr || error->struct_size < kErrorBytes) return failure.status;
     error->status = failure.status;
     error->value = failure.value;
     error->limit = failure.limit;

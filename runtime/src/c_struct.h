@@ -1,6 +1,8 @@
 // The C ABI's versioned structs and error values.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <new>
 
@@ -22,20 +24,24 @@ kvjit_engine_options defaults();
 template <>
 kvjit_batch defaults();
 
-/// Copies what a caller's struct has over the defaults: callers compiled against an older header give a shorter one.
+/// Whether a caller's struct of `size` bytes is one of this header's or of an older one's, which is shorter.
+template <class T>
+gen::Result<void> check_size(std::size_t size, std::string_view name) {
+    if (size >= sizeof(T::struct_size) && size <= sizeof(T)) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, std::string(name) + ".struct_size",
+                     std::string(name) + ".struct_size is " + std::to_string(size) + "; its init function sets " +
+                         std::to_string(sizeof(T)),
+                     static_cast<std::int64_t>(size), sizeof(T));
+}
+
+/// Copies what a caller's struct has over the defaults.
 /// Errors: KVJIT_BAD_ARGUMENT for null and for a size that no header of up to this version has.
 template <class T>
 gen::Result<T> read_struct(const T* given, std::string_view name) {
     if (given == nullptr) return gen::fail(KVJIT_BAD_ARGUMENT, std::string(name), std::string(name) + " is null");
-    const std::size_t size = given->struct_size;
-    if (size < sizeof given->struct_size || size > sizeof(T)) {
-        return gen::fail(KVJIT_BAD_ARGUMENT, std::string(name) + ".struct_size",
-                         std::string(name) + ".struct_size is " + std::to_string(size) + "; its init function sets " +
-                             std::to_string(sizeof(T)),
-                         static_cast<std::int64_t>(size), sizeof(T));
-    }
+    if (auto right = check_size<T>(given->struct_size, name); !right) return std::unexpected(right.error());
     T read = defaults<T>();
-    std::memcpy(static_cast<void*>(&read), given, size);
+    std::memcpy(static_cast<void*>(&read), given, given->struct_size);
     read.struct_size = sizeof(T);
     return read;
 }
@@ -47,7 +53,18 @@ gen::Result<T> read_optional_struct(const T* given, std::string_view name) {
     return read_struct(given, name);
 }
 
+/// Hands `value` to a caller whose struct has `size` bytes. What a newer header has more is left alone.
+template <class T>
+void write_struct(T* to, std::size_t size, const T& value) {
+    if (size < sizeof to->struct_size) return;
+    std::memcpy(static_cast<void*>(to), &value, std::min(size, sizeof(T)));
+    to->struct_size = static_cast<std::uint32_t>(size);
+}
+
 gen::Result<void> not_null(const void* pointer, const char* name);
+
+/// A kvjit_error of the first header: whoever's is shorter has not set it up.
+inline constexpr std::size_t kErrorBytes = offsetof(kvjit_error, message) + sizeof(kvjit_error::message);
 
 /// Hands an error to the caller, who may not want it.
 kvjit_status report(const gen::Error& failure, kvjit_error* error);

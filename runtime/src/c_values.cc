@@ -1,4 +1,5 @@
 // kvjit.h, plain values: errors, specs, views, and the structs as their init functions leave them.
+#include <cstring>
 #include <string>
 
 #include "c_struct.h"
@@ -10,32 +11,44 @@ using namespace kvjit;
 namespace {
 
 template <class T>
-void init(T* value) {
-    if (value != nullptr) *value = rt::defaults<T>();
+void init(T* value, std::size_t size) {
+    if (value != nullptr) rt::write_struct(value, size, rt::defaults<T>());
+}
+
+/// A program whose header is older can't be given fields that it doesn't know, unless they are as before.
+gen::Result<void> fields_fit(const gen::KernelSpec& spec, std::size_t size) {
+    const gen::KernelSpec without = gen::default_spec();
+    const char *given = reinterpret_cast<const char*>(&spec), *known = reinterpret_cast<const char*>(&without);
+    if (std::memcmp(given + size, known + size, sizeof spec - size) == 0) return {};
+    return gen::fail(KVJIT_BAD_SPEC, "spec",
+                     "\"" + gen::print_spec(spec) +
+                         "\" has fields that this program's kvjit_spec has no room for: it has " +
+                         std::to_string(size) + " bytes of " + std::to_string(sizeof spec),
+                     static_cast<std::int64_t>(size), sizeof spec);
 }
 
 }  // namespace
 
-void kvjit_spec_init(kvjit_spec* spec) {
-    init(spec);
+void kvjit_spec_init_sized(kvjit_spec* spec, size_t size) {
+    init(spec, size);
 }
-void kvjit_engine_options_init(kvjit_engine_options* options) {
-    init(options);
+void kvjit_engine_options_init_sized(kvjit_engine_options* options, size_t size) {
+    init(options, size);
 }
-void kvjit_engine_stats_init(kvjit_engine_stats* stats) {
-    init(stats);
+void kvjit_engine_stats_init_sized(kvjit_engine_stats* stats, size_t size) {
+    init(stats, size);
 }
-void kvjit_executor_init(kvjit_executor* executor) {
-    init(executor);
+void kvjit_executor_init_sized(kvjit_executor* executor, size_t size) {
+    init(executor, size);
 }
-void kvjit_batch_init(kvjit_batch* batch) {
-    init(batch);
+void kvjit_batch_init_sized(kvjit_batch* batch, size_t size) {
+    init(batch, size);
 }
-void kvjit_plan_options_init(kvjit_plan_options* options) {
-    init(options);
+void kvjit_plan_options_init_sized(kvjit_plan_options* options, size_t size) {
+    init(options, size);
 }
-void kvjit_tensors_init(kvjit_tensors* tensors) {
-    init(tensors);
+void kvjit_tensors_init_sized(kvjit_tensors* tensors, size_t size) {
+    init(tensors, size);
 }
 
 const char* kvjit_status_name(kvjit_status status) {
@@ -72,9 +85,9 @@ const char* kvjit_status_name(kvjit_status status) {
     return "unknown status";
 }
 
-void kvjit_error_init(kvjit_error* error) {
-    if (error == nullptr) return;
-    error->struct_size = sizeof *error;
+void kvjit_error_init_sized(kvjit_error* error, size_t size) {
+    if (error == nullptr || size < rt::kErrorBytes) return;
+    error->struct_size = static_cast<std::uint32_t>(size);
     error->status = KVJIT_OK;
     error->value = 0;
     error->limit = 0;
@@ -84,13 +97,15 @@ void kvjit_error_init(kvjit_error* error) {
     error->message[0] = '\0';
 }
 
-kvjit_status kvjit_spec_parse(const char* text, kvjit_spec* spec, kvjit_error* error) {
+kvjit_status kvjit_spec_parse_sized(const char* text, kvjit_spec* spec, size_t size, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(text, "text"); !given) return given;
         if (auto given = rt::not_null(spec, "spec"); !given) return given;
         const gen::Result<gen::KernelSpec> parsed = gen::parse_spec(text);
         if (!parsed) return std::unexpected(parsed.error());
-        *spec = *parsed;
+        if (auto right = rt::check_size<kvjit_spec>(size, "spec"); !right) return right;
+        if (auto fits = fields_fit(*parsed, size); !fits) return fits;
+        rt::write_struct(spec, size, *parsed);
         return {};
     });
 }

@@ -1,7 +1,10 @@
 // Prefill: bound by arithmetic, so held against multiply-adds in registers, turn by turn in the same run.
+#include <cstring>
 #include <string>
 
+#include "half.h"
 #include "setup.h"
+#include "support/rng.h"
 #include "yardstick.h"
 
 namespace kvjit::bench {
@@ -15,11 +18,30 @@ void run_beside_arithmetic(benchmark::State& state, Plan& plan, const Tensors& t
     run_beside(state, kArithmetic, kOperations, [&] { return plan.run(tensors); });
 }
 
+std::vector<float> normal_floats(std::int64_t count) {
+    test::Rng rng(1);
+    std::vector<float> numbers(static_cast<std::size_t>(count));
+    for (float& number : numbers) number = static_cast<float>(rng.normal());
+    return numbers;
+}
+
+/// Elements of a type that stands for itself in memory: 2 or 4 bytes.
+std::vector<char> bytes_of(const std::vector<float>& numbers, kvjit_dtype dtype) {
+    const std::size_t bytes = dtype == KVJIT_F32 ? 4 : 2;
+    std::vector<char> memory(numbers.size() * bytes);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        const std::uint16_t half = demo::to_half(numbers[i]);
+        std::memcpy(&memory[i * bytes], bytes == 4 ? static_cast<const void*>(&numbers[i]) : &half, bytes);
+    }
+    return memory;
+}
+
 /// Packed keys and values, causal.
 void prefill_dense(benchmark::State& state, kvjit_dtype dtype) {
-    const std::size_t bytes = dtype == KVJIT_F32 ? 4 : 2;
     const std::vector<std::int64_t> starts{0, kRows};
-    std::vector<char> query(kRows * kHeads * kDim * bytes), key(kRows * kKvHeads * kDim * bytes), output(query.size());
+    const std::vector<float> numbers = normal_floats(kRows * kHeads * kDim);
+    const std::vector<char> query = bytes_of(numbers, dtype), key = query, value = query;
+    std::vector<char> output(query.size());
     Batch batch;
     batch.batch_size = 1;
     batch.num_heads = kHeads;
@@ -30,7 +52,8 @@ void prefill_dense(benchmark::State& state, kvjit_dtype dtype) {
     if (failed(state, plan)) return;
     Tensors tensors;
     tensors.query = Tensor(query.data(), dtype, {kRows, kHeads, kDim});
-    tensors.key = tensors.value = Tensor(key.data(), dtype, {kRows, kKvHeads, kDim});
+    tensors.key = Tensor(key.data(), dtype, {kRows, kKvHeads, kDim});
+    tensors.value = Tensor(value.data(), dtype, {kRows, kKvHeads, kDim});
     tensors.attn_output = Tensor(output.data(), dtype, {kRows, kHeads, kDim});
     run_beside_arithmetic(state, *plan, tensors);
 }

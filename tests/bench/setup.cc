@@ -48,7 +48,7 @@ std::vector<std::uint16_t>& arena() {
     return memory;
 }
 
-/// What queries and new keys and values lie in.
+/// What queries and new keys lie in; new values in the second half.
 const std::uint16_t* inputs() {
     static const std::vector<std::uint16_t> memory = normal_halves(kInputs);
     return memory.data();
@@ -145,7 +145,7 @@ Tensors Call::tensors() const {
     }
     tensors.query = Tensor(inputs(), KVJIT_F16, {tokens, kHeads, kDim});
     tensors.current_key = Tensor(inputs(), KVJIT_F16, {tokens, kKvHeads, kDim});
-    tensors.current_value = Tensor(inputs(), KVJIT_F16, {tokens, kKvHeads, kDim});
+    tensors.current_value = Tensor(inputs() + kInputs / 2, KVJIT_F16, {tokens, kKvHeads, kDim});
     tensors.attn_output = Tensor(output_.data(), KVJIT_F16, {tokens, kHeads, kDim});
     return tensors;
 }

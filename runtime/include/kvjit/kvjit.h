@@ -7,7 +7,10 @@
  *   plan + tensors + layer -> bytes  kvjit_run                once a layer: no allocation, no lock, no string
  *
  * Conventions
- *   - Every struct begins with struct_size; fill structs with their kvjit_*_init function, then set fields.
+ *   - Every struct begins with struct_size; fill structs with their kvjit_*_init function, then set fields. Structs
+ * grow at their end: a function *_sized is told how much of a struct the program knows, and touches nothing behind it.
+ *     Functions around them are inline, so that the size is the program's and not the library's; bindings of other
+ *     languages call the *_sized ones.
  *   - Every fallible function returns a kvjit_status and describes a failure in *error (may be NULL).
  *   - A refused call changes nothing: no output, cache or scale byte, no handle.
  *   - Sizes and strides count elements unless a name says bytes. Axis names are those of docs/semantics.md.
@@ -65,7 +68,10 @@ typedef struct kvjit_error {
     char message[1920]; /* NUL-terminated, truncated if longer */
 } kvjit_error;
 
-KVJIT_API void kvjit_error_init(kvjit_error *error);
+KVJIT_API void kvjit_error_init_sized(kvjit_error *error, size_t size);
+static inline void kvjit_error_init(kvjit_error *error) {
+    kvjit_error_init_sized(error, sizeof *error);
+}
 
 /* Receives text, once or in pieces. The text is valid during the call only. */
 typedef void (*kvjit_sink)(void *context, const char *text, size_t size);
@@ -117,13 +123,19 @@ typedef struct kvjit_spec {
 } kvjit_spec;
 
 /* Fills in every default. */
-KVJIT_API void kvjit_spec_init(kvjit_spec *spec);
+KVJIT_API void kvjit_spec_init_sized(kvjit_spec *spec, size_t size);
+static inline void kvjit_spec_init(kvjit_spec *spec) {
+    kvjit_spec_init_sized(spec, sizeof *spec);
+}
 
 /* Reads `field=value` pairs, separated by commas or white space, over the defaults:
  *     op=MultiHeadCacheAttention,head_dim=128,group=4,cache_mode=page_table,layout=L2HTD,quant_bit=8
  * `layout` also takes PMX's numbers, of revision 2 ("3") or of a named one ("r1:3").
  * Errors: KVJIT_BAD_SPEC names the field, what it got and what it takes; *spec is unchanged. Thread-safe. */
-KVJIT_API kvjit_status kvjit_spec_parse(const char *text, kvjit_spec *spec, kvjit_error *error);
+KVJIT_API kvjit_status kvjit_spec_parse_sized(const char *text, kvjit_spec *spec, size_t size, kvjit_error *error);
+static inline kvjit_status kvjit_spec_parse(const char *text, kvjit_spec *spec, kvjit_error *error) {
+    return kvjit_spec_parse_sized(text, spec, sizeof *spec, error);
+}
 
 /* Hands the canonical text to the sink: fields in table order, defaults omitted. parse(print(s)) == s. */
 KVJIT_API kvjit_status kvjit_spec_print(const kvjit_spec *spec, kvjit_sink sink, void *context, kvjit_error *error);
@@ -169,7 +181,10 @@ typedef struct kvjit_engine_options {
     void *log_context;
 } kvjit_engine_options;
 
-KVJIT_API void kvjit_engine_options_init(kvjit_engine_options *options);
+KVJIT_API void kvjit_engine_options_init_sized(kvjit_engine_options *options, size_t size);
+static inline void kvjit_engine_options_init(kvjit_engine_options *options) {
+    kvjit_engine_options_init_sized(options, sizeof *options);
+}
 
 /* `options` may be NULL. An unusable cache folder is no error: kernels are then kept in memory only, and the log
  * says so once. An engine serves any number of threads at once. Kernels and plans keep what they need of it alive.
@@ -188,7 +203,10 @@ typedef struct kvjit_engine_stats {
     double disk_seconds;          /* reading, checking and loading of disk hits */
 } kvjit_engine_stats;
 
-KVJIT_API void kvjit_engine_stats_init(kvjit_engine_stats *stats);
+KVJIT_API void kvjit_engine_stats_init_sized(kvjit_engine_stats *stats, size_t size);
+static inline void kvjit_engine_stats_init(kvjit_engine_stats *stats) {
+    kvjit_engine_stats_init_sized(stats, sizeof *stats);
+}
 /* Counts since the engine was made. Thread-safe. */
 KVJIT_API void kvjit_engine_get_stats(const kvjit_engine *engine, kvjit_engine_stats *stats);
 
@@ -262,7 +280,10 @@ typedef struct kvjit_executor {
     void (*run)(void *context, void (*task)(void *argument, int64_t i), void *argument, int64_t count);
 } kvjit_executor;
 
-KVJIT_API void kvjit_executor_init(kvjit_executor *executor);
+KVJIT_API void kvjit_executor_init_sized(kvjit_executor *executor, size_t size);
+static inline void kvjit_executor_init(kvjit_executor *executor) {
+    kvjit_executor_init_sized(executor, sizeof *executor);
+}
 
 typedef enum kvjit_check_level {
     KVJIT_CHECK_FULL = 0,  /* O(B + pages + new tokens): every slot too. The default */
@@ -303,7 +324,10 @@ typedef struct kvjit_batch {
     int64_t num_repeat;        /* KeyValueCache outputs: copies of each kv head; default 1 */
 } kvjit_batch;
 
-KVJIT_API void kvjit_batch_init(kvjit_batch *batch);
+KVJIT_API void kvjit_batch_init_sized(kvjit_batch *batch, size_t size);
+static inline void kvjit_batch_init(kvjit_batch *batch) {
+    kvjit_batch_init_sized(batch, sizeof *batch);
+}
 
 typedef struct kvjit_plan_options {
     uint32_t struct_size;
@@ -323,7 +347,10 @@ typedef struct kvjit_plan_options {
                                       fixed number, bits of a sequence's output don't depend on the batch */
 } kvjit_plan_options;
 
-KVJIT_API void kvjit_plan_options_init(kvjit_plan_options *options);
+KVJIT_API void kvjit_plan_options_init_sized(kvjit_plan_options *options, size_t size);
+static inline void kvjit_plan_options_init(kvjit_plan_options *options) {
+    kvjit_plan_options_init_sized(options, sizeof *options);
+}
 
 typedef struct kvjit_plan kvjit_plan;
 
@@ -379,7 +406,10 @@ typedef struct kvjit_tensors {
     kvjit_tensor lse;
 } kvjit_tensors;
 
-KVJIT_API void kvjit_tensors_init(kvjit_tensors *tensors);
+KVJIT_API void kvjit_tensors_init_sized(kvjit_tensors *tensors, size_t size);
+static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
+    kvjit_tensors_init_sized(tensors, sizeof *tensors);
+}
 
 /* Runs the plan on layer `layer_idx` of the cache and returns when all is written; on CUDA, when all is enqueued on the
  * plan's stream: tensors stay valid until the stream is past it. There it may be captured into a CUDA graph. A plan has

@@ -28,7 +28,17 @@ Result<void> check_bound(const Bound& bound, std::int64_t batch_size) {
     return {};
 }
 
+/// First, as no start_pos suits such a sequence.
+Result<void> check_new_keys(const kvjit_batch& batch, std::int64_t b) {
+    const std::int64_t n = batch.seqstarts[b + 1] - batch.seqstarts[b];
+    const std::int64_t least = batch.kvstarts[b] + n;
+    if (batch.kvstarts[b + 1] >= least) return {};
+    return refuse_entry("kvstarts", text(b + 1), batch.kvstarts[b + 1], least,
+                        text("with ", n, " new tokens, which are keys too, it takes at least ", least), b);
+}
+
 Result<void> check_position(const kvjit_batch& batch, std::int64_t b) {
+    if (Result<void> keys = check_new_keys(batch, b); !keys) return keys;
     const std::int64_t n = batch.seqstarts[b + 1] - batch.seqstarts[b];
     const std::int64_t m = batch.kvstarts[b + 1] - batch.kvstarts[b];
     const std::int64_t given = batch.start_pos[b];

@@ -104,10 +104,11 @@ Result<void> check_span(const kvjit_tensor& tensor, const ViewRule& rule) {
     return {};
 }
 
-/// Axes that are stepped along, shortest stride first; returns how many.
+/// Axes that are stepped along and whose stride is the caller's choice, shortest stride first, of equal ones the last
+/// axis first; returns how many.
 int by_stride(const kvjit_tensor& tensor, const ViewRule& rule, std::array<int, KVJIT_MAX_RANK>& order) {
     int count = 0;
-    for (int axis = 0; axis < rule.rank; ++axis) {
+    for (int axis = rule.rank - (rule.contiguous ? 2 : 1); axis >= 0; --axis) {
         if (tensor.shape[axis] <= 1 || axis == rule.free_axis) continue;
         int place = count++;
         for (; place > 0 && tensor.strides[order[place - 1]] > tensor.strides[axis]; --place) {
@@ -128,7 +129,7 @@ Result<void> check_free_axis(const kvjit_tensor& tensor, const ViewRule& rule) {
 Result<void> check_nesting(const kvjit_tensor& tensor, const ViewRule& rule) {
     std::array<int, KVJIT_MAX_RANK> order{};
     const int count = by_stride(tensor, rule, order);
-    std::int64_t reach = 0;
+    std::int64_t reach = rule.contiguous ? tensor.shape[rule.rank - 1] - 1 : 0;
     for (int i = 0; i < count; ++i) {
         const int axis = order[i];
         const std::int64_t stride = tensor.strides[axis];

@@ -162,6 +162,14 @@ std::expected<void, std::string> CacheFolder::write(const std::string& name, std
     return {};
 }
 
+int CacheFolder::remove(const std::string& name) const {
+    const int error = calls_->remove(descriptor(), name.c_str());
+    // A folder: Linux says EISDIR, POSIX EPERM.
+    if (error != -EISDIR && error != -EPERM) return error;
+    const int removed = calls_->remove_folder(descriptor(), name.c_str());
+    return removed == -ENOTDIR ? error : removed;
+}
+
 std::string CacheFolder::sentence(std::string_view action, const std::string& name, int error) const {
     return "can't " + std::string(action) + ' ' + path_ + '/' + name + ": " + error_text(error);
 }

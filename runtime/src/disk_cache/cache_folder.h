@@ -49,6 +49,9 @@ public:
     /// what it did before, or the new bytes if only making it durable failed.
     std::expected<void, std::string> write(const std::string& name, std::string_view bytes) const;
 
+    /// Removes a file of any kind, or an empty folder. 0 or -errno.
+    int remove(const std::string& name) const;
+
     FileCalls& calls() const { return *calls_; }
     int descriptor() const { return descriptor_.get(); }
     const std::string& path() const { return path_; }

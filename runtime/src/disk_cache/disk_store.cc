@@ -1,6 +1,8 @@
 #include "disk_cache/disk_store.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
 #include "disk_cache/entry.h"
 #include "disk_cache/entry_lock.h"
@@ -47,9 +49,10 @@ void DiskStore::publish(const EntryKey& key, const Entry& entry) {
     const std::string bytes = encode_entry(key, entry);
     const auto size = static_cast<std::int64_t>(bytes.size());
     if (size > max_bytes_ || bytes.size() > kMaxEntryBytes) return;
-    const auto written = folder_->write(entry_file_name(entry_digest(key)), bytes);
-    if (!written) return warn_once("compiled programs are not kept: " + written.error());
-    account(size);
+    const std::string name = entry_file_name(entry_digest(key));
+    const auto written = folder_->write(name, bytes);
+    if (written) return account(size);
+    if (!is_in_the_way(name)) warn_once("compiled programs are not kept: " + written.error());
 }
 
 std::unique_ptr<Store::Guard> DiskStore::lock(const EntryKey& key) {
@@ -58,8 +61,23 @@ std::unique_ptr<Store::Guard> DiskStore::lock(const EntryKey& key) {
 }
 
 void DiskStore::reject(const std::string& name, std::string_view why) {
-    folder_->calls().remove(folder_->descriptor(), name.c_str());
-    warn("removed from the cache: " + folder_->path() + '/' + name + ' ' + std::string(why));
+    const std::string found = folder_->path() + '/' + name + ' ' + std::string(why);
+    const int error = folder_->remove(name);
+    if (error == 0) return warn("removed from the cache: " + found);
+    if (error == -ENOENT) return;  // another process has removed it, and said so
+    if (!is_new_in_the_way(name)) return;
+    const std::string reason = std::generic_category().message(-error);
+    warn("can't be removed from the cache: " + found + " (" + reason + "); its program is not kept");
+}
+
+bool DiskStore::is_new_in_the_way(const std::string& name) {
+    const std::scoped_lock alone(naming_);
+    return in_the_way_.insert(name).second;
+}
+
+bool DiskStore::is_in_the_way(const std::string& name) {
+    const std::scoped_lock alone(naming_);
+    return in_the_way_.contains(name);
 }
 
 void DiskStore::warn(const std::string& message) const {

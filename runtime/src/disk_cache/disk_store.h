@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "disk_cache/cache_folder.h"
@@ -27,6 +28,7 @@ struct DiskStoreOptions {
 ///   no usable folder     nothing is found or kept; the log says so once, when the store is opened
 ///   can't write          hits still work, nothing is kept; the log says so once
 ///   bad entry            removed, logged, a miss
+///   can't remove it      its program is not kept while it is there; the log says so once
 /// Thread-safe; any number of stores and processes may share a folder.
 class DiskStore final : public Store {
 public:
@@ -41,6 +43,9 @@ public:
 
 private:
     void reject(const std::string& name, std::string_view why);
+    /// Notes that something that can't be removed has this name; false if that was known.
+    bool is_new_in_the_way(const std::string& name);
+    bool is_in_the_way(const std::string& name);
     void warn(const std::string& message) const;
     void warn_once(const std::string& message);
     void account(std::int64_t published_bytes);
@@ -54,6 +59,8 @@ private:
     /// looks, so that a process which only reads never does.
     std::atomic<std::int64_t> budget_bytes_{0};
     std::mutex pruning_;
+    std::mutex naming_;
+    std::set<std::string> in_the_way_;  // names of what can't be removed; guarded by naming_
 };
 
 /// Never fails and never returns null.

@@ -60,6 +60,10 @@ int FileCalls::remove(int folder, const char* name) {
     return uninterrupted([&] { return ::unlinkat(folder, name, 0); });
 }
 
+int FileCalls::remove_folder(int folder, const char* name) {
+    return uninterrupted([&] { return ::unlinkat(folder, name, AT_REMOVEDIR); });
+}
+
 int FileCalls::touch(int fd) {
     return uninterrupted([&] { return ::futimens(fd, nullptr); });
 }

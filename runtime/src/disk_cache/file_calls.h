@@ -26,6 +26,7 @@ public:
     virtual int sync(int fd);                                                // fsync
     virtual int rename(int folder, const char* from, const char* to);        // renameat
     virtual int remove(int folder, const char* name);                        // unlinkat
+    virtual int remove_folder(int folder, const char* name);                 // unlinkat: an empty folder
     virtual int touch(int fd);                                               // futimens: now
     virtual int lock(int fd);                                                // flock: exclusive, no waiting
     virtual std::expected<std::vector<std::string>, int> list(int folder);   // openat, readdir

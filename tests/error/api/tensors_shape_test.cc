@@ -195,7 +195,7 @@ constexpr TensorsMisuse kStrides[] = {
     {"output rows on one another",
      kAttend,
      [](TensorsCase& c) { c.tensors.attn_output.strides[0] = 0; },
-     {KVJIT_BAD_SHAPE, "attn_output.strides[0]", 0, 1}},
+     {KVJIT_BAD_SHAPE, "attn_output.strides[0]", 0, 16}},
     {"output rows that overlap by an element",
      kDensePlain,
      [](TensorsCase& c) { c.tensors.attn_output.strides[0] = 63; },
@@ -207,7 +207,19 @@ constexpr TensorsMisuse kStrides[] = {
     {"layers of the cache on one another",
      kAttend,
      [](TensorsCase& c) { c.tensors.cache.strides[0] = 0; },
-     {KVJIT_BAD_SHAPE, "cache.strides[0]", 0, 1}},
+     {KVJIT_BAD_SHAPE, "cache.strides[0]", 0, 16}},
+    {"layers of the cache inside a row",
+     kAttend,
+     [](TensorsCase& c) { c.tensors.cache.strides[0] = 1; },
+     {KVJIT_BAD_SHAPE, "cache.strides[0]", 1, 16}},
+    {"layers of the cache as far apart as tokens",
+     kAttend,
+     [](TensorsCase& c) { c.tensors.cache.strides[0] = c.tensors.cache.strides[3]; },
+     {KVJIT_BAD_SHAPE, "cache.strides[0]", 16, 16 * 64}},
+    {"output heads inside a row",
+     kDensePlain,
+     [](TensorsCase& c) { c.tensors.attn_output.strides[1] = 1; },
+     {KVJIT_BAD_SHAPE, "attn_output.strides[1]", 1, 16}},
     {"values on keys",
      kAttend,
      [](TensorsCase& c) { c.tensors.cache.strides[1] = 0; },
@@ -244,6 +256,25 @@ TEST_CASE("null and misaligned tensors") {
 }
 TEST_CASE("strides") {
     expect_misuses(stride_misuses());
+}
+TEST_CASE("who takes the limit of an overlapping stride, time and again, ends at a tensor that is accepted") {
+    constexpr kvjit_tensor kvjit_tensors::* kWritten[] = {&kvjit_tensors::cache, &kvjit_tensors::attn_output};
+    for (const auto member : kWritten) {
+        for (int axis = 0; axis < 2; ++axis) {
+            TensorsCase c(kAttend);
+            kvjit_tensor& tensor = c.tensors.*member;
+            tensor.strides[axis] = 1;
+            gen::Result<void> result = check(c);
+            for (int turn = 0; turn < KVJIT_MAX_RANK && !result; ++turn, result = check(c)) {
+                const std::string& blamed = result.error().argument;
+                CAPTURE(blamed);
+                const int index = blamed[blamed.find('[') + 1] - '0';
+                REQUIRE(index < tensor.rank - 1);
+                tensor.strides[index] = result.error().limit;
+            }
+            expect_accepted(result);
+        }
+    }
 }
 
 }  // namespace kvjit::test

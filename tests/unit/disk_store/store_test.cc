@@ -151,14 +151,52 @@ TEST_CASE("a file too large for an entry is refused unread") {
     published.check_removed("too large");
 }
 
-TEST_CASE("a folder where the entry should be is a miss and fails nothing") {
+TEST_CASE("an empty folder where the entry should be is removed, and the program is kept again") {
     Published published;
     std::filesystem::remove(published.path);
     std::filesystem::create_directory(published.path);
-    CHECK_FALSE(published.store->find(key_of(1)));
+    published.check_removed("removed from the cache: " + published.path + " is not a regular file");
     published.store->publish(key_of(1), entry_of(1));
-    CHECK_FALSE(published.store->find(key_of(1)));
+    CHECK(equal(published.store->find(key_of(1)), entry_of(1)));
+}
+
+TEST_CASE("a folder with something in it, where the entry should be, stays; one message says so and why") {
+    Published published;
+    std::filesystem::remove(published.path);
+    std::filesystem::create_directory(published.path);
+    write_file(published.path + "/thesis", "x");
+    for (int times = 0; times < 3; ++times) {
+        CHECK_FALSE(published.store->find(key_of(1)));
+        published.store->publish(key_of(1), entry_of(1));
+    }
+    CHECK(read_file(published.path + "/thesis") == "x");
     CHECK(files_in(published.folder).size() == 1);
+    REQUIRE(published.messages.size() == 1);
+    CHECK(published.messages[0] == "can't be removed from the cache: " + published.path +
+                                       " is not a regular file (Directory not empty); its program is not kept");
+    published.store->publish(key_of(2), entry_of(2));
+    CHECK(equal(published.store->find(key_of(2)), entry_of(2)));
+    std::filesystem::remove_all(published.path);
+    published.store->publish(key_of(1), entry_of(1));
+    CHECK(equal(published.store->find(key_of(1)), entry_of(1)));
+    CHECK(published.messages.size() == 1);
+}
+
+TEST_CASE("a bad entry in a folder that can't be written is said once to stay") {
+    TemporaryFolder temporary;
+    CHECK(as_ordinary_user(temporary.path(), [&]() -> std::string {
+              open_disk_store(options_for(temporary.path()))->publish(key_of(1), entry_of(1));
+              const std::string path = files_in(temporary.path(), ".kvjit").at(0);
+              write_file(path, "short");
+              ::chmod(temporary.path().c_str(), 0500);
+              std::vector<std::string> messages;
+              const auto store = open_disk_store(options_for(temporary.path(), &messages));
+              if (store->find(key_of(1)) || store->find(key_of(1))) return "a hit";
+              store->publish(key_of(1), entry_of(1));
+              if (messages.size() != 1) return std::to_string(messages.size()) + " messages";
+              const bool says_why = messages[0].find("Permission denied") != std::string::npos;
+              return says_why && messages[0].starts_with("can't be removed") ? "" : messages[0];
+          }) == "");
 }
 
 TEST_CASE("the folder removed under an open store fails nothing") {
