@@ -39,7 +39,7 @@ Result<Engine> open_engine(const char* cache_dir) {
 Result<Target> open_target(const std::string& name) {
     kvjit_target* target = nullptr;
     kvjit_error error = no_error();
-    if (kvjit_target_create(name.c_str(), &target, &error) != KVJIT_OK) return fail(error_text(error));
+    if (kvjit_target_create(name.c_str(), &target, &error) != KVJIT_OK) return fail(escaped(error_text(error)));
     return Target(target);
 }
 

@@ -33,7 +33,7 @@ Result<void> emit(const InspectOptions& options) {
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_spec spec;
-    if (kvjit_spec_parse(options.spec.c_str(), &spec, &error) != KVJIT_OK) return fail(error_text(error));
+    if (kvjit_spec_parse(options.spec.c_str(), &spec, &error) != KVJIT_OK) return fail(escaped(error_text(error)));
     const auto target = open_target(options.target);
     if (!target) return fail(target.error());
     const auto engine = open_engine(nullptr);

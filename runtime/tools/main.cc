@@ -1,15 +1,21 @@
 // The `kvjit` command.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 #include <exception>
-#include <iostream>
+#include <initializer_list>
 #include <map>
+#include <span>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "inspect.h"
 #include "kvjit/kvjit.h"
 #include "replay.h"
 #include "result.h"
+#include "safetensors.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -119,7 +125,39 @@ std::vector<std::string> reversed_arguments(int argc, char** argv) {
     return {arguments.rbegin(), arguments.rend()};
 }
 
+/// Names what stands where a command must. CLI11 would only say that there is none, and `foo --help` would be fine.
+Result<void> check_command(std::span<char* const> arguments) {
+    const std::vector<std::string> words(arguments.begin(), arguments.end());
+    const auto is_one_of = [](std::initializer_list<std::string_view> names, const std::string& word) {
+        return std::ranges::find(names, word) != names.end();
+    };
+    const std::string takes = ", expected one of: replay, inspect, help; kvjit help says more";
+    if (words.empty()) return fail("a command is missing" + takes);
+    if (!is_one_of({"replay", "inspect", "help", "--help", "-h", "--version"}, words[0])) {
+        return fail(in_quotes(words[0]) + " is no command" + takes);
+    }
+    if (words[0] != "help" || words.size() == 1) return {};
+    if (!is_one_of({"replay", "inspect", "help", "--help", "-h"}, words[1])) {
+        return fail(in_quotes(words[1]) + " is no command" + takes);
+    }
+    if (words.size() > 2) return fail(in_quotes(words[2]) + " is one word too many after help " + words[1]);
+    return {};
+}
+
+/// Prints CLI11's help or complaint, which repeats what the user wrote. Exit status.
+int show(const CLI::App& app, const CLI::ParseError& error) {
+    std::ostringstream out, err;
+    const int code = app.exit(error, out, err);
+    print(out.str());
+    std::fputs(escaped_lines(err.str()).c_str(), stderr);
+    return code == 0 ? kExitOk : kExitBadInput;
+}
+
 int run(int argc, char** argv) {
+    if (auto checked = check_command({argv + 1, argv + argc}); !checked) {
+        complain(checked.error());
+        return kExitBadInput;
+    }
     CLI::App app("kvjit: attention and KV-cache kernels, specialised for one configuration.", "kvjit");
     app.set_version_flag("--version", std::string("kvjit ") + KVJIT_VERSION);
     app.require_subcommand(1);
@@ -130,7 +168,7 @@ int run(int argc, char** argv) {
     try {
         app.parse(reversed_arguments(argc, argv));
     } catch (const CLI::ParseError& error) {
-        return app.exit(error, std::cout, std::cerr) == 0 ? kExitOk : kExitBadInput;
+        return show(app, error);
     }
     finish(request);
     if (replaying->parsed()) return replay(request.replay);

@@ -4,9 +4,11 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <string_view>
 
 #include "takers.h"
+#include "terminal.h"
 
 namespace kvjit::tool {
 namespace {
@@ -47,6 +49,26 @@ void read_layout(MetadataTaker& metadata, kvjit_spec& spec) {
     std::memcpy(spec.layout, layout.data(), layout.size());
 }
 
+/// Whether a revision of PMX has a number for the layout.
+bool is_numbered(std::string_view layout) {
+    for (const char* number : {"r1:0", "r1:1", "r1:2", "r1:3", "r2:0", "r2:1", "r2:2", "r2:3"}) {
+        kvjit_spec spec;
+        const std::string text = std::string("layout=") + number;
+        if (kvjit_spec_parse(text.c_str(), &spec, nullptr) == KVJIT_OK && spec.layout == layout) return true;
+    }
+    return false;
+}
+
+/// PMX's number is for people and other tools: layout_order alone decides. But a layout that has one must have it here.
+void check_pmx_number(MetadataTaker& metadata, std::string_view layout) {
+    const bool numbered = is_numbered(layout);
+    const auto or_missing = [&](const char* meaning) {
+        return numbered ? std::nullopt : std::optional<std::string>(meaning);
+    };
+    metadata.choice("pmx_revision", kRevisions, or_missing("2"));
+    metadata.integer("cache_layout", 0, 3, or_missing("0"));
+}
+
 /// quant_group and t3 mean nothing without quantisation, page_size nothing without pages: the defaults stay then.
 void read_cache_fields(MetadataTaker& metadata, kvjit_spec& spec) {
     const int t2 = metadata.choice("t2", kCacheTypes);
@@ -65,8 +87,7 @@ void read_cache_fields(MetadataTaker& metadata, kvjit_spec& spec) {
     const std::int32_t page_size = small(metadata, "page_size", 1);
     if (spec.cache_mode == KVJIT_PAGE_TABLE || spec.cache_mode == KVJIT_BLOCK_TABLE) spec.page_size = page_size;
     read_layout(metadata, spec);
-    metadata.integer("cache_layout", 0, 3, "0");
-    metadata.choice("pmx_revision", kRevisions);
+    check_pmx_number(metadata, spec.layout);
 }
 
 void read_head_counts(MetadataTaker& metadata, RecordedCall& call) {
@@ -101,7 +122,7 @@ Result<void> read_metadata(const SafetensorsFile& file, RecordedCall& call) {
     call.max_kvlen = metadata.integer("max_kvlen", 0, kMaxInt64);
     call.num_repeat = metadata.integer("num_repeat", 1, kMaxInt32, "1");
     call.softmax_scale = metadata.positive("softmax_scale");
-    metadata.refuse_unknown({"pmx_", "strides."});
+    metadata.refuse_unknown("pmx_");
     if (!metadata.error().empty()) return fail(metadata.error());
     return {};
 }
@@ -200,8 +221,8 @@ std::int64_t RecordedCall::cache_extent(char axis) const {
 
 Result<RecordedCall> read_recorded_call(const SafetensorsFile& file) {
     RecordedCall call;
-    if (auto read = read_metadata(file, call); !read) return fail(file.path() + ": " + read.error());
-    if (auto read = read_tensors(file, call); !read) return fail(file.path() + ": " + read.error());
+    if (auto read = read_metadata(file, call); !read) return fail(escaped(file.path()) + ": " + read.error());
+    if (auto read = read_tensors(file, call); !read) return fail(escaped(file.path()) + ": " + read.error());
     return call;
 }
 

@@ -37,9 +37,8 @@ struct RecordedCall {
     std::int64_t cache_extent(char axis) const;
 };
 
-/// Metadata beyond section 9's: `format` must be kvjit.case.1 if present, `num_repeat` defaults to 1, and what begins
-/// with `pmx_` or `strides.` is taken note of by people only (how the reference was checked, how tensors lay in memory:
-/// neither changes a result). Any other field or tensor is refused: it might change what the call means.
+/// Metadata beyond section 9's that begins with `pmx_` is for people (how the reference was checked). Any other field
+/// or tensor is refused: it might change what the call means.
 /// Errors name the file, the field or tensor, what it is and what was expected.
 Result<RecordedCall> read_recorded_call(const SafetensorsFile& file);
 

@@ -35,6 +35,11 @@ const char* op_name(kvjit_op op) {
     return "";
 }
 
+/// What stands for the file where it is one of many.
+std::string stem(const std::string& file) {
+    return escaped(std::filesystem::path(file).stem().string());
+}
+
 /// The widest file name decides the first column; the spec comes last because it is long and ragged.
 class Table {
 public:
@@ -53,8 +58,6 @@ public:
     }
 
 private:
-    static std::string stem(const std::string& file) { return std::filesystem::path(file).stem().string(); }
-
     int width_ = 4;
 };
 
@@ -82,7 +85,7 @@ private:
         if (!call) return refuse(call.error());
         for (const kvjit_op op : options_.ops) {
             judge(file, *call, op);
-            progress_.advance(std::filesystem::path(file).stem().string());
+            progress_.advance(stem(file));
         }
     }
 
@@ -94,9 +97,9 @@ private:
 
     void judge(const std::string& file, const RecordedCall& call, kvjit_op op) {
         const auto spec = spec_text(op_spec(call, op));
-        if (!spec) return refuse(file + ": " + spec.error());
+        if (!spec) return refuse(escaped(file) + ": " + spec.error());
         const auto verdict = replay_op(machine_, call, op);
-        if (!verdict) return refuse(file + ": " + op_name(op) + ": " + verdict.error() + " [" + *spec + "]");
+        if (!verdict) return refuse(escaped(file) + ": " + op_name(op) + ": " + verdict.error() + " [" + *spec + "]");
         ++(verdict->pass ? tally_.passed : tally_.failed);
         if (verdict->pass && options_.quiet) return;
         progress_.clear();

@@ -1,6 +1,8 @@
 #include "safetensors.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +15,8 @@
 #include <set>
 #include <utility>
 
+#include "terminal.h"
+
 namespace kvjit::tool {
 namespace {
 
@@ -20,6 +24,9 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
+constexpr int kMaxDepth = 8;             // a good header has 3 levels; more are kept for errors that name the field
+constexpr std::size_t kMaxQuoted = 100;  // bytes of a text that an error repeats
+constexpr std::size_t kMaxExtentsShown = 16;
 
 struct Dtype {
     std::string_view name;
@@ -30,20 +37,49 @@ constexpr std::array kDtypes = {Dtype{"BOOL", 1}, Dtype{"U8", 1},  Dtype{"I8", 1
                                 Dtype{"U32", 4},  Dtype{"I32", 4}, Dtype{"F32", 4}, Dtype{"BF16", 2},
                                 Dtype{"U64", 8},  Dtype{"I64", 8}, Dtype{"F64", 8}};
 
+const char* kind_of_file(mode_t mode) {
+    switch (mode & S_IFMT) {
+        case S_IFREG:
+            return "a regular file";
+        case S_IFDIR:
+            return "a directory";
+        case S_IFIFO:
+            return "a FIFO";
+        case S_IFSOCK:
+            return "a socket";
+        case S_IFCHR:
+        case S_IFBLK:
+            return "a device";
+        default:
+            return "something unknown";
+    }
+}
+
+using OpenFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+/// Null with errno. A FIFO is opened at once, with or without a writer; a regular file ignores O_NONBLOCK.
+OpenFile open_without_waiting(const std::string& path) {
+    const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    OpenFile file(descriptor < 0 ? nullptr : fdopen(descriptor, "rb"), std::fclose);
+    if (!file && descriptor >= 0) close(descriptor);
+    return file;
+}
+
 Result<std::vector<std::byte>> read_regular_file(const std::string& path) {
-    const auto refuse = [&](int error) { return fail(path + ": can't be read: " + std::strerror(error)); };
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
-    if (!file) return refuse(errno);
+    const auto refuse = [&](const std::string& why) { return fail(escaped(path) + ": " + why); };
+    const OpenFile file = open_without_waiting(path);
+    const int why_not = errno;
     struct stat status = {};
-    if (fstat(fileno(file.get()), &status) != 0) return refuse(errno);
-    if (!S_ISREG(status.st_mode)) return fail(path + ": is not a regular file");
+    // Sockets can't be opened, but they can be named.
+    const bool known = (file ? fstat(fileno(file.get()), &status) : stat(path.c_str(), &status)) == 0;
+    if (known && !S_ISREG(status.st_mode)) {
+        return refuse(std::string("is ") + kind_of_file(status.st_mode) + ", expected a regular file");
+    }
+    if (!file || !known) return refuse(std::string("can't be read: ") + std::strerror(file ? errno : why_not));
     std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
     const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
-    if (got != bytes.size()) {
-        return fail(path + ": only " + std::to_string(got) + " of " + std::to_string(bytes.size()) +
-                    " bytes could be read");
-    }
-    return bytes;
+    if (got == bytes.size()) return bytes;
+    return refuse("only " + std::to_string(got) + " of " + std::to_string(bytes.size()) + " bytes could be read");
 }
 
 std::uint64_t little_endian(const std::byte* bytes) {
@@ -52,11 +88,18 @@ std::uint64_t little_endian(const std::byte* bytes) {
     return value;
 }
 
-/// Parses the header and refuses names that stand twice, which the JSON library would silently merge.
+/// Parses the header and refuses names that stand twice, which the JSON library would silently merge. What lies deeper
+/// than any header goes is never kept: much in that library recurses over what it holds.
 Result<Json> parse_header(std::string_view text) {
     std::set<std::string> names;
     std::string twice;
+    bool too_deep = false;
     const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+        const bool begins = event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
+        if (begins && depth >= kMaxDepth) {
+            too_deep = true;
+            return false;
+        }
         if (event != Json::parse_event_t::key || depth != 1) return true;
         auto name = parsed.get<std::string>();
         if (!names.insert(name).second) twice = std::move(name);
@@ -64,6 +107,9 @@ Result<Json> parse_header(std::string_view text) {
     };
     Json header = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
     if (header.is_discarded()) return fail("the header is not valid JSON");
+    if (too_deep) {
+        return fail("the header nests lists and objects more than " + std::to_string(kMaxDepth) + " deep");
+    }
     if (!header.is_object()) return fail("the header is JSON, but not an object");
     if (!twice.empty()) return fail("the header names " + in_quotes(twice) + " twice");
     return header;
@@ -79,6 +125,13 @@ Result<std::map<std::string, std::string>> parse_metadata(const Json& json) {
     return metadata;
 }
 
+/// What stands in a header instead of a size, in a few words.
+std::string found_text(const Json& value) {
+    if (value.is_array()) return "a list";
+    if (value.is_object()) return "an object";
+    return value.is_string() ? in_quotes(value.get_ref<const std::string&>()) : value.dump();
+}
+
 /// A JSON list of sizes, each within int64.
 Result<std::vector<std::int64_t>> parse_sizes(const Json& tensor, const char* field) {
     const auto found = tensor.find(field);
@@ -87,8 +140,7 @@ Result<std::vector<std::int64_t>> parse_sizes(const Json& tensor, const char* fi
     for (const Json& size : *found) {
         if (!size.is_number_unsigned() ||
             size.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()}) {
-            return fail(std::string(field) + " holds " + size.dump(-1, ' ', false, Json::error_handler_t::replace) +
-                        ", expected integers from 0 to 2^63-1");
+            return fail(std::string(field) + " holds " + found_text(size) + ", expected integers from 0 to 2^63-1");
         }
         sizes.push_back(size.get<std::int64_t>());
     }
@@ -164,7 +216,7 @@ Result<SafetensorsFile> SafetensorsFile::read(const std::string& path) {
 }
 
 Result<SafetensorsFile> SafetensorsFile::parse(std::string path, std::vector<std::byte> bytes) {
-    const auto refuse = [&](const std::string& why) { return fail(path + ": " + why); };
+    const auto refuse = [&](const std::string& why) { return fail(escaped(path) + ": " + why); };
     if (bytes.size() < kLengthBytes) {
         return refuse("has " + std::to_string(bytes.size()) + " bytes, too few for a safetensors file");
     }
@@ -208,20 +260,18 @@ std::size_t safetensors_element_bytes(std::string_view dtype) {
 
 std::string shape_text(std::span<const std::int64_t> shape) {
     std::string text = "[";
-    for (const std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
-    return text + "]";
+    for (const std::int64_t extent : shape.first(std::min(shape.size(), kMaxExtentsShown))) {
+        text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
+    }
+    return text + (shape.size() > kMaxExtentsShown ? ", ...: " + std::to_string(shape.size()) + " in all]" : "]");
 }
 
 std::string in_quotes(std::string_view text) {
-    std::string out = "'";
-    for (const char c : text) {
-        char escaped[5] = {c, 0};
-        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-            std::snprintf(escaped, sizeof escaped, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(c)));
-        }
-        out += escaped;
-    }
-    return out + "'";
+    if (text.size() <= kMaxQuoted) return "'" + escaped(text) + "'";
+    std::size_t shown = kMaxQuoted;
+    const auto continues = [&] { return (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80; };
+    while (continues() && shown > kMaxQuoted - 4) --shown;  // a character stays whole
+    return "'" + escaped(text.substr(0, shown)) + "...', " + std::to_string(text.size()) + " bytes";
 }
 
 }  // namespace kvjit::tool

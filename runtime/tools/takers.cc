@@ -78,11 +78,10 @@ void MetadataTaker::refuse_value(const std::string& name, const std::string& val
     refuse("metadata field " + in_quotes(name) + " is " + in_quotes(value) + ", expected " + expected);
 }
 
-void MetadataTaker::refuse_unknown(const std::vector<std::string_view>& remarks) {
+void MetadataTaker::refuse_unknown(std::string_view remark) {
     for (const auto& [name, value] : file_.metadata()) {
-        const bool remark =
-            std::ranges::any_of(remarks, [&](std::string_view start) { return name.starts_with(start); });
-        if (!taken_.contains(name) && !remark) refuse("metadata field " + in_quotes(name) + " is unknown");
+        const bool known = taken_.contains(name) || name.starts_with(remark);
+        if (!known) refuse("metadata field " + in_quotes(name) + " is unknown");
     }
 }
 

@@ -49,8 +49,8 @@ public:
 
     void refuse_value(const std::string& name, const std::string& value, const std::string& expected);
 
-    /// Refuses fields that nobody took, but for those that begin with one of `remarks`.
-    void refuse_unknown(const std::vector<std::string_view>& remarks);
+    /// Refuses fields that nobody took, but for those that begin with `remark`.
+    void refuse_unknown(std::string_view remark);
 
 private:
     void refuse(std::string why);

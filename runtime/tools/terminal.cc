@@ -32,7 +32,48 @@ const char* escape(Colour colour) {
     return "";
 }
 
+/// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none, or with a control character. Those
+/// are C0, DEL and C1, U+0080 to U+009F, of which terminals take U+009B for ESC [.
+std::size_t printable_bytes(std::string_view text) {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    const unsigned char lead = byte(0);
+    if (lead < 0x80) return lead >= 0x20 && lead != 0x7f ? 1 : 0;
+    const std::size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+    if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return 0;
+    for (std::size_t i = 1; i < bytes; ++i) {
+        if ((byte(i) & 0xc0) != 0x80) return 0;
+    }
+    const int lowest = lead == 0xc2 || lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;  // less is C1, or overlong
+    return byte(1) < lowest ? 0 : bytes;
+}
+
+std::string escaped_but_for(std::string_view kept, std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        std::size_t bytes = printable_bytes(text);
+        if (bytes != 0 || kept.contains(text.front())) {
+            bytes = std::max<std::size_t>(bytes, 1);
+            out += text.substr(0, bytes);
+        } else {
+            char code[5];
+            std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[0])));
+            out += code;
+            bytes = 1;
+        }
+        text.remove_prefix(bytes);
+    }
+    return out;
+}
+
 }  // namespace
+
+std::string escaped(std::string_view text) {
+    return escaped_but_for("", text);
+}
+
+std::string escaped_lines(std::string_view text) {
+    return escaped_but_for("\n\t", text);
+}
 
 void prepare_standard_streams() {
     std::signal(SIGPIPE, SIG_IGN);
@@ -62,7 +103,7 @@ bool output_is_good() {
 }
 
 void complain(std::string_view message) {
-    std::fprintf(stderr, "kvjit: %.*s\n", static_cast<int>(message.size()), message.data());
+    std::fprintf(stderr, "kvjit: %s\n", escaped_lines(message).c_str());
 }
 
 std::string coloured(std::string_view text, Colour colour) {

@@ -19,7 +19,14 @@ void print(std::string_view text);
 /// Flushes standard output. If anything written since the start was lost, says so on standard error and returns false.
 bool output_is_good();
 
-/// "kvjit: MESSAGE" on standard error.
+/// `text` with control characters and what is not UTF-8 as \xNN: what users and files wrote must not drive a terminal,
+/// and a line break in a name must not begin a line.
+std::string escaped(std::string_view text);
+
+/// The same for a text of several lines: line breaks and tabs stay.
+std::string escaped_lines(std::string_view text);
+
+/// "kvjit: MESSAGE" on standard error, its control characters escaped but for line breaks and tabs.
 void complain(std::string_view message);
 
 enum class Colour { kGreen, kRed, kDim };

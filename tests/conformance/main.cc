@@ -8,52 +8,89 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "conformance/options.h"
 #include "gpu_access.h"
+#include "handles.h"
 #include "support/guarded_buffer.h"
+#include "terminal.h"
 
 namespace kvjit::test {
 namespace {
 
 Options chosen;
+std::string refusal;  // of the first argument that can't be taken
 
-/// Whether `name` is one of ours, and if so whether `value` could be read.
-enum class Taken { kNotOurs, kGood, kBad };
+constexpr int kMaxCases = 1'000'000;
+constexpr std::uint64_t kMaxSeed = std::numeric_limits<std::uint64_t>::max();
 
-Taken take(std::string_view name, const char* value) {
-    char* end = nullptr;
-    const auto number = [&] { return std::strtoull(value, &end, 10); };
-    if (name == "--seed") {
-        chosen.seed = number();
-    } else if (name == "--cases") {
-        chosen.cases = static_cast<int>(number());
-    } else if (name == "--case") {
-        chosen.only = static_cast<int>(number());
-    } else if (name == "--strength") {
-        chosen.strength = static_cast<int>(number());
-    } else if (name == "--target") {
-        chosen.target = value;
-        return chosen.target.empty() ? Taken::kBad : Taken::kGood;
-    } else if (name == "--shard") {
-        return std::sscanf(value, "%d/%d", &chosen.shard, &chosen.shards) == 2 ? Taken::kGood : Taken::kBad;
-    } else {
-        return Taken::kNotOurs;
-    }
-    return end != value && *end == '\0' ? Taken::kGood : Taken::kBad;
+void refuse(std::string_view name, std::string_view value, const std::string& expected) {
+    if (!refusal.empty()) return;
+    refusal = std::string(name) + " is '" + tool::escaped(value) + "', expected " + expected;
 }
 
-bool read_options(int argc, char** argv) {
-    if (const char* cases = std::getenv("KVJIT_CONFORMANCE_CASES")) chosen.cases = std::atoi(cases);
-    for (int i = 1; i < argc; ++i) {
-        const Taken taken = take(argv[i], i + 1 < argc ? argv[i + 1] : "");
-        if (taken == Taken::kBad) return false;
-        if (taken == Taken::kGood) ++i;
+/// Reads all of `text` as a number from `low` to `high`.
+template <class T>
+bool read_number(std::string_view text, T low, T high, T& number) {
+    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return status == std::errc{} && end == text.data() + text.size() && number >= low && number <= high;
+}
+
+template <class T>
+void take_number(std::string_view name, std::string_view value, T low, T high, T& number) {
+    if (read_number(value, low, high, number)) return;
+    refuse(name, value, "an integer from " + std::to_string(low) + " to " + std::to_string(high));
+}
+
+void take_shard(std::string_view value) {
+    const std::size_t slash = std::min(value.find('/'), value.size());
+    const bool read = read_number(value.substr(0, slash), 0, kMaxCases, chosen.shard) && slash < value.size() &&
+                      read_number(value.substr(slash + 1), 1, kMaxCases, chosen.shards);
+    if (!read || chosen.shard >= chosen.shards) refuse("--shard", value, "I/N with I from 0 to N - 1");
+}
+
+constexpr std::array<std::string_view, 6> kNames = {"--seed", "--cases", "--case", "--strength", "--shard", "--target"};
+
+void take(std::string_view name, std::string_view value) {
+    if (name == "--seed") take_number<std::uint64_t>(name, value, 0, kMaxSeed, chosen.seed);
+    if (name == "--cases") take_number(name, value, 1, kMaxCases, chosen.cases);
+    if (name == "--case") take_number(name, value, 0, kMaxCases - 1, chosen.only);
+    if (name == "--strength") take_number(name, value, 2, 3, chosen.strength);
+    if (name == "--shard") take_shard(value);
+    if (name == "--target") chosen.target = value;
+}
+
+/// What doctest doesn't know, it ignores, and a test that was asked for is not the one that ran.
+void read_options(std::span<char* const> arguments) {
+    if (const char* cases = std::getenv("KVJIT_CONFORMANCE_CASES")) {
+        take_number("KVJIT_CONFORMANCE_CASES", cases, 1, kMaxCases, chosen.cases);
     }
-    return chosen.shards > 0 && (chosen.strength == 2 || chosen.strength == 3);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string_view argument = arguments[i];
+        const std::string_view name = argument.substr(0, argument.find('='));
+        const bool ours = std::ranges::find(kNames, name) != kNames.end();
+        if (ours && name.size() < argument.size()) {
+            take(name, argument.substr(name.size() + 1));
+        } else if (ours) {
+            take(name, ++i < arguments.size() ? arguments[i] : "");
+        } else if (!argument.starts_with('-')) {
+            refuse("an argument", argument, "an option");
+        }
+    }
+    if (chosen.only < 0 && chosen.shard >= chosen.cases) {
+        refuse("--shard", std::to_string(chosen.shard) + "/" + std::to_string(chosen.shards),
+               "one that has any of " + std::to_string(chosen.cases) + " cases");
+    }
 }
 
 void show_pages(void* pages, std::size_t bytes) {
@@ -71,6 +108,23 @@ const Options& options() {
 
 constexpr int kNoGpu = 77;  // what test drivers take for "skipped"
 
+/// Else only the first test that calls a kernel would find out. A build without the CPU's compiler lacks the default
+/// target, too, but not the tests that call no kernel.
+void check_target() {
+    if (chosen.target == Options().target) return;
+    const auto target = tool::open_target(chosen.target);
+    if (!target) refusal = "--target: " + target.error();
+}
+
+int refused() {
+    std::fprintf(stderr,
+                 "kvjit_conformance: %s\n"
+                 "usage: [--seed N] [--cases N | --case K] [--strength 2|3] [--shard I/N] [--target NAME] [doctest "
+                 "options]\n",
+                 refusal.c_str());
+    return 2;
+}
+
 /// Calls' memory becomes the GPU's too where they run on one. False: there is none, which is said.
 bool reach_target() {
     if (const auto opened = tool::open_gpu(chosen.target); !opened) {
@@ -84,15 +138,13 @@ bool reach_target() {
 }  // namespace kvjit::test
 
 int main(int argc, char** argv) {
-    if (!kvjit::test::read_options(argc, argv)) {
-        std::fputs(
-            "usage: [--seed N] [--cases N | --case K] [--strength 2|3] [--shard I/N] [--target NAME] [doctest "
-            "options]\n",
-            stderr);
-        return 2;
-    }
-    if (!kvjit::test::reach_target()) return kvjit::test::kNoGpu;
+    using namespace kvjit;
+    test::read_options({argv + 1, argv + argc});
+    if (!test::refusal.empty()) return test::refused();
+    if (!test::reach_target()) return test::kNoGpu;
+    test::check_target();
+    if (!test::refusal.empty()) return test::refused();
     doctest::Context context(argc, argv);
-    if (kvjit::test::options().only >= 0) context.addFilter("test-case", "random calls*");
+    if (test::options().only >= 0) context.addFilter("test-case", "random calls*");
     return context.run();
 }

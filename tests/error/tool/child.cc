@@ -12,6 +12,8 @@
 namespace kvjit::test {
 namespace {
 
+constexpr unsigned kMaxSeconds = 120;
+
 std::string temporary_file(const char* stem) {
     std::string name = std::string("/tmp/kvjit-") + stem + "-XXXXXX";
     const int file = mkstemp(name.data());
@@ -55,6 +57,7 @@ void arrange_output(Output output, const std::string& path) {
     argv.push_back(name.data());
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
     argv.push_back(nullptr);
+    alarm(kMaxSeconds);  // execv keeps it: a command that hangs ends as one that a signal killed
     execv(KVJIT_TOOL, argv.data());
     _exit(127);
 }

@@ -1,6 +1,14 @@
 // What the command says about its arguments, its files and its output.
 #include <doctest/doctest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <string>
 
 #include "child.h"
@@ -51,6 +59,59 @@ TEST_CASE("bad arguments are refused with status 2") {
         CHECK(result.exit_code == 2);
         CHECK(!result.err.empty());
         CHECK(result.out.empty());
+    }
+}
+
+TEST_CASE("a command that there is not is named, and so are those that there are") {
+    for (const auto& [arguments, named] :
+         {std::pair<std::vector<std::string>, std::string>{{"foo"}, "'foo' is no command"},
+          {{"foo", "--help"}, "'foo' is no command"},
+          {{"--frob", "replay", "x"}, "'--frob' is no command"},
+          {{""}, "'' is no command"},
+          {{"help", "foo"}, "'foo' is no command"},
+          {{"help", "--frob"}, "'--frob' is no command"},
+          {{}, "a command is missing"}}) {
+        CAPTURE(named);
+        const ChildResult result = run_kvjit(arguments);
+        CHECK(result.exit_code == 2);
+        CHECK(result.out.empty());
+        CHECK_MESSAGE(mentions(result.err, named), result.err);
+        CHECK_MESSAGE(mentions(result.err, "replay, inspect, help"), result.err);
+    }
+    const ChildResult result = run_kvjit({"help", "replay", "foo"});
+    CHECK(result.exit_code == 2);
+    CHECK_MESSAGE(mentions(result.err, "'foo' is one word too many after help replay"), result.err);
+}
+
+bool has_control_characters(const std::string& text) {
+    return std::ranges::any_of(text, [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7f; });
+}
+
+TEST_CASE("nothing that the user wrote drives the terminal") {
+    const std::string evil = "\x1b[2J\x07";
+    const std::string escaped = "\\x1b[2J\\x07";
+    for (const auto& arguments : {std::vector<std::string>{evil},
+                                  {"help", evil},
+                                  {"inspect", "head_dim=" + evil},
+                                  {"inspect", "head_dim=64", "--target", evil},
+                                  {"inspect", "head_dim=64", "--emit", evil},
+                                  {"inspect", "head_dim=64", "--program", evil},
+                                  {"inspect", "head_dim=64", "--" + evil},
+                                  {"replay", "--threads", evil, "x"},
+                                  {"replay", "/tmp/" + evil}}) {
+        CAPTURE(arguments.front());
+        const ChildResult result = run_kvjit(arguments);
+        CHECK(result.exit_code == 2);
+        CHECK(!has_control_characters(result.out + result.err));
+        CHECK_MESSAGE(mentions(result.err, escaped), result.err);
+    }
+}
+
+TEST_CASE("a line break in a name does not begin a line") {
+    for (const auto& arguments :
+         {std::vector<std::string>{"a\nb"}, {"replay", "a\nb"}, {"inspect", "head_dim=64", "--target", "a\nb"}}) {
+        const ChildResult result = run_kvjit(arguments);
+        CHECK_MESSAGE(mentions(result.err, "a\\x0ab"), result.err);
     }
 }
 
@@ -106,8 +167,51 @@ TEST_CASE("replay says which file is bad, and goes on") {
     const ChildResult result = run_kvjit({"replay", "/nonexistent.safetensors", good, "/tmp"});
     CHECK(result.exit_code == 2);
     CHECK(mentions(result.err, "/nonexistent.safetensors"));
-    CHECK(mentions(result.err, "/tmp: is not a regular file"));
+    CHECK(mentions(result.err, "/tmp: is a directory, expected a regular file"));
     CHECK(mentions(result.out, "3 passed, 0 failed, 2 could not run"));
+}
+
+/// An empty folder, which lives as long as this object.
+class Folder {
+public:
+    Folder() { CHECK(mkdtemp(path_.data()) != nullptr); }
+    ~Folder() { std::filesystem::remove_all(path_); }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+
+    std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+private:
+    std::string path_ = "/tmp/kvjit-folder-XXXXXX";
+};
+
+TEST_CASE("replay waits for no writer of a FIFO, and says what is no regular file") {
+    const Folder folder;
+    const std::string fifo = folder.file("fifo");
+    REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+    const std::string place = folder.file("socket");
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, place.c_str(), place.size());
+    const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    REQUIRE(bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    const ChildResult result = run_kvjit({"replay", fifo, place, "/dev/null", golden_file("000_")});
+    close(listener);
+    CHECK(result.exit_code == 2);
+    CHECK_MESSAGE(mentions(result.err, fifo + ": is a FIFO, expected a regular file"), result.err);
+    CHECK_MESSAGE(mentions(result.err, place + ": is a socket, expected a regular file"), result.err);
+    CHECK_MESSAGE(mentions(result.err, "/dev/null: is a device, expected a regular file"), result.err);
+    CHECK(mentions(result.out, "3 passed, 0 failed, 3 could not run"));
+}
+
+TEST_CASE("replay shows a file's name escaped in its table") {
+    const Folder folder;
+    const std::string file = folder.file("a\x1b[2J\nb.safetensors");
+    std::filesystem::copy_file(golden_file("000_"), file);
+    const ChildResult result = run_kvjit({"replay", file});
+    CHECK(result.exit_code == 0);
+    CHECK(!has_control_characters(result.out));
+    CHECK_MESSAGE(mentions(result.out, "a\\x1b[2J\\x0ab  KeyValueCache"), result.out);
 }
 
 TEST_CASE("replay finds a wrong result") {

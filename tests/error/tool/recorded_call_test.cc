@@ -66,8 +66,33 @@ TEST_CASE("metadata that is missing, unknown or wrong") {
     CHECK_SAYS(error_of_meta("format", "kvjit.case.2"), "'format'");
     CHECK_SAYS(error_of_meta("head_dim", "\x1b[31m"), "\\x1b[31m");
     CHECK(error_of_meta("pmx_remark", "free text") == "");
-    CHECK(error_of_meta("strides.query", "128,32,1") == "");
+    CHECK_SAYS(error_of_meta("strides.query", "128,32,1"), "metadata field 'strides.query' is unknown");
     CHECK_SAYS(error_of_meta("t1", 7), "metadata field 't1' is not a string");
+}
+
+/// The error of a golden file without PMX's number for its layout.
+std::string error_without_pmx_number(const char* golden) {
+    return error_after(
+        [](RecordedFile& file) {
+            file.header["__metadata__"].erase("pmx_revision");
+            file.header["__metadata__"].erase("cache_layout");
+        },
+        golden);
+}
+
+TEST_CASE("PMX's number of a layout may be missing only where PMX has none") {
+    for (const char* golden : {"048_", "051_", "054_", "057_", "060_", "061_"}) {
+        CAPTURE(golden);
+        CHECK(error_without_pmx_number(golden) == "");
+    }
+    for (const char* golden : {"000_", "003_", "006_", "009_", "030_", "033_"}) {
+        CAPTURE(golden);
+        CHECK_SAYS(error_without_pmx_number(golden), "' is missing");
+    }
+    CHECK_SAYS(error_after([](RecordedFile& file) { file.header["__metadata__"].erase("cache_layout"); }),
+               "metadata field 'cache_layout' is missing");
+    CHECK_SAYS(error_after([](RecordedFile& file) { file.header["__metadata__"]["pmx_revision"] = "3"; }, "060_"),
+               "metadata field 'pmx_revision' is '3', expected one of 1 2");
 }
 
 TEST_CASE("tensors that are missing, unknown or wrong") {
@@ -125,6 +150,71 @@ TEST_CASE("files that are no safetensors files") {
     CHECK_SAYS(error_of(with_header(R"({"a":1,"a":2})", 13)), "names 'a' twice");
     const std::string deep(200'000, '[');
     CHECK_SAYS(error_of(with_header(deep, deep.size())), "not valid JSON");
+}
+
+/// A file whose only tensor is `tensor`, JSON that need not be right.
+std::string error_of_tensor(const std::string& tensor) {
+    const std::string text = R"({"query":)" + tensor + "}";
+    return error_of(with_header(text, text.size()));
+}
+
+std::string repeated(const std::string& text, std::size_t times) {
+    std::string all;
+    for (std::size_t i = 0; i < times; ++i) all += text;
+    return all;
+}
+
+std::string nested_list(std::size_t levels) {
+    return std::string(levels, '[') + std::string(levels, ']');
+}
+std::string nested_object(std::size_t levels) {
+    return repeated(R"({"a":)", levels) + "1" + std::string(levels, '}');
+}
+
+TEST_CASE("a header may nest as deeply as it likes") {
+    for (const std::size_t levels : {std::size_t{9}, std::size_t{100'000}, std::size_t{1'000'000}}) {
+        CAPTURE(levels);
+        for (const std::string& deep : {nested_list(levels), nested_object(levels)}) {
+            const std::string query = R"({"dtype":"F32","shape":)";
+            CHECK_SAYS(error_of_tensor(query + "[" + deep + R"(],"data_offsets":[0,4]})"), "header nests lists");
+            CHECK_SAYS(error_of_tensor(query + R"([1],"data_offsets":[)" + deep + ",4]}"), "header nests lists");
+            CHECK_SAYS(error_of_tensor(deep), "header nests lists");
+        }
+    }
+}
+
+TEST_CASE("what a size is instead of a number is said in a few words") {
+    CHECK_SAYS(error_of_query("shape", json::array({json::array({1, 2})})), "shape holds a list, expected integers");
+    CHECK_SAYS(error_of_query("data_offsets", json::array({json::object(), 4})),
+               "data_offsets holds an object, expected integers");
+    CHECK_SAYS(error_of_query("shape", json::array({"2"})), "shape holds '2', expected integers");
+    CHECK_SAYS(error_of_query("shape", json::array({true})), "shape holds true, expected integers");
+    CHECK_SAYS(error_of_query("shape", json::array({nullptr})), "shape holds null, expected integers");
+    const std::string longest(1'000'000, 'x');
+    CHECK_SAYS(error_of_query("shape", json::array({longest})), "shape holds 'xxxxxx");
+    CHECK(error_of_query("shape", json::array({longest})).size() < 300);
+    CHECK(error_of_query("shape", json(std::vector<int>(100'000, 1))).size() < 500);
+    CHECK(error_of_query("dtype", longest).size() < 300);
+    std::string euros;
+    for (int i = 0; i < 100; ++i) euros += "\xe2\x82\xac";
+    CHECK(tool::in_quotes(euros) == "'" + euros.substr(0, 99) + "...', 300 bytes");
+    CHECK(error_of_meta("head_dim", longest).size() < 300);
+    CHECK(error_of_meta(longest.c_str(), "2").size() < 300);
+}
+
+TEST_CASE("quoted text can't drive a terminal, and stays what it was where it is text") {
+    CHECK(tool::in_quotes("a\x1b[2J\n\x7f") == "'a\\x1b[2J\\x0a\\x7f'");
+    CHECK(tool::in_quotes("Gr\xc3\xb6\xc3\x9f"
+                          "e \xe2\x82\xac \xf0\x9f\x98\x80") ==
+          "'Gr\xc3\xb6\xc3\x9f"
+          "e \xe2\x82\xac \xf0\x9f\x98\x80'");
+    CHECK(tool::in_quotes("\xc2\x9b"
+                          "2J") == "'\\xc2\\x9b2J'");  // U+009B, which terminals take for ESC [
+    CHECK(tool::in_quotes("\x9b"
+                          "2J") == "'\\x9b2J'");
+    CHECK(tool::in_quotes("\xc3") == "'\\xc3'");
+    CHECK(tool::in_quotes("\xe0\x82\x9b") == "'\\xe0\\x82\\x9b'");  // the same, overlong
+    CHECK(tool::in_quotes("\xe2\x82") == "'\\xe2\\x82'");
 }
 
 TEST_CASE("every truncation is refused") {
