@@ -16,8 +16,7 @@ namespace {
 constexpr std::size_t kLine = 64 / sizeof(std::uint64_t);
 
 /// A cache line at a time, in sums of its words that don't wait for each other.
-__attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t add_up(const std::uint64_t* words,
-                                                                                  std::size_t count) {
+[[gnu::always_inline]] inline std::uint64_t add_lines(const std::uint64_t* words, std::size_t count) {
     std::uint64_t sums[kLine] = {};
     for (std::size_t i = 0; i + kLine <= count; i += kLine) {
         for (std::size_t word = 0; word < kLine; ++word) sums[word] += words[i + word];
@@ -27,22 +26,45 @@ __attribute__((target_clones("avx512f", "avx2", "default"))) std::uint64_t add_u
     return sum;
 }
 
+[[gnu::target("avx512f")]] std::uint64_t add_up_512(const std::uint64_t* words, std::size_t count) {
+    return add_lines(words, count);
+}
+[[gnu::target("avx2")]] std::uint64_t add_up_256(const std::uint64_t* words, std::size_t count) {
+    return add_lines(words, count);
+}
+std::uint64_t add_up_128(const std::uint64_t* words, std::size_t count) {
+    return add_lines(words, count);
+}
+
+/// With the widest vectors that the machine has.
+std::uint64_t add_up(const std::uint64_t* words, std::size_t count) {
+    if (__builtin_cpu_supports("avx512f")) return add_up_512(words, count);
+    if (__builtin_cpu_supports("avx2")) return add_up_256(words, count);
+    return add_up_128(words, count);
+}
+
 /// The start that threads make together, unless it is called off.
 class Start {
 public:
     explicit Start(std::size_t threads) : missing_(threads) {}
 
-    /// Waits for all threads; false if there is no start.
+    /// Waits for all threads; false if there is no start. The last one takes the time.
     bool wait() {
-        --missing_;
-        while (missing_ != 0 && !called_off_) std::this_thread::yield();
-        return !called_off_;
+        if (--missing_ == 0) {
+            time_ = std::chrono::steady_clock::now();
+            state_ = kGiven;
+        }
+        while (state_ == kAwaited) std::this_thread::yield();
+        return state_ == kGiven;
     }
-    void call_off() { called_off_ = true; }
+    void call_off() { state_ = kCalledOff; }
+    std::chrono::steady_clock::time_point time() const { return time_; }
 
 private:
+    enum State { kAwaited, kGiven, kCalledOff };
     std::atomic<std::size_t> missing_;
-    std::atomic<bool> called_off_{false};
+    std::atomic<State> state_{kAwaited};
+    std::chrono::steady_clock::time_point time_;
 };
 
 void join_all(std::vector<std::thread>& threads) {
@@ -78,10 +100,9 @@ double ReadLoop::measure() {
     };
     std::vector<std::thread> threads = start_threads(sums_.size(), start, read_part);
     start.wait();
-    const auto begin = std::chrono::steady_clock::now();
     sums_[0] = add_up(words_.data(), part);
     join_all(threads);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start.time();
     return static_cast<double>(part * sums_.size() * sizeof(std::uint64_t)) / seconds.count();
 }
 

@@ -183,7 +183,8 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const i64 next_keys = c + 1 < panel.item->chunk_end ? keys_in_chunk(panel.visible, next) : 0;
     const i64 listed = list_chunk(panel, {cache.key, cache.key_scale, begin, keys},
                                   {cache.value, cache.value_scale, begin, smaller(keys, kAhead)});
-    if (c == panel.item->chunk_begin) ask_for_first(panel, listed);
+    // Nobody has asked for those of the first chunk, nor, behind few keys, for all of the values that are next.
+    if (c == panel.item->chunk_begin || keys < kAhead) ask_for_first(panel, listed);
     score_chunk(panel, keys);
     list_chunk(panel, {cache.value, cache.value_scale, begin, keys},
                {cache.key, cache.key_scale, next, smaller(next_keys, kAhead)});

@@ -123,6 +123,13 @@ KVJIT_INLINE float base_of(float max, float factor) {
     return max == -kInfinity ? 0.0f : fma(max, factor, -kHeadroom);
 }
 
+/// What sums so far are to be multiplied by: from the bases, whose rounding their probabilities have. Exactly 1 while
+/// the largest score stays.
+KVJIT_INLINE float keep_of(float old_max, float max, float base, float factor) {
+    if (old_max == max) return 1.0f;
+    return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor) - base);
+}
+
 /// Largest score, the same for the 4 lanes of a row, and the lane's own part of the sum of probabilities.
 struct RowState {
     float max[2] = {-kInfinity, -kInfinity};
@@ -135,8 +142,7 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
     return f(v, shuffle_xor(v, 2));
 }
 
-/// Scores become probabilities. What was summed before is to be multiplied by keep, which is exactly 1 unless the
-/// largest score has changed: else rounding would add up over a row's tiles.
+/// Scores become probabilities. What was summed before is to be multiplied by keep.
 template <int kTiles>
 KVJIT_INLINE void exponentiate_tile(float (&scores)[kTiles][4], RowState& state, float factor, float (&keep)[2]) {
 #pragma unroll
@@ -146,7 +152,7 @@ KVJIT_INLINE void exponentiate_tile(float (&scores)[kTiles][4], RowState& state,
         for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores[n][2 * h], scores[n][2 * h + 1]));
         max = fold_row(max, [](float a, float b) { return max_nan(a, b); });
         const float base = base_of(max, factor);
-        keep[h] = state.max[h] == max ? 1.0f : exp2((state.max[h] - max) * factor);
+        keep[h] = keep_of(state.max[h], max, base, factor);
         float sum = 0.0f;
 #pragma unroll
         for (int at = 0; at < kTiles * 2; ++at) {

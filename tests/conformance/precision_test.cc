@@ -27,7 +27,7 @@ struct Expected {
     double output, lse;
 };
 
-Expected expect(const std::vector<Keys>& keys) {
+Expected expect(const std::vector<Keys>& keys, double mask) {
     double largest = -HUGE_VAL, sum = 0, weighted = 0;
     for (const Keys& each : keys) largest = std::fmax(largest, each.score);
     for (const Keys& each : keys) {
@@ -35,14 +35,14 @@ Expected expect(const std::vector<Keys>& keys) {
         sum += weight;
         weighted += weight * each.value;
     }
-    return {weighted / sum, largest + std::log(sum)};
+    return {weighted / sum, largest + mask + std::log(sum)};
 }
 
 /// One sequence of MultiHeadAttention: a kv head with two query heads, (1, 0, ..., 0) for each of `tokens` new tokens,
 /// which all see all keys. Scores and values are float16's.
 class Row {
 public:
-    Row(std::int64_t tokens, const std::vector<Keys>& keys) : tokens_(tokens) {
+    Row(std::int64_t tokens, const std::vector<Keys>& keys, double mask) : tokens_(tokens), masked_(mask != 0) {
         std::int64_t count = 0;
         for (const Keys& each : keys) count += each.count;
         key_ = half_tensor({count, 1, kDim});
@@ -54,6 +54,8 @@ public:
         query_ = half_tensor({tokens, 2, kDim});
         query_.fill([&, i = std::int64_t{0}]() mutable { return i++ % kDim == 0 ? 1.0 : 0.0; });
         output_ = half_tensor(query_.strided().shape);
+        mask_ = {KVJIT_F16, {tokens, count}, {count, 1}, Guard::kAfter};
+        mask_.fill([&] { return mask; });
         lse_ = Placed(KVJIT_F32, {tokens, 2}, {2, 1}, Guard::kAfter);
         seqstarts_ = Placed::integers({0, tokens}, KVJIT_I64, Guard::kAfter);
         kvstarts_ = Placed::integers({0, count}, KVJIT_I64, Guard::kAfter);
@@ -63,7 +65,8 @@ public:
     std::string run() {
         const std::int64_t count = key_.strided().shape[0];
         Bound bound = {};
-        bound.spec = spec_of("op=MultiHeadAttention,head_dim=16,group=2,t1=f16,is_causal=0");
+        bound.spec = spec_of(std::string("op=MultiHeadAttention,head_dim=16,group=2,t1=f16,is_causal=0,attn_mask=") +
+                             (masked_ ? "2" : "0"));
         kvjit_batch_init(&bound.batch);
         bound.batch.batch_size = 1;
         bound.batch.num_heads = 2;
@@ -75,6 +78,7 @@ public:
         bound.tensors.query = query_.view();
         bound.tensors.key = key_.view();
         bound.tensors.value = value_.view();
+        if (masked_) bound.tensors.attn_mask = mask_.view();
         bound.tensors.attn_output = output_.view();
         bound.tensors.lse = lse_.view();
         return run_bound(bound, {.split_keys = (count + 63) / 64 * 64});
@@ -102,16 +106,25 @@ private:
     }
 
     std::int64_t tokens_;
-    Placed query_, key_, value_, output_, lse_, seqstarts_, kvstarts_;
+    bool masked_;
+    Placed mask_, query_, key_, value_, output_, lse_, seqstarts_, kvstarts_;
 };
 
-void check(std::int64_t tokens, const std::vector<Keys>& keys) {
+/// `mask`: added to each score.
+void check(std::int64_t tokens, const std::vector<Keys>& keys, double mask = 0) {
     CAPTURE(tokens);
     CAPTURE(keys[0].score);
     CAPTURE(keys[1].count);
-    Row row(tokens, keys);
+    CAPTURE(mask);
+    Row row(tokens, keys, mask);
     REQUIRE(row.run() == "");
-    CHECK(row.judge(expect(keys)) == "");
+    CHECK(row.judge(expect(keys, mask)) == "");
+}
+
+TEST_CASE("keys whose scores are large only by their mask keep their weights when the largest score changes") {
+    for (const double mask : {-65504.0, -1e4, 3e4}) {
+        for (const std::int64_t tokens : {1, 40}) check(tokens, {{512, 0.20703125, 1}, {512, 0.27734375, -1}}, mask);
+    }
 }
 
 TEST_CASE("a row's sums don't drift, however many keys follow its largest score") {
