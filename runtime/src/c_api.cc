@@ -181,9 +181,10 @@ kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, c
         if (auto given = rt::not_null(plan, "plan"); !given) return given;
         const gen::Result<kvjit_batch> read = rt::read_struct(batch, "batch");
         if (!read) return std::unexpected(read.error());
-        const gen::Result<kvjit_plan_options> how = rt::read_optional_struct(options, "options");
+        const gen::Result<rt::PlanOptions> how = rt::read_plan_options(options);
         if (!how) return std::unexpected(how.error());
-        gen::Result<std::unique_ptr<rt::Plan>> made = kernel->kernel->engine().plan(kernel->kernel, *read, *how);
+        gen::Result<std::unique_ptr<rt::Plan>> made =
+            kernel->kernel->engine().plan(kernel->kernel, *read, how->pointing());
         if (!made) return std::unexpected(made.error());
         *plan = new kvjit_plan{*std::move(made)};
         return {};

@@ -39,6 +39,16 @@ kvjit_batch defaults() {
     return batch;
 }
 
+gen::Result<PlanOptions> read_plan_options(const kvjit_plan_options* given) {
+    const gen::Result<kvjit_plan_options> options = read_optional_struct(given, "options");
+    if (!options) return std::unexpected(options.error());
+    const gen::Result<kvjit_executor> executor = read_optional_struct(options->executor, "executor");
+    if (!executor) return std::unexpected(executor.error());
+    const gen::Result<kvjit_batch> host_batch = read_optional_struct(options->host_batch, "host_batch");
+    if (!host_batch) return std::unexpected(host_batch.error());
+    return PlanOptions{*options, *executor, *host_batch};
+}
+
 gen::Result<void> not_null(const void* pointer, const char* name) {
     if (pointer != nullptr) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, name, std::string(name) + " is null");

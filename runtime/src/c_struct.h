@@ -29,8 +29,8 @@ template <class T>
 gen::Result<void> check_size(std::size_t size, std::string_view name) {
     if (size >= sizeof(T::struct_size) && size <= sizeof(T)) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, std::string(name) + ".struct_size",
-                     std::string(name) + ".struct_size is " + std::to_string(size) + "; its init function sets " +
-                         std::to_string(sizeof(T)),
+                     std::string(name) + ".struct_size is " + std::to_string(size) +
+                         "; in this library's header it is " + std::to_string(sizeof(T)),
                      static_cast<std::int64_t>(size), sizeof(T));
 }
 
@@ -53,13 +53,29 @@ gen::Result<T> read_optional_struct(const T* given, std::string_view name) {
     return read_struct(given, name);
 }
 
-/// Hands `value` to a caller whose struct has `size` bytes. What a newer header has more is left alone.
+/// Hands `value` to a caller whose struct has `size` bytes. What a newer header has behind them is left alone.
 template <class T>
 void write_struct(T* to, std::size_t size, const T& value) {
     if (size < sizeof to->struct_size) return;
     std::memcpy(static_cast<void*>(to), &value, std::min(size, sizeof(T)));
     to->struct_size = static_cast<std::uint32_t>(size);
 }
+
+/// A plan's options with what they point to, in this version's sizes.
+struct PlanOptions {
+    kvjit_plan_options options;
+    kvjit_executor executor;
+    kvjit_batch host_batch;
+
+    /// The options, with pointers into this object where the caller's have any.
+    kvjit_plan_options pointing() const {
+        kvjit_plan_options all = options;
+        if (all.executor != nullptr) all.executor = &executor;
+        if (all.host_batch != nullptr) all.host_batch = &host_batch;
+        return all;
+    }
+};
+gen::Result<PlanOptions> read_plan_options(const kvjit_plan_options* given);
 
 gen::Result<void> not_null(const void* pointer, const char* name);
 

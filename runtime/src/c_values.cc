@@ -12,19 +12,24 @@ namespace {
 
 template <class T>
 void init(T* value, std::size_t size) {
-    if (value != nullptr) rt::write_struct(value, size, rt::defaults<T>());
+    if (value == nullptr) return;
+    rt::write_struct(value, size, rt::defaults<T>());
+    // What this library doesn't know of a newer header's struct: 0, and refused when it is used.
+    if (size > sizeof(T)) std::memset(reinterpret_cast<char*>(value) + sizeof(T), 0, size - sizeof(T));
 }
 
 /// A program whose header is older can't be given fields that it doesn't know, unless they are as before.
 gen::Result<void> fields_fit(const gen::KernelSpec& spec, std::size_t size) {
-    const gen::KernelSpec without = gen::default_spec();
-    const char *given = reinterpret_cast<const char*>(&spec), *known = reinterpret_cast<const char*>(&without);
-    if (std::memcmp(given + size, known + size, sizeof spec - size) == 0) return {};
-    return gen::fail(KVJIT_BAD_SPEC, "spec",
-                     "\"" + gen::print_spec(spec) +
-                         "\" has fields that this program's kvjit_spec has no room for: it has " +
-                         std::to_string(size) + " bytes of " + std::to_string(sizeof spec),
-                     static_cast<std::int64_t>(size), sizeof spec);
+    gen::KernelSpec known = gen::default_spec();
+    std::memcpy(&known, &spec, size);
+    for (const gen::Field& field : gen::spec_fields()) {
+        if (field.print(spec) == field.print(known)) continue;
+        return gen::fail(KVJIT_BAD_SPEC, std::string(field.name),
+                         std::string(field.name) + " is " + field.print(spec) + "; this program's kvjit_spec, of " +
+                             std::to_string(size) + " bytes, has no room for it, so it takes " + field.print(known),
+                         static_cast<std::int64_t>(size), sizeof spec);
+    }
+    return {};
 }
 
 }  // namespace

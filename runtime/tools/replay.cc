@@ -44,21 +44,29 @@ std::string stem(const std::string& file) {
 class Table {
 public:
     explicit Table(const std::vector<std::string>& files) {
-        for (const auto& file : files) width_ = std::max(width_, static_cast<int>(stem(file).size()));
+        for (const auto& file : files) width_ = std::max(width_, stem(file).size());
     }
 
     void header() const { row("file", "op", "max error", coloured("result", Colour::kDim), "spec"); }
 
     void row(const std::string& file, const std::string& op, const std::string& error, const std::string& result,
              const std::string& spec) const {
-        char columns[512];
-        std::snprintf(columns, sizeof columns, "%-*s  %-23s  %9s  ", std::min(width_, 400), stem(file).c_str(),
-                      op.c_str(), error.c_str());
-        print(columns + result + "  " + spec + "\n");
+        print(padded(stem(file), width_) + padded(op, kOpWidth) + std::string(fill_of(error, kErrorWidth), ' ') +
+              error + "  " + result + "  " + spec + "\n");
     }
 
 private:
-    int width_ = 4;
+    static constexpr std::size_t kOpWidth = 23, kErrorWidth = 9;
+
+    /// Spaces that fill a column behind or in front of the text.
+    static std::size_t fill_of(const std::string& text, std::size_t column) {
+        return std::max(text.size(), column) - text.size();
+    }
+    static std::string padded(const std::string& text, std::size_t column) {
+        return text + std::string(fill_of(text, column) + 2, ' ');
+    }
+
+    std::size_t width_ = 4;
 };
 
 class Replay {

@@ -91,7 +91,7 @@ std::uint64_t little_endian(const std::byte* bytes) {
 /// Parses the header and refuses names that stand twice, which the JSON library would silently merge. What lies deeper
 /// than any header goes is never kept: much in that library recurses over what it holds.
 Result<Json> parse_header(std::string_view text) {
-    std::set<std::string> names;
+    std::array<std::set<std::string>, kMaxDepth> names;  // of the objects around the place, outermost first
     std::string twice;
     bool too_deep = false;
     const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
@@ -100,9 +100,10 @@ Result<Json> parse_header(std::string_view text) {
             too_deep = true;
             return false;
         }
-        if (event != Json::parse_event_t::key || depth != 1) return true;
+        if (event == Json::parse_event_t::object_start) names[static_cast<std::size_t>(depth)].clear();
+        if (event != Json::parse_event_t::key || depth > kMaxDepth) return true;
         auto name = parsed.get<std::string>();
-        if (!names.insert(name).second) twice = std::move(name);
+        if (!names[static_cast<std::size_t>(depth) - 1].insert(name).second) twice = std::move(name);
         return true;
     };
     Json header = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);

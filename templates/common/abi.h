@@ -2,7 +2,7 @@
 // that the two can't drift apart. No system header: compiled kernels see this file too.
 //
 // Every stride and offset is in bytes and 64-bit unless a name says otherwise. kKernelAbi is part of each identity:
-// raise it with every change here.
+// after a release, raise it with every change to what stands here.
 #pragma once
 
 namespace kvjit::abi {
@@ -154,6 +154,7 @@ enum class Rule : int {
     kTableWidth,  // entries that a sequence's keys need
     kEntry,       // an entry of the table that leads out of the cache
     kSharedSlot,  // a slot for two new tokens
+    kNewKeys,     // keys of a sequence over a cache: its new tokens at least
 };
 
 /// The first fault that was found. count 0: none, and the rest means nothing.

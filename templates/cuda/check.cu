@@ -80,8 +80,9 @@ KVJIT_INLINE bool check_keys(const abi::CudaCheckArgs& args, Finding& found, i64
 }
 
 KVJIT_INLINE bool check_position(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
-    const i64 past = length(args.kvstarts, b) - length(args.seqstarts, b);
-    return expect(found, Rule::kStartPos, b, b, args.start_pos[b], past > 0 ? past : 0, past);
+    const i64 keys = length(args.kvstarts, b), tokens = length(args.seqstarts, b);
+    return expect(found, Rule::kNewKeys, b, b + 1, keys, tokens, abi::kMaxKeys) &&
+           expect(found, Rule::kStartPos, b, b, args.start_pos[b], keys - tokens, keys - tokens);
 }
 
 // ---- 4. Tables ------------------------------------------------------------------------------------------------------

@@ -70,6 +70,15 @@ void take(std::string_view name, std::string_view value) {
     if (name == "--target") chosen.target = value;
 }
 
+/// Beginnings of those of doctest's long options that are of use here; its short ones have one dash.
+constexpr std::array<std::string_view, 8> kDoctest = {"--help",    "--version",  "--test-",  "--list-",
+                                                      "--success", "--duration", "--abort-", "--no-"};
+
+bool is_doctest(std::string_view argument) {
+    if (!argument.starts_with("--")) return argument.starts_with('-');
+    return std::ranges::any_of(kDoctest, [&](std::string_view start) { return argument.starts_with(start); });
+}
+
 /// What doctest doesn't know, it ignores, and a test that was asked for is not the one that ran.
 void read_options(std::span<char* const> arguments) {
     if (const char* cases = std::getenv("KVJIT_CONFORMANCE_CASES")) {
@@ -83,7 +92,7 @@ void read_options(std::span<char* const> arguments) {
             take(name, argument.substr(name.size() + 1));
         } else if (ours) {
             take(name, ++i < arguments.size() ? arguments[i] : "");
-        } else if (!argument.starts_with('-')) {
+        } else if (!is_doctest(argument)) {
             refuse("an argument", argument, "an option");
         }
     }

@@ -7,10 +7,11 @@
  *   plan + tensors + layer -> bytes  kvjit_run                once a layer: no allocation, no lock, no string
  *
  * Conventions
- *   - Every struct begins with struct_size; fill structs with their kvjit_*_init function, then set fields. Structs
- * grow at their end: a function *_sized is told how much of a struct the program knows, and touches nothing behind it.
- *     Functions around them are inline, so that the size is the program's and not the library's; bindings of other
- *     languages call the *_sized ones.
+ *   - Every struct begins with struct_size; fill structs with their kvjit_*_init function, then set fields.
+ *   - Structs grow at their end. A function *_sized is told how many bytes of one the program's header has, and touches
+ *     nothing behind them; what this library doesn't know of a newer struct becomes 0, and the struct is refused where
+ *     it is used. The functions around them are inline, so that the size is the program's and not the library's;
+ *     bindings of other languages call the *_sized ones. For kvjit_error, less than its first version does nothing.
  *   - Every fallible function returns a kvjit_status and describes a failure in *error (may be NULL).
  *   - A refused call changes nothing: no output, cache or scale byte, no handle.
  *   - Sizes and strides count elements unless a name says bytes. Axis names are those of docs/semantics.md.
@@ -122,7 +123,7 @@ typedef struct kvjit_spec {
     char layout[8];      /* axis order of the cache, NUL-padded: "L2HTD", "N2LTHD", ... D is last */
 } kvjit_spec;
 
-/* Fills in every default. */
+/* Fills in every default, of as many fields as the program's struct has. */
 KVJIT_API void kvjit_spec_init_sized(kvjit_spec *spec, size_t size);
 static inline void kvjit_spec_init(kvjit_spec *spec) {
     kvjit_spec_init_sized(spec, sizeof *spec);
@@ -131,7 +132,8 @@ static inline void kvjit_spec_init(kvjit_spec *spec) {
 /* Reads `field=value` pairs, separated by commas or white space, over the defaults:
  *     op=MultiHeadCacheAttention,head_dim=128,group=4,cache_mode=page_table,layout=L2HTD,quant_bit=8
  * `layout` also takes PMX's numbers, of revision 2 ("3") or of a named one ("r1:3").
- * Errors: KVJIT_BAD_SPEC names the field, what it got and what it takes; *spec is unchanged. Thread-safe. */
+ * Errors: KVJIT_BAD_SPEC names the field, what it got and what it takes, also where a program's older struct has no
+ * room for the field; KVJIT_BAD_ARGUMENT: null, a size that no struct has. *spec is then unchanged. Thread-safe. */
 KVJIT_API kvjit_status kvjit_spec_parse_sized(const char *text, kvjit_spec *spec, size_t size, kvjit_error *error);
 static inline kvjit_status kvjit_spec_parse(const char *text, kvjit_spec *spec, kvjit_error *error) {
     return kvjit_spec_parse_sized(text, spec, sizeof *spec, error);

@@ -13,11 +13,6 @@ constexpr std::int64_t kWorkspaceAlignment = 64;
 constexpr std::int64_t kMaxThreads = 1024;
 
 Result<void> check_executor(const kvjit_executor& executor) {
-    constexpr std::int64_t kSize = sizeof executor;
-    if (executor.struct_size != kSize) {
-        return refuse(KVJIT_BAD_ARGUMENT, "executor.struct_size", executor.struct_size, kSize,
-                      text("sizeof(kvjit_executor) is ", kSize));
-    }
     if (executor.run == nullptr) return gen::fail(KVJIT_BAD_ARGUMENT, "executor.run", "executor.run is null");
     if (executor.concurrency >= 1) return {};
     return refuse(KVJIT_BAD_ARGUMENT, "executor.concurrency", executor.concurrency, 1, "it takes at least 1");

@@ -96,10 +96,12 @@ Result<void> check_span(const kvjit_tensor& tensor, const ViewRule& rule) {
     const std::int64_t most = most_elements(rule);
     std::int64_t span = 1;
     for (int i = 0; i < rule.rank; ++i) {
+        const std::int64_t before = span;
         span = saturating_sum(span, saturating_product(tensor.shape[i] - 1, step(tensor, i)));
         if (span <= most) continue;
-        return refuse(KVJIT_BAD_SHAPE, stride_name(rule, i), tensor.strides[i], most,
-                      text("the tensor may span at most ", most, " elements"));
+        const std::int64_t largest = (most - before) / (tensor.shape[i] - 1);
+        return refuse(KVJIT_BAD_SHAPE, stride_name(rule, i), tensor.strides[i], largest,
+                      text("the tensor may span at most ", most, " elements, so it takes at most ", largest));
     }
     return {};
 }

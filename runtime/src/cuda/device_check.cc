@@ -32,6 +32,7 @@ constexpr RuleText kTexts[] = {
     {abi::Rule::kTableWidth, KVJIT_BAD_INDEX, "kvstarts", "entries of cachestarts to read", "its row has room for"},
     {abi::Rule::kEntry, KVJIT_BAD_INDEX, "cachestarts", nullptr, "its tokens have to lie in the cache, the limit is"},
     {abi::Rule::kSharedSlot, KVJIT_BAD_INDEX, "cachestarts", nullptr, nullptr},
+    {abi::Rule::kNewKeys, KVJIT_BAD_INDEX, "kvstarts", "keys", "new tokens are keys, too, and there are"},
 };
 constexpr RuleText kTooManyKeys = {abi::Rule::kKvstarts, KVJIT_BAD_INDEX, "kvstarts", "keys", "a sequence has at most"};
 

@@ -51,7 +51,10 @@ void DiskStore::publish(const EntryKey& key, const Entry& entry) {
     if (size > max_bytes_ || bytes.size() > kMaxEntryBytes) return;
     const std::string name = entry_file_name(entry_digest(key));
     const auto written = folder_->write(name, bytes);
-    if (written) return account(size);
+    if (written) {
+        forget_in_the_way(name);
+        return account(size);
+    }
     if (!is_in_the_way(name)) warn_once("compiled programs are not kept: " + written.error());
 }
 
@@ -73,6 +76,11 @@ void DiskStore::reject(const std::string& name, std::string_view why) {
 bool DiskStore::is_new_in_the_way(const std::string& name) {
     const std::scoped_lock alone(naming_);
     return in_the_way_.insert(name).second;
+}
+
+void DiskStore::forget_in_the_way(const std::string& name) {
+    const std::scoped_lock alone(naming_);
+    in_the_way_.erase(name);
 }
 
 bool DiskStore::is_in_the_way(const std::string& name) {

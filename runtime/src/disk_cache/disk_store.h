@@ -45,6 +45,7 @@ private:
     void reject(const std::string& name, std::string_view why);
     /// Notes that something that can't be removed has this name; false if that was known.
     bool is_new_in_the_way(const std::string& name);
+    void forget_in_the_way(const std::string& name);
     bool is_in_the_way(const std::string& name);
     void warn(const std::string& message) const;
     void warn_once(const std::string& message);

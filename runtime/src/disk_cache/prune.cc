@@ -74,7 +74,7 @@ private:
         if (suffix == kLockSuffix) EntryLock::acquire(folder_, name, std::chrono::milliseconds(0));
     }
 
-    void remove(const std::string& name) { folder_.calls().remove(folder_.descriptor(), name.c_str()); }
+    void remove(const std::string& name) { folder_.remove(name); }
 
     const CacheFolder& folder_;
     std::vector<Candidate> entries_;

@@ -45,12 +45,25 @@ TEST_CASE("a text with a field that the caller's spec has no room for is refused
     kvjit_spec_init_sized(spec.get(), kOlderSpec);
     Error error;
     CHECK(kvjit_spec_parse_sized("head_dim=64,layout=L2HTD", spec.get(), kOlderSpec, error.get()) == KVJIT_BAD_SPEC);
+    CHECK(error.argument() == std::string("layout"));
     CHECK(error.get()->value == kOlderSpec);
     CHECK(error.get()->limit == sizeof(kvjit_spec));
     CHECK(spec->head_dim == 128);
     CHECK(kvjit_spec_parse_sized("head_dim=64", spec.get(), 3, error.get()) == KVJIT_BAD_ARGUMENT);
     CHECK(error.argument() == std::string("spec.struct_size"));
     CHECK(spec->head_dim == 128);
+}
+
+TEST_CASE("of a newer header's struct what the library doesn't know is 0, and it is refused where it is used") {
+    struct Newer {
+        kvjit_batch batch;
+        std::int64_t more;
+    } newer;
+    newer.more = -1;
+    kvjit_batch_init_sized(&newer.batch, sizeof newer);
+    CHECK(newer.batch.struct_size == sizeof newer);
+    CHECK(newer.batch.num_layers == 1);
+    CHECK(newer.more == 0);
 }
 
 TEST_CASE("statistics and errors are written as far as the caller's struct goes") {

@@ -17,12 +17,6 @@
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // they forbid threads in forked processes, and fill the address space
-#else
-constexpr bool kSanitized = false;
-#endif
-
 /// The refusal; "" if there is none.
 std::string refusal_of(std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "engine_loop");
@@ -82,7 +76,7 @@ TEST_CASE("numbers at their limits are taken") {
     CHECK(refusal_of({"--target", "cuda:1023"}) == "");
 }
 
-TEST_CASE("where a thread can't be started, the read loop joins the others and throws" * doctest::skip(kSanitized)) {
+TEST_CASE("where a thread can't be started, the read loop joins the others and throws") {
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) _exit(give_up_in_little_memory());

@@ -121,6 +121,8 @@ const Fault kFaults[] = {
     {"first start", "offset", [](Call& c) { c.seqstarts[0] = 1; }, KVJIT_BAD_INDEX, "seqstarts", 1, 0},
     {"falling seqstarts", "offset", [](Call& c) { c.seqstarts[3] = 3; }, KVJIT_BAD_INDEX, "seqstarts", 3, 2},
     {"falling kvstarts", "page_table", [](Call& c) { c.kvstarts[2] = 5; }, KVJIT_BAD_INDEX, "kvstarts", 5, 1},
+    {"fewer keys than new tokens", "offset", [](Call& c) { c.kvstarts = {0, 6, 8, 10}; }, KVJIT_BAD_INDEX, "kvstarts",
+     2, 1},
     {"past too short", "offset", [](Call& c) { c.start_pos[1] = 3; }, KVJIT_BAD_INDEX, "start_pos", 3, 1},
     {"past below 0", "offset", [](Call& c) { c.start_pos[2] = -2; }, KVJIT_BAD_INDEX, "start_pos", -2, 2},
     {"max_seqlen", "offset", [](Call& c) { c.max_seqlen = 2; }, KVJIT_BAD_ARGUMENT, "seqstarts", 3, 1},

@@ -148,6 +148,7 @@ TEST_CASE("files that are no safetensors files") {
     CHECK_SAYS(error_of(with_header("\"\xff\"", 3)), "not valid JSON");
     CHECK_SAYS(error_of(with_header("[]", 2)), "not an object");
     CHECK_SAYS(error_of(with_header(R"({"a":1,"a":2})", 13)), "names 'a' twice");
+    CHECK_SAYS(error_of(with_header(R"({"__metadata__":{"a":"1","a":"2"}})", 34)), "names 'a' twice");
     const std::string deep(200'000, '[');
     CHECK_SAYS(error_of(with_header(deep, deep.size())), "not valid JSON");
 }

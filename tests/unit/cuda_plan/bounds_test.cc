@@ -77,8 +77,6 @@ TEST_CASE("a mirror that says something else, or is faulty, is refused") {
     REQUIRE(!falling.has_value());
     CHECK(falling.error().argument == "kvstarts");
     CHECK(check_device_batch(attention(), batch, &mirror, KVJIT_CHECK_NONE).has_value());
-    mirror.struct_size = 8;
-    CHECK(!check_device_batch(attention(), batch, &mirror, KVJIT_CHECK_FULL).has_value());
 }
 
 }  // namespace
