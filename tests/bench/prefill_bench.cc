@@ -70,12 +70,14 @@ void prefill_cache(benchmark::State& state) {
 BENCHMARK_CAPTURE(prefill_dense, f16, KVJIT_F16)
     ->Name("BM_prefill/f16")
     ->Unit(benchmark::kMillisecond)
-    ->UseManualTime();
+    ->UseManualTime()
+    ->MinTime(1);
 BENCHMARK_CAPTURE(prefill_dense, f32, KVJIT_F32)
     ->Name("BM_prefill/f32")
     ->Unit(benchmark::kMillisecond)
-    ->UseManualTime();
-BENCHMARK(prefill_cache)->Name("BM_prefill/int8_cache")->Unit(benchmark::kMillisecond)->UseManualTime();
+    ->UseManualTime()
+    ->MinTime(1);
+BENCHMARK(prefill_cache)->Name("BM_prefill/int8_cache")->Unit(benchmark::kMillisecond)->UseManualTime()->MinTime(1);
 
 }  // namespace
 }  // namespace kvjit::bench
