@@ -1,4 +1,5 @@
 // Null pointers, unset structs and bad options: an error or nothing, never a crash.
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -121,6 +122,9 @@ constexpr OptionMisuse kOptionMisuses[] = {
      "executor.run"},
     {"executor without threads", [](kvjit_plan_options& o, kvjit_executor& x) { o.executor = &x, x.concurrency = 0; },
      "executor.concurrency"},
+    {"executor of a header that had no run yet",
+     [](kvjit_plan_options& o, kvjit_executor& x) { o.executor = &x, x.struct_size = offsetof(kvjit_executor, run); },
+     "executor.run"},
     {"executor not set up", [](kvjit_plan_options& o, kvjit_executor& x) { o.executor = &x, x.struct_size = 0; },
      "executor.struct_size"},
     {"workspace misaligned", [](kvjit_plan_options& o, kvjit_executor& x) { o.workspace = &x.struct_size + 1; },
