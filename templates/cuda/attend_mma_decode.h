@@ -188,18 +188,19 @@ KVJIT_INLINE void leave_sums(WarpSums& left, const WarpState& state, float facto
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const i32 row = lane_row() + 8 * h;
+        const FinishedState finished = finish_state(state.rows, factor, h);
+        const float unit = finished.weight * kPieceUnit;
 #pragma unroll
         for (int at = 0; at < 16 * kValueParts; at += 4) {
             u32 words[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
                 const int matrix = at / 16 * 8 + (at + i) % 8, column = at % 16 / 8;
-                words[i] = __builtin_bit_cast(u32, state.sums[matrix][2 * h + column] * kPieceUnit);
+                words[i] = __builtin_bit_cast(u32, state.sums[matrix][2 * h + column] * unit);
             }
             store16(left.sums[row] + at / 16 * 64 + 16 * lane_pair() + at % 16, words);
         }
-        const Running running = finish_state(state.rows, factor, h);
-        if (lane_pair() == 0) left.running[row] = running;
+        if (lane_pair() == 0) left.running[row] = finished.running;
     }
 }
 

@@ -200,13 +200,14 @@ KVJIT_INLINE void leave_matrix(OutputRows& output, const PrefillState& state, in
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const i32 row = 16 * m + 8 * h + lane_row();
+        const FinishedState finished = finish_state(state.rows[m], factor, h);
+        const float unit = finished.weight * kPieceUnit;
 #pragma unroll
         for (int n = 0; n < kSumTiles; ++n) {
-            const float low = state.sums[m][n][2 * h] * kPieceUnit, high = state.sums[m][n][2 * h + 1] * kPieceUnit;
+            const float low = state.sums[m][n][2 * h] * unit, high = state.sums[m][n][2 * h + 1] * unit;
             store_pair(output.sums[row] + 8 * n + 2 * lane_pair(), {low, high});
         }
-        const Running running = finish_state(state.rows[m], factor, h);
-        if (lane_pair() == 0) output.running[row] = running;
+        if (lane_pair() == 0) output.running[row] = finished.running;
     }
 }
 

@@ -196,10 +196,19 @@ KVJIT_INLINE u32 seen_pair(const float (&scores)[4]) {
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-/// The part that row g + 8h is over all of its lanes: its max is what probabilities are relative to, as a logarithm.
-KVJIT_INLINE Running finish_state(const RowState& state, float factor, int h) {
+/// The part that row g + 8h is over all of its lanes, and what its sums of values are to be multiplied by to belong to
+/// it: a base is rounded, by up to 2^-8 where scores are large, and parts of one row have different ones. So they are
+/// made relative to the largest score as a natural logarithm, and what that differs from the base goes into the sums.
+struct FinishedState {
+    Running running;
+    float weight;
+};
+KVJIT_INLINE FinishedState finish_state(const RowState& state, float factor, int h) {
     const float sum = fold_row(state.sum[h], [](float a, float b) { return a + b; });
-    return {is_empty_part(state.max[h]) ? -kInfinity : base_of(state.max[h], factor) * kLn2, sum};
+    if (is_empty_part(state.max[h])) return {{-kInfinity, sum}, 1.0f};
+    const float max = state.max[h] * (factor * kLn2);
+    const float weight = exp2(-fma(max, kLog2E, -base_of(state.max[h], factor)));
+    return {{max, sum * weight}, weight};
 }
 
 }  // namespace kvjit
