@@ -336,7 +336,14 @@ typedef struct kvjit_plan_options {
     int32_t check_level;            /* kvjit_check_level */
     const kvjit_executor *executor; /* NULL: the library's own pool. Copied; its context is the caller's */
     /* NULL: the plan allocates. 64-byte aligned; on CUDA device memory. The plan's alone from its creation until it is
-     * released and what it ran is done: not to be given to another plan while runs are queued. */
+     * released and what it ran is done.
+     * CUDA: all this in the order of `stream`. kvjit_plan_create writes there (zeros, slopes) behind what the stream
+     * holds, and doesn't wait for it; so memory that a stream-ordered allocator gave for this stream can be given at
+     * once, and behind the plan's last run be freed there, or given to the next plan of the stream. A graph launched
+     * elsewhere first waits for what the stream held when the plan was made. While `stream` is being captured, memory
+     * is written at once, outside of the graph: then nothing that is queued may use it any more, and no other node of
+     * the graph may ever (not memory of the capture's own pool). KVJIT_CUDA_ERROR where another stream's capture
+     * closes the default stream. */
     void *workspace;
     size_t workspace_bytes; /* size of `workspace`; too small is an error whose limit is what is needed */
     uint32_t num_threads;   /* of the library's own pool when executor is NULL, up to 1024; 0: one for each core

@@ -72,9 +72,8 @@ public:
                                                        (spec().head_dim + abi::kPartialTail)) *
                               sizeof(float),
         };
-        if (auto taken = workspace_.take(layout, options.workspace, options.workspace_bytes); !taken) return taken;
-        if (bound_.slopes.empty()) return {};
-        return device_.upload(workspace_.slopes(), bound_.slopes.data(), layout.slopes_bytes);
+        const auto taken = workspace_.take(layout, options.workspace, options.workspace_bytes, options.stream);
+        return taken ? workspace_.write_slopes(bound_.slopes.data()) : taken;
     }
 
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) override {
@@ -99,7 +98,7 @@ public:
         abi::Fault fault{};
         if (auto read = device_.download(&fault, workspace_.fault(), sizeof fault, stream_); !read) return read;
         if (fault.count == 0) return {};
-        if (auto cleared = device_.zero(workspace_.fault(), sizeof fault); !cleared) return cleared;
+        if (auto cleared = device_.zero(workspace_.fault(), sizeof fault, kAtOnce); !cleared) return cleared;
         return std::unexpected(fault_error(fault));
     }
 

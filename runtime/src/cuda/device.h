@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "generator/error.h"
 
@@ -15,6 +16,10 @@ struct Grid {
     unsigned threads = 1;
     unsigned shared_bytes = 0;
 };
+
+/// What a write to memory comes behind: all that a stream holds, or nothing, and then it is done when the call returns.
+using Behind = std::optional<void*>;
+inline constexpr std::nullopt_t kAtOnce = std::nullopt;
 
 /// Thread-safe. Errors: KVJIT_CUDA_ERROR with what the driver, or the emulator's checks, say.
 class Device {
@@ -36,9 +41,9 @@ public:
     /// At least 256-byte aligned; never 0 bytes. Errors: KVJIT_OUT_OF_MEMORY.
     virtual gen::Result<void*> allocate(std::size_t bytes) = 0;
     virtual void release(void* memory) noexcept = 0;
-    /// Both return when it is done.
-    virtual gen::Result<void> upload(void* to, const void* from, std::size_t bytes) = 0;
-    virtual gen::Result<void> zero(void* to, std::size_t bytes) = 0;
+    /// Both are done at once behind a stream that is being captured: no graph gets them. `from` may go afterwards.
+    virtual gen::Result<void> upload(void* to, const void* from, std::size_t bytes, Behind behind) = 0;
+    virtual gen::Result<void> zero(void* to, std::size_t bytes, Behind behind) = 0;
     /// Waits for what `stream` holds. Errors: what went wrong there since it was last asked.
     virtual gen::Result<void> synchronize(void* stream) = 0;
     /// Waits for what `stream` holds, then copies to host memory.

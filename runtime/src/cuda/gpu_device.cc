@@ -69,13 +69,13 @@ public:
         api_.memory_free(address(memory));
     }
 
-    gen::Result<void> upload(void* to, const void* from, std::size_t bytes) override {
-        return transfer("copying to the GPU",
+    gen::Result<void> upload(void* to, const void* from, std::size_t bytes, Behind behind) override {
+        return transfer("copying to the GPU", behind,
                         [&](cuda::Stream stream) { return api_.copy_to_device(address(to), from, bytes, stream); });
     }
 
-    gen::Result<void> zero(void* to, std::size_t bytes) override {
-        return transfer("zeroing memory of the GPU",
+    gen::Result<void> zero(void* to, std::size_t bytes, Behind behind) override {
+        return transfer("zeroing memory of the GPU", behind,
                         [&](cuda::Stream stream) { return api_.set_bytes(address(to), 0, bytes, stream); });
     }
 
@@ -121,11 +121,24 @@ private:
     }
 
     template <class Enqueue>
-    gen::Result<void> transfer(std::string_view what, const Enqueue& enqueue) {
+    gen::Result<void> transfer(std::string_view what, Behind behind, const Enqueue& enqueue) {
         const gen::Result<ContextScope> scope = context_.enter();
         if (!scope) return std::unexpected(scope.error());
         const RelaxedCapture relaxed(api_);
-        return transfers_.run(*scope, what, enqueue);
+        if (!behind) return transfers_.run(*scope, what, enqueue);
+        auto* stream = static_cast<cuda::Stream>(*behind);
+        bool capturing = false;
+        cuda::Code code = ask_capturing(stream, capturing);
+        if (code == cuda::kSuccess && capturing) return transfers_.run(*scope, what, enqueue);
+        if (code == cuda::kSuccess) code = enqueue(stream);
+        return driver_.check(code, what);
+    }
+
+    cuda::Code ask_capturing(cuda::Stream stream, bool& capturing) {
+        cuda::CaptureStatus status = cuda::kCaptureNone;
+        const cuda::Code code = api_.stream_is_capturing(stream, &status);
+        capturing = status != cuda::kCaptureNone;
+        return code;
     }
 
     /// Enqueues, then waits for the stream; refuses a stream under capture, whose capture waiting would break.
@@ -134,9 +147,9 @@ private:
         const gen::Result<ContextScope> scope = context_.enter();
         if (!scope) return std::unexpected(scope.error());
         const RelaxedCapture relaxed(api_);  // another thread's capture is none of this stream's business
-        cuda::CaptureStatus status = cuda::kCaptureNone;
-        cuda::Code code = api_.stream_is_capturing(stream, &status);
-        if (code == cuda::kSuccess && status != cuda::kCaptureNone) code = cuda::kStreamCaptureUnsupported;
+        bool capturing = false;
+        cuda::Code code = ask_capturing(stream, capturing);
+        if (code == cuda::kSuccess && capturing) code = cuda::kStreamCaptureUnsupported;
         if (code == cuda::kSuccess) code = enqueue();
         if (code == cuda::kSuccess) code = api_.stream_synchronize(stream);
         return driver_.check(code, "waiting for a stream");

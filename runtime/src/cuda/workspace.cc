@@ -30,12 +30,18 @@ Workspace::~Workspace() {
     if (owned_ != nullptr) device_.release(owned_);
 }
 
-gen::Result<void> Workspace::take(const WorkspaceLayout& layout, void* given, std::size_t given_bytes) {
+gen::Result<void> Workspace::take(const WorkspaceLayout& layout, void* given, std::size_t given_bytes, void* stream) {
     layout_ = layout;
+    if (given != nullptr) behind_ = stream;
     if (layout.bytes() == 0) return {};
     if (gen::Result<void> found = find_memory(given, given_bytes); !found) return found;
-    const std::size_t zeros = layout.slopes_offset();  // fault and counters at once: each call is waited for
-    return zeros != 0 ? device_.zero(memory_, zeros) : gen::Result<void>{};
+    const std::size_t zeros = layout.slopes_offset();  // fault and counters by one call
+    return zeros != 0 ? device_.zero(memory_, zeros, behind_) : gen::Result<void>{};
+}
+
+gen::Result<void> Workspace::write_slopes(const float* slopes) {
+    if (layout_.slopes_bytes == 0) return {};
+    return device_.upload(this->slopes(), slopes, layout_.slopes_bytes, behind_);
 }
 
 gen::Result<void> Workspace::find_memory(void* given, std::size_t given_bytes) {

@@ -30,9 +30,12 @@ public:
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
-    /// `given`: the caller's, of `given_bytes`; null: allocates. Fault and counters are zeroed. Errors:
+    /// `given`: the caller's, of `given_bytes`, which work of `stream` may still use; null: allocates, which nobody
+    /// uses. So the caller's is written behind that work, and the other at once. Fault and counters are zeroed. Errors:
     /// KVJIT_BAD_ARGUMENT where `given` is too small, KVJIT_OUT_OF_MEMORY, KVJIT_CUDA_ERROR.
-    gen::Result<void> take(const WorkspaceLayout& layout, void* given, std::size_t given_bytes);
+    gen::Result<void> take(const WorkspaceLayout& layout, void* given, std::size_t given_bytes, void* stream);
+    /// The layout's slopes_bytes to slopes(), in the same order.
+    gen::Result<void> write_slopes(const float* slopes);
 
     const WorkspaceLayout& layout() const { return layout_; }
     /// Null: nothing is checked on the device.
@@ -46,6 +49,7 @@ private:
 
     Device& device_;
     WorkspaceLayout layout_;
+    Behind behind_ = kAtOnce;
     char* memory_ = nullptr;
     void* owned_ = nullptr;
 };

@@ -1,5 +1,9 @@
 // Whole calls through the public API: NVRTC compiles, the fake driver loads and launches. Without NVRTC: SKIP.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <thread>
 
 #include "call.h"
@@ -162,6 +166,94 @@ TEST_CASE("a plan's own memory is made ready by one call, waited for once") {
     CHECK(test::contains(plan.describe(), "decode splits: 2"));  // which need counters, beside the check's fault
     CHECK(machine.count("cuMemsetD8Async") == 1);
     CHECK(machine.count("cuStreamSynchronize") == 1);
+}
+
+namespace {
+
+constexpr std::size_t kWorkspaceBytes = 1 << 20;
+
+/// A caller's workspace, as it comes: full of what somebody left there.
+struct GivenWorkspace {
+    std::unique_ptr<void, decltype(&std::free)> memory{std::aligned_alloc(64, kWorkspaceBytes), std::free};
+
+    GivenWorkspace() { fill(); }
+    void fill() const { std::memset(memory.get(), 0xab, kWorkspaceBytes); }
+    PlanOptions options() const {
+        PlanOptions options;
+        options.stream = kStream;
+        options.split_keys = 64;
+        options.workspace = memory.get();
+        options.workspace_bytes = kWorkspaceBytes;
+        return options;
+    }
+    /// Fault and counters, 64 bytes each.
+    bool is_zeroed() const {
+        const auto* bytes = static_cast<const unsigned char*>(memory.get());
+        return std::all_of(bytes, bytes + 128, [](unsigned char byte) { return byte == 0; });
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a given workspace is zeroed on the plan's stream, behind what still uses it and before the first run") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    test::Call call(2, 1, 100);
+    const GivenWorkspace workspace;
+    machine.state().busy[kStream] = {[&] { workspace.fill(); }};  // a kernel that had the memory before
+    Plan plan = ready_plan(call, workspace.options());
+    CHECK_FALSE(workspace.is_zeroed());
+    CHECK(machine.count("cuStreamSynchronize") == 0);
+    REQUIRE(plan.run(call.tensors()).has_value());
+    using Enqueued = std::vector<std::pair<std::string, void*>>;
+    const std::pair<std::string, void*> launch{"cuLaunchKernel", kStream};
+    CHECK(machine.state().enqueued == Enqueued{{"cuMemsetD8Async", kStream}, launch, launch, launch});
+    for (const auto& work : machine.state().busy[kStream]) work();
+    CHECK(workspace.is_zeroed());
+}
+
+TEST_CASE("while the plan's stream is captured, a given workspace is zeroed at once, outside of the graph") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    machine.state().capturing = kStream;
+    test::Call call(2, 1, 100);
+    const GivenWorkspace workspace;
+    const Plan plan = ready_plan(call, workspace.options());
+    CHECK(workspace.is_zeroed());
+    CHECK(machine.state().enqueued.size() == 1);
+    CHECK(machine.state().enqueued[0].second != kStream);
+}
+
+TEST_CASE("on the default stream, which a capture elsewhere closes, a given workspace is refused and left alone") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    machine.state().capturing = kOtherStream;
+    test::Call call(2, 1, 100);
+    const GivenWorkspace workspace;
+    PlanOptions options = workspace.options();
+    options.stream = nullptr;
+    const auto kernel = make_kernel();
+    REQUIRE_MESSAGE(kernel, kernel.error().message());
+    const auto plan = make_plan(*kernel, call, options);
+    REQUIRE_FALSE(plan.has_value());
+    CHECK(plan.error().status() == KVJIT_CUDA_ERROR);
+    CHECK(test::contains(plan.error().message(), "captured into a graph"));
+    CHECK(machine.state().enqueued.empty());
+}
+
+TEST_CASE("a plan's own memory is zeroed at once, whatever its stream holds") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    test::Call call(2, 1, 100);
+    machine.state().busy[kStream] = {[] { FAIL("waited for the stream"); }};
+    const Plan plan = ready_plan(call);
+    REQUIRE(machine.state().enqueued.size() == 1);
+    CHECK(machine.state().enqueued[0].first == "cuMemsetD8Async");
+    CHECK(machine.state().enqueued[0].second != kStream);
 }
 
 TEST_CASE("a plan without a workspace keeps the primary context") {

@@ -1,4 +1,5 @@
 // A GpuDevice's memory and streams.
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <utility>
@@ -26,8 +27,8 @@ gen::Result<void> round_trip(rt::Device& device, Bytes& back) {
     const Bytes bytes = counting();
     const gen::Result<void*> memory = device.allocate(sizeof bytes);
     if (!memory) return std::unexpected(memory.error());
-    gen::Result<void> done = device.upload(*memory, bytes.data(), sizeof bytes);
-    if (done) done = device.zero(*memory, sizeof bytes / 2);
+    gen::Result<void> done = device.upload(*memory, bytes.data(), sizeof bytes, rt::kAtOnce);
+    if (done) done = device.zero(*memory, sizeof bytes / 2, rt::kAtOnce);
     if (done) done = device.download(back.data(), *memory, sizeof bytes, kStream);
     // A call that fails there leaves memory behind, as it would in a broken context.
     const int fail_at = std::exchange(test::fake_cuda()->fail_at, 0);
@@ -125,12 +126,42 @@ TEST_CASE("synchronising says what went wrong on the stream") {
     CHECK(contains(done.error().message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
+TEST_CASE("what is written behind a stream is done in its order, of what the source held then, and not waited for") {
+    FakeMachine machine;
+    const auto device = machine.device();
+    Bytes memory = counting(), bytes = counting();
+    machine.state().busy[kStream] = {[&] { memory.fill(1); }};
+    REQUIRE(device->zero(memory.data(), sizeof memory, kStream).has_value());
+    REQUIRE(device->upload(memory.data(), bytes.data(), sizeof bytes / 2, kStream).has_value());
+    bytes.fill(2);
+    CHECK(memory == counting());
+    REQUIRE(device->synchronize(kStream).has_value());
+    Bytes expected = counting();
+    std::fill_n(expected.begin() + expected.size() / 2, expected.size() / 2, 0);
+    CHECK(memory == expected);
+    CHECK(machine.count("cuStreamCreate") == 0);
+}
+
+TEST_CASE("what is written behind a captured stream is done at once and goes into no graph") {
+    FakeMachine machine;
+    const auto device = machine.device();
+    machine.state().capturing = kStream;
+    Bytes memory{};
+    const Bytes bytes = counting();
+    REQUIRE(device->upload(memory.data(), bytes.data(), sizeof bytes, kStream).has_value());
+    CHECK(memory == bytes);
+    REQUIRE(device->zero(memory.data(), sizeof memory, kStream).has_value());
+    CHECK(memory == Bytes{});
+}
+
 TEST_CASE("whatever call fails, nothing stays behind") {
     const int calls = test::fail_everywhere([](FakeMachine& machine) -> gen::Result<void> {
         const auto gpu = rt::find_gpu(machine.driver(), 0);
         if (!gpu) return std::unexpected(gpu.error());
         Bytes back{};
-        return round_trip(*rt::make_gpu_device(machine.driver(), *gpu), back);
+        const auto device = rt::make_gpu_device(machine.driver(), *gpu);
+        if (auto zeroed = device->zero(back.data(), sizeof back, kStream); !zeroed) return zeroed;
+        return round_trip(*device, back);
     });
     CHECK(calls > 20);
 }

@@ -34,10 +34,10 @@ TEST_CASE("memory: aligned, filled with NaN, copied both ways") {
     CHECK(device->download(&value, *memory, sizeof(value), nullptr).has_value());
     CHECK(value != value);
     const float one = 1;
-    CHECK(device->upload(*memory, &one, sizeof(one)).has_value());
+    CHECK(device->upload(*memory, &one, sizeof(one), rt::kAtOnce).has_value());
     CHECK(device->download(&value, *memory, sizeof(value), nullptr).has_value());
     CHECK(value == 1);
-    CHECK(device->zero(*memory, 1000).has_value());
+    CHECK(device->zero(*memory, 1000, rt::kAtOnce).has_value());
     CHECK(device->download(&value, *memory, sizeof(value), nullptr).has_value());
     CHECK(value == 0);
     CHECK(device->synchronize(nullptr).has_value());

@@ -72,12 +72,12 @@ public:
 
     void release(void* memory) noexcept override { ::operator delete(memory, std::align_val_t{kAlignment}); }
 
-    gen::Result<void> upload(void* to, const void* from, std::size_t bytes) override {
+    gen::Result<void> upload(void* to, const void* from, std::size_t bytes, Behind) override {
         std::memcpy(to, from, bytes);
         return {};
     }
 
-    gen::Result<void> zero(void* to, std::size_t bytes) override {
+    gen::Result<void> zero(void* to, std::size_t bytes, Behind) override {
         std::memset(to, 0, bytes);
         return {};
     }

@@ -2,10 +2,12 @@
 // fails when it is told to. "Device memory" is the process's own.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/driver_api.h"
@@ -37,7 +39,11 @@ struct FakeCuda {
 
     void* capturing = nullptr;  // a stream under capture, in global mode: what it forbids, it forbids to all threads
 
-    std::vector<std::string> calls;  // names, in order
+    /// Streams that the GPU is busy on: what comes behind is done when somebody waits for the stream.
+    std::map<void*, std::vector<std::function<void()>>> busy;
+
+    std::vector<std::string> calls;                       // names, in order
+    std::vector<std::pair<std::string, void*>> enqueued;  // name and stream, in order
     std::vector<FakeLaunch> launches;
     std::vector<std::string> misuses;  // what the real driver would answer with a crash or a corrupted capture
     std::set<void*> allocations, libraries, streams;

@@ -1,6 +1,8 @@
 // Kernels, memory and streams.
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <utility>
 
 #include "fake_state.h"
 
@@ -29,12 +31,18 @@ bool is_stream(const FakeCuda& state, void* stream) {
     return stream == nullptr || state.streams.contains(stream) || reinterpret_cast<std::size_t>(stream) < 0x3000;
 }
 
-Code copy(const char* name, void* to, const void* from, std::size_t bytes, cuda::Stream stream) {
-    Call call(name);
-    if (call.needs_context().forbidden_in_capture().fails()) return call.code();  // pageable memory may be waited for
-    if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
-    if (stream == nullptr && call.state.capturing != nullptr) return cuda::kStreamCaptureImplicit;
-    std::memcpy(to, from, bytes);
+/// Does `work` in the order of the stream. In a capture it would become a part of the graph, done at each replay.
+Code enqueue(Call& call, const char* name, cuda::Stream stream, std::function<void()> work) {
+    FakeCuda& state = call.state;
+    if (!is_stream(state, stream)) call.misuse("on an unknown stream");
+    if (stream == nullptr && state.capturing != nullptr) return cuda::kStreamCaptureImplicit;
+    if (stream != nullptr && state.capturing == stream) call.misuse("goes into a graph");
+    state.enqueued.emplace_back(name, stream);
+    if (const auto busy = state.busy.find(stream); busy != state.busy.end()) {
+        busy->second.push_back(std::move(work));
+    } else {
+        work();
+    }
     return cuda::kSuccess;
 }
 
@@ -110,6 +118,7 @@ KVJIT_FAKE_EXPORT Code cuLaunchKernel(cuda::Function function, unsigned grid_x, 
                                    stream,
                                    fake_cuda_current(),
                                    arguments});
+    call.state.enqueued.emplace_back("cuLaunchKernel", stream);
     return cuda::kSuccess;
 }
 
@@ -136,17 +145,22 @@ KVJIT_FAKE_EXPORT Code cuMemFree_v2(cuda::Address address) {
 }
 KVJIT_FAKE_EXPORT Code cuMemcpyHtoDAsync_v2(cuda::Address to, const void* from, std::size_t bytes,
                                             cuda::Stream stream) {
-    return copy("cuMemcpyHtoDAsync", reinterpret_cast<void*>(to), from, bytes, stream);
+    Call call("cuMemcpyHtoDAsync");
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();  // pageable memory may be waited for
+    const std::string staged(static_cast<const char*>(from), bytes);              // the caller's may be gone by then
+    return enqueue(call, "cuMemcpyHtoDAsync", stream,
+                   [=] { std::memcpy(reinterpret_cast<void*>(to), staged.data(), staged.size()); });
 }
 KVJIT_FAKE_EXPORT Code cuMemcpyDtoHAsync_v2(void* to, cuda::Address from, std::size_t bytes, cuda::Stream stream) {
-    return copy("cuMemcpyDtoHAsync", to, reinterpret_cast<const void*>(from), bytes, stream);
+    Call call("cuMemcpyDtoHAsync");
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    return enqueue(call, "cuMemcpyDtoHAsync", stream,
+                   [=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
 }
 KVJIT_FAKE_EXPORT Code cuMemsetD8Async(cuda::Address to, unsigned char value, std::size_t count, cuda::Stream stream) {
     Call call("cuMemsetD8Async");
     if (call.needs_context().fails()) return call.code();
-    if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
-    std::memset(reinterpret_cast<void*>(to), value, count);
-    return cuda::kSuccess;
+    return enqueue(call, "cuMemsetD8Async", stream, [=] { std::memset(reinterpret_cast<void*>(to), value, count); });
 }
 
 KVJIT_FAKE_EXPORT Code cuStreamCreate(cuda::Stream* stream, cuda::StreamFlags flags) {
@@ -172,7 +186,12 @@ KVJIT_FAKE_EXPORT Code cuStreamSynchronize(cuda::Stream stream) {
     Call call("cuStreamSynchronize");
     if (!is_stream(call.state, stream)) call.misuse("on an unknown stream");
     if (call.state.capturing == stream && stream != nullptr) call.misuse("spoils a capture");
-    return call.needs_context().forbidden_in_capture().code();
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    if (const auto busy = call.state.busy.find(stream); busy != call.state.busy.end()) {
+        for (const std::function<void()>& work : busy->second) work();
+        busy->second.clear();
+    }
+    return cuda::kSuccess;
 }
 KVJIT_FAKE_EXPORT Code cuStreamIsCapturing(cuda::Stream stream, cuda::CaptureStatus* status) {
     Call call("cuStreamIsCapturing");
