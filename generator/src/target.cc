@@ -1,7 +1,8 @@
 #include "generator/target.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "generator/architecture.h"
 
 namespace kvjit::gen {
 namespace {
@@ -73,9 +74,6 @@ constexpr X86Feature kFeatures[] = {
 };
 
 constexpr std::string_view kCudaTriple = "nvptx64-nvidia-cuda";
-/// What the templates need: cp.async and mma.m16n8k16.
-constexpr int kOldestSm = 80;
-constexpr int kOldestA = 90, kOldestF = 100;
 constexpr int kMaxCudaHeadDim = 256;
 
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
@@ -107,55 +105,11 @@ std::string Target::text() const {
     return out;
 }
 
-namespace {
-
-/// "sm_90a" is 90 and 'a'; 0 and no letter if the name is no architecture's.
-struct Architecture {
-    int number = 0;
-    char letter = 0;  // 'a': for this number alone; 'f': for its family; 0: for later numbers of its generation too
-};
-
-Architecture architecture_of(std::string_view name) {
-    if (!name.starts_with("sm_")) return {};
-    name.remove_prefix(3);
-    Architecture found;
-    if (name.ends_with('a') || name.ends_with('f')) {
-        found.letter = name.back();
-        name.remove_suffix(1);
+Result<Target> named_target(std::string_view name, std::span<const int> further) {
+    if (name.starts_with("sm_")) {
+        if (auto known = check_architecture(name, further); !known) return std::unexpected(known.error());
+        return Target{Backend::kCuda, std::string(kCudaTriple), std::string(name), {}, 0};
     }
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), found.number);
-    const bool whole = error == std::errc() && end == name.data() + name.size() && !name.starts_with('0');
-    return whole ? found : Architecture();
-}
-
-int sm_number(std::string_view name) {
-    return architecture_of(name).number;
-}
-
-/// From Hopper on each architecture has an "a", from Blackwell on an "f". Which numbers there are, NVRTC knows.
-bool has_variant(const Architecture& architecture) {
-    return architecture.letter == 0 || architecture.number >= (architecture.letter == 'a' ? kOldestA : kOldestF);
-}
-
-Result<Target> cuda_target(std::string_view name) {
-    const Architecture architecture = architecture_of(name);
-    const std::string given = "target is \"" + std::string(name) + "\"; ";
-    if (architecture.number < kOldestSm) {
-        return fail(KVJIT_BAD_TARGET, "target", given + "CUDA kernels need sm_80 or newer, as sm_80 or sm_90a",
-                    architecture.number, kOldestSm);
-    }
-    if (!has_variant(architecture)) {
-        return fail(KVJIT_BAD_TARGET, "target",
-                    given + "an a there is from sm_90a on (100a, 101a, 103a, 110a, 120a, 121a), an f from sm_100f on",
-                    architecture.number, architecture.letter == 'a' ? kOldestA : kOldestF);
-    }
-    return Target{Backend::kCuda, std::string(kCudaTriple), std::string(name), {}, 0};
-}
-
-}  // namespace
-
-Result<Target> named_target(std::string_view name) {
-    if (name.starts_with("sm_")) return cuda_target(name);
     const auto it = std::ranges::find(kLevels, name);
     if (it == std::end(kLevels)) {
         return fail(KVJIT_BAD_TARGET, "target",
@@ -179,16 +133,13 @@ Target emulated_target(const Target& machine) {
 }
 
 bool runs_on(const Target& target, int major, int minor) {
-    const int wanted = sm_number(target.cpu);
-    const int given = major * 10 + minor;
-    if (target.cpu.ends_with('a')) return given == wanted;
-    return given / 10 == wanted / 10 && given >= wanted;
+    return runs_code(major * 10 + minor, architecture_of(target.cpu));
 }
 
 int max_shared_bytes(const Target& target) {
     // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". What an emulated kernel may have
     // is what every GPU has.
-    const int number = sm_number(target.cpu);
+    const int number = architecture_of(target.cpu).number;
     if (number >= 90 && number < 120) return 227 * 1024;
     if (number == 80 || number == 87) return 163 * 1024;
     return 99 * 1024;

@@ -27,6 +27,9 @@ public:
     /// know the target. Thread-safe, parallel.
     virtual gen::Result<CompileOutput> compile(std::string_view source, std::string_view name,
                                                const gen::Target& target, CompileStage stage) = 0;
+    /// The target that code for `target` is really made for, which identities name: `target`, unless the compiler knows
+    /// only an older one whose code runs there, too. Thread-safe.
+    virtual gen::Target known_target(const gen::Target& target) { return target; }
     /// Seconds that opening the compiler's library took; 0 while it isn't open.
     virtual double load_seconds() const = 0;
 };

@@ -69,7 +69,7 @@ gen::Result<KernelPtr> Engine::kernel(const gen::KernelSpec& spec, const gen::Ta
     }
     if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
     if (auto supported = gen::check_supported(spec, target); !supported) return std::unexpected(supported.error());
-    auto made = std::make_unique<Kernel>(*this, spec, target);
+    auto made = std::make_unique<Kernel>(*this, spec, known_target(target));
     const std::unique_lock lock(kernels_mutex_);
     const auto it = kernels_.try_emplace(key, std::move(made)).first;  // another thread's, if it was first
     return KernelPtr(shared_from_this(), it->second.get());
@@ -80,6 +80,11 @@ gen::Result<Backend*> Engine::backend(const gen::Target& target) const {
     if (found) return found.get();
     return gen::fail(KVJIT_BAD_TARGET, "target",
                      "target is " + target.cpu + "; this build of kvjit has no such targets (KVJIT_CPU_JIT=OFF)");
+}
+
+gen::Target Engine::known_target(const gen::Target& target) const {
+    const gen::Result<Backend*> backend = this->backend(target);
+    return backend ? (*backend)->compiler().known_target(target) : target;  // kernels of no backend can still be shown
 }
 
 gen::Result<std::unique_ptr<Plan>> Engine::plan(KernelPtr kernel, const kvjit_batch& batch,

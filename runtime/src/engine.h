@@ -62,6 +62,8 @@ private:
 
     /// Errors: KVJIT_BAD_TARGET where this build has none for it.
     gen::Result<Backend*> backend(const gen::Target& target) const;
+    /// See Compiler::known_target.
+    gen::Target known_target(const gen::Target& target) const;
     std::shared_ptr<Slot> slot(const std::string& identity);
     gen::Result<ImagePtr> produce(const gen::Program& program, const gen::Target& target);
     gen::Result<Request> request(const gen::Program& program, const gen::Target& target);

@@ -1,6 +1,7 @@
 #include "kernel.h"
 
 #include <system_error>
+#include <utility>
 
 #include "check/fault.h"
 
@@ -15,8 +16,8 @@ gen::Result<void> check_known(std::uint32_t phases) {
 
 }  // namespace
 
-Kernel::Kernel(Engine& engine, const gen::KernelSpec& spec, const gen::Target& target)
-    : engine_(engine), spec_(spec), target_(target), programs_(gen::lower(spec, target.backend)) {
+Kernel::Kernel(Engine& engine, const gen::KernelSpec& spec, gen::Target target)
+    : engine_(engine), spec_(spec), target_(std::move(target)), programs_(gen::lower(spec, target_.backend)) {
     for (const gen::Program& program : programs_) phases_ |= gen::program_info(program.kind).phase;
 }
 

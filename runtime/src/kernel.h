@@ -15,7 +15,8 @@ namespace kvjit::rt {
 /// Thread-safe. Belongs to its engine, which a KernelPtr keeps alive.
 class Kernel {
 public:
-    Kernel(Engine& engine, const gen::KernelSpec& spec, const gen::Target& target);
+    /// `target`: what its images are compiled for.
+    Kernel(Engine& engine, const gen::KernelSpec& spec, gen::Target target);
 
     const gen::KernelSpec& spec() const { return spec_; }
     const gen::Target& target() const { return target_; }
@@ -40,7 +41,7 @@ private:
 
     Engine& engine_;
     gen::KernelSpec spec_;
-    const gen::Target& target_;
+    const gen::Target target_;
     std::vector<gen::Program> programs_;
     std::uint32_t phases_ = 0;
     std::mutex images_mutex_;

@@ -49,6 +49,7 @@ std::optional<int> gpu_ordinal(std::string_view name) {
 
 gen::Result<gen::Target> make_target(std::string_view name) {
     if (const std::optional<int> ordinal = gpu_ordinal(name)) return gpu_target(*ordinal);
+    if (name.starts_with("sm_")) return architecture_target(name);
     return name == "cuda-emulated" ? emulation() : gen::named_target(name);
 }
 

@@ -42,14 +42,14 @@ struct X86Feature {
 };
 std::span<const X86Feature> x86_features();
 
-/// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", or a CUDA architecture from sm_80 on. Errors: KVJIT_BAD_TARGET.
-Result<Target> named_target(std::string_view name);
+/// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", or a CUDA architecture that is in the list of
+/// architecture.h or has one of the `further` numbers. Errors: KVJIT_BAD_TARGET.
+Result<Target> named_target(std::string_view name, std::span<const int> further = {});
 
 /// CUDA kernels on `machine`, a CPU target.
 Target emulated_target(const Target& machine);
 
-/// CUDA: whether a GPU of this compute capability runs the target's code. Code for sm_90 runs on 9.x from 9.0 on, for
-/// sm_90f too, for sm_90a on 9.0 alone.
+/// CUDA: whether a GPU of this compute capability runs the target's code. See runs_code.
 bool runs_on(const Target& target, int major, int minor);
 
 /// CUDA: shared memory that one block may have, in bytes.

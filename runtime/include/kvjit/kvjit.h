@@ -156,12 +156,14 @@ typedef struct kvjit_target kvjit_target;
  *     host             this machine's CPU, from CPUID and XGETBV
  *     x86-64[-v2|v3|v4] a level that works on any such machine
  *     cuda, cuda:N     the GPU of ordinal N (0): its own architecture
- *     sm_80, sm_90a .. a CUDA architecture, whatever this machine has
+ *     sm_80, sm_90a .. a CUDA architecture, whatever this machine has; one that some version of CUDA knows
+ * Where NVRTC doesn't know an architecture, kernels are compiled for the newest one that it knows and whose code runs
+ * there: their identity (kvjit_kernel_emit) names that one.
  *     cuda-emulated    CUDA kernels on this machine's CPU, slow and checked: for tests and debugging
  * Errors: KVJIT_BAD_TARGET; for cuda KVJIT_CUDA_ERROR where there is no usable GPU. Thread-safe. */
 KVJIT_API kvjit_status kvjit_target_create(const char *name, kvjit_target **target, kvjit_error *error);
 KVJIT_API void kvjit_target_release(kvjit_target *target);
-/* The canonical text, part of every kernel's identity. */
+/* The canonical text, as the identities of kernels have it: see kvjit_target_create for the exception. */
 KVJIT_API void kvjit_target_print(const kvjit_target *target, kvjit_sink sink, void *context);
 
 /* ---- Engine: finds, compiles and keeps kernels --------------------------------------------------------- */

@@ -10,6 +10,8 @@
 #include "cuda/cuda_plan.h"
 #include "cuda/gpu_device.h"
 #include "cuda/nvrtc_compiler.h"
+#include "cuda/nvrtc_library.h"
+#include "cuda/nvrtc_search.h"
 
 namespace kvjit::rt {
 namespace {
@@ -90,9 +92,18 @@ std::unique_ptr<Backend> make_cuda_backend() {
 gen::Result<gen::Target> gpu_target(int ordinal) {
     const gen::Result<GpuInfo> gpu = gpu_of(ordinal);
     if (!gpu) return std::unexpected(gpu.error());
-    gen::Result<gen::Target> target = gen::named_target(device_target_name(*gpu));
+    const int numbers[] = {gpu->major * 10 + gpu->minor};  // there it is, listed or not
+    gen::Result<gen::Target> target = gen::named_target(device_target_name(*gpu), numbers);
     if (target) target->device = ordinal;
     return target;
+}
+
+gen::Result<gen::Target> architecture_target(std::string_view name) {
+    gen::Result<gen::Target> listed = gen::named_target(name);
+    if (listed) return listed;
+    const gen::Result<std::string> path = find_nvrtc({}, driver_major());
+    const gen::Result<NvrtcLibrary> library = path ? open_nvrtc(*path) : std::unexpected(path.error());
+    return library ? gen::named_target(name, library->architectures) : listed;
 }
 
 }  // namespace kvjit::rt

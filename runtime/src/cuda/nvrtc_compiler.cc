@@ -1,6 +1,5 @@
 #include "cuda/nvrtc_compiler.h"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -8,13 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/nvrtc_library.h"
 #include "cuda/nvrtc_program.h"
 #include "cuda/nvrtc_search.h"
+#include "generator/architecture.h"
 
 namespace kvjit::rt {
 namespace {
 
-constexpr int kOldestVersion[] = {12, 4};  // --minimal, __builtin_bit_cast
+constexpr int kFirstFamilies = 12090;  // "sm_100f"
 
 // Part of the provenance. The architecture is part of the identity.
 constexpr const char* kFlags[] = {
@@ -26,52 +27,22 @@ constexpr const char* kFlags[] = {
 };
 constexpr const char* kLineInfo = "--generate-line-info";
 
-/// An open NVRTC.
-struct Library {
-    nvrtc::Api api;
-    std::vector<int> architectures;  // 80, 90, 100, ascending
-};
-
-gen::Result<void> check_version(const nvrtc::Api& api, const std::string& path) {
-    int major = 0, minor = 0;
-    api.version(&major, &minor);
-    if (std::pair(major, minor) >= std::pair(kOldestVersion[0], kOldestVersion[1])) return {};
-    return missing_library(kNvrtcText, path + " is of CUDA " + std::to_string(major) + "." + std::to_string(minor));
-}
-
-std::vector<int> architectures_of(const nvrtc::Api& api) {
-    int count = 0;
-    if (api.get_num_supported_archs(&count) != nvrtc::kSuccess || count <= 0) return {};
-    std::vector<int> found(static_cast<std::size_t>(count));
-    if (api.get_supported_archs(found.data()) != nvrtc::kSuccess) found.clear();
-    std::ranges::sort(found);
-    return found;
-}
-
-gen::Result<Library> open_library(const std::string& path) {
-    const std::string paths[] = {path};
-    const gen::Result<DynamicLibrary> opened = DynamicLibrary::open(kNvrtcText, paths);
-    if (!opened) return std::unexpected(opened.error());
-    Library library{};
-    if (auto filled = opened->fill(library.api, nvrtc::symbols()); !filled) return std::unexpected(filled.error());
-    if (auto recent = check_version(library.api, path); !recent) return std::unexpected(recent.error());
-    library.architectures = architectures_of(library.api);
-    return library;
-}
-
-std::unexpected<gen::Error> unknown_target(const gen::Target& target, const Library& library) {
+std::unexpected<gen::Error> unknown_target(const gen::Target& target, const NvrtcLibrary& library) {
     std::string message = "target is " + target.cpu + "; this NVRTC compiles for";
     for (const int number : library.architectures) message += " sm_" + std::to_string(number);
     message += " and their variants (sm_90a): a newer GPU needs a newer NVRTC";
     return gen::fail(KVJIT_BAD_TARGET, "target", std::move(message));
 }
 
-/// "sm_90a" is known where 90 is.
-bool knows(const Library& library, std::string_view cpu) {
-    if (!cpu.starts_with("sm_")) return false;
-    std::string_view number = cpu.substr(3);
-    if (number.ends_with('a') || number.ends_with('f')) number.remove_suffix(1);
-    return std::ranges::any_of(library.architectures, [&](int known) { return std::to_string(known) == number; });
+/// By the list alone, so that NVRTC needn't be open for what each that is taken knows.
+bool all_know(const gen::Target& target) {
+    const gen::KnownArchitecture* found = gen::find_architecture(gen::architecture_of(target.cpu).number);
+    return found != nullptr && found->cuda <= kOldestNvrtc;
+}
+
+/// Empty: NVRTC compiles nothing that `target` runs.
+std::string nearest(const gen::Target& target, const NvrtcLibrary& library) {
+    return gen::nearest_architecture(target.cpu, {library.architectures, library.version >= kFirstFamilies});
 }
 
 class NvrtcCompiler final : public Compiler {
@@ -100,14 +71,23 @@ public:
                 KVJIT_BAD_ARGUMENT, "stage",
                 "stage is KVJIT_STAGE_IR; CUDA programs have no LLVM IR, but source, assembly (PTX) and log");
         }
-        const gen::Result<const Library*> library = open_once();
+        const gen::Result<const NvrtcLibrary*> library = open_once();
         if (!library) return std::unexpected(library.error());
-        if (!knows(**library, target.cpu)) return unknown_target(target, **library);
+        if (nearest(target, **library) != target.cpu) return unknown_target(target, **library);
         const bool ptx = stage == CompileStage::kAsm;
         const std::string architecture = "--gpu-architecture=" + (ptx ? "compute_" + target.cpu.substr(3) : target.cpu);
         std::vector<const char*> flags = flags_;
         flags.push_back(architecture.c_str());
         return run_nvrtc((*library)->api, {std::string(source), std::string(name), flags, ptx});
+    }
+
+    gen::Target known_target(const gen::Target& target) override {
+        if (all_know(target)) return target;
+        const gen::Result<const NvrtcLibrary*> library = open_once();
+        const std::string name = library ? nearest(target, **library) : std::string();
+        gen::Target known = target;  // where there is none, compile() says why
+        if (!name.empty()) known.cpu = name;
+        return known;
     }
 
     double load_seconds() const override { return load_seconds_; }
@@ -121,13 +101,13 @@ private:
         return found;
     }
 
-    gen::Result<const Library*> open_once() {
+    gen::Result<const NvrtcLibrary*> open_once() {
         const std::lock_guard lock(mutex_);
         if (library_) return &*library_;
         const gen::Result<std::string> path = locate();
         if (!path) return std::unexpected(path.error());
         const auto start = std::chrono::steady_clock::now();
-        gen::Result<Library> opened = open_library(*path);
+        gen::Result<NvrtcLibrary> opened = open_nvrtc(*path);
         if (!opened) return std::unexpected(opened.error());
         load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return &library_.emplace(*std::move(opened));
@@ -138,7 +118,7 @@ private:
     std::mutex mutex_;  // guards what follows
     std::string path_;
     std::string identity_;
-    std::optional<Library> library_;
+    std::optional<NvrtcLibrary> library_;
     std::atomic<double> load_seconds_ = 0;
 };
 

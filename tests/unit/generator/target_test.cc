@@ -1,6 +1,7 @@
 // Targets by name, and what belongs to each backend.
 #include <doctest/doctest.h>
 
+#include "generator/architecture.h"
 #include "generator/program.h"
 #include "generator/render.h"
 
@@ -23,7 +24,7 @@ TemplateReader named_files() {
 
 }  // namespace
 
-TEST_CASE("CUDA architectures from sm_80 on are targets; nothing else that looks like one is") {
+TEST_CASE("CUDA architectures that there are from sm_80 on are targets; nothing else that looks like one is") {
     for (const char* name : {"sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100a", "sm_100f", "sm_103a", "sm_120"}) {
         CAPTURE(name);
         const Result<Target> target = named_target(name);
@@ -32,8 +33,8 @@ TEST_CASE("CUDA architectures from sm_80 on are targets; nothing else that looks
         CHECK(target->cpu == name);
         CHECK(target->text() == "nvptx64-nvidia-cuda:" + std::string(name));
     }
-    for (const char* name : {"sm_75", "sm_", "sm_a", "sm_90b", "sm_9x", "sm_90aa", "sm_-90", "SM_90", "compute_90",
-                             "sm_090", "sm_80a", "sm_89a", "sm_86f", "sm_90f"}) {
+    for (const char* name : {"sm_75", "sm_", "sm_a", "sm_90b", "sm_9x", "sm_90aa", "sm_-90", "sm_999", "sm_95a",
+                             "sm_81", "SM_90", "compute_90", "sm_090", "sm_80a", "sm_89a", "sm_86f", "sm_90f"}) {
         CAPTURE(name);
         const Result<Target> target = named_target(name);
         REQUIRE(!target.has_value());
@@ -46,6 +47,48 @@ TEST_CASE("CUDA architectures from sm_80 on are targets; nothing else that looks
     CHECK(named_target("sm_90f").error().limit == 100);
 }
 
+TEST_CASE("what no CUDA knows is refused with what there is, unless the caller knows more") {
+    const Error error = named_target("sm_999").error();
+    CHECK(error.value == 999);
+    CHECK(error.message.contains(" sm_80 sm_86 sm_87 sm_88 sm_89 sm_90 sm_100 sm_101 sm_103 sm_110 sm_120 sm_121,"));
+    const int further[] = {70, 130};
+    CHECK(named_target("sm_130a", further)->cpu == "sm_130a");
+    CHECK(!named_target("sm_131", further).has_value());
+    CHECK(named_target("sm_70", further).error().limit == 80);
+}
+
+TEST_CASE("the list ascends, and each generation's first number is in it") {
+    int last = 0;
+    for (const KnownArchitecture& known : known_architectures()) {
+        CHECK(known.number > last);
+        CHECK(known.cuda >= 11000);
+        last = known.number;
+        CHECK(find_architecture(known.number) == &known);
+        CHECK(find_architecture(known.number / 10 * 10) != nullptr);
+    }
+    CHECK(find_architecture(999) == nullptr);
+}
+
+TEST_CASE("the nearest architecture is the highest one of the generation whose code runs, plain, Tegra apart") {
+    constexpr int kOf128[] = {75, 80, 86, 87, 89, 90, 100, 101, 120};
+    const auto nearest = [&](std::string_view name) { return nearest_architecture(name, {kOf128, false}); };
+    for (const char* name : {"sm_80", "sm_87", "sm_90a", "sm_100", "sm_100a", "sm_101", "sm_120a"}) {
+        CHECK(nearest(name) == name);
+    }
+    CHECK(nearest("sm_103") == "sm_100");
+    CHECK(nearest("sm_103a") == "sm_100");
+    CHECK(nearest("sm_121f") == "sm_120");
+    CHECK(nearest("sm_100f") == "sm_100");
+    CHECK(nearest("sm_88") == "sm_86");
+    CHECK(nearest("sm_105") == "sm_100");  // one that isn't in the list
+    CHECK(nearest("sm_110").empty());
+    CHECK(nearest("x86-64").empty());
+    constexpr int kNewer[] = {88, 100, 103};
+    CHECK(nearest_architecture("sm_100f", {kNewer, true}) == "sm_100f");
+    CHECK(nearest_architecture("sm_101a", {kNewer, true}).empty());
+    CHECK(nearest_architecture("sm_87", {kNewer, true}).empty());
+}
+
 TEST_CASE("code runs on its own generation from its own number on; accelerated code on one number alone") {
     const Target plain = *named_target("sm_80");
     CHECK(runs_on(plain, 8, 0));
@@ -56,6 +99,10 @@ TEST_CASE("code runs on its own generation from its own number on; accelerated c
     CHECK(!runs_on(*named_target("sm_100a"), 10, 3));
     CHECK(runs_on(*named_target("sm_100f"), 10, 3));
     CHECK(runs_on(*named_target("sm_120"), 12, 0));
+    CHECK(runs_on(*named_target("sm_120"), 12, 1));
+    CHECK(runs_on(*named_target("sm_87"), 8, 7));
+    CHECK(!runs_on(*named_target("sm_87"), 8, 9));
+    CHECK(!runs_on(*named_target("sm_86"), 8, 7));
 }
 
 TEST_CASE("a block's shared memory is the architecture's") {

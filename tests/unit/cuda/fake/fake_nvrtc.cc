@@ -1,0 +1,108 @@
+// An NVRTC 12.8 that compiles nothing: its cubin says which architecture it was asked for, and its log all options.
+#include <elf.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#define KVJIT_FAKE_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+constexpr int kArchitectures[] = {80, 86, 87, 89, 90, 100, 101, 120};  // without families: they came with 12.9
+constexpr int kInvalidOption = 5;
+
+struct FakeProgram {
+    std::string cubin, log;
+};
+
+/// A whole ELF file for CUDA, whose one section has `text`.
+std::string cubin_of(const std::string& text) {
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_machine = 190;
+    header.e_shoff = sizeof header;
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_shnum = 1;
+    Elf64_Shdr section{};
+    section.sh_type = SHT_PROGBITS;
+    section.sh_offset = sizeof header + sizeof section;
+    section.sh_size = text.size();
+    std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
+    return bytes.append(reinterpret_cast<const char*>(&section), sizeof section) + text;
+}
+
+bool is_known(std::string architecture) {
+    if (architecture.ends_with('a')) architecture.pop_back();
+    return std::ranges::any_of(kArchitectures,
+                               [&](int number) { return "sm_" + std::to_string(number) == architecture; });
+}
+
+int give(const std::string& text, char* to) {
+    std::ranges::copy(text, to);
+    return 0;
+}
+
+}  // namespace
+
+KVJIT_FAKE_EXPORT const char* nvrtcGetErrorString(int) {
+    return "an error";
+}
+KVJIT_FAKE_EXPORT int nvrtcVersion(int* major, int* minor) {
+    *major = 12, *minor = 8;
+    return 0;
+}
+KVJIT_FAKE_EXPORT int nvrtcGetNumSupportedArchs(int* count) {
+    *count = static_cast<int>(std::size(kArchitectures));
+    return 0;
+}
+KVJIT_FAKE_EXPORT int nvrtcGetSupportedArchs(int* archs) {
+    std::ranges::copy(kArchitectures, archs);
+    return 0;
+}
+KVJIT_FAKE_EXPORT int nvrtcCreateProgram(FakeProgram** program, const char*, const char*, int, const char* const*,
+                                         const char* const*) {
+    *program = new FakeProgram;
+    return 0;
+}
+KVJIT_FAKE_EXPORT int nvrtcDestroyProgram(FakeProgram** program) {
+    delete *program;
+    return 0;
+}
+KVJIT_FAKE_EXPORT int nvrtcCompileProgram(FakeProgram* program, int count, const char* const* options) {
+    constexpr std::string_view kArchitecture = "--gpu-architecture=";
+    for (int i = 0; i < count; ++i) {
+        const std::string option = options[i];
+        program->log += option + "\n";
+        if (!option.starts_with(kArchitecture)) continue;
+        const std::string architecture = option.substr(kArchitecture.size());
+        if (!is_known(architecture)) return kInvalidOption;
+        program->cubin = cubin_of(architecture);
+    }
+    return 0;
+}
+KVJIT_FAKE_EXPORT int nvrtcGetProgramLogSize(FakeProgram* program, std::size_t* bytes) {
+    *bytes = program->log.size();
+    return 0;
+}
+KVJIT_FAKE_EXPORT int nvrtcGetProgramLog(FakeProgram* program, char* log) {
+    return give(program->log, log);
+}
+KVJIT_FAKE_EXPORT int nvrtcGetCUBINSize(FakeProgram* program, std::size_t* bytes) {
+    *bytes = program->cubin.size();
+    return 0;
+}
+KVJIT_FAKE_EXPORT int nvrtcGetCUBIN(FakeProgram* program, char* cubin) {
+    return give(program->cubin, cubin);
+}
+KVJIT_FAKE_EXPORT int nvrtcGetPTXSize(FakeProgram* program, std::size_t* bytes) {
+    return nvrtcGetCUBINSize(program, bytes);
+}
+KVJIT_FAKE_EXPORT int nvrtcGetPTX(FakeProgram* program, char* ptx) {
+    return nvrtcGetCUBIN(program, ptx);
+}
