@@ -120,4 +120,14 @@ const gen::Result<Driver>& shared_driver() {
     return driver;
 }
 
+gen::Result<void> check_driver_for_nvrtc(const std::string& name) {
+    const gen::Result<DynamicLibrary> library = DynamicLibrary::open(kText, {&name, 1});
+    if (!library || library->find("cuInit") == nullptr || library->find("cuGetExportTable") != nullptr) return {};
+    return gen::fail(
+        KVJIT_CUDA_ERROR, "libcuda.so.1",
+        library->path() +
+            " is only a part of NVIDIA's driver: it has cuInit and no cuGetExportTable, which "
+            "NVRTC would crash on; reinstall the driver, or take the file's folder out of LD_LIBRARY_PATH");
+}
+
 }  // namespace kvjit::rt

@@ -40,6 +40,10 @@ private:
 /// This machine's driver: opened at the first call and never closed.
 const gen::Result<Driver>& shared_driver();
 
+/// NVRTC opens the libcuda.so.1 that the linker finds and, if it has cuInit, calls cuGetExportTable without a look
+/// whether there is one. Errors: KVJIT_CUDA_ERROR for such a part of a driver; none for no driver. `name`: for tests.
+gen::Result<void> check_driver_for_nvrtc(const std::string& name = "libcuda.so.1");
+
 /// "12.4" of 12040.
 std::string cuda_version_text(int version);
 

@@ -8,6 +8,8 @@
 namespace kvjit::rt {
 namespace {
 
+constexpr int kFirstToOpenDriver = 13000;
+
 int version_of(const nvrtc::Api& api) {
     int major = 0, minor = 0;
     api.version(&major, &minor);
@@ -34,6 +36,9 @@ gen::Result<NvrtcLibrary> open_nvrtc(const std::string& path) {
     library.version = version_of(library.api);
     if (library.version < kOldestNvrtc) {
         return missing_library(kNvrtcText, path + " is of CUDA " + cuda_version_text(library.version));
+    }
+    if (library.version >= kFirstToOpenDriver) {
+        if (auto usable = check_driver_for_nvrtc(); !usable) return std::unexpected(usable.error());
     }
     library.architectures = architectures_of(library.api);
     return library;

@@ -99,3 +99,16 @@ TEST_CASE("memory that isn't there is out of memory, all else a CUDA error") {
     CHECK(machine.driver().error(rt::cuda::kOutOfMemory, "x").status == KVJIT_OUT_OF_MEMORY);
     CHECK(machine.driver().error(rt::cuda::kNoDevice, "x").status == KVJIT_CUDA_ERROR);
 }
+
+TEST_CASE(
+    "a part of a driver that NVRTC would crash on is named; a driver, none, and a part that it passes over aren't") {
+    for (const char* name : {KVJIT_TEST_FAKE_CUDA, "libkvjit_none.so.1", KVJIT_TEST_CUDA_122}) {
+        CHECK(rt::check_driver_for_nvrtc(name).has_value());
+    }
+    const auto refused = rt::check_driver_for_nvrtc(KVJIT_TEST_CUDA_PART);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().status == KVJIT_CUDA_ERROR);
+    CHECK(contains(refused.error().message, KVJIT_TEST_CUDA_PART));
+    CHECK(contains(refused.error().message, "no cuGetExportTable"));
+    CHECK(contains(refused.error().message, "LD_LIBRARY_PATH"));
+}

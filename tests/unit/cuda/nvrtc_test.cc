@@ -1,17 +1,23 @@
 // The real NVRTC, where there is one: it needs no GPU. Without one the program says SKIP.
 #define DOCTEST_CONFIG_IMPLEMENT
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <thread>
 #include <vector>
 
 #include "cuda/compile_report.h"
 #include "cuda/elf_view.h"
 #include "cuda/nvrtc_compiler.h"
+#include "cuda/nvrtc_library.h"
+#include "cuda/nvrtc_search.h"
+#include "generator/architecture.h"
 
 using namespace kvjit;
 
@@ -46,7 +52,8 @@ rt::Compiler& compiler() {
 }
 
 gen::Target target(const std::string& name) {
-    const auto found = gen::named_target(name);
+    constexpr int kFurther[] = {95, 999};
+    const auto found = gen::named_target(name, kFurther);
     REQUIRE_MESSAGE(found.has_value(), found.error().message);
     return *found;
 }
@@ -174,12 +181,36 @@ TEST_CASE("no file of the machine can be included by a name that a template woul
 }
 
 TEST_CASE("a target that this NVRTC doesn't know is refused with those that it knows") {
-    const gen::Error error = refusal(kScale, "sm_999");
+    const gen::Error error = refusal(kScale, "sm_999");  // a target of someone who knows more
     CHECK(error.status == KVJIT_BAD_TARGET);
     CHECK(contains(error.message, "sm_999"));
     CHECK(contains(error.message, " sm_80 "));
     CHECK(contains(error.message, "newer NVRTC"));
     CHECK(refusal(kScale, "sm_95a").status == KVJIT_BAD_TARGET);  // a name as good as any, but no GPU
+}
+
+TEST_CASE(
+    "code is made for the target itself where this NVRTC knows it, else for what runs there; a CPU stays as it is") {
+    for (const char* name : {"sm_80", "sm_89", "sm_90a", "x86-64-v3"}) {
+        CHECK(compiler().known_target(target(name)) == target(name));
+    }
+    const gen::Target wanted = *gen::named_target("sm_105a", std::array{105});
+    const gen::Target known = compiler().known_target(wanted);
+    CHECK((known == wanted || known.cpu == "sm_100" || known.cpu == "sm_103"));
+}
+
+TEST_CASE("the list of architectures has what this NVRTC knows, no later than the list says") {
+    const auto path = rt::find_nvrtc({}, 0);
+    REQUIRE(path.has_value());
+    const auto library = rt::open_nvrtc(*path);
+    REQUIRE_MESSAGE(library.has_value(), library.error().message);
+    for (const int number : library->architectures) {
+        CAPTURE(number);
+        const gen::KnownArchitecture* known = gen::find_architecture(number);
+        if (known != nullptr) CHECK(known->cuda <= library->version);
+        const bool must = number >= 80 && library->version <= 13000;
+        CHECK((known != nullptr || !must));
+    }
 }
 
 TEST_CASE("a CPU is no target of NVRTC's") {
@@ -231,26 +262,46 @@ TEST_CASE("four threads compile at once and each gets its own code") {
 
 namespace {
 
-/// Whether NVRTC is missing, or too old; says why. Asked in a process of its own: in this one it isn't loaded yet.
-bool is_missing() {
+/// The status of `action`, done in a process of its own, in which NVRTC isn't loaded yet; -1: it crashed.
+int status_in_child(const std::function<int()>& action) {
     const pid_t child = fork();
-    if (child == 0) {
-        const auto made = rt::make_nvrtc_compiler({});
-        const auto output = made->compile(kScale, "test", *gen::named_target("sm_80"), rt::CompileStage::kObject);
-        const bool missing = !output && output.error().status == KVJIT_COMPILER_MISSING;
-        if (missing) std::printf("SKIP: %s\n", output.error().message.c_str());
-        std::fflush(stdout);
-        _exit(missing ? 1 : 0);
-    }
+    if (child == 0) _exit(action());
     int status = 0;
     waitpid(child, &status, 0);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// NVRTC finds by its name what the process has loaded.
+int compile_beside_part_of_driver() {
+    if (dlopen(KVJIT_TEST_CUDA_PART, RTLD_NOW) == nullptr) return 100;
+    const auto output =
+        rt::make_nvrtc_compiler({})->compile(kScale, "test", *gen::named_target("sm_80"), rt::CompileStage::kObject);
+    return output ? KVJIT_OK : output.error().status;
+}
+
+/// Whether NVRTC is missing, or too old; says why.
+bool is_missing() {
+    return status_in_child([] {
+               const auto output = rt::make_nvrtc_compiler({})->compile(kScale, "test", *gen::named_target("sm_80"),
+                                                                        rt::CompileStage::kObject);
+               const bool missing = !output && output.error().status == KVJIT_COMPILER_MISSING;
+               if (missing) std::printf("SKIP: %s\n", output.error().message.c_str());
+               std::fflush(stdout);
+               return missing ? 1 : 0;
+           }) == 1;
 }
 
 }  // namespace
 
+int status_beside_part_of_driver = -1;
+
+TEST_CASE("beside a part of a driver NVRTC compiles, or the driver is named: no crash") {
+    CHECK((status_beside_part_of_driver == KVJIT_OK || status_beside_part_of_driver == KVJIT_CUDA_ERROR));
+}
+
 int main(int count, char** arguments) {
     if (is_missing()) return 0;
+    status_beside_part_of_driver = status_in_child(compile_beside_part_of_driver);
     doctest::Context context(count, arguments);
     context.setOption("order-by", "file");
     return context.run();

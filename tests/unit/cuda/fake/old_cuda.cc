@@ -3,3 +3,8 @@ extern "C" __attribute__((visibility("default"))) int cuDriverGetVersion(int* ve
     *version = KVJIT_TEST_CUDA_VERSION;
     return 0;
 }
+#ifdef KVJIT_TEST_CUDA_STARTS
+extern "C" __attribute__((visibility("default"))) int cuInit(unsigned) {
+    return 0;
+}
+#endif
