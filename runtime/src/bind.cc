@@ -91,8 +91,8 @@ abi::MergeArgs merge_output(const kvjit_tensors& tensors) {
 
 }  // namespace
 
-BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch) {
-    BoundBatch bound{spec, batch, kv_heads(batch), {}, 0};
+BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores) {
+    BoundBatch bound{spec, batch, kv_heads(batch), {}, 0, stores};
     const float default_scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));
     bound.softmax_scale = batch.softmax_scale != 0 ? batch.softmax_scale : default_scale;
     if (!spec.is_alibi) return bound;

@@ -15,9 +15,10 @@ struct BoundBatch {
     std::int64_t num_kv_heads;
     std::vector<float> slopes;  // (H), empty without ALiBi
     float softmax_scale;
+    bool stores;  // whether runs may store
 };
 
-BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch);
+BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores);
 
 /// Where each sequence's row of slots begins.
 abi::Table bind_table(const BoundBatch& bound);

@@ -175,7 +175,7 @@ struct CudaCheckArgs {
     i64 table_rows, table_entries;  // of the tensor: rows, and all of its entries (of one row, where rows are padded)
     const i64* seqstarts;
     const i64* kvstarts;
-    const i64* start_pos;
+    const i64* start_pos;       // null: nothing is stored
     i64 max_seqlen, max_kvlen;  // 0: unknown
     i64 query_rows, key_rows;   // that the tensors have
     bool entries, slots;        // check these too

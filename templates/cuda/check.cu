@@ -79,6 +79,7 @@ KVJIT_INLINE bool check_keys(const abi::CudaCheckArgs& args, Finding& found, i64
            check_bound(found, Rule::kMaxKvlen, b, keys, args.max_kvlen);
 }
 
+/// Where new tokens are stored.
 KVJIT_INLINE bool check_position(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
     const i64 keys = length(args.kvstarts, b), tokens = length(args.seqstarts, b);
     return expect(found, Rule::kNewKeys, b, b + 1, keys, tokens, abi::kMaxKeys) &&
@@ -113,7 +114,7 @@ KVJIT_INLINE bool check_row(const abi::CudaCheckArgs& args, Finding& found, i64 
 KVJIT_INLINE bool check_sequence(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
     if (!check_new_tokens(args, found, b) || !check_keys(args, found, b)) return false;
     if constexpr (!kCached) return true;
-    return check_position(args, found, b) && check_row(args, found, b);
+    return (!args.start_pos || check_position(args, found, b)) && check_row(args, found, b);
 }
 
 /// Slots behind entry p of sequence b: first and number.

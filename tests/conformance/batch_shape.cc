@@ -46,8 +46,9 @@ std::int64_t past_tokens_of(const Case& which, Rng& rng) {
     return 0;
 }
 
-bool has_cache(const Case& which) {
-    return which.spec.op != KVJIT_OP_MULTI_HEAD_ATTENTION;
+/// Whether new tokens are the last of their sequence's keys. Else they and the keys have nothing to do with each other.
+bool new_are_keys(const Case& which) {
+    return which.spec.op != KVJIT_OP_MULTI_HEAD_ATTENTION && which.stores != Stores::kNever;
 }
 
 std::size_t u(std::int64_t i) {
@@ -73,27 +74,55 @@ std::vector<std::int64_t> scattered_runs(const std::vector<std::int64_t>& length
     return starts;
 }
 
-void place_offsets(Problem& problem, Rng& rng, Placement& placement) {
+/// What any plan may read, and only those that store nothing may be given: entries that several pages have.
+void share(const Case& which, std::vector<std::int64_t>& entries, Rng& rng) {
+    if (which.stores != Stores::kNever) return;
+    for (std::int64_t& entry : entries) {
+        if (rng.chance(0.4)) entry = rng.pick(entries);
+    }
+}
+
+/// Sequences that begin inside others.
+void share_offsets(const Case& which, Problem& problem, Rng& rng, std::int64_t end) {
+    share(which, problem.cachestarts, rng);
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        problem.cachestarts[u(b)] = std::min(problem.cachestarts[u(b)], end - problem.kv_tokens(b));
+    }
+}
+
+/// Sequences that read another one's row.
+void share_rows(const Case& which, Problem& problem, Rng& rng) {
+    for (std::int64_t b = 0; which.stores == Stores::kNever && b < problem.batch_size(); ++b) {
+        const std::int64_t other = rng.below(problem.batch_size());
+        const bool long_enough = pages_of(problem, other) >= pages_of(problem, b);
+        if (long_enough) problem.row_index[u(b)] = problem.row_index[u(other)];
+    }
+}
+
+void place_offsets(const Case& which, Problem& problem, Rng& rng, Placement& placement) {
     std::vector<std::int64_t> lengths;
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) lengths.push_back(problem.kv_tokens(b));
     problem.cachestarts = scattered_runs(lengths, rng, placement.max_tokens);
+    share_offsets(which, problem, rng, placement.max_tokens);
     placement.table_shape = {problem.batch_size()};
 }
 
-void place_single_tokens(Problem& problem, Rng& rng, Placement& placement) {
+void place_single_tokens(const Case& which, Problem& problem, Rng& rng, Placement& placement) {
     const std::int64_t tokens = problem.kvstarts.back();
     problem.cachestarts = scattered_runs(std::vector<std::int64_t>(u(tokens), 1), rng, placement.max_tokens);
+    share(which, problem.cachestarts, rng);
     placement.table_shape = {tokens};
 }
 
 /// Entries for all pages of all sequences, sequence after sequence.
-std::vector<std::int64_t> page_entries(Problem& problem, Rng& rng, Placement& placement) {
+std::vector<std::int64_t> page_entries(const Case& which, const Problem& problem, Rng& rng, Placement& placement) {
     std::int64_t pages = 0;
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) pages += pages_of(problem, b);
     const bool blocks = problem.spec.cache_mode == KVJIT_BLOCK_TABLE;
     const std::int64_t run = blocks ? 1 : problem.spec.page_size;
     std::int64_t end = 0;
     auto entries = scattered_runs(std::vector<std::int64_t>(u(pages), run), rng, end);
+    share(which, entries, rng);
     placement.max_tokens = blocks ? problem.spec.page_size : end;
     placement.num_blocks = blocks ? end : 0;
     return entries;
@@ -144,9 +173,9 @@ void add_sequence(const Case& which, Problem& problem, Rng& rng) {
     while (n > 2 && work_of(problem, n, past + n) > share) n /= 2;
     while (past > 40 && work_of(problem, n, past + n) > share) past /= 2;
     std::int64_t m = past + n;
-    // Without a cache m is free. Fewer keys than queries leave the first rows nothing to see.
-    if (!has_cache(which)) m = rng.chance(0.3) ? rng.below(n + 1) : past;
-    if (has_cache(which)) problem.start_pos.push_back(past);
+    // Else m is free. Fewer keys than queries leave the first rows nothing to see.
+    if (!new_are_keys(which)) m = rng.chance(0.3) ? rng.below(n + 1) : past;
+    if (new_are_keys(which)) problem.start_pos.push_back(past);
     problem.seqstarts.push_back(problem.seqstarts.back() + n);
     problem.kvstarts.push_back(problem.kvstarts.back() + m);
 }
@@ -166,6 +195,9 @@ Problem shape_problem(const Case& which, Rng& rng) {
     problem.decoding_batches = which.decoding == 0   ? 0
                                : which.decoding == 1 ? (which.batch_size + 1) / 2
                                                      : which.batch_size;
+    // Nobody looks at the positions of what nobody stores.
+    const bool ignored = which.stores == Stores::kNever && rng.chance(0.5);
+    if (ignored) problem.start_pos.assign(u(which.batch_size), -77);
     if (which.own_scale) problem.softmax_scale = static_cast<float>(0.05 + 0.2 * rng.uniform());
     for (std::int64_t h = 0; which.own_slopes && h < problem.num_heads; ++h) {
         problem.slopes.push_back(static_cast<float>(rng.uniform()));
@@ -176,15 +208,16 @@ Problem shape_problem(const Case& which, Rng& rng) {
 Placement place_tokens(const Case& which, Problem& problem, Rng& rng) {
     Placement placement;
     if (which.spec.cache_mode == KVJIT_OFFSET) {
-        place_offsets(problem, rng, placement);
+        place_offsets(which, problem, rng, placement);
     } else if (which.spec.cache_mode == KVJIT_TOKEN_TABLE) {
-        place_single_tokens(problem, rng, placement);
+        place_single_tokens(which, problem, rng, placement);
     } else {
-        const auto entries = page_entries(problem, rng, placement);
+        const auto entries = page_entries(which, problem, rng, placement);
         if (which.rows == TableRows::kCsr) {
             lay_csr(problem, entries, rng, placement);
         } else {
             lay_rows(problem, entries, which.rows == TableRows::kIndexed, rng, placement);
+            if (which.rows == TableRows::kIndexed) share_rows(which, problem, rng);
         }
     }
     return placement;

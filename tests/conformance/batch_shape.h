@@ -22,7 +22,8 @@ struct Placement {
 };
 
 /// Chooses a slot for every position, no two on one, in no order, with unused slots between: fills in cachestarts,
-/// table_columns, rowstarts and row_index. Entries that no position needs are -1.
+/// table_columns, rowstarts and row_index. Entries that no position needs are -1. Where the plan stores nothing,
+/// positions of any sequences share slots, and sequences rows.
 Placement place_tokens(const Case& which, Problem& problem, Rng& rng);
 
 }  // namespace kvjit::test

@@ -68,6 +68,7 @@ std::string describe(const Call& call) {
     text += numbers_text("seqstarts", problem.seqstarts) + numbers_text("kvstarts", problem.kvstarts);
     text += numbers_text("rowstarts", problem.rowstarts) + numbers_text("row_index", problem.row_index);
     text += " max_tokens=" + std::to_string(call.max_tokens) + " threads=" + std::to_string(call.which.threads);
+    text += " stores=" + std::to_string(static_cast<int>(call.which.stores));
     text += " order=" + std::to_string(static_cast<int>(call.which.order));
     return text + " spread=" + std::to_string(static_cast<int>(call.which.spread));
 }

@@ -134,7 +134,7 @@ private:
     }
 
     void make_cache() {
-        if (call_.which.stores) {
+        if (call_.which.stores == Stores::kYes) {
             call_.current_key = inputs(call_.problem.num_kv_heads);
             call_.current_value = inputs(call_.problem.num_kv_heads);
         }
@@ -184,7 +184,8 @@ private:
 
     /// What earlier calls stored: everything before the new tokens, or all if this call stores nothing.
     void fill_past(std::int64_t b) {
-        const std::int64_t end = call_.which.stores ? call_.problem.start_pos[u(b)] : call_.problem.kv_tokens(b);
+        const bool stores = call_.which.stores == Stores::kYes;
+        const std::int64_t end = stores ? call_.problem.start_pos[u(b)] : call_.problem.kv_tokens(b);
         for (std::int64_t t = 0; t < end; ++t) {
             const bool hidden = hidden_[u(call_.problem.kvstarts[u(b)] + t)];
             for (std::int64_t h = 0; h < call_.problem.num_kv_heads && !hidden; ++h) {
@@ -217,7 +218,7 @@ private:
         const Guard guard = call_.which.guard;
         call_.seqstarts = Placed::integers(call_.problem.seqstarts, KVJIT_I64, guard);
         call_.kvstarts = Placed::integers(call_.problem.kvstarts, KVJIT_I64, guard);
-        if (spec().op != KVJIT_OP_MULTI_HEAD_ATTENTION) {
+        if (!call_.problem.start_pos.empty()) {
             call_.start_pos = Placed::integers(call_.problem.start_pos, KVJIT_I64, guard);
         }
         if (!call_.problem.rowstarts.empty()) {
@@ -240,7 +241,7 @@ std::vector<const Placed*> Call::inputs() const {
     std::vector<const Placed*> all = {&seqstarts, &kvstarts, &start_pos,   &cachestarts,   &rowstarts,
                                       &row_index, &query,    &current_key, &current_value, &mask};
     if (which.spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) all.insert(all.end(), {&key, &value});
-    if (!which.stores) all.insert(all.end(), {&cache, &scale});
+    if (which.stores != Stores::kYes) all.insert(all.end(), {&cache, &scale});
     std::erase_if(all, [](const Placed* each) { return !each->present(); });
     return all;
 }

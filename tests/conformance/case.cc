@@ -194,7 +194,7 @@ const std::vector<Factor>& factors() {
                                         {kBatch, "batch", count(kBatches)},
                                         {kBounds, "bounds", 2},
                                         {kOutputs, "outputs", 2},
-                                        {kStores, "stores", 2},
+                                        {kStores, "stores", 3},
                                         {kGuard, "guard", 2},
                                         {kSpread, "spread", 3},
                                         {kThreads, "threads", 3},
@@ -229,7 +229,7 @@ Case case_of(const Levels& levels) {
     made.num_repeat = level(levels, kRepeat) == 0 ? 1 : 3;
     made.bounds_known = level(levels, kBounds) == 0;
     made.outputs_whole = level(levels, kOutputs) == 0;
-    made.stores = level(levels, kStores) == 0;
+    made.stores = static_cast<Stores>(level(levels, kStores));
     made.guard = static_cast<Guard>(level(levels, kGuard));
     made.spread = static_cast<Spread>(level(levels, kSpread));
     made.threads = static_cast<std::uint32_t>(level(levels, kThreads)) + 1;

@@ -19,6 +19,8 @@ enum class TableRows { kPadded, kCsr, kIndexed };
 enum class NewTokens { kOne, kNoneOrOne, kFew, kTileEdge, kRagged };
 /// Tokens before the new ones; for MultiHeadAttention: keys.
 enum class PastTokens { kNone, kFew, kVectorEdge, kChunkEdge, kChunks, kRagged };
+/// Whether a call stores: its run brings new tokens, or none; or its plan says that none ever will.
+enum class Stores { kYes, kNotThisRun, kNever };
 /// Who runs a plan's tasks, and in which order.
 enum class Order { kPool, kSerial, kReversed, kShuffled };
 
@@ -36,7 +38,7 @@ struct Case {
     std::int64_t num_repeat = 1;
     bool bounds_known = true;   // max_seqlen and max_kvlen are given
     bool outputs_whole = true;  // false: lse, or one of key and value, is not asked for
-    bool stores = true;         // false: no current_key and current_value
+    Stores stores = Stores::kYes;
     Guard guard = Guard::kAfter;
     Spread spread = Spread::kDense;
     std::uint32_t threads = 1;

@@ -88,7 +88,7 @@ std::string judge_attention(const Call& call, const Dense& key, const Dense& val
 std::string judge_cache(const Call& call) {
     Image cache(call.cache);
     Image scale(call.scale);
-    if (call.which.stores) {
+    if (call.which.stores == Stores::kYes) {
         oracle_store(call.problem, call.current_key.strided(), call.current_value.strided(), cache.strided,
                      scale.strided);
     }

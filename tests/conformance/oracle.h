@@ -21,7 +21,7 @@ struct Problem {
     std::int64_t num_repeat = 1;
     float softmax_scale = 0;                         // 0: 1/sqrt(head_dim)
     std::vector<std::int64_t> seqstarts, kvstarts;   // (B+1)
-    std::vector<std::int64_t> start_pos;             // (B); empty for MultiHeadAttention
+    std::vector<std::int64_t> start_pos;             // (B); empty: not given
     std::vector<std::int64_t> cachestarts;           // as the mode has it, row after row
     std::int64_t table_columns = 0;                  // MaxP; page_table and block_table without rowstarts
     std::vector<std::int64_t> rowstarts, row_index;  // empty: not given

@@ -93,6 +93,7 @@ std::string run_bound(const Bound& bound, const RunOptions& run) {
     kvjit_plan_options plan_options;
     kvjit_plan_options_init(&plan_options);
     plan_options.check_level = run.check_level;
+    plan_options.stores_nothing = run.stores_nothing;
     options().on_cuda() ? choose_cuda(run, bound.batch, plan_options) : choose_cpu(run, executor, plan_options);
     kvjit_plan* plan = nullptr;
     if (kvjit_plan_create(kernel, &bound.batch, &plan_options, &plan, &error) != KVJIT_OK) {
@@ -107,7 +108,8 @@ std::string run_bound(const Bound& bound, const RunOptions& run) {
 std::string run_call(const Call& call) {
     // What threads are to a CPU's plan, splits are to a GPU's: one thread stands for a fixed split.
     const std::int64_t split_keys = call.which.threads == 1 ? RunOptions().split_keys : 0;
-    return run_bound(bind(call), {call.which.threads, call.which.order, 1, call.which.check_level, split_keys});
+    return run_bound(bind(call), {call.which.threads, call.which.order, 1, call.which.check_level, split_keys,
+                                  call.which.stores == Stores::kNever});
 }
 
 }  // namespace kvjit::test

@@ -22,6 +22,7 @@ struct RunOptions {
     int check_level = KVJIT_CHECK_FULL;
     std::int64_t split_keys =
         256;  // CUDA: a fixed number, so that bits don't depend on the batch; 0: the plan's choice
+    bool stores_nothing = false;
 };
 
 /// Kernel, plan, run. Empty if all went well, else kvjit's error.

@@ -318,7 +318,8 @@ typedef struct kvjit_batch {
     const int64_t *seqstarts; /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1; at most 2^30 a
                                  call, where the host reads them */
     const int64_t *kvstarts;  /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence */
-    const int64_t *start_pos; /* (B): position of its first new token; cache operators only */
+    const int64_t *start_pos; /* (B): position of its first new token; cache operators only, and not looked at, NULL or
+                                 not, by a plan whose options say stores_nothing */
     kvjit_tensor
         cachestarts; /* offset (B); token_table (K); page_table, block_table (B, MaxP), or (entries) with rowstarts */
     const int64_t *rowstarts;  /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
@@ -356,6 +357,13 @@ typedef struct kvjit_plan_options {
                                       alone; NULL: the GPU checks, as check_level says */
     int64_t split_keys;            /* keys of one split of a decode: a multiple of 64; 0: as fills the GPU best. With a
                                       fixed number, bits of a sequence's output don't depend on the batch */
+    /* All targets. 1: no run of the plan stores, and a run with current_key or current_value is refused; 0: runs may
+     * store. Operators without a cache store nothing either way. What is read is checked as always, at every level, but
+     * nothing that only new tokens need: sequences may share any slots, the last page that beams fill included, and
+     * table rows; n may exceed m (cross attention; rows i < n - m of a causal sequence see no key: output 0, lse -inf);
+     * start_pos is not looked at; elements of cache and scale may overlap, and begin where inputs begin. The plan needs
+     * no store program: KVJIT_STORE is neither prepared nor compiled. Batches may be shared with plans that store. */
+    int32_t stores_nothing;
 } kvjit_plan_options;
 
 KVJIT_API void kvjit_plan_options_init_sized(kvjit_plan_options *options, size_t size);
@@ -385,6 +393,8 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
 /* The tensors of one call. S = seqstarts[B], K = kvstarts[B]; query-side tensors may have more rows, which are neither
  * read nor written. D is contiguous everywhere; other strides are free. What a run writes must not overlap any other
  * tensor of it. Refused is what begins at the same address as another tensor; other overlaps are not looked for.
+ * Where the plan's options say stores_nothing, a run takes no current_key and current_value, and cache and scale are
+ * inputs alone, whose elements may overlap.
  *
  *                    KeyValueCache          MultiHeadAttention   MultiHeadCacheAttention   Merge
  * query              -                      in (S, H, D)         in (S, H, D)              -

@@ -11,8 +11,11 @@ namespace kvjit::rt {
 /// Type, rank, extents, strides and pointer of cachestarts; which of rowstarts and row_index go with it. O(1).
 gen::Result<void> check_table_shape(const gen::KernelSpec& spec, const kvjit_batch& batch);
 
-/// seqstarts, kvstarts, start_pos, max_seqlen, max_kvlen. O(B).
+/// seqstarts, kvstarts, max_seqlen, max_kvlen. O(B).
 gen::Result<void> check_starts(const gen::KernelSpec& spec, const kvjit_batch& batch);
+
+/// New tokens are the last of their sequence's keys, and start_pos says so. O(B).
+gen::Result<void> check_new_positions(const gen::KernelSpec& spec, const kvjit_batch& batch);
 
 /// starts[0] is 0 and none of the B that follow falls. O(B), B > 0.
 gen::Result<void> check_monotonic(const char* name, const std::int64_t* starts, std::int64_t batch_size);

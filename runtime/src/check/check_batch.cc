@@ -1,7 +1,6 @@
 #include "check/check_batch.h"
 
 #include <cmath>
-#include <span>
 
 #include "check/batch_parts.h"
 #include "check/fault.h"
@@ -127,23 +126,33 @@ struct IndexArray {
 constexpr IndexArray kIndexArrays[] = {
     {"seqstarts", &kvjit_batch::seqstarts, always, false},
     {"kvstarts", &kvjit_batch::kvstarts, has_keys, false},
-    {"start_pos", &kvjit_batch::start_pos, gen::has_cache, false},
     {"rowstarts", &kvjit_batch::rowstarts, gen::has_cache, true},
     {"row_index", &kvjit_batch::row_index, gen::has_cache, true},
 };
+constexpr IndexArray kStartPos = {"start_pos", &kvjit_batch::start_pos, gen::has_cache, false};
+
+/// `unless` ends the rule that the array has to be there.
+Result<void> check_pointer(const KernelSpec& spec, const kvjit_batch& batch, const IndexArray& array,
+                           std::string_view unless = "") {
+    if (!array.needed(spec)) return {};
+    const std::int64_t* pointer = batch.*array.member;
+    if (pointer == nullptr && !array.optional && batch.batch_size > 0) {
+        return gen::fail(KVJIT_BAD_ARGUMENT, array.name,
+                         text(array.name, " is null; ", op_name(spec), " needs it", unless));
+    }
+    const std::int64_t past = misalignment(pointer, sizeof *pointer);
+    return past == 0 ? Result<void>() : refuse_misaligned(array.name, past, sizeof *pointer);
+}
 
 Result<void> check_pointers(const KernelSpec& spec, const kvjit_batch& batch) {
     for (const IndexArray& array : kIndexArrays) {
-        if (!array.needed(spec)) continue;
-        const std::int64_t* pointer = batch.*array.member;
-        if (pointer == nullptr && !array.optional && batch.batch_size > 0) {
-            return gen::fail(KVJIT_BAD_ARGUMENT, array.name,
-                             text(array.name, " is null; ", op_name(spec), " needs it"));
-        }
-        const std::int64_t past = misalignment(pointer, sizeof *pointer);
-        if (past != 0) return refuse_misaligned(array.name, past, sizeof *pointer);
+        if (Result<void> result = check_pointer(spec, batch, array); !result) return result;
     }
     return {};
+}
+
+Result<void> check_start_pos(const KernelSpec& spec, const kvjit_batch& batch) {
+    return check_pointer(spec, batch, kStartPos, kIfStored);
 }
 
 /// The last of `starts`, which is a number of rows.
@@ -192,35 +201,61 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
     return gen::fail(KVJIT_BAD_ARGUMENT, "alibi_slopes", "alibi_slopes is given; the spec's is_alibi is 0");
 }
 
-using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
+/// How far a check looks: what costs O(H), the last of the starts, every sequence, every table entry.
+enum class Depth { kOutline, kTotals, kSequences, kEntries };
 
-/// Always run, in O(H).
-constexpr Part kOutline[] = {check_scalars,  check_heads,  check_layers,     check_cache_bytes,
-                             check_pointers, check_floats, check_table_shape};
-constexpr Part kRows[] = {check_totals};
-constexpr Part kPerSequence[] = {check_starts, check_table_rows};
-constexpr Part kPerEntry[] = {check_table_entries, check_new_slots};
+/// What any plan reads has to be right; what is written, where runs may store.
+enum class Of { kReads, kStores };
 
-Result<void> run_parts(std::span<const Part> parts, const KernelSpec& spec, const kvjit_batch& batch) {
-    for (const Part part : parts) {
-        if (Result<void> result = part(spec, batch); !result) return result;
+struct Part {
+    Result<void> (*check)(const KernelSpec&, const kvjit_batch&);
+    Depth depth;
+    Of of;
+};
+
+constexpr Part kParts[] = {
+    {check_scalars, Depth::kOutline, Of::kReads},
+    {check_heads, Depth::kOutline, Of::kReads},
+    {check_layers, Depth::kOutline, Of::kReads},
+    {check_cache_bytes, Depth::kOutline, Of::kReads},
+    {check_pointers, Depth::kOutline, Of::kReads},
+    {check_start_pos, Depth::kOutline, Of::kStores},
+    {check_floats, Depth::kOutline, Of::kReads},
+    {check_table_shape, Depth::kOutline, Of::kReads},
+    {check_totals, Depth::kTotals, Of::kReads},
+    {check_starts, Depth::kSequences, Of::kReads},
+    {check_new_positions, Depth::kSequences, Of::kStores},
+    {check_table_rows, Depth::kSequences, Of::kReads},
+    {check_table_entries, Depth::kEntries, Of::kReads},
+    {check_new_slots, Depth::kEntries, Of::kStores},
+};
+
+Depth depth_of(kvjit_check_level level) {
+    return level == KVJIT_CHECK_NONE    ? Depth::kTotals
+           : level == KVJIT_CHECK_BATCH ? Depth::kSequences
+                                        : Depth::kEntries;
+}
+
+Result<void> run_parts(const KernelSpec& spec, const kvjit_batch& batch, Depth depth, bool stores) {
+    for (const Part& part : kParts) {
+        if (part.depth > depth || (part.of == Of::kStores && !stores)) continue;
+        if (Result<void> result = part.check(spec, batch); !result) return result;
     }
     return {};
 }
 
 }  // namespace
 
-Result<void> check_batch_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
-    return run_parts(kOutline, spec, batch);
+BatchUse batch_use(const KernelSpec& spec, const kvjit_plan_options& options) {
+    return {static_cast<kvjit_check_level>(options.check_level), gen::has_cache(spec) && options.stores_nothing == 0};
 }
 
-Result<void> check_batch(const KernelSpec& spec, const kvjit_batch& batch, kvjit_check_level level) {
-    Result<void> result = check_batch_scalars(spec, batch);
-    if (result) result = run_parts(kRows, spec, batch);
-    if (!result || level == KVJIT_CHECK_NONE) return result;
-    result = run_parts(kPerSequence, spec, batch);
-    if (!result || level == KVJIT_CHECK_BATCH) return result;
-    return run_parts(kPerEntry, spec, batch);
+Result<void> check_batch_scalars(const KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
+    return run_parts(spec, batch, Depth::kOutline, use.stores);
+}
+
+Result<void> check_batch(const KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
+    return run_parts(spec, batch, depth_of(use.level), use.stores);
 }
 
 }  // namespace kvjit::rt

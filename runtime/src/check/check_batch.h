@@ -25,6 +25,14 @@ inline std::int64_t kv_heads(const kvjit_batch& batch) {
     return batch.num_kv_heads == 0 ? batch.num_heads : batch.num_kv_heads;
 }
 
+/// How a plan uses its batch. Options must have passed check_options.
+struct BatchUse {
+    kvjit_check_level level;
+    bool stores = true;  // whether runs may store
+};
+
+BatchUse batch_use(const gen::KernelSpec& spec, const kvjit_plan_options& options);
+
 /// What a batch says without its arrays being read, except alibi_slopes: scalars in range, H == Hkv * group, sizes
 /// whose bytes fit 64 bits, pointers (null only where B == 0; aligned to their element), type, rank, extents and
 /// strides of cachestarts. `spec` is a validated one. O(H). Errors and thread safety as check_batch.
@@ -40,15 +48,16 @@ inline std::int64_t kv_heads(const kvjit_batch& batch) {
 /// because they point to a mistake: rowstarts or row_index in a mode that has no use for them, and alibi_slopes for an
 /// attention kernel without ALiBi.
 ///
-/// Whether a call stores its new tokens is known at run time only, so two new tokens on one slot are refused in any
-/// case. Engines that only read, and share slots among new tokens on purpose, use KVJIT_CHECK_BATCH.
+/// Whether a call stores its new tokens is known at run time only, so where a plan may store, new tokens are checked in
+/// any case. Where it stores nothing, start_pos is not looked at, n may exceed m, and tokens share slots as they like;
+/// all that is read is checked as far as ever.
 /// softmax_scale may be negative, the formula has a meaning for it; NaN and infinity are refused.
 ///
 /// Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX. Thread-safe. Writes nothing;
 /// KVJIT_CHECK_FULL allocates 24 bytes a run.
-gen::Result<void> check_batch_scalars(const gen::KernelSpec& spec, const kvjit_batch& batch);
+gen::Result<void> check_batch_scalars(const gen::KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use);
 
-/// The same, and what its arrays hold, as far as `level` says.
-gen::Result<void> check_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, kvjit_check_level level);
+/// The same, and what its arrays hold, as far as `use.level` says.
+gen::Result<void> check_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use);
 
 }  // namespace kvjit::rt

@@ -25,6 +25,9 @@ Result<void> check_options(const kvjit_plan_options& options) {
         return refuse(KVJIT_BAD_ARGUMENT, "check_level", options.check_level, KVJIT_CHECK_NONE,
                       text("it takes 0 to ", int{KVJIT_CHECK_NONE}));
     }
+    if (options.stores_nothing != 0 && options.stores_nothing != 1) {
+        return refuse(KVJIT_BAD_ARGUMENT, "stores_nothing", options.stores_nothing, 1, "it takes 0 or 1");
+    }
     if (options.num_threads > kMaxThreads) {
         return refuse(KVJIT_BAD_ARGUMENT, "num_threads", options.num_threads, kMaxThreads,
                       text("it takes at most ", kMaxThreads));

@@ -6,8 +6,9 @@
 
 namespace kvjit::rt {
 
-/// check_level is one of kvjit_check_level; executor, where given, is set up, can run and has a thread; workspace is
-/// 64-byte aligned (whether it is large enough, the plan knows). Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+/// check_level is one of kvjit_check_level; stores_nothing is 0 or 1; executor, where given, is set up, can run and has
+/// a thread; workspace is 64-byte aligned (whether it is large enough, the plan knows). Errors: KVJIT_BAD_ARGUMENT.
+/// O(1). Thread-safe.
 gen::Result<void> check_options(const kvjit_plan_options& options);
 
 /// A CPU plan takes neither stream, host_batch nor split_keys. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.

@@ -60,7 +60,7 @@ std::unexpected<gen::Error> refuse_shared(const KernelSpec& spec, const Run& a, 
     const std::int64_t slot = b.begin;
     const auto [first, second] = std::minmax(a.sequence, b.sequence);
     std::string message = text("cachestarts sends two new tokens, of sequences ", first, " and ", second, ", to ",
-                               slot_text(spec, slot), "; each takes one of its own");
+                               slot_text(spec, slot), "; each takes one of its own", kIfStored);
     const bool blocks = spec.cache_mode == KVJIT_BLOCK_TABLE;
     return gen::fail(KVJIT_BAD_INDEX, "cachestarts", std::move(message), blocks ? slot / spec.page_size : slot, 0,
                      second);

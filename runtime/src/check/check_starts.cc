@@ -34,7 +34,7 @@ Result<void> check_new_keys(const kvjit_batch& batch, std::int64_t b) {
     const std::int64_t least = batch.kvstarts[b] + n;
     if (batch.kvstarts[b + 1] >= least) return {};
     return refuse_entry("kvstarts", text(b + 1), batch.kvstarts[b + 1], least,
-                        text("with ", n, " new tokens, which are keys too, it takes at least ", least), b);
+                        text("with ", n, " new tokens, which are keys too, it takes at least ", least, kIfStored), b);
 }
 
 Result<void> check_position(const kvjit_batch& batch, std::int64_t b) {
@@ -42,17 +42,10 @@ Result<void> check_position(const kvjit_batch& batch, std::int64_t b) {
     const std::int64_t n = batch.seqstarts[b + 1] - batch.seqstarts[b];
     const std::int64_t m = batch.kvstarts[b + 1] - batch.kvstarts[b];
     const std::int64_t given = batch.start_pos[b];
-    if (given < 0) return refuse_entry("start_pos", text(b), given, 0, "it takes at least 0", b);
+    if (given < 0) return refuse_entry("start_pos", text(b), given, 0, text("it takes at least 0", kIfStored), b);
     if (given == m - n) return {};
     return refuse_entry("start_pos", text(b), given, m - n,
-                        text("with ", m, " keys, ", n, " of them new, it takes ", m - n), b);
-}
-
-Result<void> check_positions(const kvjit_batch& batch) {
-    for (std::int64_t b = 0; b < batch.batch_size; ++b) {
-        if (Result<void> result = check_position(batch, b); !result) return result;
-    }
-    return {};
+                        text("with ", m, " keys, ", n, " of them new, it takes ", m - n, kIfStored), b);
 }
 
 /// Kernels keep a key's position in 32 bits while they compare it with a query's.
@@ -86,9 +79,14 @@ Result<void> check_starts(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!result || spec.op == KVJIT_OP_MERGE) return result;
     result = check_monotonic("kvstarts", batch.kvstarts, count);
     if (result) result = check_lengths(batch);
-    if (result) result = check_bound({"max_kvlen", batch.max_kvlen, batch.kvstarts, "keys"}, count);
-    if (!result || !gen::has_cache(spec)) return result;
-    return check_positions(batch);
+    return result ? check_bound({"max_kvlen", batch.max_kvlen, batch.kvstarts, "keys"}, count) : result;
+}
+
+Result<void> check_new_positions(const KernelSpec& spec, const kvjit_batch& batch) {
+    for (std::int64_t b = 0; gen::has_cache(spec) && b < batch.batch_size; ++b) {
+        if (Result<void> result = check_position(batch, b); !result) return result;
+    }
+    return {};
 }
 
 }  // namespace kvjit::rt

@@ -18,9 +18,10 @@ enum class Use {
     kNone,
     kInput,
     kInputOpt,
-    kMask,   // an input if the spec has a mask
-    kCache,  // read and written
-    kScale,  // read and written if the cache is quantised
+    kMask,    // an input if the spec has a mask
+    kStored,  // an optional input if the plan may store
+    kCache,   // read; written, too, if the plan may store
+    kScale,   // the same if the cache is quantised
     kOutput,
     kOutputOpt,
 };
@@ -43,8 +44,8 @@ constexpr Tensor kTensors[] = {
     //                                       KeyValue    MultiHead  MultiHeadCache
     //                                       Cache       Attention  Attention   Merge
     {"query",          &Run::query,          {kNone,      kInput,    kInput,     kNone},      Type::kT1,    "SHD"},
-    {"current_key",    &Run::current_key,    {kInputOpt,  kNone,     kInputOpt,  kNone},      Type::kT1,    "SGD"},
-    {"current_value",  &Run::current_value,  {kInputOpt,  kNone,     kInputOpt,  kNone},      Type::kT1,    "SGD"},
+    {"current_key",    &Run::current_key,    {kStored,    kNone,     kStored,    kNone},      Type::kT1,    "SGD"},
+    {"current_value",  &Run::current_value,  {kStored,    kNone,     kStored,    kNone},      Type::kT1,    "SGD"},
     {"cache",          &Run::cache,          {kCache,     kNone,     kCache,     kNone},      Type::kCache, nullptr},
     {"scale",          &Run::scale,          {kScale,     kNone,     kScale,     kNone},      Type::kScale, nullptr},
     {"attn_mask",      &Run::attn_mask,      {kNone,      kMask,     kMask,      kNone},      Type::kT1,    nullptr},
@@ -61,6 +62,7 @@ struct Call {
     const KernelSpec& spec;
     const kvjit_batch& batch;
     const BatchRows& rows;
+    bool stores;
     const kvjit_tensors& tensors;
 };
 
@@ -68,7 +70,9 @@ struct Call {
 Use use_of(const Call& call, const Tensor& tensor) {
     const Use use = tensor.use[call.spec.op - 1];
     if (use == kMask) return call.spec.attn_mask != 0 ? kInput : kNone;
-    if (use == kScale) return call.spec.quant_bit != 0 ? kScale : kNone;
+    if (use == kStored) return call.stores ? kInputOpt : kNone;
+    if (use == kScale && call.spec.quant_bit == 0) return kNone;
+    if (use == kCache || use == kScale) return call.stores ? use : kInput;
     return use;
 }
 
@@ -77,6 +81,10 @@ bool is_optional(Use use) {
 }
 bool is_written(Use use) {
     return use >= kCache;
+}
+/// Or its scales.
+bool is_cache(const Tensor& tensor) {
+    return tensor.type == Type::kCache || tensor.type == Type::kScale;
 }
 
 // ---- What it looks like -----------------------------------------------------------------------------------
@@ -152,11 +160,13 @@ Axis layout_axis(const Call& call, char axis, Type type) {
     }
 }
 
-ViewRule layout_rule(const Call& call, const Tensor& tensor) {
+ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
     const std::string_view axes = gen::layout_axes(call.spec);
-    ViewRule rule{tensor.name, type_of(call.spec, tensor.type), static_cast<std::int32_t>(axes.size()), {}, true, true};
+    ViewRule rule{tensor.name,    type_of(call.spec, tensor.type), static_cast<std::int32_t>(axes.size()), {}, true,
+                  is_written(use)};
     std::ranges::transform(axes, rule.axes.begin(), [&](char axis) { return layout_axis(call, axis, tensor.type); });
     rule.free_axis = static_cast<int>(axes.find('2'));
+    rule.written_unless = kIfStored;
     return rule;
 }
 
@@ -180,6 +190,8 @@ std::string no_use(const Call& call, const Tensor& tensor) {
             return "the spec's attn_mask is 0";
         case kScale:
             return "the spec's quant_bit is 0";
+        case kStored:
+            return "the plan's options.stores_nothing is 1";
         default:
             return text(op_name(call.spec), " takes none");
     }
@@ -198,8 +210,7 @@ Result<void> check_tensor(const Call& call, const Tensor& tensor) {
     if (use == kNone) {
         return gen::fail(KVJIT_BAD_ARGUMENT, tensor.name, text(tensor.name, " is given; ", no_use(call, tensor)));
     }
-    const bool in_layout = use == kCache || use == kScale;
-    return check_view(view, in_layout ? layout_rule(call, tensor) : plain_rule(call, tensor, use));
+    return check_view(view, is_cache(tensor) ? layout_rule(call, tensor, use) : plain_rule(call, tensor, use));
 }
 
 Result<void> check_pair(const kvjit_tensors& tensors) {
@@ -220,7 +231,8 @@ Result<void> check_overlap(const Call& call, const Tensor& output) {
         if (&other == &output || !begin_together(call.tensors.*output.member, call.tensors.*other.member)) continue;
         return gen::fail(
             KVJIT_BAD_ARGUMENT, output.name,
-            text(output.name, " begins where ", other.name, " begins; what a call writes may overlap no other tensor"));
+            text(output.name, " begins where ", other.name, " begins; what a call writes may overlap no other tensor",
+                 is_cache(output) ? kIfStored : ""));
     }
     return {};
 }
@@ -271,9 +283,9 @@ BatchRows rows_of(const KernelSpec& spec, const kvjit_batch& batch) {
     return {query_rows(batch), spec.op == KVJIT_OP_MERGE ? 0 : key_rows(batch)};
 }
 
-Result<void> check_tensors(const KernelSpec& spec, const kvjit_batch& batch, const BatchRows& rows,
+Result<void> check_tensors(const KernelSpec& spec, const kvjit_batch& batch, const BatchRows& rows, bool stores,
                            const kvjit_tensors& tensors, std::int64_t layer_idx) {
-    const Call call{spec, batch, rows, tensors};
+    const Call call{spec, batch, rows, stores, tensors};
     for (const Tensor& tensor : kTensors) {
         if (Result<void> result = check_tensor(call, tensor); !result) return result;
     }

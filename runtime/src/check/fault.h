@@ -47,6 +47,9 @@ inline std::string op_name(const gen::KernelSpec& spec) {
     return gen::fail(KVJIT_BAD_INDEX, std::move(argument), std::move(message), value, limit, sequence);
 }
 
+/// Ends a rule that binds only plans that may store.
+inline constexpr std::string_view kIfStored = ", unless options.stores_nothing is 1";
+
 /// Bytes past the last multiple of `bytes`, a power of two; 0 for a null pointer.
 inline std::int64_t misalignment(const void* pointer, std::int64_t bytes) {
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(pointer) &

@@ -124,8 +124,9 @@ int by_stride(const kvjit_tensor& tensor, const ViewRule& rule, std::array<int, 
 Result<void> check_free_axis(const kvjit_tensor& tensor, const ViewRule& rule) {
     const std::int64_t row = tensor.shape[rule.rank - 1];
     if (rule.free_axis < 0 || tensor.shape[rule.free_axis] <= 1 || step(tensor, rule.free_axis) >= row) return {};
-    return refuse(KVJIT_BAD_SHAPE, stride_name(rule, rule.free_axis), tensor.strides[rule.free_axis], row,
-                  text("elements of a written tensor may not overlap, so it takes at least ", row));
+    return refuse(
+        KVJIT_BAD_SHAPE, stride_name(rule, rule.free_axis), tensor.strides[rule.free_axis], row,
+        text("elements of a written tensor may not overlap, so it takes at least ", row, rule.written_unless));
 }
 
 Result<void> check_nesting(const kvjit_tensor& tensor, const ViewRule& rule) {
@@ -137,7 +138,8 @@ Result<void> check_nesting(const kvjit_tensor& tensor, const ViewRule& rule) {
         const std::int64_t stride = tensor.strides[axis];
         if (stride <= reach) {
             return refuse(KVJIT_BAD_SHAPE, stride_name(rule, axis), stride, reach + 1,
-                          text("elements of a written tensor may not overlap, so it takes at least ", reach + 1));
+                          text("elements of a written tensor may not overlap, so it takes at least ", reach + 1,
+                               rule.written_unless));
         }
         reach += (tensor.shape[axis] - 1) * stride;
     }

@@ -70,7 +70,8 @@ class CpuPlan final : public Plan {
 public:
     CpuPlan(KernelPtr kernel, BoundBatch bound, const kvjit_executor& executor)
         : kernel_(std::move(kernel)), bound_(std::move(bound)), executor_(executor) {
-        work_ = split(bound_.spec, bound_.batch, bound_.num_kv_heads, std::max(1, executor_.concurrency));
+        work_ =
+            split(bound_.spec, bound_.batch, bound_.num_kv_heads, std::max(1, executor_.concurrency), bound_.stores);
     }
 
     gen::Result<void> prepare() { return kernel_->prepare(needed_phases()); }
@@ -89,8 +90,8 @@ public:
     }
 
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) override {
-        if (auto checked =
-                check_tensors(bound_.spec, bound_.batch, rows_of(bound_.spec, bound_.batch), tensors, layer_idx);
+        if (auto checked = check_tensors(bound_.spec, bound_.batch, rows_of(bound_.spec, bound_.batch), bound_.stores,
+                                         tensors, layer_idx);
             !checked)
             return checked;
         if (bound_.spec.op == KVJIT_OP_MERGE) {
@@ -201,11 +202,11 @@ gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_b
                                                  const kvjit_plan_options& options) {
     if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
     if (auto checked = check_no_cuda_options(options); !checked) return std::unexpected(checked.error());
-    const auto level = static_cast<kvjit_check_level>(options.check_level);
-    if (auto checked = check_batch(kernel->spec(), batch, level); !checked) return std::unexpected(checked.error());
+    const BatchUse use = batch_use(kernel->spec(), options);
+    if (auto checked = check_batch(kernel->spec(), batch, use); !checked) return std::unexpected(checked.error());
     const gen::Result<kvjit_executor> executor = executor_of(options);
     if (!executor) return std::unexpected(executor.error());
-    BoundBatch bound = bind_batch(kernel->spec(), batch);
+    BoundBatch bound = bind_batch(kernel->spec(), batch, use.stores);
     auto plan = std::make_unique<CpuPlan>(std::move(kernel), std::move(bound), *executor);
     if (auto taken = plan->take_workspace(options); !taken) return std::unexpected(taken.error());
     if (auto prepared = plan->prepare(); !prepared) return std::unexpected(prepared.error());

@@ -184,7 +184,8 @@ std::vector<abi::MergeItem> merge_items(const gen::KernelSpec& spec, const kvjit
 
 }  // namespace
 
-Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads, std::int64_t concurrency) {
+Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads, std::int64_t concurrency,
+           bool stores) {
     Work work;
     if (batch.batch_size == 0) return work;
     if (spec.op == KVJIT_OP_MERGE) {
@@ -192,7 +193,7 @@ Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t n
         return work;
     }
     const std::int64_t token_elements = saturating_product(num_kv_heads, std::int64_t{spec.head_dim});
-    if (gen::has_cache(spec)) work.store = token_items(batch, batch.seqstarts, token_elements, num_kv_heads);
+    if (stores) work.store = token_items(batch, batch.seqstarts, token_elements, num_kv_heads);
     if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
         const std::int64_t elements = saturating_product(token_elements, batch.num_repeat);
         work.load = token_items(batch, batch.kvstarts, elements, num_kv_heads);

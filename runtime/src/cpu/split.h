@@ -19,7 +19,8 @@ struct Work {
     std::int64_t partial_floats = 0;  // workspace that split items write and merge reads
 };
 
-/// `concurrency`: how many items the executor runs at once. The batch is checked.
-Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads, std::int64_t concurrency);
+/// `concurrency`: how many items the executor runs at once. `stores`: whether calls may store. The batch is checked.
+Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads, std::int64_t concurrency,
+           bool stores);
 
 }  // namespace kvjit::rt

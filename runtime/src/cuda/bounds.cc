@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "check/check_batch.h"
 #include "check/fault.h"
 #include "common/abi.h"
 
@@ -55,12 +54,12 @@ Result<void> check_known(const char* name, std::int64_t bound, const kvjit_batch
 }  // namespace
 
 Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, const kvjit_batch* mirror,
-                                  kvjit_check_level level) {
-    if (auto checked = check_batch_scalars(spec, batch); !checked) return std::unexpected(checked.error());
+                                  const BatchUse& use) {
+    if (auto checked = check_batch_scalars(spec, batch, use); !checked) return std::unexpected(checked.error());
     Bounds bounds{{0, 0}, batch.max_seqlen, std::min(batch.max_kvlen, abi::kMaxKeys)};
     if (mirror != nullptr) {
         if (auto same = check_same(batch, *mirror); !same) return std::unexpected(same.error());
-        if (auto checked = check_batch(spec, *mirror, level); !checked) return std::unexpected(checked.error());
+        if (auto checked = check_batch(spec, *mirror, use); !checked) return std::unexpected(checked.error());
         bounds.rows = rows_of(spec, *mirror);
         const bool keys = spec.op != KVJIT_OP_MERGE;
         if (bounds.max_seqlen == 0) bounds.max_seqlen = longest(mirror->seqstarts, mirror->batch_size);

@@ -1,6 +1,7 @@
 // What the host knows of a batch whose index arrays lie on the device: upper bounds, from which grids are sized.
 #pragma once
 
+#include "check/check_batch.h"
 #include "check/check_tensors.h"
 #include "generator/spec.h"
 
@@ -16,6 +17,6 @@ struct Bounds {
 /// max_seqlen and max_kvlen of the batch count, since lengths may change between runs; where they are 0, the mirror's
 /// lengths do. Errors: as check_batch, and KVJIT_BAD_ARGUMENT where an attention call has neither.
 gen::Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, const kvjit_batch* mirror,
-                                       kvjit_check_level level);
+                                       const BatchUse& use);
 
 }  // namespace kvjit::rt

@@ -44,7 +44,7 @@ public:
              const kvjit_plan_options& options)
         : device_(device),
           kernel_(std::move(kernel)),
-          bound_(bind_batch(kernel_->spec(), batch)),
+          bound_(bind_batch(kernel_->spec(), batch, batch_use(kernel_->spec(), options).stores)),
           bounds_(bounds),
           check_level_(options.host_batch != nullptr ? KVJIT_CHECK_NONE
                                                      : static_cast<kvjit_check_level>(options.check_level)),
@@ -77,7 +77,8 @@ public:
     }
 
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) override {
-        if (auto checked = check_tensors(spec(), bound_.batch, bounds_.rows, tensors, layer_idx); !checked) {
+        if (auto checked = check_tensors(spec(), bound_.batch, bounds_.rows, bound_.stores, tensors, layer_idx);
+            !checked) {
             return checked;
         }
         if (auto aligned = check_row_alignment(tensors); !aligned) return aligned;
@@ -125,7 +126,7 @@ private:
     }
 
     std::uint32_t needed_phases() const {
-        std::uint32_t phases = gen::has_cache(spec()) ? KVJIT_STORE : 0;
+        std::uint32_t phases = bound_.stores ? KVJIT_STORE : 0;
         if (spec().op == KVJIT_OP_KEY_VALUE_CACHE) phases |= KVJIT_LOAD;
         if (spec().op == KVJIT_OP_MERGE) phases |= KVJIT_MERGE;
         if (attends()) phases |= KVJIT_DECODE;
@@ -283,8 +284,8 @@ gen::Result<std::unique_ptr<Plan>> make_cuda_plan(Device& device, KernelPtr kern
                                                   const kvjit_plan_options& options) {
     if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
     if (auto checked = check_cuda_options(options, kSplitUnit); !checked) return std::unexpected(checked.error());
-    const auto level = static_cast<kvjit_check_level>(options.check_level);
-    const gen::Result<Bounds> bounds = check_device_batch(kernel->spec(), batch, options.host_batch, level);
+    const BatchUse use = batch_use(kernel->spec(), options);
+    const gen::Result<Bounds> bounds = check_device_batch(kernel->spec(), batch, options.host_batch, use);
     if (!bounds) return std::unexpected(bounds.error());
     auto plan = std::make_unique<CudaPlan>(device, std::move(kernel), batch, *bounds, options);
     if (auto prepared = plan->prepare(options); !prepared) return std::unexpected(prepared.error());

@@ -15,6 +15,7 @@ struct RuleText {
     const char* argument;
     const char* counts;     // what of the sequence `value` counts; null: it is the entry itself
     const char* rule_text;  // goes before the limit; null: the limit is another sequence
+    std::string_view unless = "";
 };
 
 constexpr const char* kStartsRule = "starts begin at 0, may not fall and end by 2^62, the limit is";
@@ -22,7 +23,7 @@ constexpr const char* kStartsRule = "starts begin at 0, may not fall and end by 
 constexpr RuleText kTexts[] = {
     {abi::Rule::kSeqstarts, KVJIT_BAD_INDEX, "seqstarts", nullptr, kStartsRule},
     {abi::Rule::kKvstarts, KVJIT_BAD_INDEX, "kvstarts", nullptr, kStartsRule},
-    {abi::Rule::kStartPos, KVJIT_BAD_INDEX, "start_pos", nullptr, "keys less new tokens give"},
+    {abi::Rule::kStartPos, KVJIT_BAD_INDEX, "start_pos", nullptr, "keys less new tokens make it", kIfStored},
     {abi::Rule::kMaxSeqlen, KVJIT_BAD_ARGUMENT, "seqstarts", "new tokens", "max_seqlen is"},
     {abi::Rule::kMaxKvlen, KVJIT_BAD_ARGUMENT, "kvstarts", "keys", "max_kvlen is"},
     {abi::Rule::kQueryRows, KVJIT_BAD_SHAPE, "seqstarts", nullptr, "tensors of the query side have rows:"},
@@ -31,8 +32,9 @@ constexpr RuleText kTexts[] = {
      "it has to lie in cachestarts, the limit is"},
     {abi::Rule::kTableWidth, KVJIT_BAD_INDEX, "kvstarts", "entries of cachestarts to read", "its row has room for"},
     {abi::Rule::kEntry, KVJIT_BAD_INDEX, "cachestarts", nullptr, "its tokens have to lie in the cache, the limit is"},
-    {abi::Rule::kSharedSlot, KVJIT_BAD_INDEX, "cachestarts", nullptr, nullptr},
-    {abi::Rule::kNewKeys, KVJIT_BAD_INDEX, "kvstarts", "keys", "new tokens are keys, too, and there are"},
+    {abi::Rule::kSharedSlot, KVJIT_BAD_INDEX, "cachestarts", nullptr, nullptr, kIfStored},
+    {abi::Rule::kNewKeys, KVJIT_BAD_INDEX, "kvstarts", "keys", "new tokens are keys, too, so it takes at least",
+     kIfStored},
 };
 constexpr RuleText kTooManyKeys = {abi::Rule::kKvstarts, KVJIT_BAD_INDEX, "kvstarts", "keys", "a sequence has at most"};
 
@@ -54,9 +56,10 @@ std::string what_is(const RuleText& found, const abi::Fault& fault) {
 }
 
 std::string fault_text(const RuleText& found, const abi::Fault& fault) {
-    if (found.rule_text != nullptr) return text(what_is(found, fault), "; ", found.rule_text, " ", fault.limit);
+    if (found.rule_text != nullptr)
+        return text(what_is(found, fault), "; ", found.rule_text, " ", fault.limit, found.unless);
     return text("cachestarts gives new tokens of sequences ", fault.limit, " and ", fault.sequence, " slot ",
-                fault.value, "; each takes one of its own");
+                fault.value, "; each takes one of its own", found.unless);
 }
 
 /// Rows that all of these have; those that are absent don't count.
@@ -98,7 +101,7 @@ abi::CudaCheckArgs bind_check(const BoundBatch& bound, const Bounds& bounds, con
     args.batch_size = bound.batch.batch_size;
     args.seqstarts = bound.batch.seqstarts;
     args.kvstarts = bound.batch.kvstarts;
-    args.start_pos = bound.batch.start_pos;
+    args.start_pos = bound.stores ? bound.batch.start_pos : nullptr;
     args.max_seqlen = bounds.max_seqlen;
     args.max_kvlen = bounds.max_kvlen;
     args.query_rows = query_rows_of(tensors);

@@ -54,23 +54,28 @@ constexpr BatchMisuse kSharedSlots[] = {
     {"offsets that overlap in new tokens",
      kOffset,
      [](BatchCase& c) { c.table = {0, 4, 40}, c.bind(); },
-     {KVJIT_BAD_INDEX, "cachestarts", 5, 0, 1}},
+     {KVJIT_BAD_INDEX, "cachestarts", 5, 0, 1},
+     true},
     {"one token's slot twice in a sequence",
      kTokens,
      [](BatchCase& c) { c.table[7] = c.table[6]; },
-     {KVJIT_BAD_INDEX, "cachestarts", 41, 0, 1}},
+     {KVJIT_BAD_INDEX, "cachestarts", 41, 0, 1},
+     true},
     {"one slot for two sequences",
      kTokens,
      [](BatchCase& c) { c.table[17] = c.table[5]; },
-     {KVJIT_BAD_INDEX, "cachestarts", 42, 0, 2}},
+     {KVJIT_BAD_INDEX, "cachestarts", 42, 0, 2},
+     true},
     {"pages that overlap by a token",
      kPages,
      [](BatchCase& c) { c.table[8] = 10; },
-     {KVJIT_BAD_INDEX, "cachestarts", 10, 0, 2}},
+     {KVJIT_BAD_INDEX, "cachestarts", 10, 0, 2},
+     true},
     {"one block for two sequences",
      kBlocks,
      [](BatchCase& c) { c.table[8] = 2; },
-     {KVJIT_BAD_INDEX, "cachestarts", 2, 0, 2}},
+     {KVJIT_BAD_INDEX, "cachestarts", 2, 0, 2},
+     true},
 };
 
 }  // namespace
@@ -94,7 +99,7 @@ TEST_CASE("messages say where, how far and what is allowed") {
     c.batch.max_tokens = 4100;
     c.set_lengths({1, 1}, {16, 64});
     c.set_table({0, 0, 0, 0, 16, 32, 48, 4096}, {2, 4});
-    const auto result = rt::check_batch(c.spec, c.batch, KVJIT_CHECK_FULL);
+    const auto result = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL});
     REQUIRE_FALSE(result.has_value());
     CHECK(result.error().message ==
           "cachestarts[1, 3] is 4096; its 16 tokens reach slot 4111, max_tokens is 4100 (sequence 1)");

@@ -90,7 +90,8 @@ TEST_CASE("legal batches") {
         BatchCase c(legal.spec);
         legal.change(c);
         for (const auto level : {KVJIT_CHECK_FULL, KVJIT_CHECK_BATCH, KVJIT_CHECK_NONE}) {
-            expect_accepted(rt::check_batch(c.spec, c.batch, level));
+            expect_accepted(rt::check_batch(c.spec, c.batch, {level}));
+            expect_accepted(rt::check_batch(c.spec, c.batch, {level, false}));
         }
     }
 }

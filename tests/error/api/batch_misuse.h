@@ -14,6 +14,7 @@ struct BatchMisuse {
     std::string_view spec;
     void (*spoil)(BatchCase&);
     Refusal want;
+    bool of_stores = false;  // accepted where the plan stores nothing
 };
 
 /// Tables of misuses, refused at every level, at KVJIT_CHECK_BATCH and up, at KVJIT_CHECK_FULL.
@@ -24,19 +25,24 @@ std::span<const BatchMisuse> starts_misuses();
 std::span<const BatchMisuse> entry_misuses();
 std::span<const BatchMisuse> shared_slot_misuses();
 
-/// Each misuse is refused at `loosest` and at every stricter level, and accepted by looser ones.
+/// Each misuse is refused at `loosest` and at every stricter level, and accepted by looser ones, whether the plan
+/// stores or not; or only where it does.
 inline void expect_misuses(std::span<const BatchMisuse> misuses, kvjit_check_level loosest) {
     for (const BatchMisuse& misuse : misuses) {
         CAPTURE(misuse.name);
         BatchCase c(misuse.spec);
         misuse.spoil(c);
         for (int level = KVJIT_CHECK_FULL; level <= KVJIT_CHECK_NONE; ++level) {
-            CAPTURE(level);
-            const auto result = rt::check_batch(c.spec, c.batch, static_cast<kvjit_check_level>(level));
-            if (level <= loosest) {
+            for (const bool stores : {true, false}) {
+                CAPTURE(level);
+                CAPTURE(stores);
+                const auto result = rt::check_batch(c.spec, c.batch, {static_cast<kvjit_check_level>(level), stores});
+                if (level > loosest || (misuse.of_stores && !stores)) {
+                    expect_accepted(result);
+                    continue;
+                }
                 expect_refused(result, misuse.want);
-            } else {
-                expect_accepted(result);
+                CHECK((misuse.of_stores || result.error().message.find("stores_nothing") == std::string::npos));
             }
         }
     }

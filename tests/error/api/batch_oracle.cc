@@ -55,19 +55,19 @@ bool has_legal_rows(const BatchCase& c) {
 
 }  // namespace
 
-bool is_legal(const BatchCase& c) {
+bool is_legal(const BatchCase& c, bool stores) {
     const std::int64_t count = c.batch.batch_size;
     if (!rises_from_0(c.seqstarts, count) || !rises_from_0(c.kvstarts, count) || !has_legal_rows(c)) return false;
     std::set<Place> stored;
     for (std::int64_t b = 0; b < count; ++b) {
         const std::int64_t n = c.seqstarts[b + 1] - c.seqstarts[b];
         const std::int64_t m = c.kvstarts[b + 1] - c.kvstarts[b];
-        if (c.start_pos[b] < 0 || c.start_pos[b] + n != m) return false;
+        if (stores && (c.start_pos[b] < 0 || c.start_pos[b] + n != m)) return false;
         const std::vector<std::int64_t> row = row_of(c, b);
         for (std::int64_t t = 0; t < m; ++t) {
             const Place place = place_of(c, row, t);
             if (place.second < 0) return false;
-            if (t >= c.start_pos[b] && !stored.insert(place).second) return false;
+            if (stores && t >= c.start_pos[b] && !stored.insert(place).second) return false;
         }
     }
     return true;

@@ -6,6 +6,6 @@
 namespace kvjit::test {
 
 /// For a cache operator and tables of small numbers, whose vectors are at least as long as the batch says.
-bool is_legal(const BatchCase& c);
+bool is_legal(const BatchCase& c, bool stores);
 
 }  // namespace kvjit::test

@@ -32,10 +32,12 @@ TEST_CASE("the full check accepts what is legal, token by token, and nothing els
     each_seed(7000, [](std::uint64_t seed) {
         INFO("KVJIT_TEST_SEED=", seed, " test_error_api --test-case='the full check accepts*'");
         Rng rng(seed);
-        const RandomBatch c(kSpecs[seed % std::size(kSpecs)], rng);
-        const auto result = rt::check_batch(c.spec, c.batch, KVJIT_CHECK_FULL);
+        RandomBatch c(kSpecs[seed % std::size(kSpecs)], rng);
+        const bool stores = rng.chance(0.5);
+        if (!stores) c.batch.start_pos = nullptr;
+        const auto result = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, stores});
         INFO((result ? std::string("accepted") : result.error().message));
-        const bool want = is_legal(c);
+        const bool want = is_legal(c, stores);
         REQUIRE(result.has_value() == want);
         ++(want ? legal : refused);
     });

@@ -118,6 +118,7 @@ constexpr OptionMisuse kOptionMisuses[] = {
     {"more threads than a pool has", [](kvjit_plan_options& o, kvjit_executor&) { o.num_threads = 1025; },
      "num_threads"},
     {"no such check level", [](kvjit_plan_options& o, kvjit_executor&) { o.check_level = 3; }, "check_level"},
+    {"neither storing nor not", [](kvjit_plan_options& o, kvjit_executor&) { o.stores_nothing = 2; }, "stores_nothing"},
     {"executor that can't run", [](kvjit_plan_options& o, kvjit_executor& x) { o.executor = &x, x.run = nullptr; },
      "executor.run"},
     {"executor without threads", [](kvjit_plan_options& o, kvjit_executor& x) { o.executor = &x, x.concurrency = 0; },

@@ -12,6 +12,7 @@ namespace kvjit::test {
 struct TensorsCase : BatchCase {
     kvjit_tensors tensors;
     std::int64_t layer_idx = 1;
+    bool stores = true;  // whether the plan may
 
     /// Every tensor that the spec's operator takes, the optional ones included; contiguous, exactly as large as needed.
     explicit TensorsCase(std::string_view spec_text);

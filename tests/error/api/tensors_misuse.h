@@ -14,6 +14,7 @@ struct TensorsMisuse {
     std::string_view spec;
     void (*spoil)(TensorsCase&);
     Refusal want;
+    bool of_stores = false;  // accepted where the plan stores nothing
 };
 
 std::span<const TensorsMisuse> missing_tensors();
@@ -26,7 +27,7 @@ std::span<const TensorsMisuse> tensor_pointer_misuses();
 std::span<const TensorsMisuse> stride_misuses();
 
 inline gen::Result<void> check(const TensorsCase& c) {
-    return rt::check_tensors(c.spec, c.batch, rt::rows_of(c.spec, c.batch), c.tensors, c.layer_idx);
+    return rt::check_tensors(c.spec, c.batch, rt::rows_of(c.spec, c.batch), c.stores, c.tensors, c.layer_idx);
 }
 
 inline void expect_misuses(std::span<const TensorsMisuse> misuses) {
@@ -36,6 +37,15 @@ inline void expect_misuses(std::span<const TensorsMisuse> misuses) {
         expect_accepted(check(c));
         misuse.spoil(c);
         expect_refused(check(c), misuse.want);
+        CHECK((misuse.of_stores == (check(c).error().message.find("stores_nothing") != std::string::npos)));
+        if (misuse.want.argument.starts_with("current_")) continue;  // which a plan that stores nothing takes none of
+        c.stores = false;
+        c.tensors.current_key = c.tensors.current_value = {};
+        if (misuse.of_stores) {
+            expect_accepted(check(c));
+        } else {
+            expect_refused(check(c), misuse.want);
+        }
     }
 }
 

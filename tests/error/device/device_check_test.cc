@@ -80,6 +80,13 @@ struct Call {
         return batch;
     }
 
+    /// The same without new keys.
+    Tensors reads() {
+        Tensors reads = tensors();
+        reads.current_key = reads.current_value = Tensor();
+        return reads;
+    }
+
     Tensors tensors() {
         Tensors tensors;
         tensors.current_key = Tensor(tokens.data(), KVJIT_F32, {rows, kHeads, kDim});
@@ -101,10 +108,11 @@ Result<void> run(Plan& plan, Call& call) {
     return plan.synchronize();
 }
 
-Result<Plan> plan_of(Call& call, kvjit_check_level level = KVJIT_CHECK_FULL) {
+Result<Plan> plan_of(Call& call, kvjit_check_level level = KVJIT_CHECK_FULL, int stores_nothing = 0) {
     const Kernel kernel = *engine().kernel(call.spec(), *Target::cuda_emulated());
     PlanOptions options;
     options.check_level = level;
+    options.stores_nothing = stores_nothing;
     return kernel.plan(call.batch(), options);
 }
 
@@ -115,6 +123,7 @@ struct Fault {
     kvjit_status status;
     const char* argument;
     std::int64_t value, sequence;
+    bool of_stores = false;  // none where nothing is stored
 };
 
 const Fault kFaults[] = {
@@ -122,12 +131,12 @@ const Fault kFaults[] = {
     {"falling seqstarts", "offset", [](Call& c) { c.seqstarts[3] = 3; }, KVJIT_BAD_INDEX, "seqstarts", 3, 2},
     {"falling kvstarts", "page_table", [](Call& c) { c.kvstarts[2] = 5; }, KVJIT_BAD_INDEX, "kvstarts", 5, 1},
     {"fewer keys than new tokens", "offset", [](Call& c) { c.kvstarts = {0, 6, 8, 10}; }, KVJIT_BAD_INDEX, "kvstarts",
-     2, 1},
-    {"past too short", "offset", [](Call& c) { c.start_pos[1] = 3; }, KVJIT_BAD_INDEX, "start_pos", 3, 1},
-    {"past below 0", "offset", [](Call& c) { c.start_pos[2] = -2; }, KVJIT_BAD_INDEX, "start_pos", -2, 2},
+     2, 1, true},
+    {"past too short", "offset", [](Call& c) { c.start_pos[1] = 3; }, KVJIT_BAD_INDEX, "start_pos", 3, 1, true},
+    {"past below 0", "offset", [](Call& c) { c.start_pos[2] = -2; }, KVJIT_BAD_INDEX, "start_pos", -2, 2, true},
     {"max_seqlen", "offset", [](Call& c) { c.max_seqlen = 2; }, KVJIT_BAD_ARGUMENT, "seqstarts", 3, 1},
     {"max_kvlen", "offset", [](Call& c) { c.max_kvlen = 6; }, KVJIT_BAD_ARGUMENT, "kvstarts", 7, 1},
-    {"too few rows", "offset", [](Call& c) { c.rows = 3; }, KVJIT_BAD_SHAPE, "seqstarts", 4, 1},
+    {"too few rows", "offset", [](Call& c) { c.rows = 3; }, KVJIT_BAD_SHAPE, "seqstarts", 4, 1, true},
     {"too few key rows", "offset", [](Call& c) { c.key_rows = 14; }, KVJIT_BAD_SHAPE, "kvstarts", 15, 2},
     {"offset below 0", "offset", [](Call& c) { c.table[1] = -20; }, KVJIT_BAD_INDEX, "cachestarts", -20, 1},
     {"offset past the end", "offset", [](Call& c) { c.table[2] = kSlots - 1; }, KVJIT_BAD_INDEX, "cachestarts",
@@ -155,9 +164,9 @@ const Fault kFaults[] = {
     {"rowstarts past the table", "page_table", [](Call& c) { c.rowstarts = {0, 4, 13, 14}; }, KVJIT_BAD_INDEX,
      "row_index or rowstarts", 13, 2},
     {"two new tokens of one sequence", "token_table", [](Call& c) { c.table[11] = c.table[12]; }, KVJIT_BAD_INDEX,
-     "cachestarts", 24, 1},
-    {"new tokens of two sequences", "page_table", [](Call& c) { c.table[5] = 4; }, KVJIT_BAD_INDEX, "cachestarts", 4,
-     1},
+     "cachestarts", 24, 1, true},
+    {"new tokens of two sequences", "page_table", [](Call& c) { c.table[5] = 4; }, KVJIT_BAD_INDEX, "cachestarts", 4, 1,
+     true},
 };
 
 TEST_CASE("a sound call passes in every mode") {
@@ -173,6 +182,17 @@ TEST_CASE("a sound call passes in every mode") {
     }
 }
 
+void expect_found(const Fault& fault, Call& call, const Result<void>& ran) {
+    REQUIRE(!ran.has_value());
+    CHECK(ran.error().status() == fault.status);
+    CHECK(std::string(ran.error().argument()) == fault.argument);
+    CHECK(ran.error().value() == fault.value);
+    CHECK(ran.error().sequence() == fault.sequence);
+    CHECK(std::string(ran.error().message()).find(std::to_string(fault.value)) != std::string::npos);
+    CHECK(same_bytes(call.cache, Call(fault.mode).cache));
+    CHECK(same_bytes(call.outputs, Call(fault.mode).outputs));
+}
+
 TEST_CASE("each fault is found and named, and nothing is written") {
     for (const Fault& fault : kFaults) {
         CAPTURE(fault.name);
@@ -180,15 +200,88 @@ TEST_CASE("each fault is found and named, and nothing is written") {
         fault.spoil(call);
         Result<Plan> plan = plan_of(call);
         REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
-        const Result<void> ran = run(*plan, call);
-        REQUIRE(!ran.has_value());
-        CHECK(ran.error().status() == fault.status);
-        CHECK(std::string(ran.error().argument()) == fault.argument);
-        CHECK(ran.error().value() == fault.value);
-        CHECK(ran.error().sequence() == fault.sequence);
-        CHECK(std::string(ran.error().message()).find(std::to_string(fault.value)) != std::string::npos);
+        expect_found(fault, call, run(*plan, call));
+    }
+}
+
+/// What sequences share, a load reads once for each.
+bool loads_slots(const Call& call) {
+    for (std::size_t row = 0; row < static_cast<std::size_t>(call.kvstarts.back() * kHeads); ++row) {
+        if (call.outputs[row].elements[0] != 7) return false;
+    }
+    return true;
+}
+
+TEST_CASE("a plan that stores nothing finds what is wrong with what it reads, and only that") {
+    for (const Fault& fault : kFaults) {
+        CAPTURE(fault.name);
+        Call call(fault.mode);
+        fault.spoil(call);
+        Result<Plan> plan = plan_of(call, KVJIT_CHECK_FULL, 1);
+        REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
+        const Result<void> queued = plan->run(call.reads());
+        REQUIRE_MESSAGE(queued.has_value(), queued.error().message());
+        const Result<void> ran = plan->synchronize();
+        if (!fault.of_stores) {
+            expect_found(fault, call, ran);
+            continue;
+        }
+        CHECK_MESSAGE(ran.has_value(), ran.error().message());
+        CHECK(loads_slots(call));
         CHECK(same_bytes(call.cache, Call(fault.mode).cache));
-        CHECK(same_bytes(call.outputs, Call(fault.mode).outputs));
+    }
+}
+
+TEST_CASE("a plan that stores nothing needs no start_pos, and refuses new keys") {
+    for (const char* mode : {"offset", "token_table", "page_table", "block_table"}) {
+        CAPTURE(mode);
+        Call call(mode);
+        Batch batch = call.batch();
+        batch.start_pos = nullptr;
+        const Kernel kernel = *engine().kernel(call.spec(), *Target::cuda_emulated());
+        PlanOptions options;
+        options.stores_nothing = 1;
+        for (const kvjit_batch* mirror :
+             {static_cast<const kvjit_batch*>(nullptr), static_cast<const kvjit_batch*>(&batch)}) {
+            options.host_batch = mirror;
+            Result<Plan> plan = kernel.plan(batch, options);
+            REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
+            const Result<void> refused = plan->run(call.tensors());
+            REQUIRE(!refused.has_value());
+            CHECK(std::string(refused.error().message()) ==
+                  "current_key is given; the plan's options.stores_nothing is 1");
+            REQUIRE(plan->run(call.reads()).has_value());
+            CHECK(plan->synchronize().has_value());
+            CHECK(loads_slots(call));
+        }
+    }
+}
+
+TEST_CASE("a mirror whose new tokens share a slot is refused, unless nothing is stored") {
+    Call call("token_table");
+    call.table[11] = call.table[12];
+    const Batch batch = call.batch();
+    const Kernel kernel = *engine().kernel(call.spec(), *Target::cuda_emulated());
+    PlanOptions options;
+    options.host_batch = &batch;
+    const Result<Plan> refused = kernel.plan(batch, options);
+    REQUIRE(!refused.has_value());
+    CHECK(std::string(refused.error().argument()) == "cachestarts");
+    options.stores_nothing = 1;
+    CHECK(kernel.plan(batch, options).has_value());
+}
+
+TEST_CASE("a plan that stores nothing has no store program compiled") {
+    Call call("offset");
+    for (const int stores_nothing : {0, 1}) {
+        EngineOptions in_memory;
+        in_memory.cache_dir = "";
+        const Engine own = *Engine::create(in_memory);
+        const Kernel kernel = *own.kernel(call.spec(), *Target::cuda_emulated());
+        PlanOptions options;
+        options.stores_nothing = stores_nothing;
+        REQUIRE(kernel.plan(call.batch(), options).has_value());
+        CHECK(own.stats().compiles == 3 - stores_nothing);  // check, load and store
     }
 }
 
@@ -220,7 +313,18 @@ TEST_CASE("a fault's sentence tells an entry from what entries add up to") {
     CHECK(sentence(entry).starts_with("cachestarts, entry 0 of the sequence's row, is -20; its tokens"));
     Call slots("page_table");
     slots.table[5] = 4;
-    CHECK(sentence(slots).starts_with("cachestarts gives new tokens of sequences 0 and 1 slot 4; each takes one"));
+    CHECK(sentence(slots).starts_with(
+        "cachestarts gives new tokens of sequences 0 and 1 slot 4; each takes one of its own, unless "
+        "options.stores_nothing is 1 ("));
+    Call past("offset");
+    past.start_pos[1] = 3;
+    CHECK(sentence(past).starts_with(
+        "start_pos[1] is 3; keys less new tokens make it 4, unless options.stores_nothing is 1 ("));
+    Call fewer("offset");
+    fewer.kvstarts = {0, 6, 8, 10};
+    CHECK(
+        sentence(fewer).starts_with("by kvstarts sequence 1 has 2 keys; new tokens are keys, too, so it takes at least "
+                                    "3, unless options.stores_nothing is 1 ("));
 }
 
 TEST_CASE("more keys than a sequence may have are named as such") {

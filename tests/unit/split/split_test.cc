@@ -51,7 +51,7 @@ void cover(const std::vector<abi::AttendItem>& items, Coverage& coverage) {
 
 void check_attend(const gen::KernelSpec& spec, const Lengths& lengths, std::int64_t kv_heads, std::int64_t threads) {
     const kvjit_batch batch = lengths.batch(kv_heads * spec.group);
-    const rt::Work work = rt::split(spec, batch, kv_heads, threads);
+    const rt::Work work = rt::split(spec, batch, kv_heads, threads, true);
     Coverage coverage;
     cover(work.decode, coverage);
     cover(work.prefill, coverage);
@@ -107,7 +107,7 @@ TEST_CASE("attend items cover every visible chunk once, for ragged batches at an
             const std::int64_t kv_heads = 1 + random() % 4, threads = 1 + random() % 9;
             check_attend(spec(text), lengths, kv_heads, threads);
             const kvjit_batch batch = lengths.batch(kv_heads * spec(text).group);
-            check_partials(spec(text), rt::split(spec(text), batch, kv_heads, threads));
+            check_partials(spec(text), rt::split(spec(text), batch, kv_heads, threads, true));
         }
     }
 }
@@ -115,12 +115,12 @@ TEST_CASE("attend items cover every visible chunk once, for ragged batches at an
 TEST_CASE("a long sequence alone is split over its keys, many short ones are not") {
     Lengths one;
     one.add(1, 32768);
-    const rt::Work split = rt::split(spec("layout=L2HTD"), one.batch(2), 2, 8);
+    const rt::Work split = rt::split(spec("layout=L2HTD"), one.batch(2), 2, 8, true);
     CHECK(split.decode.size() >= 8);
     CHECK(split.partial_floats > 0);
     Lengths many;
     for (int b = 0; b < 64; ++b) many.add(1, 512);
-    const rt::Work whole = rt::split(spec("layout=L2HTD"), many.batch(8), 8, 8);
+    const rt::Work whole = rt::split(spec("layout=L2HTD"), many.batch(8), 8, 8, true);
     CHECK(whole.partial_floats == 0);
     CHECK(whole.merge.empty());
 }
@@ -129,7 +129,7 @@ TEST_CASE("partials of long prefills stay within a budget, and what is left whol
     Lengths lengths;
     lengths.add(128, 1 << 18);
     const gen::KernelSpec grouped = spec("op=MultiHeadAttention,group=4");
-    const rt::Work work = rt::split(grouped, lengths.batch(32), 8, 64);
+    const rt::Work work = rt::split(grouped, lengths.batch(32), 8, 64, true);
     CHECK(work.partial_floats * 4 <= 64 << 20);
     check_attend(grouped, lengths, 8, 64);
     check_partials(grouped, work);
@@ -140,7 +140,7 @@ TEST_CASE("rows times group decides the path, not the place in the batch") {
     lengths.add(1, 100);
     lengths.add(2, 100);
     lengths.add(100, 100);
-    const rt::Work work = rt::split(spec("group=8"), lengths.batch(8), 1, 2);
+    const rt::Work work = rt::split(spec("group=8"), lengths.batch(8), 1, 2, true);
     for (const abi::AttendItem& item : work.decode) CHECK(item.sequence < 2);
     for (const abi::AttendItem& item : work.prefill) CHECK(item.sequence == 2);
 }
@@ -151,7 +151,7 @@ TEST_CASE("store and load items cover every token once; empty sequences have non
     lengths.add(3000, 3100);
     lengths.add(1, 7);
     kvjit_batch batch = lengths.batch(8);
-    const rt::Work work = rt::split(spec("op=KeyValueCache"), batch, 8, 2);
+    const rt::Work work = rt::split(spec("op=KeyValueCache"), batch, 8, 2, true);
     std::map<std::pair<std::int64_t, std::int64_t>, int> stored, loaded;
     for (const auto& item : work.store) {
         for (auto t = item.begin; t < item.end; ++t) ++stored[{item.sequence, t}];
@@ -159,6 +159,7 @@ TEST_CASE("store and load items cover every token once; empty sequences have non
     for (const auto& item : work.load) {
         for (auto t = item.begin; t < item.end; ++t) ++loaded[{item.sequence, t}];
     }
+    CHECK(rt::split(spec("op=KeyValueCache"), batch, 8, 2, false).store.empty());
     CHECK(stored.size() == 3001);
     CHECK(loaded.size() == 3107);
     CHECK(std::ranges::all_of(stored, [](const auto& entry) { return entry.second == 1; }));
