@@ -236,10 +236,18 @@ Depth depth_of(kvjit_check_level level) {
                                         : Depth::kEntries;
 }
 
+/// So that who meets the refusal of an array's contents knows which levels look there.
+std::string_view level_of(Depth depth) {
+    return depth == Depth::kEntries ? kAtCheckFull : depth == Depth::kSequences ? kAtCheckBatch : "";
+}
+
 Result<void> run_parts(const KernelSpec& spec, const kvjit_batch& batch, Depth depth, bool stores) {
     for (const Part& part : kParts) {
         if (part.depth > depth || (part.of == Of::kStores && !stores)) continue;
-        if (Result<void> result = part.check(spec, batch); !result) return result;
+        Result<void> result = part.check(spec, batch);
+        if (result) continue;
+        result.error().message += level_of(part.depth);
+        return result;
     }
     return {};
 }

@@ -50,6 +50,10 @@ inline std::string op_name(const gen::KernelSpec& spec) {
 /// Ends a rule that binds only plans that may store.
 inline constexpr std::string_view kIfStored = ", unless options.stores_nothing is 1";
 
+/// Ends a sentence about an array's contents: which levels of checks find it.
+inline constexpr std::string_view kAtCheckBatch = " [found by KVJIT_CHECK_BATCH and up]";
+inline constexpr std::string_view kAtCheckFull = " [found by KVJIT_CHECK_FULL]";
+
 /// Bytes past the last multiple of `bytes`, a power of two; 0 for a null pointer.
 inline std::int64_t misalignment(const void* pointer, std::int64_t bytes) {
     return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(pointer) &

@@ -118,8 +118,10 @@ abi::CudaCheckArgs bind_check(const BoundBatch& bound, const Bounds& bounds, con
 
 gen::Error fault_error(const abi::Fault& fault) {
     const RuleText& found = text_of(fault);
-    std::string message = text(fault_text(found, fault), " (sequence ", fault.sequence,
-                               "; found on the device, nothing was written since)");
+    const bool of_entries = fault.rule == abi::Rule::kEntry || fault.rule == abi::Rule::kSharedSlot;
+    std::string message =
+        text(fault_text(found, fault), " (sequence ", fault.sequence,
+             "; found on the device, nothing was written since)", of_entries ? kAtCheckFull : kAtCheckBatch);
     return {found.status, std::move(message), found.argument, fault.value, fault.limit, fault.sequence};
 }
 

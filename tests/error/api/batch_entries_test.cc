@@ -102,7 +102,8 @@ TEST_CASE("messages say where, how far and what is allowed") {
     const auto result = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL});
     REQUIRE_FALSE(result.has_value());
     CHECK(result.error().message ==
-          "cachestarts[1, 3] is 4096; its 16 tokens reach slot 4111, max_tokens is 4100 (sequence 1)");
+          "cachestarts[1, 3] is 4096; its 16 tokens reach slot 4111, max_tokens is 4100 (sequence 1) "
+          "[found by KVJIT_CHECK_FULL]");
 }
 
 }  // namespace kvjit::test

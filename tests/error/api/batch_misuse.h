@@ -25,6 +25,10 @@ std::span<const BatchMisuse> starts_misuses();
 std::span<const BatchMisuse> entry_misuses();
 std::span<const BatchMisuse> shared_slot_misuses();
 
+inline std::string_view level_name(kvjit_check_level level) {
+    return level == KVJIT_CHECK_FULL ? "[found by KVJIT_CHECK_FULL]" : "[found by KVJIT_CHECK_BATCH and up]";
+}
+
 /// Each misuse is refused at `loosest` and at every stricter level, and accepted by looser ones, whether the plan
 /// stores or not; or only where it does.
 inline void expect_misuses(std::span<const BatchMisuse> misuses, kvjit_check_level loosest) {
@@ -42,6 +46,8 @@ inline void expect_misuses(std::span<const BatchMisuse> misuses, kvjit_check_lev
                     continue;
                 }
                 expect_refused(result, misuse.want);
+                const bool names_level = result.error().message.find(level_name(loosest)) != std::string::npos;
+                CHECK(names_level == (loosest != KVJIT_CHECK_NONE));
                 CHECK((misuse.of_stores || result.error().message.find("stores_nothing") == std::string::npos));
             }
         }

@@ -135,10 +135,11 @@ TEST_CASE("a refusal that binds only stores says so") {
     CHECK(sentence(kStore, [](BatchCase& c) { c.batch.start_pos = nullptr; }) ==
           "start_pos is null; KeyValueCache needs it, unless options.stores_nothing is 1");
     CHECK(sentence(kPages, [](BatchCase& c) { c.start_pos[2] = 8; }) ==
-          "start_pos[2] is 8; with 9 keys, 2 of them new, it takes 7, unless options.stores_nothing is 1 (sequence 2)");
+          "start_pos[2] is 8; with 9 keys, 2 of them new, it takes 7, unless options.stores_nothing is 1 (sequence 2) "
+          "[found by KVJIT_CHECK_BATCH and up]");
     CHECK(sentence(kTokens, [](BatchCase& c) { c.table[17] = c.table[5]; }) ==
           "cachestarts sends two new tokens, of sequences 0 and 2, to slot 42; each takes one of its own, unless "
-          "options.stores_nothing is 1");
+          "options.stores_nothing is 1 [found by KVJIT_CHECK_FULL]");
 }
 
 }  // namespace
