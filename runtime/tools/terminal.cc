@@ -76,7 +76,7 @@ std::string escaped_lines(std::string_view text) {
 }
 
 void prepare_standard_streams() {
-    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGPIPE, SIG_DFL);
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (fcntl(stream, F_GETFD) != -1) continue;
         // open takes the lowest free number, which is this one. Read-only, so that writes to it fail and are noticed.

@@ -1,5 +1,5 @@
-// Standard output and standard error as a command must treat them: colour and progress for people only, and no write
-// that fails unnoticed.
+// Standard output and standard error as a command must treat them: colour and progress for people only, an end when
+// nobody reads on, and no other write that fails unnoticed.
 #pragma once
 
 #include <chrono>
@@ -9,8 +9,9 @@
 
 namespace kvjit::tool {
 
-/// Makes a broken pipe an error of the write instead of a silent death, and closed standard streams unwritable
-/// instead of free numbers that the next opened file would get. Call once, first.
+/// Lets SIGPIPE end the command without a word, as it ends any command before `| head`, also where the parent ignores
+/// it; and makes closed standard streams unwritable instead of free numbers that the next opened file would get. Call
+/// once, first.
 void prepare_standard_streams();
 
 /// Writes to standard output. Failures are remembered: see output_is_good.

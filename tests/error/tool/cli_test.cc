@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -150,8 +151,8 @@ TEST_CASE("inspect shows every stage, for any target") {
     }
 }
 
-TEST_CASE("output that can't be written is an error, not a silent loss or death") {
-    for (const Output output : {Output::kClosed, Output::kFull, Output::kBrokenPipe}) {
+TEST_CASE("output that can't be written is an error, not a silent loss") {
+    for (const Output output : {Output::kClosed, Output::kFull}) {
         for (const auto& arguments :
              {std::vector<std::string>{"--help"}, {"inspect", "op=KeyValueCache", "head_dim=64", "--emit", "source"}}) {
             const ChildResult result = run_kvjit(arguments, output);
@@ -160,6 +161,23 @@ TEST_CASE("output that can't be written is an error, not a silent loss or death"
             CHECK(mentions(result.err, "standard output"));
         }
     }
+}
+
+TEST_CASE("a reader who has seen enough ends the command as SIGPIPE does, without a word") {
+    const auto inherited = std::signal(SIGPIPE, SIG_DFL);
+    for (const auto& disposition : {SIG_DFL, SIG_IGN}) {
+        std::signal(SIGPIPE, disposition);
+        for (const auto& arguments : {std::vector<std::string>{"--help"},
+                                      {"inspect", "--help"},
+                                      {"inspect", "op=KeyValueCache", "head_dim=64", "--emit", "source"},
+                                      {"replay", golden_file("000_")}}) {
+            CAPTURE(arguments.front());
+            const ChildResult result = run_kvjit(arguments, Output::kBrokenPipe);
+            CHECK(result.signal == SIGPIPE);
+            CHECK_MESSAGE(result.err.empty(), result.err);
+        }
+    }
+    std::signal(SIGPIPE, inherited);
 }
 
 TEST_CASE("replay says which file is bad, and goes on") {
