@@ -1,11 +1,11 @@
 // kvjit.h, handles: targets, engines, kernels, plans. What needs none is in c_values.cc.
 #include <atomic>
-#include <cstdlib>
 
 #include "c_struct.h"
 #include "check/fault.h"
 #include "disk_cache/disk_store.h"
 #include "engine.h"
+#include "environment.h"
 #include "kernel.h"
 #include "kvjit/kvjit.h"
 #include "plan.h"
@@ -32,20 +32,13 @@ struct kvjit_plan {
 
 namespace {
 
-/// secure_getenv: an environment is not to be trusted by a set-user-id program.
-std::string setting(const char* option, const char* variable) {
-    if (option != nullptr) return option;
-    const char* value = secure_getenv(variable);
-    return value != nullptr ? value : "";
+std::string setting(const char* option, rt::Variable variable) {
+    return option != nullptr ? option : rt::environment_text(variable).value_or("");
 }
 
 gen::Result<bool> jit_setting(std::int32_t option) {
     if (option < -1 || option > 1) return rt::refuse(KVJIT_BAD_ARGUMENT, "jit", option, 1, "it takes -1, 0 or 1");
-    if (option >= 0) return option == 1;
-    const std::string value = setting(nullptr, "KVJIT_JIT");
-    if (value.empty() || value == "on") return true;
-    if (value == "off") return false;
-    return gen::fail(KVJIT_BAD_ARGUMENT, "KVJIT_JIT", "KVJIT_JIT is \"" + value + "\"; it takes on or off");
+    return option >= 0 ? option == 1 : rt::jit_of_environment();
 }
 
 rt::Log make_log(const kvjit_engine_options& options) {
@@ -70,11 +63,12 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     if (given.cache_max_bytes < 0) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "cache_max_bytes", given.cache_max_bytes, 0, "it takes at least 0");
     }
-    const std::string templates = setting(given.template_dir, "KVJIT_TEMPLATE_DIR");
+    const std::string templates = setting(given.template_dir, rt::Variable::kTemplateDir);
     rt::EngineOptions options;
     options.jit = *jit;
     options.log = make_log(given);
-    options.backends = rt::make_backends({.compiler = setting(given.compiler, "KVJIT_COMPILER")});
+    rt::report_environment(options.log);
+    options.backends = rt::make_backends({.compiler = setting(given.compiler, rt::Variable::kCompiler)});
     options.disk = open_disk(given, options.log);
     options.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return std::make_shared<rt::Engine>(std::move(options));

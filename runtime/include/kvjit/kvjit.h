@@ -191,8 +191,9 @@ static inline void kvjit_engine_options_init(kvjit_engine_options *options) {
 }
 
 /* `options` may be NULL. An unusable cache folder is no error: kernels are then kept in memory only, and the log
- * says so once. An engine serves any number of threads at once. Kernels and plans keep what they need of it alive.
- * Errors: KVJIT_BAD_ARGUMENT for an option or a KVJIT_JIT that isn't one of the above. */
+ * says so once. It also says which variables of the environment (docs/compiling.md) are not understood. An engine
+ * serves any number of threads at once. Kernels and plans keep what they need of it alive. Errors: KVJIT_BAD_ARGUMENT
+ * for an option or a KVJIT_JIT that isn't one of the above. */
 KVJIT_API kvjit_status kvjit_engine_create(const kvjit_engine_options *options, kvjit_engine **engine,
                                            kvjit_error *error);
 KVJIT_API void kvjit_engine_release(kvjit_engine *engine);

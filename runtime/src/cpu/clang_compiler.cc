@@ -1,7 +1,6 @@
 #include "cpu/clang_compiler.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,7 +21,6 @@ constexpr const char* kFileName = "/libkvjit_compiler.so";
 
 std::vector<std::string> candidates(std::string path) {
     if (!path.empty()) return {std::move(path)};
-    if (const char* chosen = secure_getenv("KVJIT_COMPILER"); chosen && *chosen) return {chosen};
     const std::string folder = own_folder();
     return {folder + kFileName, folder + "/../lib" + kFileName};
 }

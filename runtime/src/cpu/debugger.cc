@@ -3,11 +3,12 @@
 #include <fcntl.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Object/ELF.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <mutex>
 #include <string_view>
+
+#include "environment.h"
 
 // gdb's JIT interface: "Registering Code" in its manual fixes these names, types and values.
 extern "C" {
@@ -90,11 +91,6 @@ bool holds_code_at(const jit_code_entry& entry, std::uint64_t address) {
     return false;
 }
 
-bool perf_wanted() {
-    const char* value = secure_getenv("KVJIT_PERF");
-    return value && std::string_view(value) == "1";
-}
-
 }  // namespace
 
 struct DebuggerEntry::State {
@@ -123,7 +119,7 @@ std::string find_loaded_object(std::uint64_t address) {
 }
 
 void announce_to_perf(const LoadedLayout& layout, const std::string& name) {
-    static const bool wanted = perf_wanted();
+    static const bool wanted = is_switched_on(Variable::kPerf);
     if (!wanted) return;
     std::string lines;
     for (const LoadedFunction& function : layout.functions) {

@@ -1,10 +1,7 @@
 #include "cuda/cuda_backend.h"
 
-#include <stdlib.h>
-
 #include <map>
 #include <mutex>
-#include <string_view>
 
 #include "cuda/cubin_loader.h"
 #include "cuda/cuda_plan.h"
@@ -12,6 +9,7 @@
 #include "cuda/nvrtc_compiler.h"
 #include "cuda/nvrtc_library.h"
 #include "cuda/nvrtc_search.h"
+#include "environment.h"
 
 namespace kvjit::rt {
 namespace {
@@ -19,11 +17,6 @@ namespace {
 int driver_major() {
     const gen::Result<Driver>& driver = shared_driver();
     return driver ? driver->version() / 1000 : 0;
-}
-
-bool wants_line_info() {
-    const char* value = secure_getenv("KVJIT_LINE_INFO");
-    return value && std::string_view(value) == "1";
 }
 
 gen::Result<GpuInfo> gpu_of(int ordinal) {
@@ -35,7 +28,8 @@ gen::Result<GpuInfo> gpu_of(int ordinal) {
 class CudaBackend final : public Backend {
 public:
     CudaBackend()
-        : compiler_(make_nvrtc_compiler({.path = {}, .driver_major = driver_major, .line_info = wants_line_info()})) {}
+        : compiler_(make_nvrtc_compiler(
+              {.path = {}, .driver_major = driver_major, .line_info = is_switched_on(Variable::kLineInfo)})) {}
 
     Compiler& compiler() override { return *compiler_; }
 

@@ -1,12 +1,11 @@
 #include "cuda/nvrtc_search.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <ranges>
 
 #include "cuda/library_identity.h"
+#include "environment.h"
 #include "library_search.h"
 
 namespace kvjit::rt {
@@ -18,8 +17,7 @@ constexpr const char* kNames[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 constexpr const char* kPackages[] = {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"};
 
 std::string variable(const char* name) {
-    const char* value = secure_getenv(name);
-    return value ? value : "";
+    return environment_text(name).value_or("");
 }
 
 /// Names in a folder that begin with `prefix`, without folders above; none where it can't be read.
@@ -111,7 +109,7 @@ std::vector<std::string> nvrtc_names(int driver_major) {
 }
 
 gen::Result<std::string> find_nvrtc(const std::string& chosen, int driver_major) {
-    const std::string named = chosen.empty() ? variable("KVJIT_NVRTC") : chosen;
+    const std::string named = chosen.empty() ? environment_text(Variable::kNvrtc).value_or("") : chosen;
     if (!named.empty()) {
         if (std::string path = real_path(named); !path.empty()) return path;
         return missing_library(kNvrtcText, "there is no " + named);

@@ -7,9 +7,10 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <system_error>
+
+#include "environment.h"
 
 namespace kvjit::rt {
 namespace {
@@ -18,11 +19,6 @@ constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
 
 std::string error_text(int error) {
     return std::generic_category().message(-error);
-}
-
-std::string environment(const char* name) {
-    const char* value = ::secure_getenv(name);
-    return value ? value : "";
 }
 
 /// mkdir -p with mode 0700 for every level that is missing.
@@ -105,10 +101,10 @@ int write_new_file(FileCalls& calls, int folder, const std::string& name, std::s
 }  // namespace
 
 std::string default_cache_folder() {
-    if (const char* chosen = ::secure_getenv("KVJIT_CACHE_DIR")) return chosen;
-    const std::string cache_home = environment("XDG_CACHE_HOME");
+    if (const auto chosen = environment_text(Variable::kCacheDir)) return *chosen;
+    const std::string cache_home = environment_text("XDG_CACHE_HOME").value_or("");
     if (cache_home.starts_with('/')) return cache_home + "/kvjit";
-    const std::string home = environment("HOME");
+    const std::string home = environment_text("HOME").value_or("");
     return home.starts_with('/') ? home + "/.cache/kvjit" : "";
 }
 

@@ -14,8 +14,7 @@
 namespace kvjit::rt {
 
 /// Where the cache lies: $KVJIT_CACHE_DIR (set but empty: nowhere), else $XDG_CACHE_HOME/kvjit, else
-/// $HOME/.cache/kvjit; the latter two must be absolute. "" if there is no such place. A program with raised privileges
-/// (secure_getenv) sees none of them.
+/// $HOME/.cache/kvjit; the latter two must be absolute. "" if there is no such place.
 std::string default_cache_folder();
 
 /// A file of our own: regular, owned by the effective user, writable by nobody else.

@@ -180,6 +180,19 @@ TEST_CASE("a reader who has seen enough ends the command as SIGPIPE does, withou
     std::signal(SIGPIPE, inherited);
 }
 
+TEST_CASE("variables that do nothing are said once, and the command works") {
+    setenv("KVJIT_PERF", "2", 1);
+    setenv("KVJIT_PREF", "1", 1);
+    const ChildResult result = run_kvjit({"inspect", "head_dim=64", "--program", "store"});
+    unsetenv("KVJIT_PERF");
+    unsetenv("KVJIT_PREF");
+    CHECK(result.exit_code == 0);
+    CHECK(result.err ==
+          "kvjit: warning: KVJIT_PERF is \"2\"; it takes 0 or 1: it counts as 0\n"
+          "kvjit: warning: KVJIT_PREF in the environment does nothing: kvjit has no such variable; the nearest is "
+          "KVJIT_PERF\n");
+}
+
 TEST_CASE("replay says which file is bad, and goes on") {
     const std::string good = golden_file("000_");
     const ChildResult result = run_kvjit({"replay", "/nonexistent.safetensors", good, "/tmp"});

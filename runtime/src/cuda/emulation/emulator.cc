@@ -1,14 +1,12 @@
 #include "cuda/emulation/emulator.h"
 
-#include <stdlib.h>
-
-#include <charconv>
 #include <cstring>
 #include <mutex>
 #include <new>
 #include <vector>
 
 #include "cuda/emulation/multiprocessor.h"
+#include "environment.h"
 
 namespace kvjit::rt {
 namespace {
@@ -118,14 +116,9 @@ private:
 }  // namespace
 
 gen::Result<EmulatorOptions> emulator_options() {
-    EmulatorOptions options;
-    const char* text = secure_getenv("KVJIT_EMULATION_SEED");
-    if (!text || !*text) return options;
-    const char* end = text + std::strlen(text);
-    const auto [stopped, error] = std::from_chars(text, end, options.seed);
-    if (error == std::errc() && stopped == end) return options;
-    return gen::fail(KVJIT_CUDA_ERROR, "KVJIT_EMULATION_SEED",
-                     "KVJIT_EMULATION_SEED is \"" + std::string(text) + "\"; it takes a number from 0 to 2^64-1");
+    const gen::Result<std::optional<std::uint64_t>> seed = seed_of_environment();
+    if (!seed) return std::unexpected(seed.error());
+    return EmulatorOptions{.seed = seed->value_or(EmulatorOptions().seed)};
 }
 
 std::unique_ptr<Device> make_emulator(const EmulatorOptions& options) {

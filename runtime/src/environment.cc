@@ -1,0 +1,151 @@
+#include "environment.h"
+
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace kvjit::rt {
+namespace {
+
+constexpr std::string_view kPrefix = "KVJIT_";
+
+bool is_anything(std::string_view) {
+    return true;
+}
+
+bool is_on_or_off(std::string_view value) {
+    return value == "on" || value == "off";
+}
+
+bool is_switch(std::string_view value) {
+    return value == "0" || value == "1";
+}
+
+std::optional<std::uint64_t> as_number(std::string_view value) {
+    std::uint64_t number = 0;
+    const char* end = value.data() + value.size();
+    const auto [stopped, error] = std::from_chars(value.data(), end, number);
+    if (error != std::errc() || stopped != end) return std::nullopt;
+    return number;
+}
+
+bool is_number(std::string_view value) {
+    return as_number(value).has_value();
+}
+
+constexpr VariableInfo kVariables[] = {
+    {Variable::kJit, "KVJIT_JIT", "on or off", is_on_or_off, "engines with jit = -1 are refused"},
+    {Variable::kCacheDir, "KVJIT_CACHE_DIR", "a folder", is_anything, ""},
+    {Variable::kTemplateDir, "KVJIT_TEMPLATE_DIR", "a folder", is_anything, ""},
+    {Variable::kCompiler, "KVJIT_COMPILER", "a file", is_anything, ""},
+    {Variable::kNvrtc, "KVJIT_NVRTC", "a file", is_anything, ""},
+    {Variable::kLineInfo, "KVJIT_LINE_INFO", "0 or 1", is_switch, "it counts as 0"},
+    {Variable::kEmulationSeed, "KVJIT_EMULATION_SEED", "a number from 0 to 2^64-1", is_number,
+     "cuda-emulated is refused"},
+    {Variable::kPerf, "KVJIT_PERF", "0 or 1", is_switch, "it counts as 0"},
+};
+
+/// Beginnings of names that belong to kvjit's build and tests, which a process may inherit from them.
+constexpr std::string_view kOthers[] = {"KVJIT_BUILD_", "KVJIT_CONFORMANCE_", "KVJIT_CPU_JIT", "KVJIT_TEST_"};
+
+const VariableInfo& info(Variable variable) {
+    return kVariables[static_cast<std::size_t>(variable)];
+}
+
+std::string not_taken(const VariableInfo& variable, const std::string& value) {
+    return std::string(variable.name) + " is \"" + value + "\"; it takes " + variable.takes;
+}
+
+void report_value(const VariableInfo& variable, const Log& log) {
+    const std::string value = environment_text(variable.name).value_or("");
+    if (value.empty() || variable.is_legal(value)) return;
+    log(KVJIT_LOG_WARNING, not_taken(variable, value) + ": " + variable.otherwise);
+}
+
+/// "" if it is empty or not set. Errors: `status`.
+gen::Result<std::string> legal_text(Variable variable, kvjit_status status) {
+    const VariableInfo& row = info(variable);
+    std::string value = environment_text(variable).value_or("");
+    if (value.empty() || row.is_legal(value)) return value;
+    return gen::fail(status, row.name, not_taken(row, value));
+}
+
+/// How many letters to insert, remove or replace (Levenshtein): row[j] is for a's letters so far and the first j of b.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t replaced = diagonal + (a[i] != b[j]);
+            diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+        }
+    }
+    return row.back();
+}
+
+std::string nearest_name(std::string_view name) {
+    const auto by_distance = [&](const VariableInfo& variable) { return distance(name, variable.name); };
+    return std::ranges::min(kVariables, {}, by_distance).name;
+}
+
+bool is_known(std::string_view name) {
+    return std::ranges::any_of(kVariables, [&](const VariableInfo& known) { return name == known.name; });
+}
+
+bool is_of_others(std::string_view name) {
+    return std::ranges::any_of(kOthers, [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+/// `entry`: NAME=VALUE.
+void report_name(std::string_view entry, const Log& log) {
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with(kPrefix) || is_known(name) || is_of_others(name)) return;
+    log(KVJIT_LOG_WARNING, std::string(name) + " in the environment does nothing: kvjit has no such variable; the " +
+                               "nearest is " + nearest_name(name));
+}
+
+}  // namespace
+
+std::span<const VariableInfo> environment_variables() {
+    return kVariables;
+}
+
+std::optional<std::string> environment_text(const char* name) {
+    const char* value = secure_getenv(name);
+    return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
+}
+
+std::optional<std::string> environment_text(Variable variable) {
+    return environment_text(info(variable).name);
+}
+
+bool is_switched_on(Variable variable) {
+    return environment_text(variable) == "1";
+}
+
+gen::Result<bool> jit_of_environment() {
+    const gen::Result<std::string> text = legal_text(Variable::kJit, KVJIT_BAD_ARGUMENT);
+    if (!text) return std::unexpected(text.error());
+    return *text != "off";
+}
+
+gen::Result<std::optional<std::uint64_t>> seed_of_environment() {
+    const gen::Result<std::string> text = legal_text(Variable::kEmulationSeed, KVJIT_CUDA_ERROR);
+    if (!text) return std::unexpected(text.error());
+    return as_number(*text);
+}
+
+void report_environment(const Log& log) {
+    if (getauxval(AT_SECURE) != 0) return;
+    for (const VariableInfo& variable : kVariables) report_value(variable, log);
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) report_name(*entry, log);
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,46 @@
+// The environment variables of kvjit: all of them, and the only place that reads them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "generator/error.h"
+#include "log.h"
+
+namespace kvjit::rt {
+
+/// In the order of the table.
+enum class Variable { kJit, kCacheDir, kTemplateDir, kCompiler, kNvrtc, kLineInfo, kEmulationSeed, kPerf };
+
+struct VariableInfo {
+    Variable variable;
+    const char* name;
+    const char* takes;  // completes "it takes"
+    bool (*is_legal)(std::string_view value);
+    const char* otherwise;  // what a value does that it does not take
+};
+
+/// The table. docs/compiling.md says what each variable is for.
+std::span<const VariableInfo> environment_variables();
+
+/// Text of any variable, kvjit's or not; nothing where it isn't set. A set-user-id program sees none: its environment
+/// is not to be trusted.
+std::optional<std::string> environment_text(const char* name);
+std::optional<std::string> environment_text(Variable variable);
+
+/// Whether a variable that takes 0 and 1 is 1.
+bool is_switched_on(Variable variable);
+
+/// What KVJIT_JIT says. Errors: KVJIT_BAD_ARGUMENT.
+gen::Result<bool> jit_of_environment();
+
+/// What KVJIT_EMULATION_SEED says; nothing where it isn't set. Errors: KVJIT_CUDA_ERROR.
+gen::Result<std::optional<std::uint64_t>> seed_of_environment();
+
+/// Warns of each variable whose value is not understood, and of each that begins with KVJIT_ and is not of kvjit's.
+void report_environment(const Log& log);
+
+}  // namespace kvjit::rt
