@@ -23,7 +23,7 @@ Result<void> check_executor(const kvjit_executor& executor) {
 Result<void> check_options(const kvjit_plan_options& options) {
     if (options.check_level < KVJIT_CHECK_FULL || options.check_level > KVJIT_CHECK_NONE) {
         return refuse(KVJIT_BAD_ARGUMENT, "check_level", options.check_level, KVJIT_CHECK_NONE,
-                      text("it takes 0 to ", int{KVJIT_CHECK_NONE}));
+                      "it takes 0 (KVJIT_CHECK_FULL), 1 (KVJIT_CHECK_BATCH) or 2 (KVJIT_CHECK_NONE)");
     }
     if (options.stores_nothing != 0 && options.stores_nothing != 1) {
         return refuse(KVJIT_BAD_ARGUMENT, "stores_nothing", options.stores_nothing, 1, "it takes 0 or 1");

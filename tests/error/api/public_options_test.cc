@@ -2,6 +2,7 @@
 #include <string>
 
 #include "public_call.h"
+#include "tensors_misuse.h"
 
 namespace kvjit::test {
 namespace {
@@ -51,6 +52,20 @@ TEST_CASE("each value that an engine option takes") {
         CHECK(kvjit_engine_create(&options, &made, nullptr) == KVJIT_OK);
         kvjit_engine_release(made);
     }
+}
+
+TEST_CASE("a check level that there is not is answered with those that there are") {
+    TensorsCase c(kDensePlain);
+    const Handle<kvjit_kernel> kernel = kernel_of(c.spec);
+    kvjit_plan_options options;
+    kvjit_plan_options_init(&options);
+    options.check_level = 3;
+    kvjit_plan* plan = nullptr;
+    kvjit_error e = new_error();
+    expect_error(kvjit_plan_create(kernel.get(), &c.batch, &options, &plan, &e), e,
+                 {KVJIT_BAD_ARGUMENT, "check_level", 3, KVJIT_CHECK_NONE});
+    CHECK(std::string(e.message) ==
+          "check_level is 3; it takes 0 (KVJIT_CHECK_FULL), 1 (KVJIT_CHECK_BATCH) or 2 (KVJIT_CHECK_NONE)");
 }
 
 TEST_CASE("bits of no program, and programs that the op lacks") {
