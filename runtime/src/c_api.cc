@@ -32,10 +32,6 @@ struct kvjit_plan {
 
 namespace {
 
-std::string setting(const char* option, rt::Variable variable) {
-    return option != nullptr ? option : rt::environment_text(variable).value_or("");
-}
-
 gen::Result<bool> jit_setting(std::int32_t option) {
     if (option < -1 || option > 1) return rt::refuse(KVJIT_BAD_ARGUMENT, "jit", option, 1, "it takes -1, 0 or 1");
     return option >= 0 ? option == 1 : rt::jit_of_environment();
@@ -63,12 +59,14 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     if (given.cache_max_bytes < 0) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "cache_max_bytes", given.cache_max_bytes, 0, "it takes at least 0");
     }
-    const std::string templates = setting(given.template_dir, rt::Variable::kTemplateDir);
+    const std::string templates = given.template_dir != nullptr
+                                      ? given.template_dir
+                                      : rt::environment_text(rt::Variable::kTemplateDir).value_or("");
     rt::EngineOptions options;
     options.jit = *jit;
     options.log = make_log(given);
     rt::report_environment(options.log);
-    options.backends = rt::make_backends({.compiler = setting(given.compiler, rt::Variable::kCompiler)});
+    options.backends = rt::make_backends({.compiler = given.compiler != nullptr ? given.compiler : ""});
     options.disk = open_disk(given, options.log);
     options.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return std::make_shared<rt::Engine>(std::move(options));

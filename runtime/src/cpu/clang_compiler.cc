@@ -12,6 +12,7 @@
 #include "cpu/clang/flags.h"
 #include "cpu/clang/plugin.h"
 #include "cpu/compiler_identity.h"
+#include "environment.h"
 #include "library_search.h"
 
 namespace kvjit::rt {
@@ -21,6 +22,7 @@ constexpr const char* kFileName = "/libkvjit_compiler.so";
 
 std::vector<std::string> candidates(std::string path) {
     if (!path.empty()) return {std::move(path)};
+    if (const auto chosen = environment_text(Variable::kCompiler); chosen && !chosen->empty()) return {*chosen};
     const std::string folder = own_folder();
     return {folder + kFileName, folder + "/../lib" + kFileName};
 }
