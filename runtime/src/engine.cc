@@ -18,10 +18,21 @@ std::string image_name(const gen::Program& program, const std::string& identity)
     return std::string(gen::program_info(program.kind).name) + "-" + digest_hex(identity).substr(0, 8);
 }
 
-std::unexpected<gen::Error> not_found(const gen::Program& program, const gen::Target& target) {
-    return gen::fail(KVJIT_NOT_FOUND, "spec",
-                     "compiling is off (KVJIT_JIT=off, or jit = 0) and no store holds the program " +
-                         gen::identity_text(program, target));
+/// `what`: a clause about the program, whose name ends the sentence.
+std::unexpected<gen::Error> not_compiled(kvjit_status status, const std::string& what, const std::string& identity) {
+    return gen::fail(status, "spec", "compiling is off (KVJIT_JIT=off, or jit = 0) and " + what + " " + identity);
+}
+
+std::unexpected<gen::Error> not_found(const std::string& identity) {
+    return not_compiled(KVJIT_NOT_FOUND, "no store holds the program", identity);
+}
+
+/// Entries are kept under their compiler's name, too: a compiler that can't be looked at hides them all.
+std::unexpected<gen::Error> not_asked(const gen::Error& compiler, const std::string& identity) {
+    return not_compiled(
+        KVJIT_NOT_FOUND,
+        "the disk cache, which goes by the compiler, can't be asked (" + compiler.message + ") for the program",
+        identity);
 }
 
 CompileStage compile_stage(kvjit_stage stage) {
@@ -137,21 +148,27 @@ gen::Result<Engine::Request> Engine::request(const gen::Program& program, const 
 
 gen::Result<ImagePtr> Engine::produce(const gen::Program& program, const gen::Target& target) {
     const gen::Result<Request> request = this->request(program, target);
-    if (!request && !options_.jit && request.error().status == KVJIT_COMPILER_MISSING)
-        return not_found(program, target);
+    if (!request && !options_.jit && request.error().status == KVJIT_COMPILER_MISSING) {
+        const std::string identity = gen::identity_text(program, target);
+        return options_.disk ? not_asked(request.error(), identity) : not_found(identity);
+    }
     if (!request) return std::unexpected(request.error());
     if (gen::Result<ImagePtr> hit = from_disk(*request); !hit || *hit) return hit;
-    if (!options_.jit) return not_found(program, target);
+    if (!options_.jit) return not_found(request->key.identity);
     const std::unique_ptr<Store::Guard> guard = options_.disk ? options_.disk->lock(request->key) : nullptr;
     if (gen::Result<ImagePtr> hit = from_disk(*request); !hit || *hit) return hit;
     return compile(*request);
 }
 
-/// Null, not an error, where the disk cache has no good entry.
+/// Null, not an error, where the disk cache has no good entry, or can't say and compiling serves as well.
 gen::Result<ImagePtr> Engine::from_disk(const Request& request) {
     if (!options_.disk) return nullptr;
     const auto start = std::chrono::steady_clock::now();
-    const std::optional<Entry> entry = options_.disk->find(request.key);
+    const Answer answer = options_.disk->find(request.key);
+    if (const auto* failed = std::get_if<Failed>(&answer); failed && !options_.jit) {
+        return not_compiled(KVJIT_BAD_FILE, failed->reason + "; it may hold the program", request.key.identity);
+    }
+    const auto* entry = std::get_if<Entry>(&answer);
     if (!entry) return nullptr;
     gen::Result<ImagePtr> image = load(request, entry->object);
     if (!image) {

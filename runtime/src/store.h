@@ -2,9 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
+#include <variant>
 
 namespace kvjit::rt {
 
@@ -21,12 +20,23 @@ struct Entry {
     std::string log;
 };
 
+/// The store holds no such entry, or held a bad one.
+struct NotThere {};
+
+/// The store can't say whether it holds the entry: asked later, it may find it.
+struct Failed {
+    std::string reason;  // a clause: "/cache/4f can't be opened: Too many open files"
+};
+
+/// What a store says to a key.
+using Answer = std::variant<Entry, NotThere, Failed>;
+
 class Store {
 public:
     virtual ~Store() = default;
-    /// The entry for exactly this key, its digest verified; nothing if there is none or it is bad (a bad one is
-    /// removed and logged). Never fails a call. Thread-safe.
-    virtual std::optional<Entry> find(const EntryKey& key) = 0;
+    /// The entry for exactly this key, its digest verified. A bad one is removed and logged; so is logged what failed,
+    /// since a caller that can do without the store need not care. Thread-safe.
+    virtual Answer find(const EntryKey& key) = 0;
     /// Keeps an entry; best effort. Thread-safe.
     virtual void publish(const EntryKey& key, const Entry& entry) = 0;
     /// Holds other processes back from compiling the same key while the returned guard lives, for a bounded wait:

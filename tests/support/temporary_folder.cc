@@ -31,8 +31,8 @@ std::string TemporaryFolder::write(const std::string& name, const std::string& c
 
 std::vector<std::string> files_in(const std::string& folder, const std::string& suffix) {
     std::vector<std::string> paths;
-    for (const auto& item : fs::directory_iterator(folder)) {
-        if (item.path().string().ends_with(suffix)) paths.push_back(item.path().string());
+    for (const auto& item : fs::recursive_directory_iterator(folder)) {
+        if (!item.is_directory() && item.path().string().ends_with(suffix)) paths.push_back(item.path().string());
     }
     return paths;
 }

@@ -25,7 +25,7 @@ private:
     std::string path_;
 };
 
-/// Paths of what `folder` holds, as far as their names end so.
+/// Paths of the files that `folder` and the folders in it hold, as far as their names end so.
 std::vector<std::string> files_in(const std::string& folder, const std::string& suffix = "");
 
 }  // namespace kvjit::test

@@ -16,29 +16,37 @@ namespace kvjit::rt {
 namespace {
 
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
+constexpr int kDrafts = 4;  // names that a writer tries, if others take its files for abandoned
 
 std::string error_text(int error) {
     return std::generic_category().message(-error);
 }
 
-/// mkdir -p with mode 0700 for every level that is missing.
-int make_folders(FileCalls& calls, const std::string& path) {
-    const int made = calls.make_folder(path.c_str(), 0700);
+constexpr int kFolderFlags = O_RDONLY | O_DIRECTORY;
+
+/// mkdir -p with mode 0700 for every level that is missing, up to the home folder.
+int make_folders(FileCalls& calls, const CachePlace& place) {
+    if (place.path == place.home) return -ENOENT;
+    const int made = calls.make_folder(AT_FDCWD, place.path.c_str(), 0700);
     if (made == -EEXIST) return 0;
-    const std::size_t slash = path.find_last_of('/');
+    const std::size_t slash = place.path.find_last_of('/');
     if (made != -ENOENT || slash == std::string::npos || slash == 0) return made;
-    const int parent = make_folders(calls, path.substr(0, slash));
+    const int parent = make_folders(calls, {place.path.substr(0, slash), place.home});
     if (parent < 0) return parent;
-    const int again = calls.make_folder(path.c_str(), 0700);
+    const int again = calls.make_folder(AT_FDCWD, place.path.c_str(), 0700);
     return again == -EEXIST ? 0 : again;
 }
 
-Fd open_or_make(FileCalls& calls, const std::string& path) {
-    constexpr int kFlags = O_RDONLY | O_DIRECTORY;
-    Fd folder(calls.open(AT_FDCWD, path.c_str(), kFlags, 0));
+Fd open_or_make(FileCalls& calls, const CachePlace& place) {
+    Fd folder(calls.open(AT_FDCWD, place.path.c_str(), kFolderFlags, 0));
     if (folder.get() != -ENOENT) return folder;
-    const int made = make_folders(calls, path);
-    return Fd(made < 0 ? made : calls.open(AT_FDCWD, path.c_str(), kFlags, 0));
+    const int made = make_folders(calls, place);
+    return Fd(made < 0 ? made : calls.open(AT_FDCWD, place.path.c_str(), kFolderFlags, 0));
+}
+
+std::string why_not_opened(const CachePlace& place, int error) {
+    if (error == -ENOENT && !place.home.empty()) return "there is no home folder " + place.home;
+    return error_text(error);
 }
 
 /// "" if the folder is fit to hold files that will be run.
@@ -86,37 +94,78 @@ bool exceeds_file_size_limit(std::size_t bytes) {
 std::string temporary_name(const std::string& name) {
     static std::atomic<unsigned> count{0};
     const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-    return name + '.' + std::to_string(::getpid()) + '.' + std::to_string(now) + '.' + std::to_string(++count) + ".tmp";
+    std::string text = name;
+    for (const auto number : {std::int64_t{::getpid()}, std::int64_t{now}, std::int64_t{++count}}) {
+        text += '.' + std::to_string(number);
+    }
+    return text += kTemporarySuffix;
 }
 
-int write_new_file(FileCalls& calls, int folder, const std::string& name, std::string_view bytes) {
-    const Fd file(calls.open(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-    if (!file.open()) return file.get();
+/// A new file that has its bytes still to come. While it is open it is locked: what killed writers left behind is not.
+struct Draft {
+    std::string name;
+    Fd file;
+};
+
+/// Locks a new file. False if somebody was faster, who took it for abandoned and removes it. Where there are no locks,
+/// nobody can have been.
+bool claim(FileCalls& calls, const Fd& file) {
+    if (calls.lock(file.get()) == -EWOULDBLOCK) return false;
+    struct stat status{};
+    return calls.status(file.get(), &status) < 0 || status.st_nlink > 0;
+}
+
+Draft open_draft(FileCalls& calls, int folder, const std::string& name) {
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW;
+    for (int tries = 1;; ++tries) {
+        std::string temporary = temporary_name(name);
+        Fd file(calls.open(folder, temporary.c_str(), kFlags, 0600));
+        if (!file.open() || tries == kDrafts || claim(calls, file)) return {std::move(temporary), std::move(file)};
+    }
+}
+
+int fill(FileCalls& calls, const Fd& file, std::string_view bytes) {
     const int written = write_all(calls, file.get(), bytes);
-    const int result = written < 0 ? written : calls.sync(file.get());
-    if (result < 0) calls.remove(folder, name.c_str());
-    return result;
+    return written < 0 ? written : calls.sync(file.get());
 }
 
 }  // namespace
 
-std::string default_cache_folder() {
-    if (const auto chosen = environment_text(Variable::kCacheDir)) return *chosen;
+CachePlace default_cache_place() {
+    if (const auto chosen = environment_text(Variable::kCacheDir)) return {*chosen, ""};
     const std::string cache_home = environment_text("XDG_CACHE_HOME").value_or("");
-    if (cache_home.starts_with('/')) return cache_home + "/kvjit";
+    if (cache_home.starts_with('/')) return {cache_home + "/kvjit", ""};
     const std::string home = environment_text("HOME").value_or("");
-    return home.starts_with('/') ? home + "/.cache/kvjit" : "";
+    return home.starts_with('/') ? CachePlace{home + "/.cache/kvjit", home} : CachePlace{};
 }
 
 bool is_trusted(const struct stat& file) {
     return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() && !(file.st_mode & kOthersMayWrite);
 }
 
-std::expected<CacheFolder, std::string> CacheFolder::open(FileCalls& calls, const std::string& path) {
-    Fd folder = open_or_make(calls, path);
-    const std::string why = folder.open() ? objection(calls, folder.get()) : error_text(folder.get());
-    if (!why.empty()) return std::unexpected("the cache folder " + path + " can't be used: " + why);
-    return CacheFolder(calls, std::move(folder), path);
+std::expected<CacheFolder, std::string> CacheFolder::open(FileCalls& calls, const CachePlace& place) {
+    Fd folder = open_or_make(calls, place);
+    const std::string why = folder.open() ? objection(calls, folder.get()) : why_not_opened(place, folder.get());
+    if (!why.empty()) return std::unexpected("the cache folder " + place.path + " can't be used: " + why);
+    return CacheFolder(calls, std::move(folder), place.path);
+}
+
+std::expected<CacheFolder, ReadFailure> CacheFolder::subfolder(const std::string& name) const {
+    using enum ReadFailure::Kind;
+    Fd folder(calls_->open(descriptor(), name.c_str(), kFolderFlags | O_NOFOLLOW, 0));
+    if (folder.get() == -ENOENT) return std::unexpected(ReadFailure{kAbsent, ""});
+    const std::string why = folder.open() ? objection(*calls_, folder.get()) : error_text(folder.get());
+    if (!why.empty()) return std::unexpected(ReadFailure{kUnreadable, "can't be used: " + why});
+    return CacheFolder(*calls_, std::move(folder), path_ + '/' + name);
+}
+
+std::expected<CacheFolder, std::string> CacheFolder::make_subfolder(const std::string& name) const {
+    const int made = calls_->make_folder(descriptor(), name.c_str(), 0700);
+    if (made < 0 && made != -EEXIST) return std::unexpected(sentence("make", name, made));
+    if (made == 0) calls_->sync(descriptor());  // its name must survive a crash, for what will lie in it to survive one
+    auto folder = subfolder(name);
+    if (folder) return std::move(*folder);
+    return std::unexpected("the cache folder " + path_ + '/' + name + ' ' + folder.error().reason);
 }
 
 std::expected<std::string, ReadFailure> CacheFolder::read(const std::string& name, std::size_t limit) const {
@@ -145,13 +194,13 @@ std::expected<void, std::string> CacheFolder::write(const std::string& name, std
         return std::unexpected(sentence(action, name, error));
     };
     if (exceeds_file_size_limit(bytes.size())) return fail("write", -EFBIG);
-    const std::string temporary = temporary_name(name);
-    if (const int error = write_new_file(*calls_, descriptor(), temporary, bytes); error < 0) {
-        return fail("write", error);
-    }
-    if (const int error = calls_->rename(descriptor(), temporary.c_str(), name.c_str()); error < 0) {
-        calls_->remove(descriptor(), temporary.c_str());
-        return fail("rename", error);
+    const Draft draft = open_draft(*calls_, descriptor(), name);
+    if (!draft.file.open()) return fail("write", draft.file.get());
+    const int filled = fill(*calls_, draft.file, bytes);
+    const int renamed = filled < 0 ? filled : calls_->rename(descriptor(), draft.name.c_str(), name.c_str());
+    if (renamed < 0) {
+        calls_->remove(descriptor(), draft.name.c_str());
+        return fail(filled < 0 ? "write" : "rename", renamed);
     }
     // The name must survive a crash too, not only the bytes.
     if (const int error = calls_->sync(descriptor()); error < 0) return fail("sync", error);

@@ -13,14 +13,23 @@
 
 namespace kvjit::rt {
 
-/// Where the cache lies: $KVJIT_CACHE_DIR (set but empty: nowhere), else $XDG_CACHE_HOME/kvjit, else
-/// $HOME/.cache/kvjit; the latter two must be absolute. "" if there is no such place.
-std::string default_cache_folder();
+/// Where a cache may lie.
+struct CachePlace {
+    std::string path;  // "": nowhere
+    std::string home;  // the part of it that is never made; "": all that is missing is
+};
+
+/// $KVJIT_CACHE_DIR (set but empty: nowhere), else $XDG_CACHE_HOME/kvjit, else $HOME/.cache/kvjit; the latter two must
+/// be absolute. A home folder is not ours to make: accounts without one name a folder that is to stay missing.
+CachePlace default_cache_place();
 
 /// A file of our own: regular, owned by the effective user, writable by nobody else.
 bool is_trusted(const struct stat& file);
 
-/// Why a file was not handed out; `reason` completes a sentence that begins with its name.
+/// What the names of files end with that are still being written.
+inline constexpr std::string_view kTemporarySuffix = ".tmp";
+
+/// Why a file or folder was not handed out; `reason` completes a sentence that begins with its name.
 struct ReadFailure {
     enum class Kind {
         kAbsent,      // no such file: the usual miss
@@ -37,15 +46,21 @@ class CacheFolder {
 public:
     /// Opens the folder, made with mode 0700 (and so its missing parents) if need be. The error is a sentence for a
     /// log: it can't be made or opened, belongs to another user, or others may write to it. `calls` must outlive it.
-    static std::expected<CacheFolder, std::string> open(FileCalls& calls, const std::string& path);
+    static std::expected<CacheFolder, std::string> open(FileCalls& calls, const CachePlace& place);
+
+    /// A folder in this one, under the same conditions, links not followed.
+    std::expected<CacheFolder, ReadFailure> subfolder(const std::string& name) const;
+    /// The same, made if need be.
+    std::expected<CacheFolder, std::string> make_subfolder(const std::string& name) const;
 
     /// The whole file in private memory, and now the most recently used one. Opened without following a link or
     /// waiting for a pipe's writer. At most `limit` bytes.
     std::expected<std::string, ReadFailure> read(const std::string& name, std::size_t limit) const;
 
     /// Puts a file of these bytes, mode 0600, at `name` at once and durably: written and synced under another name,
-    /// then renamed. Readers see the old file or the new one. The error is a sentence for a log; `name` then holds
-    /// what it did before, or the new bytes if only making it durable failed.
+    /// which ends in kTemporarySuffix and is locked meanwhile (flock), then renamed. Readers see the old file or the
+    /// new one. The error is a sentence for a log; `name` then holds what it did before, or the new bytes if only
+    /// making it durable failed.
     std::expected<void, std::string> write(const std::string& name, std::string_view bytes) const;
 
     /// Removes a file of any kind, or an empty folder. 0 or -errno.

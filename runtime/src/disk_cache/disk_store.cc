@@ -13,10 +13,12 @@ namespace {
 
 class DiskGuard final : public Store::Guard {
 public:
-    explicit DiskGuard(EntryLock lock) : lock_(std::move(lock)) {}
+    DiskGuard(CacheFolder shard, std::string name, std::chrono::milliseconds wait)
+        : shard_(std::move(shard)), lock_(EntryLock::acquire(shard_, std::move(name), wait)) {}
     bool held() const override { return lock_.held(); }
 
 private:
+    CacheFolder shard_;
     EntryLock lock_;
 };
 
@@ -26,22 +28,34 @@ Entry copy(const EntryView& view) {
 
 }  // namespace
 
-DiskStore::DiskStore(std::optional<CacheFolder> folder, const DiskStoreOptions& options)
+DiskStore::DiskStore(std::expected<CacheFolder, std::string> folder, const DiskStoreOptions& options)
     : folder_(std::move(folder)), max_bytes_(options.max_bytes), lock_wait_(options.lock_wait), log_(options.log) {}
 
-std::optional<Entry> DiskStore::find(const EntryKey& key) {
-    if (!folder_) return std::nullopt;
-    const std::string name = entry_file_name(entry_digest(key));
-    const auto bytes = folder_->read(name, kMaxEntryBytes);
+Answer DiskStore::find(const EntryKey& key) {
+    if (!folder_ && folder_.error().empty()) return NotThere{};
+    if (!folder_) return Failed{folder_.error()};
+    const std::string digest = entry_digest(key);
+    const auto shard = folder_->subfolder(shard_name(digest));
+    if (shard) return find_in(*shard, entry_file_name(digest), key);
+    if (shard.error().kind == ReadFailure::Kind::kAbsent) return NotThere{};
+    return unreadable(folder_->path() + '/' + shard_name(digest), shard.error());
+}
+
+Answer DiskStore::find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key) {
+    const auto bytes = shard.read(name, kMaxEntryBytes);
     if (!bytes) {
-        if (bytes.error().kind == ReadFailure::Kind::kUntrusted) reject(name, bytes.error().reason);
-        if (bytes.error().kind == ReadFailure::Kind::kUnreadable) warn(name + ' ' + bytes.error().reason);
-        return std::nullopt;
+        switch (bytes.error().kind) {
+            case ReadFailure::Kind::kAbsent:
+                return NotThere{};
+            case ReadFailure::Kind::kUnreadable:
+                return unreadable(shard.path() + '/' + name, bytes.error());
+            case ReadFailure::Kind::kUntrusted:
+                return reject(shard, name, bytes.error().reason);
+        }
     }
     const auto view = decode_entry(*bytes);
     if (view && holds_key(*view, key)) return copy(*view);
-    reject(name, view ? "holds another program's entry" : "is damaged: " + std::string(view.error()));
-    return std::nullopt;
+    return reject(shard, name, view ? "holds another program's entry" : "is damaged: " + std::string(view.error()));
 }
 
 void DiskStore::publish(const EntryKey& key, const Entry& entry) {
@@ -49,28 +63,40 @@ void DiskStore::publish(const EntryKey& key, const Entry& entry) {
     const std::string bytes = encode_entry(key, entry);
     const auto size = static_cast<std::int64_t>(bytes.size());
     if (size > max_bytes_ || bytes.size() > kMaxEntryBytes) return;
-    const std::string name = entry_file_name(entry_digest(key));
-    const auto written = folder_->write(name, bytes);
-    if (written) {
-        forget_in_the_way(name);
-        return account(size);
-    }
+    const std::string digest = entry_digest(key);
+    const std::string name = entry_file_name(digest);
+    const auto shard = folder_->make_subfolder(shard_name(digest));
+    if (!shard) return warn_once("compiled programs are not kept: " + shard.error());
+    make_room_for(size, shard_name(digest));
+    const auto written = shard->write(name, bytes);
+    if (written) return forget_in_the_way(name);
     if (!is_in_the_way(name)) warn_once("compiled programs are not kept: " + written.error());
 }
 
 std::unique_ptr<Store::Guard> DiskStore::lock(const EntryKey& key) {
     if (!folder_) return std::make_unique<Guard>();
-    return std::make_unique<DiskGuard>(EntryLock::acquire(*folder_, lock_file_name(entry_digest(key)), lock_wait_));
+    const std::string digest = entry_digest(key);
+    auto shard = folder_->make_subfolder(shard_name(digest));
+    if (!shard) return std::make_unique<Guard>();
+    return std::make_unique<DiskGuard>(std::move(*shard), lock_file_name(digest), lock_wait_);
 }
 
-void DiskStore::reject(const std::string& name, std::string_view why) {
-    const std::string found = folder_->path() + '/' + name + ' ' + std::string(why);
-    const int error = folder_->remove(name);
-    if (error == 0) return warn("removed from the cache: " + found);
-    if (error == -ENOENT) return;  // another process has removed it, and said so
-    if (!is_new_in_the_way(name)) return;
-    const std::string reason = std::generic_category().message(-error);
-    warn("can't be removed from the cache: " + found + " (" + reason + "); its program is not kept");
+NotThere DiskStore::reject(const CacheFolder& shard, const std::string& name, std::string_view why) {
+    const std::string found = shard.path() + '/' + name + ' ' + std::string(why);
+    const int error = shard.remove(name);
+    if (error == -ENOENT) return {};  // another process has removed it, and said so
+    if (error == 0) {
+        warn("removed from the cache: " + found);
+    } else if (is_new_in_the_way(name)) {
+        const std::string reason = std::generic_category().message(-error);
+        warn("can't be removed from the cache: " + found + " (" + reason + "); its program is not kept");
+    }
+    return {};
+}
+
+Failed DiskStore::unreadable(const std::string& path, const ReadFailure& why) const {
+    warn(path + ' ' + why.reason);
+    return {path + ' ' + why.reason};
 }
 
 bool DiskStore::is_new_in_the_way(const std::string& name) {
@@ -96,24 +122,18 @@ void DiskStore::warn_once(const std::string& message) {
     if (!said_unwritable_.exchange(true)) warn(message);
 }
 
-void DiskStore::account(std::int64_t published_bytes) {
-    if (budget_bytes_.fetch_sub(published_bytes) >= published_bytes) return;
+void DiskStore::make_room_for(std::int64_t bytes, const std::string& shard) {
+    if (budget_bytes_.fetch_sub(bytes) >= bytes) return;
     const std::unique_lock alone(pruning_, std::try_to_lock);
-    if (!alone) return;
-    // Other processes publish too, so even an empty folder is looked at again after an eighth.
-    const std::int64_t eighth = max_bytes_ / 8;
-    const std::optional<std::int64_t> total = prune(*folder_, max_bytes_);
-    budget_bytes_ = total ? std::min(eighth, max_bytes_ - *total) : eighth;
+    if (alone) budget_bytes_ = make_room(*folder_, shard, bytes, max_bytes_) - bytes;
 }
 
 std::unique_ptr<DiskStore> open_disk_store(const DiskStoreOptions& options) {
-    const auto memory_only = [&] { return std::make_unique<DiskStore>(std::nullopt, options); };
-    const std::string path = options.folder ? *options.folder : default_cache_folder();
-    if (path.empty()) return memory_only();
-    auto folder = CacheFolder::open(*options.calls, path);
-    if (folder) return std::make_unique<DiskStore>(std::move(*folder), options);
-    if (options.log) options.log(KVJIT_LOG_WARNING, folder.error() + "; programs are kept in memory only");
-    return memory_only();
+    const CachePlace place = options.folder ? CachePlace{*options.folder, ""} : default_cache_place();
+    if (place.path.empty()) return std::make_unique<DiskStore>(std::unexpected(std::string()), options);
+    auto folder = CacheFolder::open(*options.calls, place);
+    if (!folder && options.log) options.log(KVJIT_LOG_WARNING, folder.error() + "; programs are kept in memory only");
+    return std::make_unique<DiskStore>(std::move(folder), options);
 }
 
 }  // namespace kvjit::rt

@@ -17,7 +17,7 @@
 namespace kvjit::rt {
 
 struct DiskStoreOptions {
-    std::optional<std::string> folder;            // nothing: default_cache_folder(); "": none
+    std::optional<std::string> folder;            // nothing: default_cache_place(); "": none
     std::int64_t max_bytes = 512LL << 20;         // entries are pruned to this; a larger one is not kept at all
     std::chrono::milliseconds lock_wait{10'000};  // then lock() gives up, and the caller compiles privately
     Log log;                                      // may be empty; may be called on several threads at once
@@ -25,16 +25,18 @@ struct DiskStoreOptions {
 };
 
 /// Finds and keeps entries in a folder. Whatever goes wrong with the disk costs a hit, never a call:
-///   no usable folder     nothing is found or kept; the log says so once, when the store is opened
+///   no usable folder     nothing is kept and looking fails; the log says so once, when the store is opened
+///   can't read           looking fails, the log says so; the entry stays
 ///   can't write          hits still work, nothing is kept; the log says so once
 ///   bad entry            removed, logged, a miss
 ///   can't remove it      its program is not kept while it is there; the log says so once
 /// Thread-safe; any number of stores and processes may share a folder.
 class DiskStore final : public Store {
 public:
-    DiskStore(std::optional<CacheFolder> folder, const DiskStoreOptions& options);
+    /// The error says why there is no folder; "": none is wanted.
+    DiskStore(std::expected<CacheFolder, std::string> folder, const DiskStoreOptions& options);
 
-    std::optional<Entry> find(const EntryKey& key) override;
+    Answer find(const EntryKey& key) override;
     void publish(const EntryKey& key, const Entry& entry) override;
     std::unique_ptr<Guard> lock(const EntryKey& key) override;
 
@@ -42,22 +44,24 @@ public:
     std::string folder() const { return folder_ ? folder_->path() : ""; }
 
 private:
-    void reject(const std::string& name, std::string_view why);
+    Answer find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key);
+    NotThere reject(const CacheFolder& shard, const std::string& name, std::string_view why);
+    Failed unreadable(const std::string& path, const ReadFailure& why) const;
     /// Notes that something that can't be removed has this name; false if that was known.
     bool is_new_in_the_way(const std::string& name);
     void forget_in_the_way(const std::string& name);
     bool is_in_the_way(const std::string& name);
     void warn(const std::string& message) const;
     void warn_once(const std::string& message);
-    void account(std::int64_t published_bytes);
+    void make_room_for(std::int64_t bytes, const std::string& shard);
 
-    std::optional<CacheFolder> folder_;
+    std::expected<CacheFolder, std::string> folder_;
     std::int64_t max_bytes_;
     std::chrono::milliseconds lock_wait_;
     Log log_;
     std::atomic<bool> said_unwritable_{false};
-    /// What may yet be published before the folder is looked through again. Beginning with none, the first publish
-    /// looks, so that a process which only reads never does.
+    /// What may yet be published before room must be made again. Beginning with none, the first publish looks at the
+    /// folder, so that a process which only reads never does.
     std::atomic<std::int64_t> budget_bytes_{0};
     std::mutex pruning_;
     std::mutex naming_;

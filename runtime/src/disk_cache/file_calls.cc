@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <string_view>
 
 namespace kvjit::rt {
 namespace {
@@ -18,14 +19,18 @@ auto uninterrupted(Call call) {
     return result < 0 ? static_cast<decltype(result)>(-errno) : result;
 }
 
+bool is_self_or_parent(std::string_view name) {
+    return name == "." || name == "..";
+}
+
 struct CloseStream {
     void operator()(DIR* stream) const { ::closedir(stream); }
 };
 
 }  // namespace
 
-int FileCalls::make_folder(const char* path, mode_t mode) {
-    return uninterrupted([&] { return ::mkdir(path, mode); });
+int FileCalls::make_folder(int folder, const char* name, mode_t mode) {
+    return uninterrupted([&] { return ::mkdirat(folder, name, mode); });
 }
 
 int FileCalls::open(int folder, const char* name, int flags, mode_t mode) {
@@ -72,7 +77,7 @@ int FileCalls::lock(int fd) {
     return uninterrupted([&] { return ::flock(fd, LOCK_EX | LOCK_NB); });
 }
 
-std::expected<std::vector<std::string>, int> FileCalls::list(int folder) {
+std::expected<std::vector<std::string>, int> FileCalls::list(int folder, std::size_t at_most) {
     // A descriptor of its own: readdir moves the position that duplicates would share.
     const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return std::unexpected(-errno);
@@ -82,7 +87,11 @@ std::expected<std::vector<std::string>, int> FileCalls::list(int folder) {
         return std::unexpected(-ENOMEM);
     }
     std::vector<std::string> names;
-    while (const dirent* item = ::readdir(stream.get())) names.emplace_back(item->d_name);
+    while (names.size() < at_most) {
+        const dirent* item = ::readdir(stream.get());
+        if (item == nullptr) break;
+        if (!is_self_or_parent(item->d_name)) names.emplace_back(item->d_name);
+    }
     return names;
 }
 

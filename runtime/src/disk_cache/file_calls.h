@@ -17,7 +17,7 @@ namespace kvjit::rt {
 class FileCalls {
 public:
     virtual ~FileCalls() = default;
-    virtual int make_folder(const char* path, mode_t mode);                  // mkdir
+    virtual int make_folder(int folder, const char* name, mode_t mode);      // mkdirat
     virtual int open(int folder, const char* name, int flags, mode_t mode);  // openat; always close-on-exec
     virtual int status(int fd, struct stat* out);                            // fstat
     virtual int status_of(int folder, const char* name, struct stat* out);   // fstatat, links not followed
@@ -29,7 +29,8 @@ public:
     virtual int remove_folder(int folder, const char* name);                 // unlinkat: an empty folder
     virtual int touch(int fd);                                               // futimens: now
     virtual int lock(int fd);                                                // flock: exclusive, no waiting
-    virtual std::expected<std::vector<std::string>, int> list(int folder);   // openat, readdir
+    /// openat, readdir: names in the folder, `at_most` so many.
+    virtual std::expected<std::vector<std::string>, int> list(int folder, std::size_t at_most);
 };
 
 /// The real ones.

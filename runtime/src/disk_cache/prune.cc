@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -12,76 +13,132 @@ namespace kvjit::rt {
 namespace {
 
 constexpr std::size_t kDigestDigits = 64;
+constexpr std::string_view kHexDigits = "0123456789abcdef";
 constexpr std::string_view kEntrySuffix = ".kvjit";
 constexpr std::string_view kLockSuffix = ".lock";
-constexpr std::string_view kTemporarySuffix = ".tmp";
-constexpr std::time_t kStaleSeconds = 3600;
 
-struct Candidate {
-    std::string name;
+constexpr std::int64_t kShards = 256;
+constexpr std::size_t kShardDigits = 2;
+constexpr std::size_t kEnoughFiles = 256;        // seen in whole shards, they stand for all
+constexpr std::size_t kMostFilesOfShard = 1024;  // far more than a shard within its part of the limit holds
+
+constexpr std::time_t kLongestWriteSeconds = 3600;
+
+struct File {
+    std::string name;  // from the cache's folder
     std::int64_t bytes;
     timespec used;
 };
 
-bool used_earlier(const Candidate& a, const Candidate& b) {
-    return std::tie(a.used.tv_sec, a.used.tv_nsec) < std::tie(b.used.tv_sec, b.used.tv_nsec);
+bool used_later(const File& a, const File& b) {
+    return std::tie(a.used.tv_sec, a.used.tv_nsec) > std::tie(b.used.tv_sec, b.used.tv_nsec);
+}
+
+/// The sum, or the largest number: a file may claim any size.
+std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
+    std::int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
 }
 
 bool begins_with_digest(std::string_view name) {
     return name.size() > kDigestDigits &&
-           name.substr(0, kDigestDigits).find_first_not_of("0123456789abcdef") == std::string_view::npos;
+           name.substr(0, kDigestDigits).find_first_not_of(kHexDigits) == std::string_view::npos;
 }
 
-bool is_stale(const struct stat& file) {
-    return file.st_mtim.tv_sec < std::time(nullptr) - kStaleSeconds;
+std::int64_t shard_number(const std::string& name) {
+    return std::stoll(name, nullptr, 16);
 }
 
-class Pruning {
+std::string numbered_shard(std::int64_t number) {
+    return {kHexDigits[static_cast<std::size_t>(number / 16)], kHexDigits[static_cast<std::size_t>(number % 16)]};
+}
+
+/// Nothing is written for so long. What no lock protects, where there are none, goes in its turn after it.
+bool is_young(const struct stat& file) {
+    return file.st_mtim.tv_sec > std::time(nullptr) - kLongestWriteSeconds;
+}
+
+/// Removes a file that nobody holds, by taking its lock and letting go of it.
+bool sweep(const CacheFolder& shard, const std::string& name) {
+    return EntryLock::acquire(shard, name, std::chrono::milliseconds(0)).held();
+}
+
+/// Some of the shards and what they hold.
+class Sample {
 public:
-    explicit Pruning(const CacheFolder& folder) : folder_(folder) {}
+    explicit Sample(const CacheFolder& folder) : folder_(folder) {}
 
     void look_at(const std::string& name) {
-        if (!begins_with_digest(name)) return;
-        const std::string_view suffix = std::string_view(name).substr(kDigestDigits);
-        struct stat file{};
-        if (folder_.calls().status_of(folder_.descriptor(), name.c_str(), &file) < 0) return;
-        if (suffix == kEntrySuffix) {
-            entries_.push_back({name, file.st_size, file.st_mtim});
-            total_ += file.st_size;
-        } else if (is_stale(file)) {
-            sweep(name, suffix);
-        }
+        const auto shard = folder_.subfolder(name);
+        if (!shard && shard.error().kind != ReadFailure::Kind::kAbsent) return;
+        if (!shard) return void(++shards_);
+        const auto names = folder_.calls().list(shard->descriptor(), kMostFilesOfShard);
+        if (!names) return;
+        for (const std::string& file : *names) look_at(*shard, name, file);
+        ++shards_;
+        seen_ += names->size();
     }
 
-    std::int64_t shrink_to(std::int64_t target) {
-        std::sort(entries_.begin(), entries_.end(), used_earlier);
-        for (const Candidate& entry : entries_) {
-            if (total_ <= target) break;
-            // Whether it went or another process took it first, it no longer counts; if it can't be removed it is
-            // counted again next time.
-            remove(entry.name);
-            total_ -= entry.bytes;
-        }
-        return total_;
-    }
+    bool is_enough() const { return seen_ >= kEnoughFiles; }
+    bool is_all() const { return shards_ == kShards; }
+    std::int64_t bytes() const { return bytes_; }
 
-    std::int64_t total() const { return total_; }
+    /// The sample's part of something spread evenly over all shards, and the reverse.
+    std::int64_t part_of(std::int64_t all) const { return all / kShards * shards_ + all % kShards * shards_ / kShards; }
+    std::int64_t whole_of(std::int64_t part) const { return shards_ == 0 ? 0 : part / shards_ * kShards; }
+
+    /// Whether what goes went or another process took it first, it no longer counts; if it can't be removed it is
+    /// counted again next time.
+    void shrink_to(std::int64_t most) {
+        std::sort(files_.begin(), files_.end(), used_later);
+        std::int64_t kept = being_written_;
+        const auto is_too_much = [&](const File& file) { return saturating_sum(kept, file.bytes) > most; };
+        auto file = files_.begin();
+        for (; file != files_.end() && !is_too_much(*file); ++file) kept += file->bytes;
+        for (; file != files_.end(); ++file) folder_.remove(file->name);
+        bytes_ = kept;
+    }
 
 private:
-    void sweep(const std::string& name, std::string_view suffix) {
-        if (suffix.ends_with(kTemporarySuffix)) remove(name);
-        // Whoever holds a lock may go on holding it; any other one is removed by letting go of it.
-        if (suffix == kLockSuffix) EntryLock::acquire(folder_, name, std::chrono::milliseconds(0));
+    void look_at(const CacheFolder& shard, const std::string& shard_name, const std::string& name) {
+        if (!begins_with_digest(name)) return;
+        const std::string_view suffix = std::string_view(name).substr(kDigestDigits);
+        if (suffix == kLockSuffix) return void(sweep(shard, name));
+        const bool is_temporary = suffix.ends_with(kTemporarySuffix);
+        if (!is_temporary && suffix != kEntrySuffix) return;
+        if (is_temporary && sweep(shard, name)) return;
+        struct stat file{};
+        if (folder_.calls().status_of(shard.descriptor(), name.c_str(), &file) < 0) return;
+        bytes_ = saturating_sum(bytes_, file.st_size);
+        if (is_temporary && is_young(file)) {
+            being_written_ = saturating_sum(being_written_, file.st_size);
+        } else {
+            files_.push_back({shard_name + '/' + name, file.st_size, file.st_mtim});
+        }
     }
 
-    void remove(const std::string& name) { folder_.remove(name); }
-
     const CacheFolder& folder_;
-    std::vector<Candidate> entries_;
-    std::int64_t total_ = 0;
+    std::vector<File> files_;
+    std::int64_t bytes_ = 0;
+    std::int64_t being_written_ = 0;  // of bytes_
+    std::int64_t shards_ = 0;
+    std::size_t seen_ = 0;
 };
 
+Sample sample_from(const CacheFolder& folder, const std::string& first) {
+    Sample sample(folder);
+    const std::int64_t start = shard_number(first);
+    for (std::int64_t i = 0; i < kShards && !sample.is_enough(); ++i) {
+        sample.look_at(numbered_shard((start + i) % kShards));
+    }
+    return sample;
+}
+
 }  // namespace
+
+std::string shard_name(std::string_view digest) {
+    return std::string(digest.substr(0, kShardDigits));
+}
 
 std::string entry_file_name(std::string_view digest) {
     return std::string(digest) + std::string(kEntrySuffix);
@@ -91,12 +148,17 @@ std::string lock_file_name(std::string_view digest) {
     return std::string(digest) + std::string(kLockSuffix);
 }
 
-std::optional<std::int64_t> prune(const CacheFolder& folder, std::int64_t max_bytes) {
-    const auto names = folder.calls().list(folder.descriptor());
-    if (!names) return std::nullopt;
-    Pruning pruning(folder);
-    for (const std::string& name : *names) pruning.look_at(name);
-    return pruning.total() > max_bytes ? pruning.shrink_to(max_bytes / 8 * 7) : pruning.total();
+std::int64_t make_room(const CacheFolder& folder, const std::string& first, std::int64_t bytes,
+                       std::int64_t max_bytes) {
+    Sample sample = sample_from(folder, first);
+    const std::int64_t most = sample.part_of(max_bytes);
+    const std::int64_t most_before = most - sample.part_of(bytes);
+    const bool fits = sample.bytes() <= most_before;
+    if (!fits) sample.shrink_to(std::min(most / 8 * 7, most_before));
+    // What was too much in a part is too much elsewhere, too: the next publish makes room there.
+    if (!fits && !sample.is_all()) return 0;
+    // Other processes publish as well, so even an empty folder is looked at again after an eighth.
+    return std::min(max_bytes / 8, sample.whole_of(most - sample.bytes()));
 }
 
 }  // namespace kvjit::rt

@@ -1,8 +1,8 @@
-// Keeps a cache folder within its size, and free of what killed processes left behind.
+// Keeps a cache folder within its size, and free of what killed processes left behind, without ever looking at all of a
+// large one.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,16 +10,21 @@
 
 namespace kvjit::rt {
 
-/// The names of the cache's files, `digest` being 64 hexadecimal digits. Files of other names are not the cache's and
-/// are left alone.
+/// The names of the cache's files and of the folder, one of 256, that they lie in, `digest` being 64 hexadecimal
+/// digits. Files of other names are not the cache's and are left alone.
+std::string shard_name(std::string_view digest);
 std::string entry_file_name(std::string_view digest);
 std::string lock_file_name(std::string_view digest);
 
-/// Looks at every file of the folder once: removes temporary and lock files that are older than an hour and in nobody's
-/// use, and, if the entries take more than `max_bytes`, those least recently used until they take 7/8 of it, so that
-/// the next publish does not have to prune again. Returns the bytes that the entries then take; nothing if the folder
-/// can't be listed. Any number of processes may prune, read and publish at once: what one reads, another can only
-/// unlink. Thread-safe.
-std::optional<std::int64_t> prune(const CacheFolder& folder, std::int64_t max_bytes);
+/// Makes room for an entry of `bytes` that is about to be written to the shard `first`, which must exist in `folder`.
+/// Looks at whole shards, from `first` on, until it has seen 256 files or every shard; removes temporary and lock files
+/// that nobody holds; and, if the files it has seen and the entry take more than these shards' part of `max_bytes`, the
+/// least recently used ones down to 7/8 of that. Digests spread evenly, so the part stands for the whole; where it is
+/// the whole, the folder never takes more than `max_bytes`.
+///
+/// Returns what may be published, this entry included, before room must be made again. Any number of processes may do
+/// so, read and publish at once: what one reads, another can only unlink. Never fails; what can't be listed is passed
+/// over. Thread-safe.
+std::int64_t make_room(const CacheFolder& folder, const std::string& first, std::int64_t bytes, std::int64_t max_bytes);
 
 }  // namespace kvjit::rt

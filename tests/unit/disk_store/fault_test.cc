@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "fixture.h"
 
@@ -28,8 +29,8 @@ public:
 
     bool reached() const { return count_ >= at_; }
 
-    int make_folder(const char* path, mode_t mode) override {
-        return fails() ? -error_ : FileCalls::make_folder(path, mode);
+    int make_folder(int folder, const char* name, mode_t mode) override {
+        return fails() ? -error_ : FileCalls::make_folder(folder, name, mode);
     }
     int open(int folder, const char* name, int flags, mode_t mode) override {
         return fails() ? -error_ : FileCalls::open(folder, name, flags, mode);
@@ -53,9 +54,9 @@ public:
     int remove(int folder, const char* name) override { return fails() ? -error_ : FileCalls::remove(folder, name); }
     int touch(int fd) override { return fails() ? -error_ : FileCalls::touch(fd); }
     int lock(int fd) override { return fails() ? -error_ : FileCalls::lock(fd); }
-    std::expected<std::vector<std::string>, int> list(int folder) override {
+    std::expected<std::vector<std::string>, int> list(int folder, std::size_t at_most) override {
         if (fails()) return std::unexpected(-error_);
-        return FileCalls::list(folder);
+        return FileCalls::list(folder, at_most);
     }
 
 private:
@@ -77,12 +78,12 @@ std::string use(FileCalls& calls, const std::string& folder) {
     options.calls = &calls;
     options.lock_wait = std::chrono::milliseconds(20);
     const auto store = open_disk_store(options);
-    if (store->find(key_of(1))) return "found before it was published";
+    if (is_there(store->find(key_of(1)))) return "found before it was published";
     const auto guard = store->lock(key_of(1));
     if (!guard) return "no guard";
     store->publish(key_of(1), entry_of(1));
-    const auto found = store->find(key_of(1));
-    return found && !equal(found, entry_of(1)) ? "a wrong entry" : "";
+    const Answer found = store->find(key_of(1));
+    return is_there(found) && !equal(found, entry_of(1)) ? "a wrong entry" : "";
 }
 
 /// After whatever happened: with calls that work, no warning, no wrong entry, a free lock, and a publish that is found.
@@ -91,8 +92,8 @@ void check_recovered(const std::string& folder) {
     auto options = options_for(folder, &messages);
     options.lock_wait = std::chrono::milliseconds(20);
     const auto store = open_disk_store(options);
-    const auto found = store->find(key_of(1));
-    CHECK((!found || equal(found, entry_of(1))));
+    const Answer found = store->find(key_of(1));
+    CHECK((is_not_there(found) || equal(found, entry_of(1))));
     CHECK(store->lock(key_of(1))->held());
     store->publish(key_of(1), entry_of(1));
     CHECK(equal(store->find(key_of(1)), entry_of(1)));
@@ -127,7 +128,11 @@ TEST_CASE("the bytes are on the disk before the name is, and then the name") {
     RecordingCalls calls;
     auto options = options_for(temporary.path());
     options.calls = &calls;
-    open_disk_store(options)->publish(key_of(1), entry_of(1));
+    const auto store = open_disk_store(options);
+    store->publish(key_of(1), entry_of(1));
+    CHECK(calls.order == "sync-folder write sync-file rename sync-folder ");  // the first one: of the shard's name
+    calls.order.clear();
+    store->publish(key_of(1), entry_of(2));
     CHECK(calls.order == "write sync-file rename sync-folder ");
 }
 
@@ -166,18 +171,39 @@ TEST_CASE("any call may be the process's last") {
     CHECK(at > kFewestCalls);
 }
 
-TEST_CASE("an entry that can't be read for the moment is not removed") {
+TEST_CASE("an entry that can't be read for the moment is not removed, and not said to be missing") {
     TemporaryFolder temporary;
     open_disk_store(options_for(temporary.path()))->publish(key_of(1), entry_of(1));
-    for (int at = 3; at <= 5; ++at) {  // after the folder's open and fstat: the entry's open, fstat and read
-        CAPTURE(at);
+    const std::string path = entry_path(temporary.path(), key_of(1));
+    for (const int error : {EMFILE, EIO, ENOMEM}) {
+        for (int at = 3; at <= 7;
+             ++at) {  // after the folder's open and fstat: those of the shard; open, fstat and read
+            CAPTURE(error);
+            CAPTURE(at);
+            FaultyCalls calls(Fault::kOnce, error, at);
+            std::vector<std::string> messages;
+            auto options = options_for(temporary.path(), &messages);
+            options.calls = &calls;
+            const auto store = open_disk_store(options);
+            const std::string why = failure(store->find(key_of(1)));
+            CHECK(path.starts_with(why.substr(0, why.find(' '))));
+            CHECK(why.ends_with(std::generic_category().message(error)));
+            CHECK(messages == std::vector{why});
+            CHECK(equal(store->find(key_of(1)), entry_of(1)));
+        }
+    }
+}
+
+TEST_CASE("where the folder can't be opened, every answer says why") {
+    TemporaryFolder temporary;
+    for (int at = 1; at <= 2; ++at) {
         FaultyCalls calls(Fault::kOnce, EMFILE, at);
         std::vector<std::string> messages;
         auto options = options_for(temporary.path(), &messages);
         options.calls = &calls;
         const auto store = open_disk_store(options);
-        CHECK_FALSE(store->find(key_of(1)));
-        CHECK(messages.size() == 1);
-        CHECK(equal(store->find(key_of(1)), entry_of(1)));
+        const std::string why = "the cache folder " + temporary.path() + " can't be used: Too many open files";
+        for (int number : {1, 2}) CHECK(failure(store->find(key_of(number))) == why);
+        CHECK(messages == std::vector{why + "; programs are kept in memory only"});
     }
 }

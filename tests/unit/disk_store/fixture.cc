@@ -8,8 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+
+#include "disk_cache/entry.h"
 
 namespace kvjit::rt::test {
 namespace {
@@ -50,8 +53,32 @@ Entry entry_of(int number, std::size_t object_bytes) {
     return entry;
 }
 
-bool equal(const std::optional<Entry>& found, const Entry& entry) {
+bool equal(const Answer& answer, const Entry& entry) {
+    const auto* found = std::get_if<Entry>(&answer);
     return found && found->object == entry.object && found->source == entry.source && found->log == entry.log;
+}
+
+bool is_there(const Answer& answer) {
+    return std::holds_alternative<Entry>(answer);
+}
+
+bool is_not_there(const Answer& answer) {
+    return std::holds_alternative<NotThere>(answer);
+}
+
+std::string failure(const Answer& answer) {
+    const auto* failed = std::get_if<Failed>(&answer);
+    return failed ? failed->reason : "";
+}
+
+std::string entry_path(const std::string& folder, const EntryKey& key) {
+    const std::string digest = entry_digest(key);
+    return folder + '/' + digest.substr(0, 2) + '/' + digest + ".kvjit";
+}
+
+std::string lock_path(const std::string& folder, const EntryKey& key) {
+    const std::string digest = entry_digest(key);
+    return folder + '/' + digest.substr(0, 2) + '/' + digest + ".lock";
 }
 
 std::string only_entry(const std::string& folder) {
@@ -77,6 +104,13 @@ mode_t mode_of(const std::string& path) {
     struct stat status{};
     REQUIRE(::lstat(path.c_str(), &status) == 0);
     return status.st_mode & 07777;
+}
+
+void make_unwritable(const std::string& folder) {
+    for (const auto& item : std::filesystem::recursive_directory_iterator(folder)) {
+        if (item.is_directory()) REQUIRE(::chmod(item.path().c_str(), 0500) == 0);
+    }
+    REQUIRE(::chmod(folder.c_str(), 0500) == 0);
 }
 
 Child::Child(std::function<std::string()> body) {

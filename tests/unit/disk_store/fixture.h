@@ -27,13 +27,22 @@ DiskStoreOptions options_for(const std::string& folder, std::vector<std::string>
 EntryKey key_of(int number);
 /// Every number's is another one; the object holds bytes of every value.
 Entry entry_of(int number, std::size_t object_bytes = 300);
-bool equal(const std::optional<Entry>& found, const Entry& entry);
+bool equal(const Answer& found, const Entry& entry);
+bool is_there(const Answer& answer);
+bool is_not_there(const Answer& answer);
+/// Why the store could not look; "" where it could.
+std::string failure(const Answer& answer);
 
+/// Where a store of `folder` keeps the entry or the lock of a key.
+std::string entry_path(const std::string& folder, const EntryKey& key);
+std::string lock_path(const std::string& folder, const EntryKey& key);
 /// The path of the folder's only entry.
 std::string only_entry(const std::string& folder);
 std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& bytes);
 mode_t mode_of(const std::string& path);
+/// Takes the owner's right to write away from a folder and all folders in it.
+void make_unwritable(const std::string& folder);
 
 /// A process forked from this one that runs `body` and ends. Its threads are those of `body`.
 class Child {

@@ -16,12 +16,12 @@ namespace {
 
 using Variables = std::vector<std::pair<const char*, const char*>>;
 
-/// default_cache_folder() with no variable but these.
+/// default_cache_place() with no variable but these.
 std::string chosen_with(const Variables& variables) {
     return in_child([&] {
         for (const char* name : {"KVJIT_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) ::unsetenv(name);
         for (const auto& [name, value] : variables) ::setenv(name, value, 1);
-        return default_cache_folder();
+        return default_cache_place().path;
     });
 }
 
@@ -33,7 +33,9 @@ std::string check_keeps_nothing(const std::string& folder, std::size_t times) {
         const auto guard = store->lock(key_of(i));
         if (!guard || guard->held()) return "a lock without a folder";
         store->publish(key_of(i), entry_of(i));
-        if (store->find(key_of(i))) return "found";
+        const Answer answer = store->find(key_of(i));
+        if (is_there(answer)) return "found";
+        if (failure(answer).empty() != (times == 0)) return "no reason: " + failure(answer);
     }
     if (messages.size() != times) return std::to_string(messages.size()) + " messages";
     return store->folder();
@@ -63,8 +65,9 @@ TEST_CASE("folders are 0700 and files 0600 though the umask would allow more") {
     store->publish(key_of(1), entry_of(1));
     const auto guard = store->lock(key_of(1));
     ::umask(before);
-    for (const char* made : {"a", "a/b", "a/b/kvjit"}) CHECK(mode_of(temporary.path(made)) == 0700);
     const auto files = files_in(store->folder());
+    for (const char* made : {"a", "a/b", "a/b/kvjit"}) CHECK(mode_of(temporary.path(made)) == 0700);
+    CHECK(mode_of(std::filesystem::path(files.at(0)).parent_path()) == 0700);
     CHECK(files.size() == 2);
     for (const std::string& file : files) CHECK(mode_of(file) == 0600);
 }
@@ -105,18 +108,66 @@ TEST_CASE("where no folder can be made, nothing is kept and one message says so"
           }) == "");
 }
 
+/// Opens the store that the environment asks for, publishes, finds; what it said.
+std::string use_with_home(const std::string& home) {
+    return in_child([&]() -> std::string {
+        for (const char* name : {"KVJIT_CACHE_DIR", "XDG_CACHE_HOME"}) ::unsetenv(name);
+        ::setenv("HOME", home.c_str(), 1);
+        std::vector<std::string> messages;
+        auto options = options_for("", &messages);
+        options.folder.reset();
+        const auto store = open_disk_store(options);
+        store->publish(key_of(1), entry_of(1));
+        const bool found = equal(store->find(key_of(1)), entry_of(1));
+        return messages.empty() ? found ? "kept" : "not kept" : messages[0];
+    });
+}
+
+TEST_CASE("a home folder that isn't there is not made; what is missing in one is") {
+    TemporaryFolder temporary;
+    for (const char* name : {"nobody", "nobody/", "no/body"}) {
+        const std::string home = temporary.path(name);
+        CHECK(use_with_home(home) == "the cache folder " + home +
+                                         "/.cache/kvjit can't be used: there is no home folder " + home +
+                                         "; programs are kept in memory only");
+        CHECK(std::filesystem::is_empty(temporary.path()));
+    }
+    CHECK(use_with_home(temporary.path()) == "kept");
+    CHECK(mode_of(temporary.path(".cache/kvjit")) == 0700);
+}
+
+TEST_CASE("a shard that others may write to, or that is none, is not used; its programs are not kept") {
+    const auto shard_of = [](const std::string& folder) {
+        return std::filesystem::path(entry_path(folder, key_of(1))).parent_path().string();
+    };
+    TemporaryFolder open_to_all, linked, file;
+    for (const TemporaryFolder* each : {&open_to_all, &linked, &file}) {
+        if (each == &open_to_all) std::filesystem::create_directory(shard_of(each->path()));
+        if (each == &open_to_all) REQUIRE(::chmod(shard_of(each->path()).c_str(), 0777) == 0);
+        if (each == &linked) std::filesystem::create_directory_symlink("/tmp", shard_of(each->path()));
+        if (each == &file) write_file(shard_of(each->path()), "");
+        std::vector<std::string> messages;
+        const auto store = open_disk_store(options_for(each->path(), &messages));
+        CHECK(failure(store->find(key_of(1))).starts_with(shard_of(each->path()) + " can't be used: "));
+        CHECK_FALSE(store->lock(key_of(1))->held());
+        store->publish(key_of(1), entry_of(1));
+        CHECK_FALSE(is_there(store->find(key_of(1))));
+        CHECK(messages.size() == 3);
+    }
+}
+
 TEST_CASE("a folder that can't be written still gives hits; that nothing is kept is said once") {
     TemporaryFolder temporary;
     CHECK(as_ordinary_user(temporary.path(), [&]() -> std::string {
               open_disk_store(options_for(temporary.path()))->publish(key_of(1), entry_of(1));
-              ::chmod(temporary.path().c_str(), 0500);
+              make_unwritable(temporary.path());
               std::vector<std::string> messages;
               const auto store = open_disk_store(options_for(temporary.path(), &messages));
               if (!equal(store->find(key_of(1)), entry_of(1))) return "no hit";
               if (store->lock(key_of(1))->held()) return "a lock in a folder that can't be written";
               store->publish(key_of(2), entry_of(2));
               store->publish(key_of(3), entry_of(3));
-              if (store->find(key_of(2))) return "a hit on what can't have been kept";
+              if (is_there(store->find(key_of(2)))) return "a hit on what can't have been kept";
               return messages.size() == 1 ? "" : std::to_string(messages.size()) + " messages";
           }) == "");
 }
@@ -129,7 +180,7 @@ TEST_CASE("a limit on the size of files does not end the process") {
               std::vector<std::string> messages;
               const auto store = open_disk_store(options_for(temporary.path(), &messages));
               store->publish(key_of(1), entry_of(1, 2000));
-              if (store->find(key_of(1)) || messages.size() != 1) return "kept, or not said";
+              if (is_there(store->find(key_of(1))) || messages.size() != 1) return "kept, or not said";
               store->publish(key_of(1), entry_of(1, 100));
               return equal(store->find(key_of(1)), entry_of(1, 100)) ? "" : "no hit";
           }) == "");

@@ -14,9 +14,9 @@ namespace {
 
 /// What an engine does: look, lock, look again, compile, publish. Each compile leaves a byte in `compiles`.
 void find_or_compile(DiskStore& store, const std::string& compiles) {
-    if (store.find(key_of(1))) return;
+    if (is_there(store.find(key_of(1)))) return;
     const auto guard = store.lock(key_of(1));
-    if (store.find(key_of(1))) return;
+    if (is_there(store.find(key_of(1)))) return;
     const int fd = ::open(compiles.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (::write(fd, "c", 1) != 1) ::_exit(1);
     ::close(fd);
