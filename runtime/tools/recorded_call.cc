@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "available_memory.h"
 #include "takers.h"
 #include "terminal.h"
 
@@ -173,13 +174,13 @@ void take_cache(TensorTaker& tensors, RecordedCall& call) {
                                                : spec.quant_bit == 4 ? KVJIT_U8
                                                                      : spec.t2);
     const auto shape = cache_shape(call, spec.quant_bit == 4 ? spec.head_dim / 2 : spec.head_dim);
-    call.cache = tensors.take("cache", type, shape);
-    call.out_cache = tensors.take("out.cache", type, {call.cache.shape().begin(), call.cache.shape().end()});
+    tensors.take(call.cache, "cache", type, shape);
+    auto scale_shape = tensors.shape("cache");
+    tensors.take(call.out_cache, "out.cache", type, scale_shape);
     if (spec.quant_bit == 0) return;
-    auto scale_shape = std::vector<std::int64_t>(call.cache.shape().begin(), call.cache.shape().end());
     if (!scale_shape.empty()) scale_shape.back() = spec.head_dim / spec.quant_group;
-    call.scale = tensors.take("scale", static_cast<kvjit_dtype>(spec.t3), scale_shape);
-    call.out_scale = tensors.take("out.scale", static_cast<kvjit_dtype>(spec.t3), scale_shape);
+    tensors.take(call.scale, "scale", static_cast<kvjit_dtype>(spec.t3), scale_shape);
+    tensors.take(call.out_scale, "out.scale", static_cast<kvjit_dtype>(spec.t3), scale_shape);
 }
 
 Result<void> read_tensors(const SafetensorsFile& file, RecordedCall& call) {
@@ -192,24 +193,34 @@ Result<void> read_tensors(const SafetensorsFile& file, RecordedCall& call) {
     call.start_pos = tensors.indices("start_pos", std::max<std::int64_t>(starts - 1, 0));
 
     const std::int64_t width = call.spec.head_dim;
-    call.query = tensors.take("query", call.t1(), {new_tokens, call.num_heads, width});
-    call.current_key = tensors.take("current_key", call.t1(), {new_tokens, call.num_kv_heads, width});
-    call.current_value = tensors.take("current_value", call.t1(), {new_tokens, call.num_kv_heads, width});
-    call.cachestarts =
-        tensors.take("cachestarts", static_cast<kvjit_dtype>(call.spec.index_type), table_shape(call, kv_tokens));
+    tensors.take(call.query, "query", call.t1(), {new_tokens, call.num_heads, width});
+    tensors.take(call.current_key, "current_key", call.t1(), {new_tokens, call.num_kv_heads, width});
+    tensors.take(call.current_value, "current_value", call.t1(), {new_tokens, call.num_kv_heads, width});
+    tensors.take(call.cachestarts, "cachestarts", static_cast<kvjit_dtype>(call.spec.index_type),
+                 table_shape(call, kv_tokens));
     take_cache(tensors, call);
-    if (call.spec.attn_mask == 2) call.attn_mask = tensors.take("attn_mask", call.t1(), {new_tokens, kAny});
+    if (call.spec.attn_mask == 2) tensors.take(call.attn_mask, "attn_mask", call.t1(), {new_tokens, kAny});
     if (call.spec.attn_mask == 3) {
-        call.attn_mask = tensors.take("attn_mask", call.t1(), {call.num_heads, new_tokens, kAny});
+        tensors.take(call.attn_mask, "attn_mask", call.t1(), {call.num_heads, new_tokens, kAny});
     }
     const std::int64_t kv_heads = call.num_kv_heads * call.num_repeat;
-    call.out_key = tensors.take("out.key", KVJIT_F32, {kv_tokens, kv_heads, width});
-    call.out_value = tensors.take("out.value", KVJIT_F32, {kv_tokens, kv_heads, width});
-    call.out_attn_output = tensors.take("out.attn_output", KVJIT_F32, {new_tokens, call.num_heads, width});
-    call.out_lse = tensors.take("out.lse", KVJIT_F32, {new_tokens, call.num_heads});
+    tensors.take(call.out_key, "out.key", KVJIT_F32, {kv_tokens, kv_heads, width});
+    tensors.take(call.out_value, "out.value", KVJIT_F32, {kv_tokens, kv_heads, width});
+    tensors.take(call.out_attn_output, "out.attn_output", KVJIT_F32, {new_tokens, call.num_heads, width});
+    tensors.take(call.out_lse, "out.lse", KVJIT_F32, {new_tokens, call.num_heads});
     tensors.refuse_unknown();
+    tensors.load();
     if (!tensors.error().empty()) return fail(tensors.error());
     return {};
+}
+
+/// Replaying needs the tensors and, in turn, copies of them to be written to: at most as much again.
+Result<void> check_memory(const SafetensorsFile& file) {
+    const std::size_t available = available_memory();
+    if (file.data_bytes() <= available / 2) return {};
+    return fail("its tensors have " + std::to_string(file.data_bytes()) +
+                " bytes, and replaying takes twice as much memory; available are " + std::to_string(available) +
+                " bytes");
 }
 
 }  // namespace
@@ -222,6 +233,7 @@ std::int64_t RecordedCall::cache_extent(char axis) const {
 Result<RecordedCall> read_recorded_call(const SafetensorsFile& file) {
     RecordedCall call;
     if (auto read = read_metadata(file, call); !read) return fail(escaped(file.path()) + ": " + read.error());
+    if (auto fits = check_memory(file); !fits) return fail(escaped(file.path()) + ": " + fits.error());
     if (auto read = read_tensors(file, call); !read) return fail(escaped(file.path()) + ": " + read.error());
     return call;
 }

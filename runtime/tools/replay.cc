@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <new>
 
 #include "gpu_access.h"
 #include "handles.h"
@@ -87,7 +88,15 @@ private:
     std::int64_t operations() const { return static_cast<std::int64_t>(options_.files.size() * options_.ops.size()); }
 
     void replay_file(const std::string& file) {
-        const auto contents = SafetensorsFile::read(file);
+        try {
+            replay_contents(file);
+        } catch (const std::bad_alloc&) {
+            refuse(escaped(file) + ": out of memory");
+        }
+    }
+
+    void replay_contents(const std::string& file) {
+        const auto contents = SafetensorsFile::open(file);
         if (!contents) return refuse(contents.error());
         const auto call = read_recorded_call(*contents);
         if (!call) return refuse(call.error());

@@ -24,7 +24,7 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
-constexpr int kMaxDepth = 8;             // a good header has 3 levels; more are kept for errors that name the field
+constexpr std::size_t kMaxDepth = 8;     // a good header has 3 levels; more are kept for errors that name the field
 constexpr std::size_t kMaxQuoted = 100;  // bytes of a text that an error repeats
 constexpr std::size_t kMaxExtentsShown = 16;
 
@@ -55,31 +55,48 @@ const char* kind_of_file(mode_t mode) {
     }
 }
 
-using OpenFile = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+using OpenFile = std::shared_ptr<std::FILE>;
 
 /// Null with errno. A FIFO is opened at once, with or without a writer; a regular file ignores O_NONBLOCK.
 OpenFile open_without_waiting(const std::string& path) {
     const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    OpenFile file(descriptor < 0 ? nullptr : fdopen(descriptor, "rb"), std::fclose);
-    if (!file && descriptor >= 0) close(descriptor);
-    return file;
+    std::FILE* const file = descriptor < 0 ? nullptr : fdopen(descriptor, "rb");
+    if (file == nullptr && descriptor >= 0) close(descriptor);
+    return file == nullptr ? nullptr : OpenFile(file, std::fclose);
 }
 
-Result<std::vector<std::byte>> read_regular_file(const std::string& path) {
-    const auto refuse = [&](const std::string& why) { return fail(escaped(path) + ": " + why); };
+struct RegularFile {
+    OpenFile file;
+    std::size_t bytes;
+};
+
+Result<RegularFile> open_regular_file(const std::string& path) {
     const OpenFile file = open_without_waiting(path);
     const int why_not = errno;
     struct stat status = {};
     // Sockets can't be opened, but they can be named.
     const bool known = (file ? fstat(fileno(file.get()), &status) : stat(path.c_str(), &status)) == 0;
     if (known && !S_ISREG(status.st_mode)) {
-        return refuse(std::string("is ") + kind_of_file(status.st_mode) + ", expected a regular file");
+        return fail(std::string("is ") + kind_of_file(status.st_mode) + ", expected a regular file");
     }
-    if (!file || !known) return refuse(std::string("can't be read: ") + std::strerror(file ? errno : why_not));
-    std::vector<std::byte> bytes(static_cast<std::size_t>(status.st_size));
-    const std::size_t got = std::fread(bytes.data(), 1, bytes.size(), file.get());
-    if (got == bytes.size()) return bytes;
-    return refuse("only " + std::to_string(got) + " of " + std::to_string(bytes.size()) + " bytes could be read");
+    if (file && known) return RegularFile{file, static_cast<std::size_t>(status.st_size)};
+    return fail(std::string("can't be read: ") + std::strerror(file ? errno : why_not));
+}
+
+Result<void> read_at(const OpenFile& file, std::size_t offset, std::span<std::byte> out) {
+    std::size_t done = 0;
+    while (done < out.size()) {
+        const ssize_t got =
+            pread(fileno(file.get()), out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail(std::string("can't be read: ") + std::strerror(errno));
+        if (got == 0) {
+            return fail("only " + std::to_string(done) + " of " + std::to_string(out.size()) + " bytes at byte " +
+                        std::to_string(offset) + " could be read");
+        }
+        done += static_cast<std::size_t>(got);
+    }
+    return {};
 }
 
 std::uint64_t little_endian(const std::byte* bytes) {
@@ -88,32 +105,78 @@ std::uint64_t little_endian(const std::byte* bytes) {
     return value;
 }
 
-/// Parses the header and refuses names that stand twice, which the JSON library would silently merge. What lies deeper
-/// than any header goes is never kept: much in that library recurses over what it holds.
-Result<Json> parse_header(std::string_view text) {
-    std::array<std::set<std::string>, kMaxDepth> names;  // of the objects around the place, outermost first
-    std::string twice;
-    bool too_deep = false;
-    const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
-        const bool begins = event == Json::parse_event_t::array_start || event == Json::parse_event_t::object_start;
-        if (begins && depth >= kMaxDepth) {
-            too_deep = true;
-            return false;
-        }
-        if (event == Json::parse_event_t::object_start) names[static_cast<std::size_t>(depth)].clear();
-        if (event != Json::parse_event_t::key || depth > kMaxDepth) return true;
-        auto name = parsed.get<std::string>();
-        if (!names[static_cast<std::size_t>(depth) - 1].insert(name).second) twice = std::move(name);
+/// Looks through a header for what parsing would hide or not survive: names that stand twice, which the JSON library
+/// silently merges; and depth, over which much in that library recurses. The library's own callback for parsing would
+/// see both, but costs the square of the number of names.
+class HeaderWatch : public nlohmann::json_sax<Json> {
+public:
+    bool too_deep() const { return deepest_ > kMaxDepth; }
+    const std::string& twice() const { return twice_; }
+
+    bool start_object(std::size_t) override {
+        if (depth_ < kMaxDepth) names_[depth_].clear();
+        return enter();
+    }
+    bool start_array(std::size_t) override { return enter(); }
+    bool end_object() override { return leave(); }
+    bool end_array() override { return leave(); }
+    bool key(string_t& name) override {
+        if (depth_ > kMaxDepth) return true;
+        if (!names_[depth_ - 1].insert(name).second) twice_ = name;
         return true;
-    };
-    Json header = Json::parse(text.begin(), text.end(), watch, /*allow_exceptions=*/false);
-    if (header.is_discarded()) return fail("the header is not valid JSON");
-    if (too_deep) {
+    }
+    bool null() override { return true; }
+    bool boolean(bool) override { return true; }
+    bool number_integer(number_integer_t) override { return true; }
+    bool number_unsigned(number_unsigned_t) override { return true; }
+    bool number_float(number_float_t, const string_t&) override { return true; }
+    bool string(string_t&) override { return true; }
+    bool binary(binary_t&) override { return true; }
+    bool parse_error(std::size_t, const std::string&, const Json::exception&) override { return false; }
+
+private:
+    bool enter() {
+        deepest_ = std::max(deepest_, ++depth_);
+        return true;
+    }
+    bool leave() {
+        --depth_;
+        return true;
+    }
+
+    std::array<std::set<std::string>, kMaxDepth> names_;  // of the objects around the place, outermost first
+    std::size_t depth_ = 0;
+    std::size_t deepest_ = 0;
+    std::string twice_;
+};
+
+Result<Json> parse_header(const std::string& text) {
+    HeaderWatch watch;
+    if (!Json::sax_parse(text, &watch)) return fail("the header is not valid JSON");
+    if (watch.too_deep()) {
         return fail("the header nests lists and objects more than " + std::to_string(kMaxDepth) + " deep");
     }
+    Json header = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     if (!header.is_object()) return fail("the header is JSON, but not an object");
-    if (!twice.empty()) return fail("the header names " + in_quotes(twice) + " twice");
+    if (!watch.twice().empty()) return fail("the header names " + in_quotes(watch.twice()) + " twice");
     return header;
+}
+
+/// What stands between the length at the file's beginning and its data.
+Result<std::string> read_header(const RegularFile& file) {
+    if (file.bytes < kLengthBytes) {
+        return fail("has " + std::to_string(file.bytes) + " bytes, too few for a safetensors file");
+    }
+    std::array<std::byte, kLengthBytes> length;
+    if (auto read = read_at(file.file, 0, length); !read) return fail(read.error());
+    const std::uint64_t bytes = little_endian(length.data());
+    if (bytes > file.bytes - kLengthBytes || bytes > kMaxHeaderBytes) {
+        return fail("header length is " + std::to_string(bytes) + ", but " + std::to_string(file.bytes - kLengthBytes) +
+                    " bytes follow it: truncated, or not a safetensors file");
+    }
+    std::string text(static_cast<std::size_t>(bytes), '\0');
+    auto read = read_at(file.file, kLengthBytes, std::as_writable_bytes(std::span(text)));
+    return read ? Result<std::string>(std::move(text)) : fail(read.error());
 }
 
 Result<std::map<std::string, std::string>> parse_metadata(const Json& json) {
@@ -190,11 +253,12 @@ Result<TensorInfo> parse_tensor(const Json& json, std::size_t data_bytes) {
 
 /// The format allows neither overlaps nor holes: either means that a header and its data do not belong together.
 Result<void> check_coverage(const std::map<std::string, TensorInfo>& tensors, std::size_t data_bytes) {
-    std::vector<std::pair<TensorInfo, std::string>> order;
-    for (const auto& [name, tensor] : tensors) order.emplace_back(tensor, name);
-    std::ranges::sort(order, {}, [](const auto& entry) { return std::pair(entry.first.begin, entry.first.end); });
+    std::vector<const std::pair<const std::string, TensorInfo>*> order;
+    for (const auto& entry : tensors) order.push_back(&entry);
+    std::ranges::sort(order, {}, [](const auto* entry) { return std::pair(entry->second.begin, entry->second.end); });
     std::size_t end = 0;
-    for (const auto& [tensor, name] : order) {
+    for (const auto* entry : order) {
+        const auto& [name, tensor] = *entry;
         if (tensor.begin != end) {
             return fail("tensor " + in_quotes(name) + " begins at byte " + std::to_string(tensor.begin) +
                         ", expected " + std::to_string(end) + ": tensors " +
@@ -210,48 +274,40 @@ Result<void> check_coverage(const std::map<std::string, TensorInfo>& tensors, st
 
 }  // namespace
 
-Result<SafetensorsFile> SafetensorsFile::read(const std::string& path) {
-    auto bytes = read_regular_file(path);
-    if (!bytes) return fail(bytes.error());
-    return parse(path, std::move(*bytes));
-}
-
-Result<SafetensorsFile> SafetensorsFile::parse(std::string path, std::vector<std::byte> bytes) {
+Result<SafetensorsFile> SafetensorsFile::open(const std::string& path) {
     const auto refuse = [&](const std::string& why) { return fail(escaped(path) + ": " + why); };
-    if (bytes.size() < kLengthBytes) {
-        return refuse("has " + std::to_string(bytes.size()) + " bytes, too few for a safetensors file");
-    }
-    const std::uint64_t header_bytes = little_endian(bytes.data());
-    if (header_bytes > bytes.size() - kLengthBytes || header_bytes > kMaxHeaderBytes) {
-        return refuse("header length is " + std::to_string(header_bytes) + ", but " +
-                      std::to_string(bytes.size() - kLengthBytes) +
-                      " bytes follow it: truncated, or not a safetensors file");
-    }
-    SafetensorsFile file;
-    file.data_begin_ = kLengthBytes + static_cast<std::size_t>(header_bytes);
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kLengthBytes, header_bytes);
-    const auto header = parse_header(text);
+    const auto opened = open_regular_file(path);
+    if (!opened) return refuse(opened.error());
+    const auto header = read_header(*opened);
     if (!header) return refuse(header.error());
-    const std::size_t data_bytes = bytes.size() - file.data_begin_;
-    for (const auto& [name, json] : header->items()) {
-        if (name == "__metadata__") {
-            auto metadata = parse_metadata(json);
-            if (!metadata) return refuse(metadata.error());
-            file.metadata_ = std::move(*metadata);
-            continue;
-        }
-        auto tensor = parse_tensor(json, data_bytes);
-        if (!tensor) return refuse("tensor " + in_quotes(name) + ": " + tensor.error());
-        file.tensors_[name] = std::move(*tensor);
-    }
-    if (auto covered = check_coverage(file.tensors_, data_bytes); !covered) return refuse(covered.error());
-    file.path_ = std::move(path);
-    file.data_ = std::move(bytes);
+    SafetensorsFile file;
+    file.path_ = path;
+    file.file_ = opened->file;
+    file.data_begin_ = kLengthBytes + header->size();
+    file.data_bytes_ = opened->bytes - file.data_begin_;
+    if (auto taken = file.take_header(*header); !taken) return refuse(taken.error());
     return file;
 }
 
-std::span<const std::byte> SafetensorsFile::bytes(const TensorInfo& tensor) const {
-    return std::span(data_).subspan(data_begin_ + tensor.begin, tensor.end - tensor.begin);
+Result<void> SafetensorsFile::take_header(const std::string& text) {
+    const auto header = parse_header(text);
+    if (!header) return fail(header.error());
+    for (const auto& [name, json] : header->items()) {
+        if (name == "__metadata__") {
+            auto metadata = parse_metadata(json);
+            if (!metadata) return fail(metadata.error());
+            metadata_ = std::move(*metadata);
+            continue;
+        }
+        auto tensor = parse_tensor(json, data_bytes_);
+        if (!tensor) return fail("tensor " + in_quotes(name) + ": " + tensor.error());
+        tensors_[name] = std::move(*tensor);
+    }
+    return check_coverage(tensors_, data_bytes_);
+}
+
+Result<void> SafetensorsFile::read(const TensorInfo& tensor, std::span<std::byte> out) const {
+    return read_at(file_, data_begin_ + tensor.begin, out);
 }
 
 std::size_t safetensors_element_bytes(std::string_view dtype) {

@@ -1,10 +1,13 @@
 // Reads the safetensors format: 8 bytes of header length (little-endian), a JSON header, then the tensors' bytes.
-// Everything a hostile file may claim is checked: nothing outside the file is ever read.
+// Everything a hostile file may claim is checked: nothing outside the file is ever read, and no tensor before it is
+// asked for.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,25 +27,28 @@ struct TensorInfo {
 
 class SafetensorsFile {
 public:
-    /// Reads a whole regular file. Errors name the path, the tensor or field, what it is and what it may be.
-    static Result<SafetensorsFile> read(const std::string& path);
-
-    /// The same for a file's bytes; `path` serves messages only.
-    static Result<SafetensorsFile> parse(std::string path, std::vector<std::byte> bytes);
+    /// Opens a regular file and reads its header. Takes n log n for n tensors. Errors name the path, the tensor or
+    /// field, what it is and what it may be.
+    static Result<SafetensorsFile> open(const std::string& path);
 
     const std::string& path() const { return path_; }
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
     const std::map<std::string, TensorInfo>& tensors() const { return tensors_; }
 
-    /// The bytes of one of tensors(). No alignment is promised. Valid while the file lives.
-    std::span<const std::byte> bytes(const TensorInfo& tensor) const;
+    /// Bytes of all tensors.
+    std::size_t data_bytes() const { return data_bytes_; }
+    /// Reads one of tensors(); `out` has its size.
+    Result<void> read(const TensorInfo& tensor, std::span<std::byte> out) const;
 
 private:
+    Result<void> take_header(const std::string& text);
+
     std::string path_;
     std::map<std::string, std::string> metadata_;
     std::map<std::string, TensorInfo> tensors_;
-    std::vector<std::byte> data_;
+    std::shared_ptr<std::FILE> file_;
     std::size_t data_begin_ = 0;
+    std::size_t data_bytes_ = 0;
 };
 
 /// Bytes of one element, 0 for a dtype that the format does not know.

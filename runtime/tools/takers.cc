@@ -89,33 +89,44 @@ void MetadataTaker::refuse(std::string why) {
     if (error_.empty()) error_ = std::move(why);
 }
 
-Tensor TensorTaker::take(const std::string& name, kvjit_dtype dtype, const std::vector<std::int64_t>& expected) {
-    taken_.insert(name);
+const TensorInfo* TensorTaker::find(const std::string& name, kvjit_dtype dtype,
+                                    const std::vector<std::int64_t>& expected) {
+    names_.insert(name);
     const auto found = file_.tensors().find(name);
     if (found == file_.tensors().end()) {
         refuse("tensor " + in_quotes(name) + " is missing");
-        return {};
+        return nullptr;
     }
     const TensorInfo& info = found->second;
     if (info.dtype != stored_name(dtype)) {
         refuse("tensor " + in_quotes(name) + " has dtype " + info.dtype + ", expected " +
                std::string(stored_name(dtype)));
-        return {};
+        return nullptr;
     }
     if (!shape_matches(info.shape, expected)) {
         refuse("tensor " + in_quotes(name) + " has shape " + shape_text(info.shape) + ", expected " +
                expected_text(expected));
-        return {};
+        return nullptr;
     }
-    Tensor tensor(dtype, info.shape, std::byte{0});
-    std::ranges::copy(file_.bytes(info), tensor.bytes().begin());
-    return tensor;
+    return &info;
+}
+
+void TensorTaker::take(Tensor& to, const std::string& name, kvjit_dtype dtype,
+                       const std::vector<std::int64_t>& expected) {
+    const TensorInfo* info = find(name, dtype, expected);
+    if (info != nullptr) taken_.push_back({&to, dtype, &file_.tensors().find(name)->first, info});
+}
+
+std::vector<std::int64_t> TensorTaker::shape(const std::string& name) const {
+    const auto found = file_.tensors().find(name);
+    return found == file_.tensors().end() ? std::vector<std::int64_t>{} : found->second.shape;
 }
 
 std::vector<std::int64_t> TensorTaker::indices(const std::string& name, std::int64_t extent) {
-    const Tensor tensor = take(name, KVJIT_I64, {extent});
-    std::vector<std::int64_t> values(static_cast<std::size_t>(tensor.size()));
-    if (!values.empty()) std::memcpy(values.data(), tensor.bytes().data(), tensor.bytes().size());
+    const TensorInfo* info = find(name, KVJIT_I64, {extent});
+    if (info == nullptr) return {};
+    std::vector<std::int64_t> values(static_cast<std::size_t>(info->shape[0]));
+    if (auto read = file_.read(*info, std::as_writable_bytes(std::span(values))); !read) refuse(read.error());
     return values;
 }
 
@@ -128,8 +139,20 @@ std::int64_t TensorTaker::total(const std::string& name, const std::vector<std::
 
 void TensorTaker::refuse_unknown() {
     for (const auto& [name, info] : file_.tensors()) {
-        if (!taken_.contains(name)) refuse("tensor " + in_quotes(name) + " is unknown");
+        if (!names_.contains(name)) refuse("tensor " + in_quotes(name) + " is unknown");
     }
+}
+
+void TensorTaker::load() {
+    for (const Taken& tensor : taken_) {
+        if (error_.empty()) load(tensor);
+    }
+}
+
+void TensorTaker::load(const Taken& tensor) {
+    *tensor.to = Tensor(tensor.dtype, tensor.info->shape, std::byte{0});
+    const auto read = file_.read(*tensor.info, tensor.to->bytes());
+    if (!read) refuse("tensor " + in_quotes(*tensor.name) + ": " + read.error());
 }
 
 void TensorTaker::refuse(std::string why) {

@@ -68,20 +68,36 @@ public:
 
     const std::string& error() const { return error_; }
 
-    Tensor take(const std::string& name, kvjit_dtype dtype, const std::vector<std::int64_t>& expected);
-    /// A rank-1 int64 tensor.
+    /// Checks the tensor; load() reads it into `to`, which must live until then.
+    void take(Tensor& to, const std::string& name, kvjit_dtype dtype, const std::vector<std::int64_t>& expected);
+    /// The shape that the file gives a tensor; empty where it has none.
+    std::vector<std::int64_t> shape(const std::string& name) const;
+    /// A rank-1 int64 tensor, read at once.
     std::vector<std::int64_t> indices(const std::string& name, std::int64_t extent);
     /// The last of `starts`, which counts tokens.
     std::int64_t total(const std::string& name, const std::vector<std::int64_t>& starts);
 
     /// Refuses tensors that nobody took.
     void refuse_unknown();
+    /// Reads what was taken, unless something was refused: a file that is no recorded call costs no memory.
+    void load();
 
 private:
+    struct Taken {
+        Tensor* to;
+        kvjit_dtype dtype;
+        const std::string* name;
+        const TensorInfo* info;
+    };
+
     void refuse(std::string why);
+    void load(const Taken& tensor);
+    /// Null: refused.
+    const TensorInfo* find(const std::string& name, kvjit_dtype dtype, const std::vector<std::int64_t>& expected);
 
     const SafetensorsFile& file_;
-    std::set<std::string> taken_;
+    std::set<std::string> names_;
+    std::vector<Taken> taken_;
     std::string error_;
 };
 

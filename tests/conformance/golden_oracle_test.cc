@@ -96,7 +96,7 @@ TEST_CASE("the oracle reproduces the recorded PMX calls") {
     CHECK(files.size() >= 63);
     for (const std::string& file : files) {
         CAPTURE(file);
-        const auto contents = tool::SafetensorsFile::read(file);
+        const auto contents = tool::SafetensorsFile::open(file);
         REQUIRE_MESSAGE(contents.has_value(), contents.error());
         const auto call = tool::read_recorded_call(*contents);
         REQUIRE_MESSAGE(call.has_value(), call.error());

@@ -1,5 +1,7 @@
 // Damaged and hostile files: each is refused with a sentence that says what and where, and none is read out of bounds.
 #include <doctest/doctest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <functional>
@@ -16,9 +18,27 @@ namespace {
 
 using nlohmann::json;
 
-/// The error of reading `bytes` as a recorded call; empty if they are one.
-std::string error_of(std::vector<std::byte> bytes) {
-    const auto file = tool::SafetensorsFile::parse("call", std::move(bytes));
+/// A file in memory, as large as `size` says: what no bytes are given for is a hole.
+class MemoryFile {
+public:
+    explicit MemoryFile(const std::vector<std::byte>& bytes, std::size_t size = 0)
+        : file_(memfd_create("call", MFD_CLOEXEC)) {
+        REQUIRE(write(file_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
+        if (size != 0) REQUIRE(ftruncate(file_, static_cast<off_t>(size)) == 0);
+    }
+    ~MemoryFile() { close(file_); }
+    MemoryFile(const MemoryFile&) = delete;
+    MemoryFile& operator=(const MemoryFile&) = delete;
+    std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+
+private:
+    int file_;
+};
+
+/// The error of reading these bytes as a recorded call; empty if they are one.
+std::string error_of(const std::vector<std::byte>& bytes, std::size_t size = 0) {
+    const MemoryFile memory(bytes, size);
+    const auto file = tool::SafetensorsFile::open(memory.path());
     if (!file) return file.error();
     const auto call = tool::read_recorded_call(*file);
     return call ? "" : call.error();
@@ -218,6 +238,57 @@ TEST_CASE("quoted text can't drive a terminal, and stays what it was where it is
     CHECK(tool::in_quotes("\xe2\x82") == "'\\xe2\\x82'");
 }
 
+constexpr std::size_t kLargest = std::size_t{1} << 42;  // holes and all; no machine has as much memory
+
+TEST_CASE("of a large file no more is read than what tells that it is none") {
+    CHECK_SAYS(error_of({}, kLargest), "header is not valid JSON");  // its length is 0
+    CHECK_SAYS(error_of(with_header("{}", kLargest - 8), kLargest),
+               "header length is 4398046511096, but 4398046511096");
+    CHECK_SAYS(error_of(with_header("{}", 2), kLargest), "4398046511094 bytes follow the last tensor, expected none");
+}
+
+TEST_CASE("a call that memory can't hold is refused before any of it is read") {
+    RecordedFile file(golden_file("002_"));
+    const std::size_t end = file.data.size();
+    const std::string before = file.header.dump();
+    auto& query = file.header["query"];
+    const std::size_t bytes = kLargest;
+    query["shape"] = {bytes / 2 / 128, 4, 32};
+    file.data.clear();
+    // All others lie behind it, where they were in front of or behind it before.
+    const auto old = json::parse(before)["query"]["data_offsets"];
+    for (auto& [name, tensor] : file.header.items()) {
+        if (name == "__metadata__" || name == "query") continue;
+        for (auto& offset : tensor["data_offsets"]) {
+            if (offset.get<std::size_t>() >= old[1].get<std::size_t>()) {
+                offset = offset.get<std::size_t>() - (old[1].get<std::size_t>() - old[0].get<std::size_t>());
+            }
+        }
+    }
+    const std::size_t others = end - (old[1].get<std::size_t>() - old[0].get<std::size_t>());
+    query["data_offsets"] = {others, others + bytes};
+    const auto header = file.assemble();
+    CHECK_SAYS(error_of(header, header.size() + others + bytes),
+               "replaying takes twice as much memory; available are ");
+}
+
+TEST_CASE("a header may name many tensors") {
+    std::string text = "{";
+    constexpr int kTensors = 300'000;
+    for (int i = 0; i < kTensors; ++i) {
+        text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + R"(":{"dtype":"U8","shape":[1],"data_offsets":[)" +
+                std::to_string(i) + "," + std::to_string(i + 1) + "]}";
+    }
+    text += "}";
+    auto bytes = with_header(text, text.size());
+    bytes.resize(bytes.size() + kTensors);
+    const MemoryFile memory(bytes);
+    const auto file = tool::SafetensorsFile::open(memory.path());
+    REQUIRE(file.has_value());
+    CHECK(file->tensors().size() == kTensors);
+    CHECK(file->tensors().at("777").begin == 777);
+}
+
 TEST_CASE("every truncation is refused") {
     const auto whole = RecordedFile(golden_file("016_")).assemble();
     for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -236,7 +307,7 @@ TEST_CASE("no damage to a file does worse than an error") {
             const auto at = static_cast<std::size_t>(rng.below(kHeaderBytes));
             bytes[at] ^= static_cast<std::byte>(1 << rng.below(8));
         }
-        refused += error_of(std::move(bytes)) != "";
+        refused += error_of(bytes) != "";
     }
     CHECK(refused > 3000);
 }
