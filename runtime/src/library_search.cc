@@ -4,6 +4,7 @@
 #include <link.h>
 #include <stdlib.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <memory>
 
@@ -46,9 +47,14 @@ std::string loaded_path(const std::string& name) {
 
 }  // namespace
 
-std::string real_path(const std::string& path) {
+std::expected<std::string, std::error_code> real_path(const std::string& path) {
     const std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), free);
-    return real ? real.get() : std::string();
+    if (real) return real.get();
+    return std::unexpected(std::error_code(errno, std::generic_category()));
+}
+
+bool is_absent(const std::error_code& error) {
+    return error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory;
 }
 
 std::string parent_folder(const std::string& path) {
@@ -60,14 +66,15 @@ std::string own_folder() {
     const link_map* self = own_link_map();
     if (!self) return {};
     const bool is_program = self->l_name[0] == '\0';  // it has no name there, only what it was called by
-    return parent_folder(real_path(is_program ? "/proc/self/exe" : self->l_name));
+    const std::string file = is_program ? "/proc/self/exe" : self->l_name;
+    return parent_folder(real_path(file).value_or(file));
 }
 
 std::string find_library(const std::string& name, const std::vector<std::string>& runpath) {
     // Another library of the same name would not be loaded.
-    if (const std::string path = loaded_path(name); !path.empty()) return real_path(path);
+    if (const std::string path = loaded_path(name); !path.empty()) return real_path(path).value_or(path);
     for (const std::string& folder : search_folders(runpath)) {
-        if (std::string path = real_path(folder + "/" + name); !path.empty()) return path;
+        if (auto path = real_path(folder + "/" + name)) return *std::move(path);
     }
     return {};
 }

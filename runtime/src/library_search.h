@@ -1,13 +1,18 @@
 // What the dynamic linker would do, asked without doing it.
 #pragma once
 
+#include <expected>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace kvjit::rt {
 
-/// The path with links, "." and ".." resolved; empty if there is no such file.
-std::string real_path(const std::string& path);
+/// The path with links, "." and ".." resolved; else why it can't be.
+std::expected<std::string, std::error_code> real_path(const std::string& path);
+
+/// Whether real_path says that there is no such file, and not that it could not be looked for.
+bool is_absent(const std::error_code& error);
 
 /// Folder of a path; empty for a bare name.
 std::string parent_folder(const std::string& path);

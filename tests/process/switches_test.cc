@@ -1,6 +1,8 @@
 // Switches that keep an engine from compiling: jit = 0, KVJIT_JIT=off, no compiler.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
+#include <filesystem>
 #include <string>
 
 #include "call.h"
@@ -77,6 +79,41 @@ TEST_CASE("a missing compiler is an error that says where it was looked for and 
     const auto done = call_kernel(options)->prepare(KVJIT_STORE);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_COMPILER_MISSING);
+}
+
+TEST_CASE("switched off, an entry that can't be read for the moment is not said to be missing") {
+    const TemporaryFolder cache;
+    run_child(cache.path());
+    kvjit::EngineOptions options;
+    options.cache_dir = cache.path().c_str();
+    options.jit = 0;
+    const auto kernel = call_kernel(options);
+    REQUIRE(kernel->emit(KVJIT_STAGE_IDENTITY, KVJIT_DECODE));  // the compiler is known from here on
+    rlimit before{};
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit none{0, before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const auto failed = kernel->prepare(KVJIT_DECODE);
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    REQUIRE(!failed);
+    CHECK(failed.error().status() == KVJIT_BAD_FILE);
+    CHECK(holds(failed.error().message(), "Too many open files"));
+    CHECK(holds(failed.error().message(), "attend_decode;kHeadDim=64;"));
+    CHECK(!holds(failed.error().message(), "no store holds"));
+    CHECK(kernel->prepare(KVJIT_DECODE));
+}
+
+TEST_CASE("switched off, a compiler that can't be looked at is the cause, not a missing program") {
+    const TemporaryFolder cache;
+    const std::string loop = cache.path("libkvjit_compiler.so");
+    std::filesystem::create_symlink(loop, loop);
+    const Report report = run_child(cache.path("cache"), {"KVJIT_JIT=off", "KVJIT_COMPILER=" + loop});
+    CHECK(report["status"] == "KVJIT_NOT_FOUND");
+    CHECK(holds(report["message"], loop + ": Too many levels of symbolic links"));
+    CHECK(!holds(report["message"], "no store holds"));
+    const Report on = run_child(cache.path("cache"), {"KVJIT_COMPILER=" + loop});
+    CHECK(on["status"] == "KVJIT_COMPILER_MISSING");
+    CHECK(holds(on["message"], loop + ": Too many levels of symbolic links"));
 }
 
 TEST_CASE("switched off and without a compiler, a miss is a miss; source is rendered all the same") {

@@ -46,7 +46,7 @@ typedef enum kvjit_status {
     KVJIT_BAD_DTYPE = 4,        /* a tensor's element type differs from what the spec says */
     KVJIT_BAD_SHAPE = 5,        /* a tensor's rank, extent or stride */
     KVJIT_BAD_INDEX = 6,        /* an entry of seqstarts, kvstarts, start_pos, cachestarts, rowstarts, row_index */
-    KVJIT_NOT_FOUND = 7,        /* the kernel is in no store and compiling is switched off */
+    KVJIT_NOT_FOUND = 7,        /* compiling is switched off, and no store holds the kernel or can be asked for it */
     KVJIT_COMPILER_MISSING = 8, /* libkvjit_compiler (Clang), or for CUDA libnvrtc, can't be opened */
     KVJIT_COMPILE_FAILED = 9,   /* the compiler refused the source; the message holds its log */
     KVJIT_BAD_FILE = 10,        /* a file is unreadable, truncated or malformed */
@@ -239,6 +239,7 @@ typedef enum kvjit_phases {
 
 /* Has the named images ready, compiling what no store holds; those that the op lacks are passed over. Errors:
  * KVJIT_BAD_ARGUMENT (a bit outside KVJIT_ALL_PHASES), KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING, KVJIT_COMPILE_FAILED,
+ * KVJIT_BAD_FILE (compiling is switched off, and the disk cache can't be read for the moment: the message says why),
  * KVJIT_BAD_TARGET (an image for another machine can't be loaded here). Thread-safe: one compile an image, however many
  * threads and processes ask. */
 KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t phases, kvjit_error *error);

@@ -113,10 +113,14 @@ private:
     using Function = kvjit_clang_compile_function;
 
     gen::Result<std::string> locate() const {
+        std::string failures;
         for (const std::string& path : paths_) {
-            if (std::string real = real_path(path); !real.empty()) return real;
+            auto real = real_path(path);
+            if (real) return *std::move(real);
+            if (!is_absent(real.error()))
+                failures += (failures.empty() ? "" : "; ") + path + ": " + real.error().message();
         }
-        return missing("found nowhere");
+        return missing(failures.empty() ? "found nowhere" : failures);
     }
 
     std::unexpected<gen::Error> missing(const std::string& what) const {

@@ -121,7 +121,7 @@ bool is_compiler(const std::string& name) {
 }  // namespace
 
 std::optional<std::string> describe_compiler(const std::string& path) {
-    const std::string plugin = real_path(path);
+    const std::string plugin = real_path(path).value_or(path);
     const std::optional<Library> library = open_library(plugin);
     if (!library) return std::nullopt;
     std::string text = describe_file("libkvjit_compiler", plugin, *library);

@@ -27,7 +27,7 @@ void* DynamicLibrary::find(const char* symbol) const {
 
 std::string DynamicLibrary::path() const {
     link_map* map = nullptr;
-    return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? real_path(map->l_name) : std::string();
+    return dlinfo(handle_, RTLD_DI_LINKMAP, &map) == 0 ? real_path(map->l_name).value_or(map->l_name) : std::string();
 }
 
 std::unexpected<gen::Error> DynamicLibrary::lacks(const char* symbol) const {

@@ -60,21 +60,25 @@ std::string open_by_name(const std::vector<std::string>& names) {
     return opened ? opened->path() : std::string();
 }
 
-std::string find_file(const std::string& name, const std::vector<std::string>& folders) {
+/// Empty: none. Adds to `failures` what could not be looked for.
+std::string find_file(const std::string& name, const std::vector<std::string>& folders, std::string& failures) {
     if (std::string path = find_library(name, {}); !path.empty()) return path;
     for (const std::string& folder : folders) {
-        if (std::string path = real_path(folder + "/" + name); !path.empty()) return path;
+        const std::string candidate = folder + "/" + name;
+        auto path = real_path(candidate);
+        if (path) return *std::move(path);
+        if (!is_absent(path.error())) failures += "; " + candidate + ": " + path.error().message();
     }
     return {};
 }
 
 std::unexpected<gen::Error> found_nowhere(const std::vector<std::string>& names,
-                                          const std::vector<std::string>& folders) {
+                                          const std::vector<std::string>& folders, const std::string& failures) {
     std::string what = "found no";
     for (const std::string& name : names) what += " " + name;
     what += " where the linker looks";
     for (const std::string& folder : folders) what += ", in " + folder;
-    return missing_library(kNvrtcText, what);
+    return missing_library(kNvrtcText, what + failures);
 }
 
 }  // namespace
@@ -111,16 +115,19 @@ std::vector<std::string> nvrtc_names(int driver_major) {
 gen::Result<std::string> find_nvrtc(const std::string& chosen, int driver_major) {
     const std::string named = chosen.empty() ? environment_text(Variable::kNvrtc).value_or("") : chosen;
     if (!named.empty()) {
-        if (std::string path = real_path(named); !path.empty()) return path;
-        return missing_library(kNvrtcText, "there is no " + named);
+        auto path = real_path(named);
+        if (path) return *std::move(path);
+        const bool absent = is_absent(path.error());
+        return missing_library(kNvrtcText, absent ? "there is no " + named : named + ": " + path.error().message());
     }
     const std::vector<std::string> names = nvrtc_names(driver_major);
     const std::vector<std::string> folders = nvrtc_folders();
+    std::string failures;
     for (const std::string& name : names) {
-        if (std::string path = find_file(name, folders); !path.empty()) return path;
+        if (std::string path = find_file(name, folders, failures); !path.empty()) return path;
     }
     if (std::string path = open_by_name(names); !path.empty()) return path;
-    return found_nowhere(names, folders);
+    return found_nowhere(names, folders, failures);
 }
 
 gen::Result<std::string> describe_nvrtc(const std::string& path) {
@@ -130,7 +137,7 @@ gen::Result<std::string> describe_nvrtc(const std::string& path) {
     const std::string folder = parent_folder(path);
     std::vector<std::string> files;
     for (const std::string& name : entries(folder, "libnvrtc-builtins.so"))
-        files.push_back(real_path(folder + "/" + name));
+        files.push_back(real_path(folder + "/" + name).value_or(folder + "/" + name));
     std::ranges::sort(files);
     files.erase(std::ranges::unique(files).begin(), files.end());
     for (const std::string& file : files) text += describe_library(file).value_or("");

@@ -97,6 +97,21 @@ TEST_CASE("KVJIT_NVRTC wins over every place, and a path over it") {
     CHECK(contains(missing.error().message, "there is no /nowhere/libnvrtc.so.13"));
 }
 
+TEST_CASE("a path that can't be looked at is not said to be missing") {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.path("lib"));
+    const std::string loop = folder.path("lib/libnvrtc.so.13");
+    std::filesystem::create_symlink(loop, loop);
+    const std::string why = loop + ": Too many levels of symbolic links";
+    {
+        const Variable chosen("KVJIT_NVRTC", loop);
+        CHECK(contains(rt::find_nvrtc("", 0).error().message, why));
+    }
+    const Variable chosen("KVJIT_NVRTC", ""), home("CUDA_HOME", folder.path());
+    const auto found = rt::find_nvrtc("", 0);
+    CHECK((found.has_value() || contains(found.error().message, why)));
+}
+
 TEST_CASE("a library is described together with the builtins beside it, each once") {
     const TemporaryFolder folder;
     const auto copy = [&](const char* name) {
