@@ -19,9 +19,10 @@ public:
     virtual ~Backend() = default;
 
     virtual Compiler& compiler() = 0;
-    /// Whether images for `target` can run here. Errors: KVJIT_BAD_TARGET, KVJIT_CUDA_ERROR.
+    /// Whether images for `target` can run here. Errors: KVJIT_BAD_TARGET, KVJIT_CUDA_ERROR, KVJIT_OUT_OF_MEMORY.
     virtual gen::Result<void> check_machine(const gen::Target& target) = 0;
-    /// `name`: what profilers and debuggers show. Errors: KVJIT_BAD_FILE, KVJIT_CUDA_ERROR.
+    /// `name`: what profilers and debuggers show. Errors: KVJIT_BAD_FILE for an object that is none; what is not its
+    /// fault is KVJIT_BAD_TARGET, KVJIT_OUT_OF_MEMORY or KVJIT_CUDA_ERROR.
     virtual gen::Result<ImagePtr> load(std::string_view object, const std::string& entry, const std::string& name) = 0;
     /// See kvjit_plan_create.
     virtual gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,

@@ -171,6 +171,7 @@ gen::Result<ImagePtr> Engine::from_disk(const Request& request) {
     const auto* entry = std::get_if<Entry>(&answer);
     if (!entry) return nullptr;
     gen::Result<ImagePtr> image = load(request, entry->object);
+    if (!image && image.error().status != KVJIT_BAD_FILE) return image;  // what is compiled anew would not load either
     if (!image) {
         // A digest that holds over an object that doesn't load: a defect worth saying, but compiling still serves.
         options_.log(KVJIT_LOG_WARNING, "a cached object can't be loaded: " + image.error().message);

@@ -41,7 +41,7 @@ extern "C" {
 typedef enum kvjit_status {
     KVJIT_OK = 0,
     KVJIT_BAD_SPEC = 1,         /* a spec field has an illegal value, or fields contradict each other */
-    KVJIT_BAD_TARGET = 2,       /* the target is unknown, or this machine can't run it */
+    KVJIT_BAD_TARGET = 2,       /* the target is unknown, or this machine or process can't run it */
     KVJIT_BAD_ARGUMENT = 3,     /* a null or misaligned pointer, a scalar out of range */
     KVJIT_BAD_DTYPE = 4,        /* a tensor's element type differs from what the spec says */
     KVJIT_BAD_SHAPE = 5,        /* a tensor's rank, extent or stride */
@@ -240,8 +240,9 @@ typedef enum kvjit_phases {
 /* Has the named images ready, compiling what no store holds; those that the op lacks are passed over. Errors:
  * KVJIT_BAD_ARGUMENT (a bit outside KVJIT_ALL_PHASES), KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING, KVJIT_COMPILE_FAILED,
  * KVJIT_BAD_FILE (compiling is switched off, and the disk cache can't be read for the moment: the message says why),
- * KVJIT_BAD_TARGET (an image for another machine can't be loaded here). Thread-safe: one compile an image, however many
- * threads and processes ask. */
+ * KVJIT_BAD_TARGET (an image for another machine can't be loaded here, nor one where a policy forbids to run code that
+ * was made: docs/compiling.md), KVJIT_OUT_OF_MEMORY. Thread-safe: one compile an image, however many threads and
+ * processes ask. */
 KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t phases, kvjit_error *error);
 
 typedef enum kvjit_stage {

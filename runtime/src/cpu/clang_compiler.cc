@@ -1,6 +1,7 @@
 #include "cpu/clang_compiler.h"
 
 #include <dlfcn.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +20,14 @@ namespace kvjit::rt {
 namespace {
 
 constexpr const char* kFileName = "/libkvjit_compiler.so";
+/// Address space that Clang and LLVM take, and a little more.
+constexpr std::size_t kCompilerSpace = std::size_t{512} << 20;
+
+bool has_room() {
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* space = mmap(nullptr, kCompilerSpace, PROT_NONE, kFlags, -1, 0);
+    return space != MAP_FAILED && munmap(space, kCompilerSpace) == 0;
+}
 
 std::vector<std::string> candidates(std::string path) {
     if (!path.empty()) return {std::move(path)};
@@ -80,7 +89,7 @@ public:
             if (const auto opened = open(); !opened) return std::unexpected(opened.error());
             text = describe_compiler(*path);
         }
-        if (!text) return gen::fail(KVJIT_COMPILER_MISSING, "compiler", *path + " is no compiler of kvjit's");
+        if (!text) return unopened(*path + " is no compiler of kvjit's");
         identity_ = *text + "flags";
         for (const char* flag : flags_) identity_ += std::string(" ") + flag;
         identity_ += std::string(" passes ") + std::string(kClangPasses);
@@ -133,6 +142,17 @@ private:
         return gen::fail(KVJIT_COMPILER_MISSING, "compiler", std::move(message));
     }
 
+    /// dlopen doesn't tell one reason from another; a process without room for a compiler has at least this one.
+    std::unexpected<gen::Error> unopened(const std::string& what) const {
+        if (has_room()) return missing(what);
+        constexpr auto kBytes = static_cast<std::int64_t>(kCompilerSpace);
+        return gen::fail(KVJIT_OUT_OF_MEMORY, "memory",
+                         "no memory for kvjit's compiler (" + what + "): Clang and LLVM take " +
+                             std::to_string(kBytes) +
+                             " bytes of address space (ulimit -v), more than this process has left",
+                         kBytes);
+    }
+
     gen::Result<Function> open_once() {
         std::lock_guard lock(mutex_);
         return open();
@@ -145,7 +165,7 @@ private:
         if (!path) return std::unexpected(path.error());
         const auto start = std::chrono::steady_clock::now();
         void* library = dlopen(path->c_str(), RTLD_LOCAL | RTLD_NOW);
-        if (!library) return missing(dlerror());
+        if (!library) return unopened(dlerror());
         void* symbol = dlsym(library, KVJIT_CLANG_COMPILE_SYMBOL);
         if (!symbol) return missing(*path + " belongs to another version of kvjit");
         load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -1,6 +1,7 @@
 #include "cpu/cpu_backend.h"
 
 #include "cpu/clang_compiler.h"
+#include "cpu/code_pages.h"
 #include "cpu/cpu_plan.h"
 #include "cpu/host.h"
 #include "cpu/loader.h"
@@ -32,9 +33,12 @@ private:
 
 gen::Result<void> check_cpu(const gen::Target& target) {
     const std::string lacks = gen::missing_feature(target, host_target());
-    if (lacks.empty()) return {};
-    return gen::fail(KVJIT_BAD_TARGET, "target",
-                     "target is " + target.cpu + "; this machine lacks its feature " + lacks);
+    if (!lacks.empty()) {
+        return gen::fail(KVJIT_BAD_TARGET, "target",
+                         "target is " + target.cpu + "; this machine lacks its feature " + lacks);
+    }
+    if (const auto mapping = code_mapping(); !mapping) return std::unexpected(mapping.error());
+    return {};
 }
 
 std::unique_ptr<Backend> make_cpu_backend(const std::string& compiler) {

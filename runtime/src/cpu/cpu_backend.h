@@ -11,7 +11,8 @@ namespace kvjit::rt {
 /// `compiler`: see make_compiler.
 std::unique_ptr<Backend> make_cpu_backend(const std::string& compiler);
 
-/// Whether this machine's CPU runs code for `target`. Errors: KVJIT_BAD_TARGET names the feature that is missing.
+/// Whether this machine's CPU runs code for `target`, and this process may load it. Errors: KVJIT_BAD_TARGET names the
+/// feature that is missing, or says what forbids it; KVJIT_OUT_OF_MEMORY.
 gen::Result<void> check_cpu(const gen::Target& target);
 
 }  // namespace kvjit::rt

@@ -1,15 +1,14 @@
 #include "cpu/loader.h"
 
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
-#include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
 #include <llvm/ExecutionEngine/JITLink/x86_64.h>
-#include <llvm/Support/Process.h>
 
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "cpu/debugger.h"
+#include "cpu/jit_memory.h"
 
 // JITLink alone, without ORC's session over it: an image refers to nothing outside of itself, so there is no symbol to
 // look up, no library order and no state that images share but the memory manager.
@@ -19,18 +18,31 @@ namespace {
 namespace jitlink = llvm::jitlink;
 using Allocation = jitlink::JITLinkMemoryManager::FinalizedAlloc;
 
-// Maps writable, then makes code executable and no longer writable. Never destroyed: an image may outlive statics.
-jitlink::InProcessMemoryManager& memory() {
-    static auto& manager = *new jitlink::InProcessMemoryManager(llvm::sys::Process::getPageSizeEstimate());
+// Never destroyed: an image may outlive statics.
+JitMemory& memory() {
+    static auto& manager = *new JitMemory;
     return manager;
 }
 
 struct Linked {
-    std::string error;  // empty: all the rest is there
+    std::optional<gen::Error> error;  // none: all the rest is there
     void* entry = nullptr;
     LoadedLayout layout;
     Allocation allocation;
 };
+
+gen::Error bad_object(std::string why) {
+    return {KVJIT_BAD_FILE, std::move(why), "object", 0, 0, -1};
+}
+
+/// The object's fault, unless memory was refused.
+gen::Error failure(llvm::Error error) {
+    gen::Error found;
+    llvm::handleAllErrors(
+        std::move(error), [&](const JitMemoryError& refused) { found = refused.error(); },
+        [&](const llvm::ErrorInfoBase& other) { found = bad_object(other.message()); });
+    return found;
+}
 
 std::size_t fixup_bytes(jitlink::Edge::Kind kind) {
     namespace x86 = jitlink::x86_64;
@@ -71,7 +83,7 @@ public:
 
     jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory(); }
 
-    void notifyFailed(llvm::Error error) override { linked_.error = llvm::toString(std::move(error)); }
+    void notifyFailed(llvm::Error error) override { linked_.error = failure(std::move(error)); }
 
     void lookup(const LookupMap& symbols,
                 std::unique_ptr<jitlink::JITLinkAsyncLookupContinuation> continuation) override {
@@ -133,9 +145,9 @@ Linked link(const std::string& object, const std::string& entry) {
     Linked linked;
     auto graph = jitlink::createLinkGraphFromObject({object, "kernel"});
     if (!graph) {
-        linked.error = llvm::toString(graph.takeError());
+        linked.error = failure(graph.takeError());
     } else if ((*graph)->getTargetTriple().getArch() != llvm::Triple::x86_64) {
-        linked.error = "it holds no x86-64 code";
+        linked.error = bad_object("it holds no x86-64 code");
     } else {
         // Calls back before it returns: this memory manager and lookup() above answer at once.
         jitlink::link(std::move(*graph), std::make_unique<LinkContext>(entry, linked));
@@ -148,8 +160,11 @@ Linked link(const std::string& object, const std::string& entry) {
 gen::Result<ImagePtr> load_object(std::string_view object, const std::string& entry, const std::string& name) {
     std::string bytes(object);  // aligned as LLVM's reader wants, and kept for gdb
     Linked linked = link(bytes, entry);
-    if (!linked.error.empty()) {
-        return gen::fail(KVJIT_BAD_FILE, "object", "the object of " + name + " can't be loaded: " + linked.error);
+    // A policy came over the process since it last loaded: now there is another way, or a refusal that says so.
+    if (linked.error && linked.error->status == KVJIT_BAD_TARGET) linked = link(bytes, entry);
+    if (linked.error) {
+        linked.error->message = "the object of " + name + " can't be loaded: " + linked.error->message;
+        return std::unexpected(*linked.error);
     }
     announce_to_perf(linked.layout, name);
     return std::make_shared<LinkedImage>(std::move(linked), std::move(bytes));

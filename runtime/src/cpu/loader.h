@@ -10,7 +10,8 @@
 namespace kvjit::rt {
 
 /// Links `object` into fresh memory and finds `entry`. `name` is what perf and gdb show. Pages are never writable and
-/// executable at once. Errors: KVJIT_BAD_FILE for bytes that are no such object. Thread-safe.
+/// executable at once. Errors: KVJIT_BAD_FILE for bytes that are no such object; what is not the object's fault is
+/// KVJIT_OUT_OF_MEMORY or, where a policy forbids to run code that was made, KVJIT_BAD_TARGET. Thread-safe.
 gen::Result<ImagePtr> load_object(std::string_view object, const std::string& entry, const std::string& name);
 
 }  // namespace kvjit::rt

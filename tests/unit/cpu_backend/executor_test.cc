@@ -4,34 +4,18 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 
 #include "support.h"
+#include "support/child_process.h"
 
 using namespace kvjit;
+using test::in_child;
+using test::kBroken;
+using test::kSanitized;
 
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;  // they forbid threads in forked processes, and fill the address space
-#else
-constexpr bool kSanitized = false;
-#endif
-
-constexpr int kBroken = 255;
-
-// What `body` returns, 0..254, in a process of its own: pools stay until a process ends.
-int in_child(int (*body)()) {
-    const pid_t child = fork();
-    REQUIRE(child >= 0);
-    if (child == 0) _exit(body());
-    int status = 0;
-    REQUIRE(waitpid(child, &status, 0) == child);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : kBroken;
-}
 
 int first_usable_core() {
     cpu_set_t cores;

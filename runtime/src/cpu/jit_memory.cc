@@ -1,0 +1,121 @@
+#include "cpu/jit_memory.h"
+
+#include <llvm/ExecutionEngine/JITLink/JITLink.h>
+#include <llvm/Support/Process.h>
+#include <sys/mman.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "cpu/code_pages.h"
+
+namespace kvjit::rt {
+namespace {
+
+namespace jitlink = llvm::jitlink;
+namespace orc = llvm::orc;
+
+/// More than any program has: only a damaged object asks for it.
+constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 30;
+
+llvm::Error refused(const gen::Error& error) {
+    return llvm::make_error<JitMemoryError>(error);
+}
+
+int protection(orc::MemProt wanted) {
+    const auto bit = [wanted](orc::MemProt one, int flag) {
+        return (llvm::to_underlying(wanted) & llvm::to_underlying(one)) != 0 ? flag : PROT_NONE;
+    };
+    return bit(orc::MemProt::Read, PROT_READ) | bit(orc::MemProt::Write, PROT_WRITE) |
+           bit(orc::MemProt::Exec, PROT_EXEC);
+}
+
+/// What a FinalizedAlloc's address points to.
+struct Loaded {
+    CodePages pages;
+    std::vector<orc::shared::WrapperFunctionCall> at_end;
+};
+
+/// An image while it is linked. Whichever way that ends, its pages go with it unless a Loaded has taken them.
+class Linking final : public jitlink::JITLinkMemoryManager::InFlightAlloc {
+public:
+    Linking(jitlink::LinkGraph& graph, CodePages pages, std::vector<CodeSegment> segments, std::size_t lasting_bytes)
+        : graph_(graph), pages_(std::move(pages)), segments_(std::move(segments)), lasting_bytes_(lasting_bytes) {}
+
+    void abandon(OnAbandonedFunction on_abandoned) override { on_abandoned(llvm::Error::success()); }
+    void finalize(OnFinalizedFunction on_finalized) override { on_finalized(finish()); }
+
+private:
+    llvm::Expected<jitlink::JITLinkMemoryManager::FinalizedAlloc> finish() {
+        if (auto sealed = pages_.seal(segments_); !sealed) return refused(sealed.error());
+        auto at_end = orc::shared::runFinalizeActions(graph_.allocActions());
+        if (!at_end) return at_end.takeError();
+        pages_.shrink(lasting_bytes_);
+        auto* loaded = new Loaded{std::move(pages_), std::move(*at_end)};
+        return jitlink::JITLinkMemoryManager::FinalizedAlloc(orc::ExecutorAddr::fromPtr(loaded));
+    }
+
+    jitlink::LinkGraph& graph_;
+    CodePages pages_;
+    std::vector<CodeSegment> segments_;
+    std::size_t lasting_bytes_;
+};
+
+llvm::Expected<CodePages> map_pages(std::uint64_t bytes) {
+    if (bytes > kMaxImageBytes) {
+        return llvm::make_error<jitlink::JITLinkError>("it asks for " + std::to_string(bytes) + " bytes of memory");
+    }
+    const gen::Result<CodeMapping> mapping = code_mapping();
+    if (!mapping) return refused(mapping.error());
+    gen::Result<CodePages> pages = CodePages::map(bytes, *mapping);
+    if (!pages) return refused(pages.error());
+    return *std::move(pages);
+}
+
+/// Gives each segment its place: those that last first, then those that only the linking needs.
+std::vector<CodeSegment> place(jitlink::BasicLayout& layout, const CodePages& pages, std::size_t lasting_bytes,
+                               std::uint64_t page_bytes) {
+    std::vector<CodeSegment> segments;
+    std::size_t next_lasting = 0, next_passing = lasting_bytes;
+    for (auto& [group, segment] : layout.segments()) {
+        std::size_t& offset = group.getMemLifetime() == orc::MemLifetime::Standard ? next_lasting : next_passing;
+        segment.WorkingMem = pages.writable() + offset;
+        segment.Addr = orc::ExecutorAddr::fromPtr(pages.address() + offset);
+        const std::size_t bytes = llvm::alignTo(segment.ContentSize + segment.ZeroFillSize, page_bytes);
+        segments.push_back({offset, bytes, protection(group.getMemProt())});
+        offset += bytes;
+    }
+    return segments;
+}
+
+jitlink::JITLinkMemoryManager::AllocResult start_linking(jitlink::LinkGraph& graph) {
+    const std::uint64_t page_bytes = llvm::sys::Process::getPageSizeEstimate();
+    jitlink::BasicLayout layout(graph);
+    auto sizes = layout.getContiguousPageBasedLayoutSizes(page_bytes);
+    if (!sizes) return sizes.takeError();
+    llvm::Expected<CodePages> pages = map_pages(sizes->total());
+    if (!pages) return pages.takeError();
+    std::vector<CodeSegment> segments = place(layout, *pages, sizes->StandardSegs, page_bytes);
+    if (llvm::Error error = layout.apply()) return error;
+    return std::make_unique<Linking>(graph, std::move(*pages), std::move(segments), sizes->StandardSegs);
+}
+
+}  // namespace
+
+char JitMemoryError::ID = 0;
+
+void JitMemory::allocate(const jitlink::JITLinkDylib*, jitlink::LinkGraph& graph, OnAllocatedFunction on_allocated) {
+    on_allocated(start_linking(graph));
+}
+
+void JitMemory::deallocate(std::vector<FinalizedAlloc> images, OnDeallocatedFunction on_deallocated) {
+    llvm::Error errors = llvm::Error::success();
+    for (FinalizedAlloc& image : images) {
+        const std::unique_ptr<Loaded> ending(image.release().toPtr<Loaded*>());
+        errors = llvm::joinErrors(std::move(errors), orc::shared::runDeallocActions(ending->at_end));
+    }
+    on_deallocated(std::move(errors));
+}
+
+}  // namespace kvjit::rt
