@@ -443,7 +443,8 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
  * Allocates nothing, takes no lock of kvjit's. On CPU targets the calling thread works too, unless its executor leaves
- * it out, and needs 1 MiB of stack. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
+ * it out, and needs 1 MiB of stack. The default executor's threads stay behind in a fork: there a plan of the parent's is
+ * refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
 #ifdef __cplusplus

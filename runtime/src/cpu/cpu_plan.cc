@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 
 #include "bind.h"
@@ -68,8 +69,9 @@ private:
 
 class CpuPlan final : public Plan {
 public:
-    CpuPlan(KernelPtr kernel, BoundBatch bound, const kvjit_executor& executor)
-        : kernel_(std::move(kernel)), bound_(std::move(bound)), executor_(executor) {
+    /// `user`: none where the executor is the caller's own.
+    CpuPlan(KernelPtr kernel, BoundBatch bound, const kvjit_executor& executor, std::optional<PoolUser> user)
+        : kernel_(std::move(kernel)), bound_(std::move(bound)), executor_(executor), user_(user) {
         work_ =
             split(bound_.spec, bound_.batch, bound_.num_kv_heads, std::max(1, executor_.concurrency), bound_.stores);
     }
@@ -90,6 +92,9 @@ public:
     }
 
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) override {
+        if (user_) {
+            if (auto checked = user_->check(); !checked) return checked;
+        }
         if (auto checked = check_tensors(bound_.spec, bound_.batch, rows_of(bound_.spec, bound_.batch), bound_.stores,
                                          tensors, layer_idx);
             !checked)
@@ -169,6 +174,7 @@ private:
     KernelPtr kernel_;
     BoundBatch bound_;
     kvjit_executor executor_;
+    std::optional<PoolUser> user_;
     Work work_;
     std::unique_ptr<void, FreeAligned> owned_;
     float* partials_ = nullptr;
@@ -207,7 +213,8 @@ gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_b
     const gen::Result<kvjit_executor> executor = executor_of(options);
     if (!executor) return std::unexpected(executor.error());
     BoundBatch bound = bind_batch(kernel->spec(), batch, use.stores);
-    auto plan = std::make_unique<CpuPlan>(std::move(kernel), std::move(bound), *executor);
+    const auto user = options.executor == nullptr ? std::optional<PoolUser>(*executor) : std::nullopt;
+    auto plan = std::make_unique<CpuPlan>(std::move(kernel), std::move(bound), *executor, user);
     if (auto taken = plan->take_workspace(options); !taken) return std::unexpected(taken.error());
     if (auto prepared = plan->prepare(); !prepared) return std::unexpected(prepared.error());
     return plan;

@@ -3,15 +3,18 @@
 #include <pthread.h>
 #include <pthreadpool.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <exception>
 #include <latch>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -66,12 +69,12 @@ std::uint32_t usable_cores() {
     }
 }
 
-/// Starts a thread that ends with `latch`; false if there are no more.
+/// Starts a thread that ends with `latch`; false if there are no more, or no memory for one.
 bool start_thread(std::vector<std::thread>& threads, const std::latch& latch) {
     try {
         threads.emplace_back([&latch] { latch.wait(); });
         return true;
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         return false;
     }
 }
@@ -88,12 +91,58 @@ std::uint32_t available_threads(std::uint32_t wanted) {
 
 kvjit_executor make_pool(std::uint32_t num_threads) {
     pthreadpool* pool = pthreadpool_create(available_threads(num_threads));
+    if (pool == nullptr) throw std::bad_alloc();
     kvjit_executor executor{};
     executor.struct_size = sizeof executor;
     executor.concurrency = static_cast<std::int32_t>(pthreadpool_get_threads_count(pool));
     executor.context = pool;
     executor.run = run_on_pool;
     return executor;
+}
+
+/// Forks between this process and the one that loaded the library.
+std::atomic<std::uint32_t> forks{0};
+
+void count_fork() {
+    forks.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool watch_forks() {
+    if (pthread_atfork(nullptr, nullptr, count_fork) != 0) throw std::bad_alloc();
+    return true;
+}
+
+/// Where a thread's stack lies. Both null: not known.
+struct Stack {
+    const char* lowest = nullptr;
+    const char* highest = nullptr;
+};
+
+/// The first thread's stack grows up to a limit. How much of it lies above `here` would take reading /proc: taken as
+/// none, so that only a limit that is too small by itself is seen.
+Stack first_threads_stack(const char* here) {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kTaskStackBytes) return {};
+    return {here - limit.rlim_cur, reinterpret_cast<const char*>(UINTPTR_MAX)};
+}
+
+Stack find_stack(const char* here) {
+    if (gettid() == getpid()) return first_threads_stack(here);
+    pthread_attr_t attributes;
+    if (pthread_getattr_np(pthread_self(), &attributes) != 0) return {};
+    void* lowest = nullptr;
+    std::size_t bytes = 0;
+    pthread_attr_getstack(&attributes, &lowest, &bytes);
+    pthread_attr_destroy(&attributes);
+    return {static_cast<const char*>(lowest), static_cast<const char*>(lowest) + bytes};
+}
+
+/// Bytes that the calling thread has left. On a stack that isn't its own, a fiber's say, there is no telling: plenty.
+std::size_t stack_left() {
+    const char* here = static_cast<const char*>(__builtin_frame_address(0));
+    thread_local const Stack stack = find_stack(here);
+    const bool known = here > stack.lowest && here <= stack.highest;
+    return known ? static_cast<std::size_t>(here - stack.lowest) : kTaskStackBytes;
 }
 
 /// The pool's threads have the stack that the process gives threads (ulimit -s).
@@ -107,8 +156,8 @@ gen::Result<void> check_stack(std::uint32_t num_threads) {
     if (bytes >= kTaskStackBytes || num_threads == 1) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, "num_threads",
                      "num_threads is " + std::to_string(num_threads) + ", but this process gives threads stacks of " +
-                         std::to_string(bytes) + " bytes (ulimit -s), and kernels take up to " +
-                         std::to_string(kTaskStackBytes) + ": pass an executor, or num_threads 1",
+                         std::to_string(bytes) + " bytes (ulimit -s); kvjit_executor's rule (kvjit.h): a task needs " +
+                         std::to_string(kTaskStackBytes) + " bytes of stack. Pass an executor, or num_threads 1",
                      num_threads, 1);
 }
 
@@ -117,13 +166,34 @@ gen::Result<void> check_stack(std::uint32_t num_threads) {
 gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads) {
     // Never destroyed: at the process's end, threads may still run kernels on them, for which a destructor would wait.
     static auto& mutex = *new std::mutex;
-    static auto& pools = *new std::map<std::pair<pid_t, std::uint32_t>, kvjit_executor>;
+    static auto& pools = *new std::map<std::pair<std::uint32_t, std::uint32_t>, kvjit_executor>;
+    [[maybe_unused]] static const bool watched = watch_forks();
     const std::uint32_t threads = num_threads != 0 ? num_threads : usable_cores();
     if (auto checked = check_stack(threads); !checked) return std::unexpected(checked.error());
-    const std::pair key{::getpid(), threads};  // a forked process has the parent's pools, but none of their threads
+    const std::pair key{forks.load(), threads};  // a forked process has the parent's pools, but none of their threads
     const std::lock_guard lock(mutex);
-    const auto found = pools.find(key);
-    return found != pools.end() ? found->second : pools.emplace(key, make_pool(threads)).first->second;
+    kvjit_executor& pool = pools[key];
+    if (pool.run == nullptr) pool = make_pool(threads);
+    return pool;
+}
+
+PoolUser::PoolUser(const kvjit_executor& executor)
+    : has_threads_(executor.concurrency > 1), forks_(forks.load(std::memory_order_relaxed)) {}
+
+gen::Result<void> PoolUser::check() const {
+    if (has_threads_ && forks.load(std::memory_order_relaxed) != forks_) {
+        return gen::fail(KVJIT_BAD_ARGUMENT, "plan",
+                         "plan was made before this process was forked; kvjit_run's rule (kvjit.h): the default "
+                         "executor's threads stay behind in a fork. Make a new plan in the forked process");
+    }
+    const std::size_t left = stack_left();
+    if (left >= kKernelStackBytes) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, "plan",
+                     "the calling thread has " + std::to_string(left) +
+                         " bytes of stack left, and kernels take up to " + std::to_string(kKernelStackBytes) +
+                         "; kvjit_run's rule (kvjit.h): it needs " + std::to_string(kTaskStackBytes) +
+                         " bytes of stack. Call from a thread that has them, or pass an executor that works on others",
+                     static_cast<std::int64_t>(left), static_cast<std::int64_t>(kKernelStackBytes));
 }
 
 }  // namespace kvjit::rt
