@@ -5,7 +5,7 @@
 
 namespace kvjit::rt {
 
-/// From CPUID and XGETBV (LLVM's TargetParser), every known feature signed. Computed once. Thread-safe.
+/// Every known feature signed (cpuid.h); the name to tune for is LLVM's. Computed once. Thread-safe.
 const gen::Target& host_target();
 
 }  // namespace kvjit::rt

@@ -2,7 +2,9 @@
 
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/JITLink/x86_64.h>
+#include <llvm/Support/ErrorHandling.h>
 
+#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -17,6 +19,24 @@ namespace {
 
 namespace jitlink = llvm::jitlink;
 using Allocation = jitlink::JITLinkMemoryManager::FinalizedAlloc;
+
+/// Room that LLVM takes on the heap to link an object of ours, many times over: asked for before it begins, since what
+/// it has in hand when memory ends is never freed.
+constexpr std::size_t kLinkingBytes = std::size_t{4} << 20;
+
+void check_room() {
+    ::operator delete(::operator new(kLinkingBytes));
+}
+
+/// LLVM would end the process. Its code has no handlers to run on the way out: what it held is lost, nothing else.
+void throw_bad_alloc(void*, const char*, bool) {
+    throw std::bad_alloc();
+}
+
+bool make_llvm_throw() {
+    llvm::install_bad_alloc_error_handler(throw_bad_alloc);
+    return true;
+}
 
 // Never destroyed: an image may outlive statics.
 JitMemory& memory() {
@@ -158,6 +178,8 @@ Linked link(const std::string& object, const std::string& entry) {
 }  // namespace
 
 gen::Result<ImagePtr> load_object(std::string_view object, const std::string& entry, const std::string& name) {
+    [[maybe_unused]] static const bool throws = make_llvm_throw();
+    check_room();
     std::string bytes(object);  // aligned as LLVM's reader wants, and kept for gdb
     Linked linked = link(bytes, entry);
     // A policy came over the process since it last loaded: now there is another way, or a refusal that says so.
