@@ -3,10 +3,22 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <limits>
 
 namespace {
 
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
 std::atomic<std::int64_t> count{0};
+std::atomic<std::int64_t> first_failing{kNever}, last_failing{kNever};
+
+/// Whether this call, which is counted, is to fail.
+bool fails() {
+    const std::int64_t number = ++count;
+    if (number < first_failing || number > last_failing) return false;
+    errno = ENOMEM;
+    return true;
+}
 
 }  // namespace
 
@@ -14,6 +26,16 @@ namespace kvjit::test {
 
 std::int64_t allocations() {
     return count;
+}
+
+void fail_allocation(std::int64_t n, Failing failing) {
+    const std::int64_t number = count + n;
+    last_failing = failing == Failing::kOnce ? number : kNever;
+    first_failing = number;
+}
+
+void stop_failing() {
+    first_failing = last_failing = kNever;
 }
 
 }  // namespace kvjit::test
@@ -27,32 +49,32 @@ void* __libc_realloc(void* memory, std::size_t bytes);
 void* __libc_memalign(std::size_t alignment, std::size_t bytes);
 
 [[gnu::visibility("default")]] void* malloc(std::size_t bytes) {
-    ++count;
+    if (fails()) return nullptr;
     return __libc_malloc(bytes);
 }
 
 [[gnu::visibility("default")]] void* calloc(std::size_t elements, std::size_t bytes) {
-    ++count;
+    if (fails()) return nullptr;
     return __libc_calloc(elements, bytes);
 }
 
 [[gnu::visibility("default")]] void* realloc(void* memory, std::size_t bytes) {
-    ++count;
+    if (fails()) return nullptr;
     return __libc_realloc(memory, bytes);
 }
 
 [[gnu::visibility("default")]] void* memalign(std::size_t alignment, std::size_t bytes) {
-    ++count;
+    if (fails()) return nullptr;
     return __libc_memalign(alignment, bytes);
 }
 
 [[gnu::visibility("default")]] void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    ++count;
+    if (fails()) return nullptr;
     return __libc_memalign(alignment, bytes);
 }
 
 [[gnu::visibility("default")]] int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
-    ++count;
+    if (fails()) return ENOMEM;
     *memory = __libc_memalign(alignment, bytes);
     return *memory == nullptr ? ENOMEM : 0;
 }
