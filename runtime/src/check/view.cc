@@ -94,12 +94,15 @@ Result<void> check_signs(const kvjit_tensor& tensor, const ViewRule& rule) {
 
 Result<void> check_span(const kvjit_tensor& tensor, const ViewRule& rule) {
     const std::int64_t most = most_elements(rule);
-    std::int64_t span = 1;
+    std::int64_t room = most - 1;  // behind the first element
     for (int i = 0; i < rule.rank; ++i) {
-        const std::int64_t before = span;
-        span = saturating_sum(span, saturating_product(tensor.shape[i] - 1, step(tensor, i)));
-        if (span <= most) continue;
-        const std::int64_t largest = (most - before) / (tensor.shape[i] - 1);
+        const std::int64_t steps = tensor.shape[i] - 1;
+        std::int64_t reach = 0;
+        if (!__builtin_mul_overflow(steps, step(tensor, i), &reach) && reach <= room) {
+            room -= reach;
+            continue;
+        }
+        const std::int64_t largest = room / steps;
         return refuse(KVJIT_BAD_SHAPE, stride_name(rule, i), tensor.strides[i], largest,
                       text("the tensor may span at most ", most, " elements, so it takes at most ", largest));
     }
@@ -129,6 +132,7 @@ Result<void> check_free_axis(const kvjit_tensor& tensor, const ViewRule& rule) {
         text("elements of a written tensor may not overlap, so it takes at least ", row, rule.written_unless));
 }
 
+/// No sum below overflows: check_span has added the same reaches.
 Result<void> check_nesting(const kvjit_tensor& tensor, const ViewRule& rule) {
     std::array<int, KVJIT_MAX_RANK> order{};
     const int count = by_stride(tensor, rule, order);
