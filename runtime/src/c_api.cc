@@ -115,6 +115,7 @@ void kvjit_engine_release(kvjit_engine* engine) {
 
 void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stats) {
     if (engine == nullptr || stats == nullptr) return;
+    if (stats->struct_size < sizeof *stats && !rt::ends_field<kvjit_engine_stats>(stats->struct_size)) return;
     rt::write_struct(stats, stats->struct_size, engine->engine->stats());
 }
 

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "generator/error.h"
+#include "struct_fields.h"
 
 namespace kvjit::rt {
 
@@ -27,10 +28,11 @@ kvjit_batch defaults();
 /// Whether a caller's struct of `size` bytes is one of this header's or of an older one's, which is shorter.
 template <class T>
 gen::Result<void> check_size(std::size_t size, std::string_view name) {
-    if (size >= sizeof(T::struct_size) && size <= sizeof(T)) return {};
+    if (ends_field<T>(size)) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, std::string(name) + ".struct_size",
                      std::string(name) + ".struct_size is " + std::to_string(size) +
-                         "; in this library's header it is " + std::to_string(sizeof(T)),
+                         "; in this library's header it is " + std::to_string(sizeof(T)) +
+                         ", in older ones it is the end of a field",
                      static_cast<std::int64_t>(size), sizeof(T));
 }
 

@@ -12,6 +12,9 @@
  *     nothing behind them; what this library doesn't know of a newer struct becomes 0, and the struct is refused where
  *     it is used. The functions around them are inline, so that the size is the program's and not the library's;
  *     bindings of other languages call the *_sized ones. For kvjit_error, less than its first version does nothing.
+ *     A struct shorter than this header's ends with one of its fields, or with the padding behind one; any other
+ *     struct_size is KVJIT_BAD_ARGUMENT, also of a struct that another one points to. kvjit_engine_get_stats, which
+ *     can't say so, then writes nothing.
  *   - Every fallible function returns a kvjit_status and describes a failure in *error (may be NULL).
  *   - A refused call changes nothing: no output, cache or scale byte, no handle.
  *   - Sizes and strides count elements unless a name says bytes. Axis names are those of docs/semantics.md.

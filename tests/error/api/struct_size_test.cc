@@ -1,0 +1,193 @@
+// A struct of an older header ends where one of today's fields ends, or at the padding behind it. No other size is
+// taken, of no struct that has one, be it behind a pointer: half a pointer would be followed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "public_call.h"
+#include "support/guarded_buffer.h"
+
+namespace kvjit::test {
+namespace {
+
+struct Field {
+    std::size_t begin, end, alignment;
+};
+#define FIELD(type, member)                                                                                    \
+    Field {                                                                                                    \
+        offsetof(type, member), offsetof(type, member) + sizeof(type::member), alignof(decltype(type::member)) \
+    }
+
+/// Where headers that had fields 0..i, for each i, say that the struct ends: sizeof them.
+std::vector<std::size_t> sizes_of(const std::vector<Field>& fields) {
+    std::vector<std::size_t> sizes;
+    std::size_t alignment = 1;
+    for (const Field& field : fields) {
+        alignment = std::max(alignment, field.alignment);
+        sizes.push_back(field.end);
+        sizes.push_back((field.end + alignment - 1) / alignment * alignment);
+    }
+    return sizes;
+}
+
+/// `use(pointer, error)` hands the first `size` bytes of `whole` over, behind which nothing can be touched.
+template <class T>
+void check_sizes(const std::string& argument, const T& whole, const std::vector<Field>& fields,
+                 const std::function<kvjit_status(T*, kvjit_error*)>& use) {
+    const std::vector<std::size_t> sizes = sizes_of(fields);
+    CHECK(sizes.back() == sizeof(T));
+    for (std::size_t size = sizeof whole.struct_size; size <= sizeof(T) + 8; ++size) {
+        CAPTURE(argument);
+        CAPTURE(size);
+        T given{};
+        std::memcpy(static_cast<void*>(&given), &whole, std::min(size, sizeof(T)));
+        given.struct_size = static_cast<std::uint32_t>(size);
+        GuardedBuffer memory(std::min((size + 7) / 8 * 8, sizeof(T)), Guard::kAfter);
+        std::memcpy(memory.data(), &given, memory.size());
+        kvjit_error error = new_error();
+        use(reinterpret_cast<T*>(memory.data()), &error);
+        const bool refused = error.argument == argument + ".struct_size";
+        CHECK(refused == (std::ranges::find(sizes, size) == sizes.end()));
+        if (!refused) continue;
+        CHECK(error.status == KVJIT_BAD_ARGUMENT);
+        CHECK(error.value == static_cast<std::int64_t>(size));
+        CHECK(error.limit == sizeof(T));
+    }
+}
+
+#define F(member) FIELD(kvjit_batch, member)
+const std::vector<Field> kBatchFields = {
+    F(struct_size),      F(batch_size), F(num_heads),    F(num_kv_heads),  F(num_layers), F(max_tokens), F(num_blocks),
+    F(decoding_batches), F(max_seqlen), F(max_kvlen),    F(seqstarts),     F(kvstarts),   F(start_pos),  F(cachestarts),
+    F(rowstarts),        F(row_index),  F(alibi_slopes), F(softmax_scale), F(num_repeat)};
+#undef F
+#define F(member) FIELD(kvjit_tensors, member)
+const std::vector<Field> kTensorsFields = {
+    F(struct_size), F(query), F(current_key),    F(current_value), F(cache),       F(scale), F(attn_mask),
+    F(key),         F(value), F(partial_output), F(partial_lse),   F(attn_output), F(lse)};
+#undef F
+#define F(member) FIELD(kvjit_spec, member)
+const std::vector<Field> kSpecFields = {
+    F(struct_size), F(op),         F(head_dim),  F(group),      F(t1),        F(t2),       F(t3),        F(quant_bit),
+    F(quant_group), F(cache_mode), F(page_size), F(index_type), F(is_causal), F(is_alibi), F(attn_mask), F(layout)};
+#undef F
+#define F(member) FIELD(kvjit_plan_options, member)
+const std::vector<Field> kPlanFields = {F(struct_size), F(check_level), F(executor),   F(workspace), F(workspace_bytes),
+                                        F(num_threads), F(stream),      F(host_batch), F(split_keys)};
+#undef F
+#define F(member) FIELD(kvjit_engine_options, member)
+const std::vector<Field> kEngineFields = {F(struct_size),  F(jit),      F(cache_dir), F(cache_max_bytes),
+                                          F(template_dir), F(compiler), F(log),       F(log_context)};
+#undef F
+#define F(member) FIELD(kvjit_executor, member)
+const std::vector<Field> kExecutorFields = {F(struct_size), F(concurrency), F(context), F(run)};
+#undef F
+#define F(member) FIELD(kvjit_engine_stats, member)
+const std::vector<Field> kStatsFields = {F(struct_size), F(compiles),        F(disk_hits),
+                                         F(memory_hits), F(compile_seconds), F(compiler_load_seconds),
+                                         F(disk_seconds)};
+#undef F
+
+/// Plans for `c`, whatever comes of it.
+struct Planner {
+    explicit Planner(const TensorsCase& c) : kernel(kernel_of(c.spec)), batch(c.batch) {
+        kvjit_plan_options_init(&options);
+    }
+
+    kvjit_status operator()(kvjit_error* error) const { return plan(&batch, &options, error); }
+    kvjit_status plan(const kvjit_batch* of, const kvjit_plan_options* how, kvjit_error* error) const {
+        kvjit_plan* made = nullptr;
+        const kvjit_status status = kvjit_plan_create(kernel.get(), of, how, &made, error);
+        kvjit_plan_release(made);
+        return status;
+    }
+
+    Handle<kvjit_kernel> kernel;
+    kvjit_batch batch;
+    kvjit_plan_options options;
+};
+
+TEST_CASE("a batch ends where a field ends") {
+    const TensorsCase c("op=MultiHeadAttention");
+    const Planner planner(c);
+    check_sizes<kvjit_batch>("batch", c.batch, kBatchFields, [&](kvjit_batch* batch, kvjit_error* error) {
+        return planner.plan(batch, &planner.options, error);
+    });
+}
+
+TEST_CASE("a plan's options, and what they point to, end where a field ends") {
+    const TensorsCase c("op=MultiHeadAttention");
+    Planner planner(c);
+    check_sizes<kvjit_plan_options>(
+        "options", planner.options, kPlanFields,
+        [&](kvjit_plan_options* options, kvjit_error* error) { return planner.plan(&c.batch, options, error); });
+    const kvjit_executor executor{sizeof executor, 1, nullptr, [](void*, void (*)(void*, int64_t), void*, int64_t) {}};
+    check_sizes<kvjit_executor>("executor", executor, kExecutorFields, [&](kvjit_executor* given, kvjit_error* error) {
+        planner.options.executor = given;
+        return planner(error);
+    });
+    planner.options.executor = nullptr;
+    check_sizes<kvjit_batch>("host_batch", c.batch, kBatchFields, [&](kvjit_batch* given, kvjit_error* error) {
+        planner.options.host_batch = given;
+        return planner(error);
+    });
+}
+
+TEST_CASE("tensors, a spec and an engine's options end where a field ends") {
+    const TensorsCase c("op=MultiHeadAttention");
+    const Handle<kvjit_plan> plan = plan_of(c);
+    check_sizes<kvjit_tensors>("tensors", c.tensors, kTensorsFields, [&](kvjit_tensors* tensors, kvjit_error* error) {
+        return kvjit_run(plan.get(), tensors, 0, error);
+    });
+    check_sizes<kvjit_spec>("spec", c.spec, kSpecFields, [](kvjit_spec* spec, kvjit_error* error) {
+        return kvjit_spec_print(spec, [](void*, const char*, std::size_t) {}, nullptr, error);
+    });
+    kvjit_engine_options options;
+    kvjit_engine_options_init(&options);
+    options.cache_dir = "";
+    check_sizes<kvjit_engine_options>("options", options, kEngineFields,
+                                      [](kvjit_engine_options* given, kvjit_error* error) {
+                                          kvjit_engine* engine = nullptr;
+                                          const kvjit_status status = kvjit_engine_create(given, &engine, error);
+                                          kvjit_engine_release(engine);
+                                          return status;
+                                      });
+}
+
+TEST_CASE("a spec is parsed into a struct that ends where a field ends, or not at all") {
+    const std::vector<std::size_t> sizes = sizes_of(kSpecFields);
+    for (std::size_t size = sizeof(std::uint32_t); size <= sizeof(kvjit_spec); ++size) {
+        CAPTURE(size);
+        kvjit_spec spec;
+        std::memset(static_cast<void*>(&spec), 0x5a, sizeof spec);
+        const kvjit_spec before = spec;
+        const bool taken = std::ranges::find(sizes, size) != sizes.end();
+        // op and head_dim are the defaults: every header has room for them.
+        const kvjit_status status = kvjit_spec_parse_sized("group=1", &spec, size, nullptr);
+        CHECK((status == KVJIT_OK) == taken);
+        CHECK((std::memcmp(&spec, &before, sizeof spec) != 0) == taken);
+    }
+}
+
+TEST_CASE("statistics are written to whole fields only") {
+    const std::vector<std::size_t> sizes = sizes_of(kStatsFields);
+    for (std::size_t size = 0; size <= sizeof(kvjit_engine_stats) + 8; ++size) {
+        CAPTURE(size);
+        kvjit_engine_stats stats;
+        std::memset(&stats, 0x5a, sizeof stats);
+        stats.struct_size = static_cast<std::uint32_t>(size);
+        const kvjit_engine_stats before = stats;
+        kvjit_engine_get_stats(shared_engine(), &stats);
+        // A newer header's struct is longer: this library fills what it knows.
+        const bool written = size >= sizeof stats || (size > 8 && std::ranges::find(sizes, size) != sizes.end());
+        CHECK((std::memcmp(&stats, &before, sizeof stats) != 0) == written);
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test
