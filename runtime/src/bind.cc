@@ -75,6 +75,7 @@ std::vector<float> alibi_slopes(std::int64_t num_heads) {
     std::int64_t c = 1;
     while (c * 2 <= num_heads) c *= 2;
     std::vector<float> slopes;
+    slopes.reserve(static_cast<std::size_t>(num_heads));
     for (std::int64_t h = 0; h < num_heads; ++h) {
         const std::int64_t numerator = h < c ? -8 * (h + 1) : -4 * (2 * (h - c) + 1);
         slopes.push_back(std::exp2(static_cast<float>(numerator) / static_cast<float>(c)));
@@ -92,7 +93,7 @@ abi::MergeArgs merge_output(const kvjit_tensors& tensors) {
 }  // namespace
 
 BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores) {
-    BoundBatch bound{spec, batch, kv_heads(batch), {}, 0, stores};
+    BoundBatch bound{spec, batch, kv_heads(spec, batch), {}, 0, stores};
     const float default_scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));
     bound.softmax_scale = batch.softmax_scale != 0 ? batch.softmax_scale : default_scale;
     if (!spec.is_alibi) return bound;

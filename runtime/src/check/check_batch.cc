@@ -72,15 +72,25 @@ Result<void> check_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
                          : Result<void>();
 }
 
+/// Of query heads that alone say how many kv heads there are.
+Result<void> check_group(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (batch.num_heads % spec.group == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "num_heads", batch.num_heads, spec.group,
+                  text("with num_kv_heads 0 it takes multiples of the spec's group, ", spec.group));
+}
+
 Result<void> check_heads(const KernelSpec& spec, const kvjit_batch& batch) {
     if (returns_keys(spec)) {
-        return check_range(batch.num_kv_heads == 0 ? "num_heads" : "num_kv_heads", kv_heads(batch), 1, kMaxCount);
+        const char* name = batch.num_kv_heads == 0 ? "num_heads" : "num_kv_heads";
+        return check_range(name, kv_heads(spec, batch), 1, kMaxCount);
     }
     if (!attends(spec)) return {};
-    const std::int64_t heads = kv_heads(batch) * spec.group;
+    if (batch.num_kv_heads == 0) return check_group(spec, batch);
+    const std::int64_t heads = batch.num_kv_heads * spec.group;
     if (batch.num_heads == heads) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, "num_heads", batch.num_heads, heads,
-                  text("with ", kv_heads(batch), " kv heads and the spec's group ", spec.group, " it takes ", heads));
+    return refuse(
+        KVJIT_BAD_ARGUMENT, "num_heads", batch.num_heads, heads,
+        text("with ", batch.num_kv_heads, " kv heads and the spec's group ", spec.group, " it takes ", heads));
 }
 
 Result<void> check_layers(const KernelSpec& spec, const kvjit_batch& batch) {
@@ -111,7 +121,7 @@ Result<void> check_bytes(const char* name, std::int64_t value, std::int64_t row_
 Result<void> check_cache_bytes(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::has_cache(spec)) return {};
     const std::int64_t token =
-        saturating_product(batch.num_layers, std::int64_t{2}, kv_heads(batch), std::int64_t{spec.head_dim});
+        saturating_product(batch.num_layers, std::int64_t{2}, kv_heads(spec, batch), std::int64_t{spec.head_dim});
     if (has_slots(spec)) return check_bytes("max_tokens", batch.max_tokens, token);
     return check_bytes("num_blocks", batch.num_blocks, saturating_product(token, std::int64_t{spec.page_size}));
 }
@@ -170,13 +180,21 @@ Result<void> check_new_tokens(std::int64_t rows, std::int64_t batch_size) {
 }
 
 Result<void> check_totals(const KernelSpec& spec, const kvjit_batch& batch) {
-    const std::int64_t heads = has_query_heads(spec) ? batch.num_heads : kv_heads(batch);
+    const std::int64_t heads = has_query_heads(spec) ? batch.num_heads : kv_heads(spec, batch);
     Result<void> total = check_new_tokens(query_rows(batch), batch.batch_size);
     if (total) total = check_total("seqstarts", query_rows(batch), batch.batch_size, heads * spec.head_dim);
     if (!total || !has_keys(spec)) return total;
     const std::int64_t copies = returns_keys(spec) ? batch.num_repeat : 1;
     return check_total("kvstarts", key_rows(batch), batch.batch_size,
-                       saturating_product(kv_heads(batch), std::int64_t{spec.head_dim}, copies));
+                       saturating_product(kv_heads(spec, batch), std::int64_t{spec.head_dim}, copies));
+}
+
+/// Said of the cache, which may have been left out of the batch, and not of the first entry that leads to it.
+Result<void> check_room(const KernelSpec& spec, const kvjit_batch& batch) {
+    const std::int64_t room = has_blocks(spec) ? batch.num_blocks : batch.max_tokens;
+    if (!gen::has_cache(spec) || room > 0 || key_rows(batch) == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, has_blocks(spec) ? "num_blocks" : "max_tokens", room, 1,
+                  text("the batch has ", key_rows(batch), " keys, so it takes at least 1"));
 }
 
 Result<void> check_slopes(const kvjit_batch& batch) {
@@ -195,6 +213,9 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!std::isfinite(batch.softmax_scale)) {
         return gen::fail(KVJIT_BAD_ARGUMENT, "softmax_scale",
                          text("softmax_scale is ", batch.softmax_scale, "; it takes a finite number"));
+    }
+    if (spec.is_alibi != 0) {
+        if (auto few = check_range("num_heads", batch.num_heads, 1, kMaxSlopes); !few) return few;
     }
     if (batch.alibi_slopes == nullptr) return {};
     if (spec.is_alibi != 0) return check_slopes(batch);
@@ -223,6 +244,7 @@ constexpr Part kParts[] = {
     {check_floats, Depth::kOutline, Of::kReads},
     {check_table_shape, Depth::kOutline, Of::kReads},
     {check_totals, Depth::kTotals, Of::kReads},
+    {check_room, Depth::kTotals, Of::kReads},
     {check_starts, Depth::kSequences, Of::kReads},
     {check_new_positions, Depth::kSequences, Of::kStores},
     {check_table_rows, Depth::kSequences, Of::kReads},

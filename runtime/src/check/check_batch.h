@@ -10,6 +10,9 @@ namespace kvjit::rt {
 /// New tokens of one call. More is a start that nobody has set: a plan splits what it is given before it sees a tensor.
 inline constexpr std::int64_t kMaxNewTokens = std::int64_t{1} << 30;
 
+/// Query heads with ALiBi: a plan keeps a slope for each of them.
+inline constexpr std::int64_t kMaxSlopes = std::int64_t{1} << 24;
+
 /// S: rows of query-side tensors. 0 where B == 0, whatever seqstarts is.
 inline std::int64_t query_rows(const kvjit_batch& batch) {
     return batch.batch_size == 0 ? 0 : batch.seqstarts[batch.batch_size];
@@ -20,9 +23,10 @@ inline std::int64_t key_rows(const kvjit_batch& batch) {
     return batch.batch_size == 0 ? 0 : batch.kvstarts[batch.batch_size];
 }
 
-/// Hkv.
-inline std::int64_t kv_heads(const kvjit_batch& batch) {
-    return batch.num_kv_heads == 0 ? batch.num_heads : batch.num_kv_heads;
+/// Hkv. Where it isn't given it follows from H and the group; KeyValueCache has no query heads, H stands for it there.
+inline std::int64_t kv_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    if (batch.num_kv_heads != 0) return batch.num_kv_heads;
+    return spec.op == KVJIT_OP_KEY_VALUE_CACHE ? batch.num_heads : batch.num_heads / spec.group;
 }
 
 /// How a plan uses its batch. Options must have passed check_options.

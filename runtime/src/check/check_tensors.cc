@@ -105,8 +105,8 @@ kvjit_dtype type_of(const KernelSpec& spec, Type type) {
 
 /// Heads of key and value: only KeyValueCache repeats them.
 Axis repeated_heads(const Call& call) {
-    if (call.spec.op != KVJIT_OP_KEY_VALUE_CACHE) return {"Hkv", kv_heads(call.batch), false};
-    return {"Hkv * num_repeat", saturating_product(kv_heads(call.batch), call.batch.num_repeat), false};
+    if (call.spec.op != KVJIT_OP_KEY_VALUE_CACHE) return {"Hkv", kv_heads(call.spec, call.batch), false};
+    return {"Hkv * num_repeat", saturating_product(kv_heads(call.spec, call.batch), call.batch.num_repeat), false};
 }
 
 Axis axis_of(const Call& call, char axis) {
@@ -120,7 +120,7 @@ Axis axis_of(const Call& call, char axis) {
         case 'H':
             return {"H", call.batch.num_heads, false};
         case 'G':
-            return {"Hkv", kv_heads(call.batch), false};
+            return {"Hkv", kv_heads(call.spec, call.batch), false};
         case 'R':
             return repeated_heads(call);
         case 'D':
@@ -152,7 +152,7 @@ Axis layout_axis(const Call& call, char axis, Type type) {
         case '2':
             return {"2", 2, false};
         case 'H':
-            return {"Hkv", kv_heads(call.batch), false};
+            return {"Hkv", kv_heads(call.spec, call.batch), false};
         case 'D':
             return {"D", row_elements(call.spec, type), false};
         default:

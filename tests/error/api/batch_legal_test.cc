@@ -66,6 +66,9 @@ constexpr Legal kLegal[] = {
     {"every sequence decoding", kPages, [](BatchCase& c) { c.batch.decoding_batches = 3; }},
     {"a negative scale", kDense, [](BatchCase& c) { c.batch.softmax_scale = -0.25F; }},
     {"kv heads from num_heads", kStore, [](BatchCase& c) { c.batch.num_kv_heads = 0; }},
+    {"kv heads from num_heads and the group", kPages, [](BatchCase& c) { c.batch.num_kv_heads = 0; }},
+    {"a cache without blocks for no keys", kBlocks,
+     [](BatchCase& c) { c.batch.num_blocks = 0, c.set_lengths({0, 0}, {0, 0}), c.set_table({-1, -1}, {2, 1}); }},
     {"store looks at kv heads only", kStore, [](BatchCase& c) { c.batch.num_heads = -5; }},
     {"merge looks at seqstarts and heads only", kMerge,
      [](BatchCase& c) {

@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostCount = 0x7fffffff;
+/// With ALiBi.
+constexpr std::int64_t kMostSlopes = 1 << 24;
 /// Of one call: docs/semantics.md, section 8.
 constexpr std::int64_t kMostNewTokens = std::int64_t{1} << 30;
 
@@ -42,10 +44,22 @@ constexpr BatchMisuse kScalarMisuses[] = {
      kDense,
      [](BatchCase& c) { c.batch.num_heads = 8; },
      {KVJIT_BAD_ARGUMENT, "num_heads", 8, 4}},
-    {"default kv heads with a group",
+    {"more heads than slopes are made for",
+     "op=MultiHeadAttention,is_alibi=1",
+     [](BatchCase& c) { c.batch.num_heads = 1 << 25, c.batch.num_kv_heads = 1 << 24; },
+     {KVJIT_BAD_ARGUMENT, "num_heads", 1 << 25, kMostSlopes}},
+    {"heads that no kv heads follow from",
      kPages,
-     [](BatchCase& c) { c.batch.num_kv_heads = 0; },
-     {KVJIT_BAD_ARGUMENT, "num_heads", 4, 8}},
+     [](BatchCase& c) { c.batch.num_kv_heads = 0, c.batch.num_heads = 5; },
+     {KVJIT_BAD_ARGUMENT, "num_heads", 5, 2}},
+    {"keys, and no blocks for them",
+     kBlocks,
+     [](BatchCase& c) { c.batch.num_blocks = 0; },
+     {KVJIT_BAD_ARGUMENT, "num_blocks", 0, 1}},
+    {"keys, and no slots for them",
+     kPages,
+     [](BatchCase& c) { c.batch.max_tokens = 0; },
+     {KVJIT_BAD_ARGUMENT, "max_tokens", 0, 1}},
     {"neither heads nor kv heads",
      kStore,
      [](BatchCase& c) { c.batch.num_kv_heads = c.batch.num_heads = 0; },
