@@ -18,10 +18,24 @@ constexpr std::int64_t kItemsPerThread = 4;
 constexpr std::int64_t kMaxPartialFloats = 16 * 1024 * 1024;
 /// Elements that a store or load item moves.
 constexpr std::int64_t kTokenItemElements = 64 * 1024;
+/// A stage has items for each sequence, and up to a few times as many as these beyond. A plan splits what it is told
+/// before it sees a tensor, and memory has to last for wrong lengths, too: where there would be more, all are larger.
+constexpr std::int64_t kMaxItems = 32 * 1024;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
+    return a / b + (a % b != 0);
 }
+
+/// Tokens or keys of sequence b. Starts that nobody has checked may fall, or lie so far apart that sums would overflow.
+std::int64_t length(const std::int64_t* starts, std::int64_t b) {
+    return std::clamp<std::int64_t>(starts[b + 1] - starts[b], 0, kMaxInt64 / 4);
+}
+
+/// What the tiles of a path span: query rows, and kv heads.
+struct TileSize {
+    std::int64_t rows;
+    std::int64_t heads;
+};
 
 /// A range of query rows and kv heads of one sequence, with the chunks that any of its rows can see.
 struct Tile {
@@ -35,7 +49,7 @@ struct Tile {
     /// Proportional to the time it takes, at least 1.
     std::int64_t cost(std::int64_t group) const {
         const std::int64_t rows = decode ? 1 : (row_end - row_begin) * group;
-        return std::max<std::int64_t>(1, rows * heads() * chunks);
+        return std::max<std::int64_t>(1, saturating_product(rows, heads(), chunks));
     }
 };
 
@@ -43,12 +57,15 @@ class AttendSplitter {
 public:
     AttendSplitter(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads,
                    std::int64_t concurrency)
-        : spec_(spec), batch_(batch), num_kv_heads_(num_kv_heads), target_items_(concurrency * kItemsPerThread) {}
+        : spec_(spec),
+          batch_(batch),
+          num_kv_heads_(num_kv_heads),
+          target_items_(std::min(concurrency * kItemsPerThread, kMaxItems)) {}
 
     void split(Work& work) {
         const std::vector<Tile> tiles = make_tiles();
         std::int64_t total = 0;
-        for (const Tile& tile : tiles) total += tile.cost(spec_.group);
+        for (const Tile& tile : tiles) total = saturating_sum(total, tile.cost(spec_.group));
         const std::int64_t item_cost = std::max<std::int64_t>(1, total / target_items_);
         for (const Tile& tile : tiles) add_tile(tile, item_cost, work);
     }
@@ -56,15 +73,14 @@ public:
 private:
     std::vector<Tile> make_tiles() const {
         std::vector<Tile> tiles;
-        const std::int64_t heads_together = decode_heads();
+        const TileSize decode_size = tile_size(true), prefill_size = tile_size(false);
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
-            const std::int64_t n = batch_.seqstarts[b + 1] - batch_.seqstarts[b];
-            const bool decode = n * spec_.group <= kDecodeRows;
-            const std::int64_t rows = decode ? n : std::max<std::int64_t>(1, kPrefillRows / spec_.group);
-            const std::int64_t heads = decode ? heads_together : 1;
-            for (std::int64_t row = 0; row < n; row += rows) {
-                for (std::int64_t head = 0; head < num_kv_heads_; head += heads) {
-                    tiles.push_back(tile(b, row, std::min(row + rows, n), head, heads, decode));
+            const std::int64_t n = length(batch_.seqstarts, b);
+            const bool decode = decodes(b);
+            const TileSize size = decode ? decode_size : prefill_size;
+            for (std::int64_t row = 0; row < n; row += size.rows) {
+                for (std::int64_t head = 0; head < num_kv_heads_; head += size.heads) {
+                    tiles.push_back(tile(b, row, std::min(row + size.rows, n), head, size.heads, decode));
                 }
             }
         }
@@ -72,22 +88,43 @@ private:
         return tiles;
     }
 
+    bool decodes(std::int64_t b) const { return length(batch_.seqstarts, b) <= kDecodeRows / spec_.group; }
+
+    /// The finest that pays, made coarser where it gave too many tiles: first in heads, which share nothing, then in
+    /// rows. What remains are up to 2 * kMaxItems tiles, or one for each sequence and kMaxItems more.
+    TileSize tile_size(bool decode) const {
+        TileSize size{decode ? kDecodeRows : std::max<std::int64_t>(1, kPrefillRows / spec_.group),
+                      decode ? decode_heads() : 1};
+        std::int64_t pieces = 0;  // of rows
+        for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
+            if (decodes(b) == decode) pieces = saturating_sum(pieces, ceil_div(length(batch_.seqstarts, b), size.rows));
+        }
+        const std::int64_t heads = ceil_div(saturating_product(pieces, num_kv_heads_), kMaxItems);
+        size.heads = std::clamp(heads, size.heads, num_kv_heads_);
+        if (pieces > kMaxItems) size.rows = saturating_product(size.rows, ceil_div(pieces, kMaxItems));
+        return size;
+    }
+
     /// Kv heads that one decode item takes: all where a token's heads are neighbours in memory, if that leaves enough
     /// items; one where each head's tokens are.
     std::int64_t decode_heads() const {
         if (!gen::is_head_inner(spec_)) return 1;
         std::int64_t pieces = 0;
-        for (std::int64_t b = 0; b < batch_.batch_size; ++b) pieces += ceil_div(keys(b), abi::kChunk);
+        for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
+            pieces = saturating_sum(pieces, ceil_div(keys(b), abi::kChunk));
+        }
         std::int64_t heads = num_kv_heads_;
-        while (heads > 1 && pieces * ceil_div(num_kv_heads_, heads) < target_items_) heads = ceil_div(heads, 2);
+        while (heads > 1 && saturating_product(pieces, ceil_div(num_kv_heads_, heads)) < target_items_) {
+            heads = ceil_div(heads, 2);
+        }
         return heads;
     }
 
-    std::int64_t keys(std::int64_t b) const { return batch_.kvstarts[b + 1] - batch_.kvstarts[b]; }
+    std::int64_t keys(std::int64_t b) const { return length(batch_.kvstarts, b); }
 
     Tile tile(std::int64_t b, std::int64_t row_begin, std::int64_t row_end, std::int64_t head, std::int64_t heads,
               bool decode) const {
-        const std::int64_t n = batch_.seqstarts[b + 1] - batch_.seqstarts[b];
+        const std::int64_t n = length(batch_.seqstarts, b);
         const bool cut = spec_.is_alibi || (spec_.is_causal && b >= batch_.decoding_batches);
         const std::int64_t visible = cut ? std::clamp<std::int64_t>(keys(b) - n + row_end, 0, keys(b)) : keys(b);
         return {b,     row_begin, row_end, head, std::min(head + heads, num_kv_heads_), ceil_div(visible, abi::kChunk),
@@ -111,15 +148,16 @@ private:
     }
 
     std::int64_t partial_floats(const Tile& tile) const {
-        const std::int64_t rows = (tile.row_end - tile.row_begin) * tile.heads() * spec_.group;
-        return saturating_product(tile.chunks, rows, spec_.head_dim + abi::kPartialTail);
+        return saturating_product(tile.chunks, tile.row_end - tile.row_begin, tile.heads(), std::int64_t{spec_.group},
+                                  spec_.head_dim + abi::kPartialTail);
     }
 
     bool fits(const Tile& tile, const Work& work) const {
         return partial_floats(tile) <= kMaxPartialFloats - work.partial_floats;
     }
 
-    /// Room for every chunk's partial of the tile, laid out as abi.h says, and the merge of them, a head an item.
+    /// Room for every chunk's partial of the tile, laid out as abi.h says, and the merge of them, a kv head an item
+    /// where that doesn't give too many.
     std::int64_t reserve_partials(const Tile& tile, Work& work) const {
         const std::int64_t stride = spec_.head_dim + abi::kPartialTail;
         const std::int64_t query_heads = tile.heads() * spec_.group;
@@ -127,13 +165,14 @@ private:
         const std::int64_t first = work.partial_floats;
         work.partial_floats += partial_floats(tile);
         const std::int64_t token = batch_.seqstarts[tile.sequence];
-        for (std::int64_t head = 0; head < tile.heads(); ++head) {
+        const std::int64_t step = ceil_div(saturating_product(tile.heads(), target_items_), kMaxItems);
+        for (std::int64_t head = 0; head < tile.heads(); head += step) {
             const std::int64_t offset = first + head * spec_.group * stride;
             const std::int64_t query_head = (tile.head_begin + head) * spec_.group;
             work.merge.push_back({.token_begin = token + tile.row_begin,
                                   .token_end = token + tile.row_end,
                                   .head_begin = query_head,
-                                  .head_end = query_head + spec_.group,
+                                  .head_end = query_head + std::min(step, tile.heads() - head) * spec_.group,
                                   .parts = tile.chunks,
                                   .acc = offset,
                                   .acc_part = rows * query_heads * stride,
@@ -153,13 +192,21 @@ private:
     std::int64_t target_items_;
 };
 
-/// Cuts 0..count-1 of each sequence into items of about kTokenItemElements elements.
+/// Tokens of an item that moves about kTokenItemElements elements, or more where `tokens` in all gave too many items.
+std::int64_t tokens_each(std::int64_t tokens, std::int64_t token_elements) {
+    const std::int64_t least = ceil_div(tokens, kMaxItems);
+    return std::max({std::int64_t{1}, least, kTokenItemElements / std::max<std::int64_t>(1, token_elements)});
+}
+
+/// Cuts 0..count-1 of each sequence into items.
 std::vector<abi::TokenItem> token_items(const kvjit_batch& batch, const std::int64_t* starts,
                                         std::int64_t token_elements, std::int64_t num_kv_heads) {
-    const std::int64_t step = std::max<std::int64_t>(1, kTokenItemElements / std::max<std::int64_t>(1, token_elements));
+    std::int64_t tokens = 0;
+    for (std::int64_t b = 0; b < batch.batch_size; ++b) tokens = saturating_sum(tokens, length(starts, b));
+    const std::int64_t step = tokens_each(tokens, token_elements);
     std::vector<abi::TokenItem> items;
     for (std::int64_t b = 0; b < batch.batch_size; ++b) {
-        const std::int64_t count = starts[b + 1] - starts[b];
+        const std::int64_t count = length(starts, b);
         for (std::int64_t begin = 0; begin < count; begin += step) {
             items.push_back({b, begin, std::min(begin + step, count), 0, num_kv_heads});
         }
@@ -169,8 +216,8 @@ std::vector<abi::TokenItem> token_items(const kvjit_batch& batch, const std::int
 
 /// Merge: output tokens in items; where their parts lie is known when the tensors are (bind.cc).
 std::vector<abi::MergeItem> merge_items(const gen::KernelSpec& spec, const kvjit_batch& batch) {
-    const std::int64_t step = std::max<std::int64_t>(1, kTokenItemElements / (batch.num_heads * spec.head_dim + 1));
     const std::int64_t tokens = batch.seqstarts[batch.batch_size];
+    const std::int64_t step = tokens_each(tokens, batch.num_heads * spec.head_dim + 1);
     std::vector<abi::MergeItem> items;
     for (std::int64_t begin = 0; begin < tokens; begin += step) {
         abi::MergeItem item{};
