@@ -123,9 +123,10 @@ struct MergeItem {
 struct MergeArgs {
     const char* acc;   // Partial: acc of a part, not divided by sum
     const float* max;  // a part's running maximum (natural log units), or its lse
-    const float* sum;  // a part's sum of exp(score - max); null: 1, so that (acc, max) may be a finished (output, lse)
-    Rows output;       // T1
-    float* lse;        // null: not asked for
+    const float*
+        sum;      // a part's sum of exp(score - max); null: (acc, max) are finished (output, lse), always so on CUDA
+    Rows output;  // T1
+    float* lse;   // null: not asked for
     i64 lse_token_stride, lse_head_stride;
 };
 

@@ -21,7 +21,12 @@ KVJIT_INLINE Running merge_parts(const abi::MergeArgs& args, const abi::MergeIte
     const Partial* partials = reinterpret_cast<const Partial*>(args.acc);
     for (i64 part = 0; part < item.parts; ++part) {
         const i64 at = stat + part * item.stat_part;
-        admit_row(sum, running, partials + acc + part * item.acc_part, args.max[at], args.sum ? args.sum[at] : 1.0f);
+        const Partial* row = partials + acc + part * item.acc_part;
+        if (args.sum) {
+            admit_row(sum, running, row, args.max[at], args.sum[at]);
+        } else {
+            admit_output(sum, running, row, args.max[at]);
+        }
     }
     return running;
 }
@@ -35,7 +40,8 @@ KVJIT_INLINE void merge_head(const abi::MergeArgs& args, const abi::MergeItem& i
     float sum[kHeadDim];
     const Running running = merge_parts(args, item, acc, stat, sum);
     char* out = args.output.base + token * args.output.token_stride + head * args.output.head_stride;
-    finish_row(reinterpret_cast<T1*>(out), sum, running);
+    // Without a key the sum is 0, unless a part was NaN.
+    finish_row(reinterpret_cast<T1*>(out), sum, is_empty_part(running.max) ? Running{0.0f, 1.0f} : running);
     if (args.lse) args.lse[token * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
 }
 

@@ -55,13 +55,25 @@ KVJIT_INLINE float finish_lse(const Running& running) {
     return static_cast<float>(running.max + log(running.sum));
 }
 
-/// The same over a row of kHeadDim: `acc` is the running accumulator, zero at the start.
+/// merge_acc over a row of kHeadDim.
 template <class T>
-KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
-    if (is_empty_part(part_max)) return;
-    const Weights weights = admit(running, part_max, part_sum);
+KVJIT_INLINE void merge_row(float* acc, const T* part, Weights weights) {
     for_each_vector_rolled<kHeadDim>(
         [&]<int N>(int d) { store<N>(acc + d, merge_acc<N>(load<N>(acc + d), load<N>(part + d), weights)); });
+}
+
+/// A part of keys that this call has seen: `acc` is the running accumulator, zero at the start.
+template <class T>
+KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
+    if (!is_empty_part(part_max)) merge_row(acc, part, admit(running, part_max, part_sum));
+}
+
+/// A part that the caller hands over, (output, lse). An infinite lse says "no key", in other libraries' words too: the
+/// weight is 0, and the output is multiplied by it all the same, so that a NaN in it shows.
+template <class T>
+KVJIT_INLINE void admit_output(float* acc, Running& running, const T* output, float lse) {
+    const bool no_key = lse == -kInfinity || lse == kInfinity;
+    merge_row(acc, output, no_key ? Weights{1.0f, 0.0f} : admit(running, lse, 1.0f));
 }
 
 /// Output row of kHeadDim elements of T, each rounded once.

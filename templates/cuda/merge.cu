@@ -39,11 +39,12 @@ KVJIT_INLINE i64 token_end(const abi::CudaMergeArgs& args) {
 KVJIT_INLINE Running merge_head(const abi::CudaMergeArgs& args, const Parts& parts, RowLanes& acc) {
     const abi::MergeArgs& merge = args.merge;
     const Partial* first = reinterpret_cast<const Partial*>(merge.acc) + parts.acc;
+    // An infinite lse says "no key", in other libraries' words too.
     const auto stat = [&](i64 part) {
-        const i64 at = parts.stat + part * args.item.stat_part;
-        return Running{merge.max[at], merge.sum ? merge.sum[at] : 1.0f};
+        const float lse = merge.max[parts.stat + part * args.item.stat_part];
+        return Running{lse == kInfinity ? -kInfinity : lse, 1.0f};
     };
-    return merge_parts(acc, args.item.parts, stat, [&](i64 part) { return first + part * args.item.acc_part; });
+    return merge_parts<true>(acc, args.item.parts, stat, [&](i64 part) { return first + part * args.item.acc_part; });
 }
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
@@ -55,7 +56,8 @@ KVJIT_INLINE void merge_row(const abi::CudaMergeArgs& args) {
     const Running running = merge_head(args, parts, acc);
     const abi::MergeArgs& merge = args.merge;
     char* out = merge.output.base + parts.token * merge.output.token_stride + parts.head * merge.output.head_stride;
-    finish_row(reinterpret_cast<T1*>(out), acc, running);
+    // Without a key the sum is 0, unless a part was NaN.
+    finish_row(reinterpret_cast<T1*>(out), acc, is_empty_part(running.max) ? Running{0.0f, 1.0f} : running);
     if (merge.lse && lane_index() == 0)
         merge.lse[parts.token * merge.lse_token_stride + parts.head * merge.lse_head_stride] = finish_lse(running);
 }

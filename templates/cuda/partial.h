@@ -75,7 +75,8 @@ KVJIT_INLINE float largest_max(i64 parts, Stat&& stat) {
 
 /// Merges parts 0..parts-1 of one row: returns max and sum, and leaves the sum of weighted acc in `acc`.
 ///     stat(part) -> Running,  row(part) -> const T*, kHeadDim elements
-template <class Stat, class Row>
+/// kReadEmpty: rows of parts that saw no key have been written, and are multiplied by their weight 0, too.
+template <bool kReadEmpty = false, class Stat, class Row>
 KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& row) {
     Running merged = {largest_max(parts, stat), 0.0f};
     clear_lanes(acc);
@@ -92,7 +93,7 @@ KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& ro
             const float max = shuffle(running.max, k), sum = shuffle(running.sum, k), factor = shuffle(weight, k);
             const bool counts = !is_empty_part(max);
             RowLanes part;
-            load_lanes(part, row(first + k), counts);
+            load_lanes(part, row(first + k), kReadEmpty || counts);
             add_weighted(acc, part, factor);
             merged.sum = fma(counts ? sum : 0.0f, factor, merged.sum);
         }

@@ -271,15 +271,17 @@ Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim)
     Attended merged{std::vector<double>(parts[0].output.size(), 0.0),
                     std::vector<double>(parts[0].lse.size(), kMinusInfinity)};
     for (std::size_t row = 0; row < merged.lse.size(); ++row) {
-        double largest = kMinusInfinity;
-        for (const Attended& part : parts) largest = std::max(largest, part.lse[row]);
-        if (largest == kMinusInfinity) continue;
-        double sum = 0;
-        for (const Attended& part : parts) sum += std::exp(part.lse[row] - largest);
-        merged.lse[row] = largest + std::log(sum);
+        double largest = kMinusInfinity, sum = 0;
         for (const Attended& part : parts) {
-            const double weight = std::exp(part.lse[row] - merged.lse[row]);
-            if (weight == 0) continue;
+            if (!std::isinf(part.lse[row])) largest = std::max(largest, part.lse[row]);
+        }
+        const auto weight_of = [&](const Attended& part, double whole) {
+            return std::isinf(part.lse[row]) ? 0.0 : std::exp(part.lse[row] - whole);
+        };
+        for (const Attended& part : parts) sum += weight_of(part, largest);
+        if (sum != 0) merged.lse[row] = largest + std::log(sum);
+        for (const Attended& part : parts) {
+            const double weight = weight_of(part, merged.lse[row]);
             for (std::size_t d = 0; d < u(head_dim); ++d) {
                 merged.output[row * u(head_dim) + d] += weight * part.output[row * u(head_dim) + d];
             }

@@ -61,7 +61,7 @@ struct Attended {
 Attended oracle_attend(const Problem& problem, const Strided& query, const Dense& key, const Dense& value,
                        const Strided& mask);
 
-/// Parts, each (S, H, D) and (S, H), as one.
+/// Parts, each (S, H, D) and (S, H), as one. A part whose lse is infinite has weight 0.
 Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim);
 
 }  // namespace kvjit::test

@@ -165,13 +165,36 @@ TEST_CASE("parts that saw no key change no bit, whatever they hold") {
     });
 }
 
+TEST_CASE("an output whose lse is infinite has weight 0; a NaN in it shows, and nothing else does") {
+    for_each_call([](MergeCall& call) {
+        const i64 other = call.rng.below(call.parts), cells = call.cell(1, 0, 0);
+        for (i64 c = other * cells; c < (other + 1) * cells; ++c) call.max_data()[c] = -kInf;
+        call.run(false);
+        const std::vector<std::byte> output = call.output.snapshot(), lse = call.lse.snapshot();
+        for (i64 c = other * cells; c < (other + 1) * cells; ++c) call.max_data()[c] = kInf;
+        call.run(false);
+        CHECK(call.output.snapshot() == output);
+        CHECK(call.lse.snapshot() == lse);
+        for (const float infinity : {-kInf, kInf}) {
+            call.max_data()[call.cell(other, 0, 0)] = infinity;
+            call.put_acc(call.cell(other, 0, 0), 1, kNaN);
+            call.run(false);
+            CHECK(std::isnan(call.output_at(0, 0, 1)));
+            CHECK_FALSE(std::isnan(call.output_at(0, 0, 0)));
+            CHECK_FALSE(std::isnan(call.lse_at(0, 0)));
+            CHECK((call.parts > 1 || call.lse_at(0, 0) == -kInf));
+        }
+    });
+}
+
 TEST_CASE("no key in any part: output 0, lse -inf") {
     for_each_call([](MergeCall& call) {
+        const bool with_sum = call.rng.chance(0.5);
         for (i64 c = 0; c < call.cell(call.parts, 0, 0); ++c) {
-            call.max_data()[c] = -kInf;
-            for (i64 d = 0; d < call.program.head_dim; ++d) call.put_acc(c, d, kNaN);
+            call.max_data()[c] = !with_sum && call.rng.chance(0.5) ? kInf : -kInf;
+            for (i64 d = 0; with_sum && d < call.program.head_dim; ++d) call.put_acc(c, d, kNaN);
         }
-        call.run(call.rng.chance(0.5));
+        call.run(with_sum);
         for (const std::byte byte : call.output.bytes()) CHECK(byte == std::byte{0});
         for (i64 token = 0; token < call.tokens; ++token) CHECK(call.lse_at(token, 0) == -kInf);
     });
