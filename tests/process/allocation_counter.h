@@ -9,6 +9,9 @@ namespace kvjit::test {
 /// Calls so far of malloc, calloc, realloc, memalign, aligned_alloc and posix_memalign.
 std::int64_t allocations();
 
+/// Bytes that these have asked for so far: no less than what was in use at any time.
+std::int64_t allocated_bytes();
+
 /// Of the calls from now on fails the n-th, counted from 1, or that and all that follow.
 enum class Failing { kOnce, kFromThenOn };
 void fail_allocation(std::int64_t n, Failing failing);

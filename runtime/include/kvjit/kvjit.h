@@ -314,7 +314,7 @@ typedef struct kvjit_batch {
     uint32_t struct_size;
     int64_t batch_size;       /* B */
     int64_t num_heads;        /* H; query heads */
-    int64_t num_kv_heads;     /* Hkv; 0: num_heads. KeyValueCache looks at this one only */
+    int64_t num_kv_heads;     /* Hkv; 0: num_heads / group; to KeyValueCache num_heads, else it looks at this alone */
     int64_t num_layers;       /* L; default 1 */
     int64_t max_tokens;       /* MaxT: extent of axis T; not for block_table */
     int64_t num_blocks;       /* extent of axis N; block_table only */
@@ -381,7 +381,11 @@ typedef struct kvjit_plan kvjit_plan;
 
 /* Checks the batch, splits the work, has the needed images ready (which may compile: see kvjit_kernel_prepare).
  * One plan serves all layers of a step; a plan is run by one thread at a time. `options` may be NULL.
- * Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX, those of prepare. Thread-safe. */
+ * Memory, whatever the lengths: on CPU targets a workspace of up to 64 MiB, and beside it up to 64 MiB, 512 bytes a
+ * sequence and with ALiBi 8 bytes a query head; on CUDA the latter two. A check of slots needs 48 bytes more for each
+ * run of new tokens on neighbouring slots. A CUDA workspace holds parts of up to 16 blocks for each that the GPU runs
+ * at once; with split_keys it grows with batch_size * num_heads * max_kvlen / split_keys. Errors: KVJIT_BAD_ARGUMENT,
+ * KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX, those of prepare. Thread-safe. */
 KVJIT_API kvjit_status kvjit_plan_create(kvjit_kernel *kernel, const kvjit_batch *batch,
                                          const kvjit_plan_options *options, kvjit_plan **plan, kvjit_error *error);
 KVJIT_API void kvjit_plan_release(kvjit_plan *plan);
@@ -416,7 +420,8 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  *
  * cache: one axis for each letter of the layout, T = max_tokens (or page_size, with N = num_blocks), D = head_dim, or
  *        head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
- * attn_mask: (S, W) or (H, S, W), W >= K.   lse: float32, natural log. */
+ * attn_mask: (S, W) or (H, S, W), W >= K.   lse: float32, natural log.
+ * partial_lse: -inf and +inf say that a part had no key; its partial_output then has weight 0, and no NaN in it. */
 typedef struct kvjit_tensors {
     uint32_t struct_size;
     kvjit_tensor query;
