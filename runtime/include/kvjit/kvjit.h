@@ -421,7 +421,7 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  * cache: one axis for each letter of the layout, T = max_tokens (or page_size, with N = num_blocks), D = head_dim, or
  *        head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
  * attn_mask: (S, W) or (H, S, W), W >= K.   lse: float32, natural log.
- * partial_lse: -inf and +inf say that a part had no key; its partial_output then has weight 0, and no NaN in it. */
+ * partial_lse: -inf and +inf say that a part had no key; its partial_output then has weight 0 (a NaN in it shows). */
 typedef struct kvjit_tensors {
     uint32_t struct_size;
     kvjit_tensor query;
