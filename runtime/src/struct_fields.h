@@ -72,7 +72,8 @@ template <>
 inline constexpr auto kPlaces<kvjit_plan_options> =
     places(&kvjit_plan_options::struct_size, &kvjit_plan_options::check_level, &kvjit_plan_options::executor,
            &kvjit_plan_options::workspace, &kvjit_plan_options::workspace_bytes, &kvjit_plan_options::num_threads,
-           &kvjit_plan_options::stream, &kvjit_plan_options::host_batch, &kvjit_plan_options::split_keys);
+           &kvjit_plan_options::stream, &kvjit_plan_options::host_batch, &kvjit_plan_options::split_keys,
+           &kvjit_plan_options::stores_nothing);
 
 template <>
 inline constexpr auto kPlaces<kvjit_tensors> = places(

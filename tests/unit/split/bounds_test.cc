@@ -35,7 +35,7 @@ kvjit_batch batch_of(const Lengths& lengths, const gen::KernelSpec& spec) {
 
 rt::Work split_of(const std::string& text, const Lengths& lengths, std::int64_t threads = 8) {
     const gen::KernelSpec spec = *gen::parse_spec(text);
-    return rt::split(spec, batch_of(lengths, spec), lengths.num_kv_heads, threads);
+    return rt::split(spec, batch_of(lengths, spec), lengths.num_kv_heads, threads, true);
 }
 
 void check_items(const rt::Work& work, std::int64_t sequences) {
