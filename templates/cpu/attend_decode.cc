@@ -83,13 +83,17 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
 // ---- 4. Per chunk: scores, mask, softmax, PV -----------------------------------------------------------------------
 
 /// Lists a chunk's keys or values, and behind them, as whole tiles, the first rows of what is read next: as memory is
-/// asked kAhead rows ahead, it has something to do between the two. Returns how many rows were listed.
+/// asked kAhead rows ahead, it has something to do between the two. Returns how many rows were listed; behind them the
+/// last is repeated, as far as anyone looks.
 KVJIT_NOINLINE i64 list_chunk(Panel& panel, const Positions& rows, const Positions& next) {
+    if (rows.count == 0) return 0;
     const Index* table = table_row(panel.args->table, panel.item->sequence);
     list_rows(panel.list, table, rows);
-    const i64 end = (rows.count + kKeys - 1) / kKeys * kKeys;
+    const i64 end = (rows.count + kKeys - 1) / kKeys * kKeys, listed = end + next.count;
+    repeat_last(panel.list, rows.count, end);
     list_rows_at(panel.list, end, table, next);  // of the same head stride, or memory is asked for something else
-    return end + next.count;
+    repeat_last(panel.list, listed, end + kAhead);
+    return listed;
 }
 
 /// Asks memory for the first of the list's `listed` rows, of all heads of the panel.

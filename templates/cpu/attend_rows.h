@@ -68,18 +68,26 @@ KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, const Index* tab
     });
 }
 
-/// Fills `list` with the rows of `positions` and repeats the last one up to kCount. Empty where there are none.
+/// `list` becomes the rows of `positions`.
 template <int kCount>
 KVJIT_INLINE void list_rows(RowList<kCount>& list, const Index* table, const Positions& positions) {
     list.head_stride = positions.plane.head_stride;
     list.scale_head_stride = positions.scale.head_stride;
-    if (positions.count == 0) return;
     list_rows_at(list, 0, table, positions);
+}
+
+/// Entries begin..end-1 of `rows` repeat the one before them, which is read once: a copy of the entry before each would
+/// wait for its store.
+KVJIT_INLINE void repeat_last(const char** rows, i64 begin, i64 end) {
+    const char* last = rows[begin - 1];
 #pragma clang loop unroll(disable)
-    for (i64 k = positions.count; k < kCount; ++k) {
-        list.row[k] = list.row[k - 1];
-        if constexpr (kQuantised) list.scale[k] = list.scale[k - 1];
-    }
+    for (i64 k = begin; k < end; ++k) rows[k] = last;
+}
+
+template <int kCount>
+KVJIT_INLINE void repeat_last(RowList<kCount>& list, i64 begin, i64 end) {
+    repeat_last(list.row, begin, end);
+    if constexpr (kQuantised) repeat_last(list.scale, begin, end);
 }
 
 /// One row of T1 as kPadDim floats.
