@@ -99,17 +99,25 @@ KVJIT_NOINLINE i64 list_chunk(Panel& panel, const Positions& rows, const Positio
 /// Asks memory for the first of the list's `listed` rows, of all heads of the panel.
 KVJIT_NOINLINE void ask_for_first(const Panel& panel, i64 listed) {
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < smaller(listed, kAhead); t += kKeys) ask_for_keys(panel.list, t, panel.first_head, panel.heads);
+    for (i64 t = 0; t < smaller(listed, kAhead); ++t) {
+#pragma clang loop unroll(disable)
+        for (i64 head = 0; head < panel.heads; ++head)
+            ask_for_span<kHeadDim>(panel.list, t, panel.first_head + head, 0);
+    }
+}
+
+/// Whether the tile at `row` is the first of its kv head: it asks memory for their keys.
+KVJIT_INLINE bool is_first_of_head(const Panel& panel, i64 row) {
+    return row == 0 || panel.rows[row].kv_head != panel.rows[row - 1].kv_head;
 }
 
 KVJIT_NOINLINE void score_chunk(Panel& panel, i64 keys) {
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < keys; t += kKeys) {
-        ask_for_keys(panel.list, t + kAhead, panel.first_head, panel.heads);
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows)
-            score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kPadDim, panel.list, t,
-                       panel.rows[row].kv_head);
+            score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kPadDim, panel.list,
+                       {t, panel.rows[row].kv_head, is_first_of_head(panel, row)});
     }
 }
 

@@ -25,9 +25,9 @@ inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
 /// Floats from one row's scores to the next one's: not a power of two, which would crowd a few sets of the cache.
 inline constexpr int kScoreStride = kChunkKeys + 16;
 
-/// Rows to ask memory for ahead of their use: about 12 KiB.
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
-inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 64 : 12288 / kRowBytes;
+/// Rows to ask memory for ahead of their use: enough to cover its latency, few enough to stay in the first-level cache.
+inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 32 : 24;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
@@ -118,28 +118,58 @@ KVJIT_INLINE void ask_for_span(const ChunkRows& rows, i64 at, i64 head, int d) {
         if (d == 0) prefetch(rows.scales(at, head));
 }
 
-/// Asks memory for kKeys rows from `at` on, of `heads` neighbouring heads.
-KVJIT_INLINE void ask_for_keys(const ChunkRows& rows, i64 at, i64 first_head, i64 heads) {
+/// Asks memory for one of kVectors shares of kKeys rows from `at` on.
+KVJIT_INLINE void ask_for_share(const ChunkRows& rows, i64 at, i64 head, int share) {
+    constexpr int kRowLines = (kRowBytes + 63) / 64, kLines = kKeys * kRowLines;
+    const int end = (share + 1) * kLines / kVectors;
+#pragma clang loop unroll(full)
+    for (int line = share * kLines / kVectors; line < end; ++line) {
+        const char* row = reinterpret_cast<const char*>(rows.codes(at + line / kRowLines, head));
+        prefetch(row + line % kRowLines * 64);
+    }
+}
+
+/// Keys at..at+kKeys-1 of a kv head. ask: memory is asked for those kAhead further on.
+struct KeyRange {
+    i64 at, head;
+    bool ask;
+};
+
+/// sums[k] = products of the tile's queries and key k. What kAsk asks for is spread over the arithmetic: loads would
+/// wait behind a burst.
+template <bool kAsk>
+KVJIT_INLINE void multiply_keys(QueryLine (&sums)[kKeys], const float* query, const KeyTile& keys,
+                                const ChunkRows& rows, KeyRange range) {
+    const i64 ahead = range.at + kAhead;
+#pragma clang loop unroll(full)
+    for (int k = 0; k < kKeys; ++k) {
+        if constexpr (kAsk && kQuantised) prefetch(rows.scales(ahead + k, range.head));
+        sums[k] = QueryLine(0.0f);
+    }
 #pragma clang loop unroll(disable)
-    for (i64 k = at; k < at + kKeys; ++k) {
-#pragma clang loop unroll(disable)
-        for (i64 head = first_head; head < first_head + heads; ++head) ask_for_span<kHeadDim>(rows, k, head, 0);
+    for (int d = 0; d < kWholeDim; d += kLanes) {
+        if constexpr (kAsk) ask_for_share(rows, ahead, range.head, d / kLanes);
+        add_products<false>(sums, query, keys, d);
+    }
+    if constexpr (kWholeDim < kHeadDim) {
+        if constexpr (kAsk) ask_for_share(rows, ahead, range.head, kVectors - 1);
+        add_products<true>(sums, query, keys, kWholeDim);
     }
 }
 
 /// scores[r * kScoreStride + k] = query row r · key at+k, for kRows rows and kKeys keys.
-KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows& rows, i64 at, i64 head) {
+KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows& rows, KeyRange range) {
     KeyTile keys;
     QueryLine sums[kKeys];
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        keys.codes[k] = rows.codes(at + k, head);
-        if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(at + k, head));
-        sums[k] = QueryLine(0.0f);
+        keys.codes[k] = rows.codes(range.at + k, range.head);
+        if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(range.at + k, range.head));
     }
-#pragma clang loop unroll(disable)
-    for (int d = 0; d < kWholeDim; d += kLanes) add_products<false>(sums, query, keys, d);
-    if constexpr (kWholeDim < kHeadDim) add_products<true>(sums, query, keys, kWholeDim);
+    if (range.ask)
+        multiply_keys<true>(sums, query, keys, rows, range);
+    else
+        multiply_keys<false>(sums, query, keys, rows, range);
     store_quads(scores, sums_of_4(sums[0], sums[1], sums[2], sums[3]));
 }
 
