@@ -19,9 +19,9 @@ static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 
 inline constexpr int kPanelTiles = 32 / kRows;
 inline constexpr int kPanelRows = kPanelTiles * kRows;
-/// Positions whose values are summed before the next tile's turn: few where the heads of a token are neighbours, so
-/// that memory is read in its order.
-inline constexpr int kValueBlock = kHeadInner ? 32 : 64;
+/// Positions whose values are summed before the next span's and the next tile's turn: few where those read on in what
+/// lies side by side, so that memory is read in its order.
+inline constexpr int kValueBlock = kHeadInner ? 32 : 16;
 
 /// One (new token, query head) of the panel. The rows of a tile have token and kv head in common, so that all see the
 /// same keys; what pads a token's last tile repeats its last head: it computes, and writes, the same once more.
@@ -41,10 +41,10 @@ struct alignas(64) Panel {
     i64 first_head, heads;  // kv heads of the rows
     QueryRow rows[kPanelRows];
     ChunkRows list;  // of the chunk's keys, then of its values
-    float query[kPanelRows * kPadDim];
-    float scores[kPanelRows * kScoreStride];  // then probabilities
-    float part[kPanelRows * kPadDim];         // sums of values over the chunk, in lane order
-    float acc[kPanelRows * kPadDim];          // over the chunks so far
+    alignas(64) float query[kPanelRows * kPadDim];
+    alignas(64) float scores[kPanelRows * kScoreStride];  // then probabilities
+    alignas(64) float part[kPanelRows * kPadDim];         // sums of values over the chunk, in lane order
+    alignas(64) float acc[kPanelRows * kPadDim];          // over the chunks so far
 };
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
