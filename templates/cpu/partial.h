@@ -62,10 +62,20 @@ KVJIT_INLINE void merge_row(float* acc, const T* part, Weights weights) {
         [&]<int N>(int d) { store<N>(acc + d, merge_acc<N>(load<N>(acc + d), load<N>(part + d), weights)); });
 }
 
+/// What admitting the first part comes to, as its weights are 0 and 1: a copy. (Adding 0 turns -0 into 0.)
+template <class T>
+KVJIT_INLINE void admit_first_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
+    running = {part_max, part_sum + 0.0f};
+    for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(acc + d, load<N>(part + d) + vf<N>(0.0f)); });
+}
+
 /// A part of keys that this call has seen: `acc` is the running accumulator, zero at the start.
 template <class T>
 KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
-    if (!is_empty_part(part_max)) merge_row(acc, part, admit(running, part_max, part_sum));
+    if (is_empty_part(part_max)) return;
+    const bool first = is_empty_part(running.max) && part_max < kInfinity;
+    if (first) return admit_first_row(acc, running, part, part_max, part_sum);
+    merge_row(acc, part, admit(running, part_max, part_sum));
 }
 
 /// A part that the caller hands over, (output, lse). An infinite lse says "no key", in other libraries' words too: the

@@ -200,6 +200,19 @@ TEST_CASE("no key in any part: output 0, lse -inf") {
     });
 }
 
+TEST_CASE("a sum of -0 gives 0, in a part alone as beside others") {
+    for_each_call([](MergeCall& call) {
+        for (i64 c = 0; c < call.cell(call.parts, 0, 0); ++c) {
+            for (i64 d = 0; d < call.program.head_dim; ++d) call.put_acc(c, d, -0.0f);
+        }
+        for (const i64 parts : {call.parts, i64{1}}) {
+            call.parts = parts;
+            call.run(true);
+            for (const std::byte byte : call.output.bytes()) CHECK(byte == std::byte{0});
+        }
+    });
+}
+
 TEST_CASE("a NaN part makes its own row NaN and no other") {
     for_each_call([](MergeCall& call) {
         call.max_data()[call.cell(call.rng.below(call.parts), 0, 0)] = kNaN;
