@@ -63,15 +63,23 @@ public:
           target_items_(std::min(concurrency * kItemsPerThread, kMaxItems)) {}
 
     void split(Work& work) {
-        const std::vector<Tile> tiles = make_tiles();
-        std::int64_t total = 0;
-        for (const Tile& tile : tiles) total = saturating_sum(total, tile.cost(spec_.group));
+        const std::vector<Tile> tiles = first_tiles();
+        std::int64_t total = 0, decode = 0, prefill = 0;
+        for (const Tile& tile : tiles) {
+            const std::int64_t alike = ceil_div(num_kv_heads_, tile.heads());
+            total = saturating_sum(total, saturating_product(alike, tile.cost(spec_.group)));
+            (tile.decode ? decode : prefill) += alike;
+        }
+        work.decode.reserve(static_cast<std::size_t>(decode));
+        work.prefill.reserve(static_cast<std::size_t>(prefill));
         const std::int64_t item_cost = std::max<std::int64_t>(1, total / target_items_);
-        for (const Tile& tile : tiles) add_tile(tile, item_cost, work);
+        for (const Tile& tile : tiles) add_tiles(tile, item_cost, work);
     }
 
 private:
-    std::vector<Tile> make_tiles() const {
+    /// Of each range of rows the tile of its first heads, the longest first. Those of the others are like it: a batch
+    /// is sorted by its sequences, not by their heads.
+    std::vector<Tile> first_tiles() const {
         std::vector<Tile> tiles;
         const TileSize decode_size = tile_size(true), prefill_size = tile_size(false);
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
@@ -79,9 +87,7 @@ private:
             const bool decode = decodes(b);
             const TileSize size = decode ? decode_size : prefill_size;
             for (std::int64_t row = 0; row < n; row += size.rows) {
-                for (std::int64_t head = 0; head < num_kv_heads_; head += size.heads) {
-                    tiles.push_back(tile(b, row, std::min(row + size.rows, n), head, size.heads, decode));
-                }
+                tiles.push_back(tile(b, row, std::min(row + size.rows, n), size.heads, decode));
             }
         }
         std::ranges::stable_sort(tiles, std::greater{}, [&](const Tile& tile) { return tile.cost(spec_.group); });
@@ -122,19 +128,27 @@ private:
 
     std::int64_t keys(std::int64_t b) const { return length(batch_.kvstarts, b); }
 
-    Tile tile(std::int64_t b, std::int64_t row_begin, std::int64_t row_end, std::int64_t head, std::int64_t heads,
-              bool decode) const {
+    Tile tile(std::int64_t b, std::int64_t row_begin, std::int64_t row_end, std::int64_t heads, bool decode) const {
         const std::int64_t n = length(batch_.seqstarts, b);
         const bool cut = spec_.is_alibi || (spec_.is_causal && b >= batch_.decoding_batches);
         const std::int64_t visible = cut ? std::clamp<std::int64_t>(keys(b) - n + row_end, 0, keys(b)) : keys(b);
-        return {b,     row_begin, row_end, head, std::min(head + heads, num_kv_heads_), ceil_div(visible, abi::kChunk),
-                decode};
+        return {b, row_begin, row_end, 0, heads, ceil_div(visible, abi::kChunk), decode};
     }
 
-    void add_tile(const Tile& tile, std::int64_t item_cost, Work& work) const {
+    /// `tile`, and those of the other heads.
+    void add_tiles(Tile tile, std::int64_t item_cost, Work& work) const {
         const std::int64_t wanted = ceil_div(tile.cost(spec_.group), item_cost);
         const std::int64_t pieces = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, tile.chunks));
-        const std::int64_t chunks_each = ceil_div(tile.chunks, pieces);
+        const std::int64_t chunks_each = ceil_div(tile.chunks, pieces), heads = tile.heads();
+        for (std::int64_t head = 0; head < num_kv_heads_; head += heads) {
+            tile.head_begin = head;
+            tile.head_end = std::min(head + heads, num_kv_heads_);
+            add_tile(tile, chunks_each, work);
+        }
+    }
+
+    /// Cuts the tile into items of chunks_each chunks, if there is room for their partials.
+    void add_tile(const Tile& tile, std::int64_t chunks_each, Work& work) const {
         const bool whole = chunks_each >= tile.chunks || !fits(tile, work);
         const std::int64_t partial = whole ? -1 : reserve_partials(tile, work);
         std::vector<abi::AttendItem>& items = tile.decode ? work.decode : work.prefill;

@@ -125,6 +125,17 @@ TEST_CASE("a long sequence alone is split over its keys, many short ones are not
     CHECK(whole.merge.empty());
 }
 
+TEST_CASE("the longest sequences go first, all heads of one before the next") {
+    Lengths lengths;
+    lengths.add(1, 512);
+    lengths.add(1, 2048);
+    lengths.add(1, 1024);
+    const rt::Work work = rt::split(spec("layout=L2HTD"), lengths.batch(3), 3, 1);
+    std::vector<std::pair<std::int64_t, std::int64_t>> order;
+    for (const abi::AttendItem& item : work.decode) order.emplace_back(item.sequence, item.head_begin);
+    CHECK(order == decltype(order){{1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {0, 0}, {0, 1}, {0, 2}});
+}
+
 TEST_CASE("partials of long prefills stay within a budget, and what is left whole is still covered once") {
     Lengths lengths;
     lengths.add(128, 1 << 18);
