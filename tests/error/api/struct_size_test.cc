@@ -77,8 +77,9 @@ const std::vector<Field> kSpecFields = {
     F(quant_group), F(cache_mode), F(page_size), F(index_type), F(is_causal), F(is_alibi), F(attn_mask), F(layout)};
 #undef F
 #define F(member) FIELD(kvjit_plan_options, member)
-const std::vector<Field> kPlanFields = {F(struct_size), F(check_level), F(executor),   F(workspace), F(workspace_bytes),
-                                        F(num_threads), F(stream),      F(host_batch), F(split_keys)};
+const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),   F(executor), F(workspace),
+                                        F(workspace_bytes), F(num_threads),   F(stream),   F(host_batch),
+                                        F(split_keys),      F(stores_nothing)};
 #undef F
 #define F(member) FIELD(kvjit_engine_options, member)
 const std::vector<Field> kEngineFields = {F(struct_size),  F(jit),      F(cache_dir), F(cache_max_bytes),

@@ -130,7 +130,7 @@ TEST_CASE("the longest sequences go first, all heads of one before the next") {
     lengths.add(1, 512);
     lengths.add(1, 2048);
     lengths.add(1, 1024);
-    const rt::Work work = rt::split(spec("layout=L2HTD"), lengths.batch(3), 3, 1);
+    const rt::Work work = rt::split(spec("layout=L2HTD"), lengths.batch(3), 3, 1, true);
     std::vector<std::pair<std::int64_t, std::int64_t>> order;
     for (const abi::AttendItem& item : work.decode) order.emplace_back(item.sequence, item.head_begin);
     CHECK(order == decltype(order){{1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {0, 0}, {0, 1}, {0, 2}});
