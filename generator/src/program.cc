@@ -1,11 +1,16 @@
 #include "generator/program.h"
 
+#include <algorithm>
 #include <array>
 
 #include "common/abi.h"
 
 namespace kvjit::gen {
 namespace {
+
+/// Query rows of a kv head (tokens times group) up to which dot products over keys that are read once beat packed
+/// tiles. A GPU's decode has tiles of rows, too: as many tokens as one tile takes, or one token that takes several.
+constexpr int kCpuDecodeRows = 16;
 
 /// In the order of ProgramKind.
 constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
@@ -79,31 +84,56 @@ std::vector<Constant> cache_constants(const KernelSpec& spec) {
     };
 }
 
-Program token_program(ProgramKind kind, const KernelSpec& spec) {
-    return {kind, cache_constants(spec)};
-}
-
-Program attend_program(ProgramKind kind, const KernelSpec& spec) {
-    Program program{kind, cache_constants(spec)};
-    program.constants.push_back(number("kGroup", spec.group));
-    program.constants.push_back(flag("kCausal", spec.is_causal || spec.is_alibi));
-    program.constants.push_back(flag("kAlibi", spec.is_alibi));
-    program.constants.push_back(number("kMaskRank", spec.attn_mask));
-    return program;
+std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) {
+    std::vector<Constant> constants = cache_constants(spec);
+    constants.push_back(number("kGroup", spec.group));
+    if (backend != Backend::kCpu) constants.push_back(number("kDecodeTokens", decode_tokens(spec, backend)));
+    constants.push_back(flag("kCausal", spec.is_causal || spec.is_alibi));
+    constants.push_back(flag("kAlibi", spec.is_alibi));
+    constants.push_back(number("kMaskRank", spec.attn_mask));
+    return constants;
 }
 
 /// Of an attention call the partials are float32; of Merge they are what attention calls have written, T1.
-Program merge_program(const KernelSpec& spec) {
+std::vector<Constant> merge_constants(const KernelSpec& spec) {
     const std::string partial = spec.op == KVJIT_OP_MERGE ? storage(input_type(spec)) : "float";
-    return {ProgramKind::kMerge,
-            {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial)}};
+    return {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial)};
 }
 
-Program check_program(const KernelSpec& spec) {
+std::vector<Constant> check_constants(const KernelSpec& spec) {
     const bool narrow = has_cache(spec) && spec.index_type == KVJIT_I32;
-    return {ProgramKind::kCheck,
-            {flag("kCached", has_cache(spec)), flag("kBlocks", has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE),
-             number("kPageSize", page_size(spec)), type("Index", narrow ? "i32" : "i64")}};
+    return {flag("kCached", has_cache(spec)), flag("kBlocks", has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE),
+            number("kPageSize", page_size(spec)), type("Index", narrow ? "i32" : "i64")};
+}
+
+std::vector<Constant> constants_of(ProgramKind kind, const KernelSpec& spec, Backend backend) {
+    switch (kind) {
+        case ProgramKind::kStore:
+        case ProgramKind::kLoad:
+            return cache_constants(spec);
+        case ProgramKind::kMerge:
+            return merge_constants(spec);
+        case ProgramKind::kCheck:
+            return check_constants(spec);
+        default:
+            return attend_constants(spec, backend);
+    }
+}
+
+/// In the order in which a call runs them.
+std::vector<ProgramKind> kinds_of(const KernelSpec& spec, Backend backend) {
+    if (spec.op == KVJIT_OP_MERGE) return {ProgramKind::kMerge};
+    std::vector<ProgramKind> kinds;
+    if (backend != Backend::kCpu) kinds.push_back(ProgramKind::kCheck);
+    if (has_cache(spec)) kinds.push_back(ProgramKind::kStore);
+    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
+        kinds.push_back(ProgramKind::kLoad);
+        return kinds;
+    }
+    kinds.push_back(ProgramKind::kAttendDecode);
+    kinds.push_back(ProgramKind::kAttendPrefill);
+    if (backend == Backend::kCpu) kinds.push_back(ProgramKind::kMerge);
+    return kinds;
 }
 
 }  // namespace
@@ -112,25 +142,30 @@ const ProgramInfo& program_info(ProgramKind kind) {
     return kInfos[static_cast<std::size_t>(kind)];
 }
 
-std::string template_path(ProgramKind kind, const Target& target) {
-    const std::string name(program_info(kind).name);
-    return target.backend == Backend::kCpu ? "cpu/" + name + ".cc" : "cuda/" + name + ".cu";
+int decode_tokens(const KernelSpec& spec, Backend backend) {
+    if (backend == Backend::kCpu) return kCpuDecodeRows / spec.group;
+    return std::max(1, kDecodeTileRows / spec.group);
 }
 
-std::vector<Program> lower(const KernelSpec& spec, Backend backend) {
-    const bool on_cpu = backend == Backend::kCpu;
-    if (spec.op == KVJIT_OP_MERGE) return {merge_program(spec)};
+Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target) {
     std::vector<Program> programs;
-    if (!on_cpu) programs.push_back(check_program(spec));
-    if (has_cache(spec)) programs.push_back(token_program(ProgramKind::kStore, spec));
-    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
-        programs.push_back(token_program(ProgramKind::kLoad, spec));
-        return programs;
+    for (const ProgramKind kind : kinds_of(spec, target.backend)) {
+        const Result<const Variant*> variant = choose_variant(kind, spec, target);
+        if (!variant) return std::unexpected(variant.error());
+        programs.push_back(
+            {kind, *variant, (*variant)->launch(spec, target), constants_of(kind, spec, target.backend)});
     }
-    programs.push_back(attend_program(ProgramKind::kAttendDecode, spec));
-    programs.push_back(attend_program(ProgramKind::kAttendPrefill, spec));
-    if (on_cpu) programs.push_back(merge_program(spec));
     return programs;
+}
+
+std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t phases) {
+    std::string text;
+    for (const ProgramKind kind : kinds_of(spec, target.backend)) {
+        const ProgramInfo& info = program_info(kind);
+        if ((info.phase & phases) == 0) continue;
+        text.append(info.name).append(":\n").append(explain_variants(kind, spec, target));
+    }
+    return text;
 }
 
 std::vector<Constant> target_constants(const Target& target) {
@@ -145,6 +180,8 @@ std::vector<Constant> target_constants(const Target& target) {
 
 std::string identity_text(const Program& program, const Target& target) {
     std::string text(program_info(program.kind).name);
+    text.append(";variant=").append(program.variant->name);
+    text += ";revision=" + std::to_string(program.variant->revision);
     for (const Constant& constant : program.constants) text += ";" + constant.name + "=" + constant.value;
     return text + ";abi=" + std::to_string(abi::kKernelAbi) + ";" + target.text();
 }

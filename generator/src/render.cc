@@ -109,7 +109,7 @@ TemplateReader folder_templates(std::string folder) {
 
 Result<std::string> render(const Program& program, const Target& target, const TemplateReader& read) {
     Flattener flattener(program, target, read);
-    if (auto added = flattener.add(template_path(program.kind, target)); !added) {
+    if (auto added = flattener.add(std::string(program.variant->template_path)); !added) {
         return std::unexpected(added.error());
     }
     return flattener.take();

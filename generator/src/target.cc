@@ -74,7 +74,6 @@ constexpr X86Feature kFeatures[] = {
 };
 
 constexpr std::string_view kCudaTriple = "nvptx64-nvidia-cuda";
-constexpr int kMaxCudaHeadDim = 256;
 
 constexpr std::string_view kLevels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 
@@ -143,14 +142,6 @@ int max_shared_bytes(const Target& target) {
     if (number >= 90 && number < 120) return 227 * 1024;
     if (number == 80 || number == 87) return 163 * 1024;
     return 99 * 1024;
-}
-
-Result<void> check_supported(const KernelSpec& spec, const Target& target) {
-    if (target.backend == Backend::kCpu || spec.head_dim <= kMaxCudaHeadDim) return {};
-    return fail(KVJIT_BAD_SPEC, "head_dim",
-                "head_dim is " + std::to_string(spec.head_dim) + "; CUDA kernels take at most " +
-                    std::to_string(kMaxCudaHeadDim),
-                spec.head_dim, kMaxCudaHeadDim);
 }
 
 std::string missing_feature(const Target& program, const Target& machine) {

@@ -156,9 +156,9 @@ kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stag
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         if (auto given = rt::not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
-        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_LOG) {
+        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_VARIANTS) {
             return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 4",
-                             stage, KVJIT_STAGE_LOG);
+                             stage, KVJIT_STAGE_VARIANTS);
         }
         const gen::Result<std::string> text = kernel->kernel->emit(phases, stage);
         if (!text) return std::unexpected(text.error());

@@ -79,8 +79,10 @@ gen::Result<KernelPtr> Engine::kernel(const gen::KernelSpec& spec, const gen::Ta
             return KernelPtr(shared_from_this(), it->second.get());
     }
     if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
-    if (auto supported = gen::check_supported(spec, target); !supported) return std::unexpected(supported.error());
-    auto made = std::make_unique<Kernel>(*this, spec, known_target(target));
+    gen::Target known = known_target(target);
+    gen::Result<std::vector<gen::Program>> programs = gen::lower(spec, known);
+    if (!programs) return std::unexpected(programs.error());
+    auto made = std::make_unique<Kernel>(*this, spec, std::move(known), *std::move(programs));
     const std::unique_lock lock(kernels_mutex_);
     const auto it = kernels_.try_emplace(key, std::move(made)).first;  // another thread's, if it was first
     return KernelPtr(shared_from_this(), it->second.get());

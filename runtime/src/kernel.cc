@@ -1,5 +1,6 @@
 #include "kernel.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -16,9 +17,14 @@ gen::Result<void> check_known(std::uint32_t phases) {
 
 }  // namespace
 
-Kernel::Kernel(Engine& engine, const gen::KernelSpec& spec, gen::Target target)
-    : engine_(engine), spec_(spec), target_(std::move(target)), programs_(gen::lower(spec, target_.backend)) {
+Kernel::Kernel(Engine& engine, const gen::KernelSpec& spec, gen::Target target, std::vector<gen::Program> programs)
+    : engine_(engine), spec_(spec), target_(std::move(target)), programs_(std::move(programs)) {
     for (const gen::Program& program : programs_) phases_ |= gen::program_info(program.kind).phase;
+}
+
+LaunchShape Kernel::launch(gen::ProgramKind kind) const {
+    const auto it = std::ranges::find(programs_, kind, &gen::Program::kind);
+    return it != programs_.end() ? it->launch : LaunchShape{};
 }
 
 std::vector<const gen::Program*> Kernel::missing(std::uint32_t phases) const {
@@ -68,6 +74,7 @@ gen::Result<std::string> Kernel::emit(std::uint32_t phases, kvjit_stage stage) {
     if ((phases & phases_) == 0) {
         return refuse(KVJIT_BAD_ARGUMENT, "phases", phases, phases_, text("on its target this op has ", phases_));
     }
+    if (stage == KVJIT_STAGE_VARIANTS) return gen::explain(spec_, target_, phases);
     std::string texts;
     for (const gen::Program& program : programs_) {
         if ((gen::program_info(program.kind).phase & phases) == 0) continue;

@@ -15,14 +15,16 @@ namespace kvjit::rt {
 /// Thread-safe. Belongs to its engine, which a KernelPtr keeps alive.
 class Kernel {
 public:
-    /// `target`: what its images are compiled for.
-    Kernel(Engine& engine, const gen::KernelSpec& spec, gen::Target target);
+    /// `target`: what its images are compiled for. `programs`: what lower() made of the spec for it.
+    Kernel(Engine& engine, const gen::KernelSpec& spec, gen::Target target, std::vector<gen::Program> programs);
 
     const gen::KernelSpec& spec() const { return spec_; }
     const gen::Target& target() const { return target_; }
     Engine& engine() const { return engine_; }
 
     const std::vector<gen::Program>& programs() const { return programs_; }
+    /// How the program is launched; all zero if the op lacks it.
+    LaunchShape launch(gen::ProgramKind kind) const;
     /// Bits of kvjit_phases that the op has.
     std::uint32_t phases() const { return phases_; }
     /// Has the images of `phases` ready; compiles missing ones in parallel. Bits that the op lacks are passed over;

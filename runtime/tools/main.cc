@@ -53,7 +53,8 @@ const std::string kInspectExamples =
     "Examples:\n"
     "  kvjit inspect head_dim=64 quant_bit=8 layout=L2HTD --emit source --program store\n"
     "  kvjit inspect op=MultiHeadAttention,head_dim=128,t1=f32 --target x86-64-v3 --emit asm --program prefill\n"
-    "  kvjit inspect head_dim=128 group=4 cache_mode=page_table --target sm_90a --emit log --program decode\n";
+    "  kvjit inspect head_dim=128 group=4 cache_mode=page_table --target sm_90a --emit log --program decode\n"
+    "  kvjit inspect head_dim=128 group=4 t1=f32 --target sm_90a --why\n";
 
 /// What the command line asks for.
 struct Request {
@@ -62,6 +63,7 @@ struct Request {
     std::vector<std::string> spec_words;
     std::string op = "all";
     std::string stage = "identity";
+    bool why = false;
 };
 
 template <class Value>
@@ -99,6 +101,10 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
                      "identity, source, ir, asm (PTX for CUDA) or log (the compiler's; for CUDA registers and spills)")
         ->check(CLI::IsMember(names_of(kStages)))
         ->capture_default_str();
+    command
+        ->add_flag("--why", request.why,
+                   "Show which algorithm serves each program on the target, and what those before it can't do")
+        ->excludes("--emit");
     command->add_option("--program", options.program, "this program only (check: of CUDA), or all")
         ->check(CLI::IsMember(names_of(kPrograms)))
         ->capture_default_str();
@@ -107,7 +113,7 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
 }
 
 void finish(Request& request) {
-    request.inspect.stage = kStages.at(request.stage);
+    request.inspect.stage = request.why ? KVJIT_STAGE_VARIANTS : kStages.at(request.stage);
     for (const std::string& word : request.spec_words) request.inspect.spec += word + " ";
     for (const auto op :
          {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_ATTENTION}) {

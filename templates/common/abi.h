@@ -206,8 +206,7 @@ struct CudaLoadArgs {
 };
 
 /// Query rows of a kv head are packed: row r of sequence b is new token r / kGroup, query head kv_head*kGroup + r %
-/// kGroup. Decode takes the sequences of up to decode_tokens(kGroup) new tokens, prefill the
-/// others.
+/// kGroup. Decode takes the sequences of up to kDecodeTokens new tokens, prefill the others.
 ///     decode   grid x: (sequence, kv head, tile of rows), y: split. Split s sees keys s*split_keys and the split_keys
 ///              - 1 behind it, or its part of the tile's keys
 ///     prefill  grid x: tile of rows counted over all sequences, the last first, y: kv head

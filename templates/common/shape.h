@@ -29,28 +29,17 @@ constexpr int half_of_shared(int max_shared_bytes) {
     return (max_shared_bytes + 1024) / 2 - 1024;
 }
 
-struct AttendShape {
-    int rows;  // packed rows of a block's tile
+/// What a plan must know of a program's blocks.
+struct LaunchShape {
+    int rows;  // packed rows of a block's tile; of store, load and merge, one for each warp
     int threads;
     int blocks_per_sm;  // at least so many must fit into a multiprocessor's registers
     int shared_bytes;
 };
 
-/// New tokens of a sequence that decode takes, at most; prefill takes longer ones.
-constexpr int decode_tokens(int group) {
-    return group >= kDecodeTileRows ? 1 : kDecodeTileRows / group;
-}
-
-/// Tiles of the rows that decode_tokens(group) tokens have with one kv head.
-constexpr int decode_tiles(int group) {
-    return (group * decode_tokens(group) + kDecodeTileRows - 1) / kDecodeTileRows;
-}
-
-/// Whether attention's products are tensor core instructions of float16. They aren't where inputs or cache are float32,
-/// and in a decode of one query head per kv head, which has no matrix.
-constexpr bool uses_tensor_cores(bool decode, const CacheFormat& format, int group) {
-    return format.t1_bytes == 2 && format.t2_bits <= 16 && (!decode || group >= 2);
-}
+/// Store, load and merge; and check, whose blocks each take a multiprocessor.
+inline constexpr LaunchShape kTokenShape = {kTokenWarps, kTokenWarps* kWarpSize, 4, 0};
+inline constexpr LaunchShape kCheckShape = {kTokenWarps, kTokenWarps* kWarpSize, 1, 0};
 
 /// Bytes of a cache row and of its scales.
 constexpr int row_bytes(const CacheFormat& format) {
@@ -113,7 +102,7 @@ constexpr int dot_shared_bytes(bool decode, const CacheFormat& format) {
     return query + probabilities + (tiles > merge ? tiles : merge);
 }
 
-constexpr AttendShape dot_shape(bool decode, const CacheFormat& format) {
+constexpr LaunchShape dot_shape(bool decode, const CacheFormat& format) {
     return {dot_tile_rows(decode, format), kAttendWarps * kWarpSize, 2, dot_shared_bytes(decode, format)};
 }
 
@@ -182,7 +171,7 @@ constexpr int mma_warp_bytes(const CacheFormat& format, int max_shared_bytes) {
     return ring > mma_merge_bytes(format) ? ring : mma_merge_bytes(format);
 }
 
-constexpr AttendShape mma_decode_shape(const CacheFormat& format, int, int max_shared_bytes) {
+constexpr LaunchShape mma_decode_shape(const CacheFormat& format, int max_shared_bytes) {
     return {kDecodeTileRows, kAttendWarps * kWarpSize, 2,
             mma_query_bytes(format) + kAttendWarps * mma_warp_bytes(format, max_shared_bytes)};
 }
@@ -245,22 +234,16 @@ constexpr int mma_prefill_keys(const CacheFormat& format, int max_shared_bytes) 
     return mma_prefill_bytes(format, 32) <= limit ? 32 : 16;
 }
 
-constexpr AttendShape mma_prefill_shape(const CacheFormat& format, int, int max_shared_bytes) {
+constexpr LaunchShape mma_prefill_shape(const CacheFormat& format, int max_shared_bytes) {
     return {mma_prefill_rows(format), kAttendWarps * kWarpSize, 2,
             mma_prefill_bytes(format, mma_prefill_keys(format, max_shared_bytes))};
 }
 
-// ---- What the host and the entry points ask for --------------------------------------------------------------------
+// ---- Grids ---------------------------------------------------------------------------------------------------------
 
-/// `max_shared_bytes`: what a block may have on the GPU at hand.
-constexpr AttendShape decode_shape(const CacheFormat& format, int group, int max_shared_bytes) {
-    return uses_tensor_cores(true, format, group) ? mma_decode_shape(format, group, max_shared_bytes)
-                                                  : dot_shape(true, format);
-}
-
-constexpr AttendShape prefill_shape(const CacheFormat& format, int group, int max_shared_bytes) {
-    return uses_tensor_cores(false, format, group) ? mma_prefill_shape(format, group, max_shared_bytes)
-                                                   : dot_shape(false, format);
+/// Tiles of the rows that `tokens` new tokens have with one kv head, `rows` rows a tile.
+constexpr int decode_tiles(int group, int tokens, int rows) {
+    return (group * tokens + rows - 1) / rows;
 }
 
 /// Tiles that a prefill's grid has, for S new tokens at most in B sequences: sequence b's begin at the one numbered

@@ -14,6 +14,7 @@ using Partial = float;  // merge: element of the partial outputs
 
 constexpr int kHeadDim = 128;
 constexpr int kGroup = 4;          // query heads per kv head
+constexpr int kDecodeTokens = 4;   // CUDA: new tokens of a sequence that decode takes, at most
 constexpr int kQuantBit = 8;       // 0, 8, 4
 constexpr int kQuantGroup = 8;     // elements that share a scale
 constexpr int kPageSize = 128;     // 0: a sequence's slots are consecutive

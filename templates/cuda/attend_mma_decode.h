@@ -37,8 +37,7 @@ struct alignas(16) DecodeShared {
     WarpShared warps[kAttendWarps];
     char query[mma_query_bytes(kFormat)];
 };
-static_assert(!uses_tensor_cores(true, kFormat, kGroup) ||
-              sizeof(DecodeShared) == decode_shape(kFormat, kGroup, kMaxSharedBytes).shared_bytes);
+static_assert(sizeof(DecodeShared) == mma_decode_shape(kFormat, kMaxSharedBytes).shared_bytes);
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 

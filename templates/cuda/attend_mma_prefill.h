@@ -32,8 +32,7 @@ struct alignas(16) PrefillShared {
     };
 };
 
-static_assert(!uses_tensor_cores(false, kFormat, kGroup) ||
-              sizeof(PrefillShared) <= prefill_shape(kFormat, kGroup, kMaxSharedBytes).shared_bytes);
+static_assert(sizeof(PrefillShared) <= mma_prefill_shape(kFormat, kMaxSharedBytes).shared_bytes);
 
 struct QueryMatrices {
     u32 a[kQueryHeld ? kSteps : 1][kRowTiles][4];

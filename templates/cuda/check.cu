@@ -227,7 +227,7 @@ KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
-KVJIT_ENTRY(kvjit::kThreads, 1)
+KVJIT_ENTRY(kvjit::kCheckShape.threads, kvjit::kCheckShape.blocks_per_sm)
 kvjit_check(KVJIT_PARAM(kvjit::abi::CudaCheckArgs) args) {
     kvjit::check_batch(args, kvjit::place_of_thread(args.blocks));
 }

@@ -65,6 +65,7 @@ KVJIT_INLINE void load_row(const abi::CudaLoadArgs& args) {
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
-KVJIT_ENTRY(kvjit::kTokenWarps* kvjit::kWarpSize, 4) kvjit_load(KVJIT_PARAM(kvjit::abi::CudaLoadArgs) args) {
+KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
+kvjit_load(KVJIT_PARAM(kvjit::abi::CudaLoadArgs) args) {
     kvjit::load_row(args);
 }

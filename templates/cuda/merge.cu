@@ -66,6 +66,7 @@ KVJIT_INLINE void merge_row(const abi::CudaMergeArgs& args) {
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
-KVJIT_ENTRY(kvjit::kTokenWarps* kvjit::kWarpSize, 4) kvjit_merge(KVJIT_PARAM(kvjit::abi::CudaMergeArgs) args) {
+KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
+kvjit_merge(KVJIT_PARAM(kvjit::abi::CudaMergeArgs) args) {
     kvjit::merge_row(args);
 }

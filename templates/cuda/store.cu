@@ -126,6 +126,7 @@ KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args) {
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
-KVJIT_ENTRY(kvjit::kTokenWarps* kvjit::kWarpSize, 4) kvjit_store(KVJIT_PARAM(kvjit::abi::CudaStoreArgs) args) {
+KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
+kvjit_store(KVJIT_PARAM(kvjit::abi::CudaStoreArgs) args) {
     kvjit::store_row(args);
 }

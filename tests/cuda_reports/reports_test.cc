@@ -69,7 +69,9 @@ std::vector<std::future<Compiled>> compile_all(const std::string& text, const ge
     std::vector<std::future<Compiled>> running;
     const gen::Result<gen::KernelSpec> spec = gen::parse_spec(text);
     REQUIRE_MESSAGE(spec.has_value(), spec.error().message);
-    for (const gen::Program& program : gen::lower(*spec, gen::Backend::kCuda)) {
+    const gen::Result<std::vector<gen::Program>> programs = gen::lower(*spec, target);
+    REQUIRE_MESSAGE(programs.has_value(), programs.error().message);
+    for (const gen::Program& program : *programs) {
         running.push_back(std::async(std::launch::async, [=, &target] { return compile(text, program, target); }));
     }
     return running;

@@ -1,5 +1,5 @@
-// Lowering: a spec becomes programs, the units of identity, compiling and caching. A program is a kind and the list of
-// constants that shape its code. That one list is both its identity and its spec block.
+// Lowering: a spec becomes programs, the units of identity, compiling and caching. A program is a kind, a variant and
+// the list of constants that shape its code. That one list is both its identity and its spec block.
 #pragma once
 
 #include <string>
@@ -9,11 +9,9 @@
 #include "generator/error.h"
 #include "generator/spec.h"
 #include "generator/target.h"
+#include "generator/variant.h"
 
 namespace kvjit::gen {
-
-enum class ProgramKind { kStore, kLoad, kAttendDecode, kAttendPrefill, kMerge, kCheck };
-inline constexpr int kProgramKinds = 6;
 
 struct ProgramInfo {
     ProgramKind kind;
@@ -22,9 +20,6 @@ struct ProgramInfo {
     kvjit_phases phase;      // KVJIT_DECODE
 };
 const ProgramInfo& program_info(ProgramKind kind);
-
-/// "cpu/attend_decode.cc", "cuda/attend_decode.cu": the same names for each backend.
-std::string template_path(ProgramKind kind, const Target& target);
 
 /// One line of the spec block: `constexpr int kHeadDim = 128;` or `using T1 = f16_t;`.
 struct Constant {
@@ -36,18 +31,26 @@ struct Constant {
 
 struct Program {
     ProgramKind kind;
+    const Variant* variant;  // one of variants(); compared by address
+    LaunchShape launch;      // CUDA: what a plan launches; follows from variant, constants and target
     std::vector<Constant> constants;
-    bool operator==(const Program&) const = default;
 };
 
 /// The programs of a validated spec, in the order in which a call runs them. CUDA kernels check index arrays, which the
-/// host can't read, and merge what they have split.
-std::vector<Program> lower(const KernelSpec& spec, Backend backend = Backend::kCpu);
+/// host can't read, and merge what they have split. Errors: KVJIT_BAD_SPEC where a program has no variant that serves.
+Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target);
+
+/// For each of those programs, which variants declined and why, and which one serves; also where none does.
+std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t phases);
+
+/// New tokens of a sequence that attend_decode takes, at most; attend_prefill takes longer ones. 0: it takes all.
+int decode_tokens(const KernelSpec& spec, Backend backend);
 
 /// Constants that the target adds to each program's spec block: kVectorBytes, kHasFma, kHasF16c, ... or kMaxSharedBytes
 std::vector<Constant> target_constants(const Target& target);
 
-/// "attend_decode;kHeadDim=128;...;abi=1;x86_64-unknown-linux-gnu:...": equal exactly where the code must be equal.
+/// "attend_decode;variant=simd;revision=1;kHeadDim=128;...;abi=1;x86_64-unknown-linux-gnu:...": equal exactly where the
+/// code must be equal.
 std::string identity_text(const Program& program, const Target& target);
 
 }  // namespace kvjit::gen

@@ -55,9 +55,6 @@ bool runs_on(const Target& target, int major, int minor);
 /// CUDA: shared memory that one block may have, in bytes.
 int max_shared_bytes(const Target& target);
 
-/// Whether programs of `spec` exist for `target`. Errors: KVJIT_BAD_SPEC.
-Result<void> check_supported(const KernelSpec& spec, const Target& target);
-
 /// The first feature that `program` has and `machine` lacks; empty if the machine can run it.
 std::string missing_feature(const Target& program, const Target& machine);
 

@@ -253,7 +253,9 @@ typedef enum kvjit_stage {
     KVJIT_STAGE_SOURCE = 1,   /* the rendered translation unit */
     KVJIT_STAGE_IR = 2,       /* optimised LLVM IR; not for CUDA */
     KVJIT_STAGE_ASM = 3,      /* target assembly; for CUDA, PTX */
-    KVJIT_STAGE_LOG = 4       /* what the compiler said; for CUDA registers, spills and shared memory */
+    KVJIT_STAGE_LOG = 4,      /* what the compiler said; for CUDA registers, spills and shared memory */
+    KVJIT_STAGE_VARIANTS = 5  /* the algorithms that each program has on the target, in order of preference: which one
+                                 serves, and what those before it can't do */
 } kvjit_stage;
 
 /* Hands what `stage` holds for the named images of `kernel` to the sink, one after the other. Works for any target,

@@ -4,12 +4,11 @@
 #include <cstdlib>
 
 #include "check/arithmetic.h"
+#include "generator/program.h"
 
 namespace kvjit::rt {
 namespace {
 
-/// Up to this many query rows (tokens times group) of a kv head, decode's dot products beat prefill's packed tiles.
-constexpr std::int64_t kDecodeRows = 16;
 /// Query rows of a prefill item: enough to spread the cost of packing a key block.
 constexpr std::int64_t kPrefillRows = 256;
 /// Items for each thread, so that the last ones to finish are short.
@@ -60,6 +59,7 @@ public:
         : spec_(spec),
           batch_(batch),
           num_kv_heads_(num_kv_heads),
+          decode_tokens_(gen::decode_tokens(spec, gen::Backend::kCpu)),
           target_items_(std::min(concurrency * kItemsPerThread, kMaxItems)) {}
 
     void split(Work& work) {
@@ -94,12 +94,12 @@ private:
         return tiles;
     }
 
-    bool decodes(std::int64_t b) const { return length(batch_.seqstarts, b) <= kDecodeRows / spec_.group; }
+    bool decodes(std::int64_t b) const { return length(batch_.seqstarts, b) <= decode_tokens_; }
 
     /// The finest that pays, made coarser where it gave too many tiles: first in heads, which share nothing, then in
     /// rows. What remains are up to 2 * kMaxItems tiles, or one for each sequence and kMaxItems more.
     TileSize tile_size(bool decode) const {
-        TileSize size{decode ? kDecodeRows : std::max<std::int64_t>(1, kPrefillRows / spec_.group),
+        TileSize size{std::max<std::int64_t>(1, decode ? decode_tokens_ : kPrefillRows / spec_.group),
                       decode ? decode_heads() : 1};
         std::int64_t pieces = 0;  // of rows
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
@@ -203,6 +203,7 @@ private:
     const gen::KernelSpec& spec_;
     const kvjit_batch& batch_;
     std::int64_t num_kv_heads_;
+    std::int64_t decode_tokens_;
     std::int64_t target_items_;
 };
 

@@ -25,19 +25,6 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
     return (a + b - 1) / b;
 }
 
-/// The spec as the templates' shapes see it.
-CacheFormat cache_format(const gen::KernelSpec& spec) {
-    const bool cached = gen::has_cache(spec);
-    const auto t1 = static_cast<kvjit_dtype>(spec.t1);
-    const bool quantised = cached && spec.quant_bit != 0;
-    const kvjit_dtype t2 = cached ? gen::cache_type(spec) : t1;
-    return {.head_dim = spec.head_dim,
-            .t1_bytes = static_cast<int>(gen::dtype_bytes(t1)),
-            .t2_bits = quantised ? spec.quant_bit : static_cast<int>(gen::dtype_bytes(t2)) * 8,
-            .scale_bytes = quantised ? static_cast<int>(gen::dtype_bytes(gen::scale_type(spec))) : 0,
-            .quant_group = quantised ? spec.quant_group : spec.head_dim};
-}
-
 class CudaPlan final : public Plan {
 public:
     CudaPlan(Device& device, KernelPtr kernel, const kvjit_batch& batch, const Bounds& bounds,
@@ -50,10 +37,9 @@ public:
                                                      : static_cast<kvjit_check_level>(options.check_level)),
           fixed_split_keys_(options.split_keys),
           stream_(options.stream),
-          workspace_(device) {
-        const int shared = gen::max_shared_bytes(kernel_->target());
-        decode_shape_ = decode_shape(cache_format(spec()), spec().group, shared);
-        prefill_shape_ = prefill_shape(cache_format(spec()), spec().group, shared);
+          workspace_(device),
+          decode_shape_(kernel_->launch(gen::ProgramKind::kAttendDecode)),
+          prefill_shape_(kernel_->launch(gen::ProgramKind::kAttendPrefill)) {
         choose(options);
     }
 
@@ -110,7 +96,8 @@ private:
     const gen::KernelSpec& spec() const { return bound_.spec; }
     bool attends() const { return spec().op != KVJIT_OP_KEY_VALUE_CACHE && spec().op != KVJIT_OP_MERGE; }
     /// Whether some sequence may have too many new tokens for decode.
-    bool prefills() const { return attends() && bounds_.max_seqlen > decode_tokens(spec().group); }
+    bool prefills() const { return attends() && bounds_.max_seqlen > decode_tokens(); }
+    std::int64_t decode_tokens() const { return gen::decode_tokens(spec(), kernel_->target().backend); }
 
     /// Merge's only array is its seqstarts, from which it takes no more than the output has.
     bool checks() const {
@@ -140,17 +127,16 @@ private:
         for (const gen::Program& program : kernel_->programs()) {
             void* entry = kernel_->entry(program.kind);
             if (entry == nullptr) continue;
-            const int bytes = program.kind == gen::ProgramKind::kAttendDecode    ? decode_shape_.shared_bytes
-                              : program.kind == gen::ProgramKind::kAttendPrefill ? prefill_shape_.shared_bytes
-                                                                                 : 0;
-            if (auto ready = device_.prepare_kernel(entry, static_cast<unsigned>(bytes)); !ready) return ready;
+            const auto shared_bytes = static_cast<unsigned>(program.launch.shared_bytes);
+            if (auto ready = device_.prepare_kernel(entry, shared_bytes); !ready) return ready;
         }
         return {};
     }
 
     /// Tiles of rows that a decode's grid has, one block each without splits.
     std::int64_t decode_blocks() const {
-        return bound_.batch.batch_size * bound_.num_kv_heads * decode_tiles(spec().group);
+        const int tiles = decode_tiles(spec().group, static_cast<int>(decode_tokens()), decode_shape_.rows);
+        return bound_.batch.batch_size * bound_.num_kv_heads * tiles;
     }
 
     abi::Launch launch_of(const kvjit_tensors& tensors) const {
@@ -189,10 +175,10 @@ private:
     }
 
     template <class Args>
-    gen::Result<void> launch(gen::ProgramKind kind, std::int64_t x, std::int64_t y, int threads, int shared_bytes,
-                             const Args& args) {
-        const Grid grid{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(threads),
-                        static_cast<unsigned>(shared_bytes)};
+    gen::Result<void> launch(gen::ProgramKind kind, std::int64_t x, std::int64_t y, const Args& args) {
+        const LaunchShape shape = kernel_->launch(kind);
+        const Grid grid{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(shape.threads),
+                        static_cast<unsigned>(shape.shared_bytes)};
         return device_.launch(kernel_->entry(kind), grid, &args, sizeof args, stream_);
     }
 
@@ -200,14 +186,14 @@ private:
     template <class Args>
     gen::Result<void> launch_rows(gen::ProgramKind kind, std::int64_t rows, const Args& args) {
         const std::int64_t warps = rows * bound_.num_kv_heads * 2;
-        return launch(kind, ceil_div(warps, kTokenWarps), 1, kTokenWarps * kWarpSize, 0, args);
+        return launch(kind, ceil_div(warps, kernel_->launch(kind).rows), 1, args);
     }
 
     gen::Result<void> run_check(const kvjit_tensors& tensors) {
         abi::CudaCheckArgs args = bind_check(bound_, bounds_, tensors, check_level_);
         args.fault = workspace_.fault();
         args.blocks = device_.multiprocessors();
-        return launch(gen::ProgramKind::kCheck, args.blocks, 1, kTokenWarps * kWarpSize, 0, args);
+        return launch(gen::ProgramKind::kCheck, args.blocks, 1, args);
     }
 
     gen::Result<void> run_store(const kvjit_tensors& tensors, std::int64_t layer_idx) {
@@ -228,12 +214,11 @@ private:
                                  splits_.count,      workspace_.counters()};
         args.attend.slopes = workspace_.slopes();
         if (prefills()) {
-            auto launched = launch(gen::ProgramKind::kAttendPrefill, prefill_blocks(tensors), bound_.num_kv_heads,
-                                   prefill_shape_.threads, prefill_shape_.shared_bytes, args);
+            auto launched =
+                launch(gen::ProgramKind::kAttendPrefill, prefill_blocks(tensors), bound_.num_kv_heads, args);
             if (!launched) return launched;
         }
-        return launch(gen::ProgramKind::kAttendDecode, decode_blocks(), splits_.count, decode_shape_.threads,
-                      decode_shape_.shared_bytes, args);
+        return launch(gen::ProgramKind::kAttendDecode, decode_blocks(), splits_.count, args);
     }
 
     gen::Result<void> run_merge(const kvjit_tensors& tensors) {
@@ -244,7 +229,7 @@ private:
         const abi::MergeArgs merge = bind_merge(tensors, merge_items_);
         const abi::CudaMergeArgs args{launch_of(tensors), merge, merge_items_[0], bound_.batch.seqstarts};
         const std::int64_t warps = output.shape[0] * output.shape[1];
-        return launch(gen::ProgramKind::kMerge, ceil_div(warps, kTokenWarps), 1, kTokenWarps * kWarpSize, 0, args);
+        return launch(gen::ProgramKind::kMerge, ceil_div(warps, kTokenWarps), 1, args);
     }
 
     Device& device_;
@@ -255,8 +240,8 @@ private:
     std::int64_t fixed_split_keys_;  // 0: kernels share a tile's keys among the splits
     void* stream_;
     Workspace workspace_;
-    AttendShape decode_shape_{};
-    AttendShape prefill_shape_{};
+    LaunchShape decode_shape_;
+    LaunchShape prefill_shape_;
     Splits splits_{};
     std::vector<abi::MergeItem> merge_items_ = std::vector<abi::MergeItem>(1);
 };

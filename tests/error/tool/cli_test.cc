@@ -40,6 +40,15 @@ TEST_CASE("--version and --help succeed and say what they should") {
     }
 }
 
+TEST_CASE("--why tells which algorithm serves each program, and why those before it don't") {
+    const ChildResult all = run_kvjit({"inspect", "head_dim=64", "group=1", "--target", "sm_90a", "--why"});
+    CHECK(all.exit_code == 0);
+    CHECK(mentions(all.out, "attend_decode:\nmma (cuda/attend_decode_mma.cu) declines: group is 1;"));
+    CHECK(mentions(all.out, "attend_prefill:\nmma (cuda/attend_prefill_mma.cu) serves\n"));
+    CHECK(run_kvjit({"inspect", "head_dim=64", "--target", "x86-64", "--why", "--program", "store"}).out ==
+          "store:\nsimd (cpu/store.cc) serves\n");
+}
+
 TEST_CASE("bad arguments are refused with status 2") {
     for (const auto& arguments : {std::vector<std::string>{},
                                   {"frobnicate"},
@@ -52,6 +61,7 @@ TEST_CASE("bad arguments are refused with status 2") {
                                   {"inspect", "colour=red"},
                                   {"inspect", "head_dim=64", "--emit", "wasm"},
                                   {"inspect", "head_dim=64", "--emit", "2"},
+                                  {"inspect", "head_dim=64", "--emit", "asm", "--why"},
                                   {"inspect", "op=Merge", "--program", "store"},
                                   {"inspect", "head_dim=64", "--program", "fly"},
                                   {"inspect", "head_dim=64", "--target", "pdp-11"}}) {

@@ -31,7 +31,7 @@ TEST_CASE("kernels outlive the engine that made them") {
     *engine = *kvjit::Engine::create(options);
     const auto identity = copy.emit(KVJIT_STAGE_IDENTITY, KVJIT_STORE);
     REQUIRE(identity);
-    CHECK(identity->rfind("identity: store;kHeadDim=128", 0) == 0);
+    CHECK(identity->rfind("identity: store;variant=simd;", 0) == 0);
 }
 
 TEST_CASE("targets have names and full feature lists") {

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "generator/program.h"
 #include "generator/render.h"
+#include "lowered.h"
 
 using namespace kvjit::gen;
 
@@ -17,10 +17,8 @@ const Target& v3() {
 }
 
 std::map<std::string, std::string> identities(std::string_view text) {
-    const Result<KernelSpec> spec = parse_spec(text);
-    REQUIRE_MESSAGE(spec.has_value(), spec.error().message);
     std::map<std::string, std::string> found;
-    for (const Program& program : lower(*spec)) {
+    for (const Program& program : lowered(text, v3())) {
         found[std::string(program_info(program.kind).name)] = identity_text(program, v3());
     }
     return found;
@@ -49,7 +47,7 @@ const std::string kBase = "cache_mode=page_table,quant_bit=8,quant_group=16,t3=f
 TEST_CASE("each op has its programs, in the order in which a call runs them") {
     const auto names = [](std::string_view text) {
         std::vector<std::string_view> found;
-        for (const Program& program : lower(*parse_spec(text))) found.push_back(program_info(program.kind).name);
+        for (const Program& program : lowered(text, v3())) found.push_back(program_info(program.kind).name);
         return found;
     };
     using List = std::vector<std::string_view>;
@@ -109,7 +107,7 @@ TEST_CASE("equal identities render to equal sources, different ones to different
     std::set<std::string> sources;
     for (const char* text : {"layout=TL2HD", "layout=L2HTD", "op=KeyValueCache", "op=MultiHeadAttention,group=4",
                              "quant_bit=8", "quant_bit=4,layout=LT2HD", "op=Merge", "is_alibi=1"}) {
-        for (const Program& program : lower(*parse_spec(text))) {
+        for (const Program& program : lowered(text, v3())) {
             const Result<std::string> source = render(program, v3(), embedded_templates());
             REQUIRE_MESSAGE(source.has_value(), source.error().message);
             const auto [it, added] = by_identity.emplace(identity_text(program, v3()), *source);
@@ -120,7 +118,7 @@ TEST_CASE("equal identities render to equal sources, different ones to different
 }
 
 TEST_CASE("the target is part of the identity, every feature signed") {
-    const Program program = lower(*parse_spec("op=Merge")).front();
+    const Program program = lowered("op=Merge", v3()).front();
     std::set<std::string> found;
     for (const char* name : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
         const Result<Target> target = named_target(name);

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "generator/render.h"
+#include "lowered.h"
 
 using namespace kvjit::gen;
 
@@ -13,7 +14,7 @@ namespace {
 const Target kTarget = *named_target("x86-64-v2");
 
 Program merge() {
-    return lower(*parse_spec("op=Merge,head_dim=64")).front();
+    return lowered("op=Merge,head_dim=64", kTarget).front();
 }
 
 /// A folder of templates in memory.
@@ -29,7 +30,7 @@ TemplateReader in_memory(std::map<std::string, std::string, std::less<>> files) 
 
 TEST_CASE("every program of every op renders without an include left") {
     for (const char* text : {"op=KeyValueCache,quant_bit=4", "op=MultiHeadCacheAttention,quant_bit=8", "op=Merge"}) {
-        for (const Program& program : lower(*parse_spec(text))) {
+        for (const Program& program : lowered(text, kTarget)) {
             const Result<std::string> source = render(program, kTarget, embedded_templates());
             REQUIRE_MESSAGE(source.has_value(), source.error().message);
             CHECK(!source->contains("\n#include"));
@@ -86,12 +87,15 @@ TEST_CASE("a template folder reads the same as the library's own") {
 TEST_CASE("the checked-in spec block names every constant that rendering sets") {
     const Result<std::string> block = embedded_templates()("common/spec_block.h");
     REQUIRE(block.has_value());
-    for (const char* text : {"op=KeyValueCache,quant_bit=4", "op=MultiHeadCacheAttention", "op=Merge"}) {
-        for (const Program& program : lower(*parse_spec(text))) {
-            for (const Constant& constant : program.constants) {
-                CHECK_MESSAGE(block->contains(" " + constant.name + " = "), constant.name);
+    for (const char* name : {"x86-64-v2", "sm_90a"}) {
+        const Target target = *named_target(name);
+        for (const char* text : {"op=KeyValueCache,quant_bit=4", "op=MultiHeadCacheAttention", "op=Merge"}) {
+            for (const Program& program : lowered(text, target)) {
+                for (const Constant& constant : program.constants) {
+                    CHECK_MESSAGE(block->contains(" " + constant.name + " = "), constant.name);
+                }
             }
         }
+        for (const Constant& constant : target_constants(target)) CHECK(block->contains(" " + constant.name + " = "));
     }
-    for (const Constant& constant : target_constants(kTarget)) CHECK(block->contains(" " + constant.name + " = "));
 }

@@ -2,18 +2,12 @@
 #include <doctest/doctest.h>
 
 #include "generator/architecture.h"
-#include "generator/program.h"
 #include "generator/render.h"
+#include "lowered.h"
 
 using namespace kvjit::gen;
 
 namespace {
-
-KernelSpec spec_of(std::string_view text) {
-    const Result<KernelSpec> spec = parse_spec(text);
-    REQUIRE_MESSAGE(spec.has_value(), spec.error().message);
-    return *spec;
-}
 
 TemplateReader named_files() {
     return [](std::string_view path) -> Result<std::string> {
@@ -123,35 +117,19 @@ TEST_CASE("an emulated target is its machine's, and another identity") {
     CHECK(emulated != machine);
 }
 
-TEST_CASE("head_dim ends at 256 on CUDA, at the spec's own limit on CPUs") {
-    const KernelSpec wide = spec_of("op=MultiHeadAttention,head_dim=264");
-    const Target cuda = *named_target("sm_90a");
-    CHECK(check_supported(wide, *named_target("x86-64")).has_value());
-    CHECK(check_supported(spec_of("op=MultiHeadAttention,head_dim=256"), cuda).has_value());
-    for (const Target& target : {cuda, emulated_target(*named_target("x86-64"))}) {
-        const Result<void> refused = check_supported(wide, target);
-        REQUIRE(!refused.has_value());
-        CHECK(refused.error().argument == "head_dim");
-        CHECK(refused.error().value == 264);
-        CHECK(refused.error().limit == 256);
-    }
-}
-
-TEST_CASE("each backend has templates of the same names, and its own primitives") {
-    const Program program = lower(spec_of("op=Merge")).front();
-    const Target cpu = *named_target("x86-64");
-    const Target cuda = *named_target("sm_80");
-    CHECK(template_path(program.kind, cpu) == "cpu/merge.cc");
-    CHECK(template_path(program.kind, cuda) == "cuda/merge.cu");
-    CHECK(template_path(program.kind, emulated_target(cpu)) == "cuda/merge.cu");
-    CHECK(render(program, cuda, named_files())->contains("file cuda/primitives_ptx.h"));
-    CHECK(render(program, emulated_target(cpu), named_files())->contains("file cuda/primitives_emulated.h"));
+TEST_CASE("each backend has its own primitives") {
+    const Target cpu = *named_target("x86-64"), cuda = *named_target("sm_80");
+    const auto merged = [](const Target& target) {
+        return render(lowered("op=Merge", target).front(), target, named_files());
+    };
+    CHECK(merged(cuda)->contains("file cuda/primitives_ptx.h"));
+    CHECK(merged(emulated_target(cpu))->contains("file cuda/primitives_emulated.h"));
 }
 
 TEST_CASE("every program of every op renders for CUDA") {
     for (const Target& target : {*named_target("sm_90a"), emulated_target(*named_target("x86-64"))}) {
         for (const char* text : {"op=KeyValueCache,quant_bit=4", "op=MultiHeadCacheAttention", "op=Merge"}) {
-            for (const Program& program : lower(spec_of(text))) {
+            for (const Program& program : lowered(text, target)) {
                 const Result<std::string> source = render(program, target, embedded_templates());
                 REQUIRE_MESSAGE(source.has_value(), source.error().message);
                 CHECK(!source->contains("\n#include"));

@@ -1,0 +1,20 @@
+// attend, for few query rows, by dot products in float32 (docs/semantics.md, section 3).
+#include "common/shape.h"
+#include "cuda/attend_decode.h"
+#include "cuda/attend_dot.h"
+
+namespace kvjit {
+
+struct Dot {
+    static constexpr LaunchShape kShape = dot_shape(true, kFormat);
+    KVJIT_INLINE static void attend(const AttendWork& work) { attend_dot<true>(work); }
+};
+
+}  // namespace kvjit
+
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
+KVJIT_ENTRY(kvjit::Dot::kShape.threads, kvjit::Dot::kShape.blocks_per_sm)
+kvjit_attend_decode(KVJIT_PARAM(kvjit::abi::CudaAttendArgs) args) {
+    kvjit::attend_block<kvjit::Dot>(args);
+}

@@ -1,0 +1,135 @@
+// Variants: which algorithm serves what, and what its choice changes.
+#include <doctest/doctest.h>
+
+#include <set>
+
+#include "generator/render.h"
+#include "lowered.h"
+
+using namespace kvjit::gen;
+
+namespace {
+
+Target target_of(std::string_view name) {
+    return name == "cuda-emulated" ? emulated_target(*named_target("x86-64-v3")) : *named_target(name);
+}
+
+std::string chosen(ProgramKind kind, std::string_view spec, std::string_view target) {
+    const Result<const Variant*> variant = choose_variant(kind, spec_of(spec), target_of(target));
+    return variant ? std::string((*variant)->name) : variant.error().message;
+}
+
+constexpr auto kDecode = ProgramKind::kAttendDecode;
+constexpr auto kPrefill = ProgramKind::kAttendPrefill;
+const std::string kPlain = "head_dim=64,group=4";
+
+/// Each program that the backends have for any op, lowered.
+std::vector<Program> all_programs(const Target& target) {
+    std::vector<Program> programs;
+    for (const char* op : {"op=KeyValueCache", "op=MultiHeadCacheAttention,group=4", "op=MultiHeadAttention,t1=f32"}) {
+        for (Program& program : lowered(op, target)) programs.push_back(std::move(program));
+    }
+    return programs;
+}
+
+}  // namespace
+
+TEST_CASE("tensor cores take float16 and what is narrower, dot products the rest") {
+    for (const char* target : {"sm_80", "sm_90a", "cuda-emulated"}) {
+        CAPTURE(target);
+        CHECK(chosen(kDecode, kPlain, target) == "mma");
+        CHECK(chosen(kDecode, kPlain + ",quant_bit=8", target) == "mma");
+        CHECK(chosen(kDecode, kPlain + ",quant_bit=4", target) == "mma");
+        CHECK(chosen(kDecode, kPlain + ",t1=f32", target) == "dot");
+        CHECK(chosen(kDecode, kPlain + ",t1=f32,quant_bit=8,t3=f32", target) == "dot");
+        CHECK(chosen(kDecode, kPlain + ",t2=f32", target) == "dot");
+        CHECK(chosen(kDecode, "head_dim=64,group=1", target) == "dot");
+        CHECK(chosen(kPrefill, "head_dim=64,group=1", target) == "mma");
+        CHECK(chosen(kPrefill, kPlain + ",t1=f32", target) == "dot");
+        CHECK(chosen(kPrefill, "op=MultiHeadAttention," + kPlain, target) == "mma");
+    }
+    CHECK(chosen(kDecode, kPlain, "x86-64-v3") == "simd");
+}
+
+TEST_CASE("head_dim ends at 256 on CUDA, at the spec's own limit on CPUs") {
+    const std::string wide = "op=MultiHeadAttention,head_dim=264";
+    CHECK(lower(spec_of(wide), target_of("x86-64")).has_value());
+    CHECK(lower(spec_of("op=MultiHeadAttention,head_dim=256"), target_of("sm_90a")).has_value());
+    for (const char* target : {"sm_90a", "cuda-emulated"}) {
+        const Result<std::vector<Program>> refused = lower(spec_of(wide), target_of(target));
+        REQUIRE(!refused.has_value());
+        CHECK(refused.error().status == KVJIT_BAD_SPEC);
+        CHECK(refused.error().argument == "head_dim");
+        CHECK(refused.error().value == 264);
+        CHECK(refused.error().limit == 256);
+    }
+}
+
+TEST_CASE("the explanation names each variant once, why it declines, and the one that serves") {
+    CHECK(explain_variants(kDecode, spec_of(kPlain), target_of("sm_80")) ==
+          "mma (cuda/attend_decode_mma.cu) serves\n"
+          "dot (cuda/attend_decode_dot.cu) is not asked\n");
+    CHECK(explain_variants(kDecode, spec_of("head_dim=64,group=1"), target_of("sm_80")) ==
+          "mma (cuda/attend_decode_mma.cu) declines: group is 1; one query head for each kv head makes no matrix of a "
+          "decode\n"
+          "dot (cuda/attend_decode_dot.cu) serves\n");
+    CHECK(explain_variants(kPrefill, spec_of(kPlain + ",t2=f32"), target_of("sm_80")) ==
+          "mma (cuda/attend_prefill_mma.cu) declines: t2 is f32; products on tensor cores are of f16\n"
+          "dot (cuda/attend_prefill_dot.cu) serves\n");
+    const std::string none = explain(spec_of("op=Merge,head_dim=512"), target_of("sm_80"), KVJIT_ALL_PHASES);
+    CHECK(none == "merge:\nwarps (cuda/merge.cu) declines: head_dim is 512; CUDA kernels take at most 256\n");
+}
+
+TEST_CASE("the explanation has the asked programs, in the order of a call") {
+    const std::string all = explain(spec_of(kPlain), target_of("sm_80"), KVJIT_ALL_PHASES);
+    std::size_t at = 0;
+    for (const char* name : {"check:\n", "store:\n", "attend_decode:\n", "attend_prefill:\n"}) {
+        at = all.find(name, at);
+        CHECK_MESSAGE(at != all.npos, name);
+    }
+    CHECK(explain(spec_of(kPlain), target_of("x86-64"), KVJIT_MERGE) == "merge:\nsimd (cpu/merge.cc) serves\n");
+}
+
+TEST_CASE("variant and revision are part of the identity; a source holds the one algorithm") {
+    const Target target = target_of("sm_90a");
+    std::set<std::string> identities;
+    for (const char* text : {"head_dim=64,group=4", "head_dim=64,group=4,t1=f32"}) {
+        for (const Program& program : lowered(text, target)) {
+            const std::string identity = identity_text(program, target);
+            CHECK(identity.contains(";variant=" + std::string(program.variant->name) + ";"));
+            CHECK(identity.contains(";revision=" + std::to_string(program.variant->revision) + ";"));
+            identities.insert(identity);
+            const Result<std::string> source = render(program, target, embedded_templates());
+            REQUIRE_MESSAGE(source.has_value(), source.error().message);
+            if (program.variant->name == "dot") CHECK(!source->contains("templates/cuda/mma_"));
+            if (program.variant->name == "mma") CHECK(!source->contains("templates/cuda/attend_dot"));
+        }
+    }
+    CHECK(identities.size() == 7);  // check is the same for both
+}
+
+TEST_CASE("a launch has threads and fits into the target's shared memory, on CUDA; there is none on CPUs") {
+    for (const char* name : {"sm_80", "sm_89", "sm_90a", "cuda-emulated"}) {
+        const Target target = target_of(name);
+        for (const Program& program : all_programs(target)) {
+            CAPTURE(program_info(program.kind).name);
+            CHECK(program.launch.threads % 32 == 0);
+            CHECK(program.launch.threads > 0);
+            CHECK(program.launch.rows > 0);
+            CHECK(program.launch.shared_bytes <= max_shared_bytes(target));
+        }
+    }
+    for (const Program& program : all_programs(target_of("x86-64"))) CHECK(program.launch.threads == 0);
+}
+
+TEST_CASE("decode takes as many new tokens as make 16 query rows; a GPU's takes one token of any group") {
+    const auto tokens = [](std::string_view group, Backend backend) {
+        return decode_tokens(spec_of("group=" + std::string(group)), backend);
+    };
+    CHECK(tokens("1", Backend::kCpu) == 16);
+    CHECK(tokens("4", Backend::kCpu) == 4);
+    CHECK(tokens("7", Backend::kCuda) == 2);
+    CHECK(tokens("16", Backend::kCudaEmulated) == 1);
+    CHECK(tokens("17", Backend::kCpu) == 0);
+    CHECK(tokens("17", Backend::kCuda) == 1);
+}
