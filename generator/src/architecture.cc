@@ -50,6 +50,10 @@ Architecture architecture_of(std::string_view name) {
     return whole ? found : Architecture();
 }
 
+std::string Architecture::name() const {
+    return "sm_" + std::to_string(number) + (letter != 0 ? std::string(1, letter) : "");
+}
+
 std::span<const KnownArchitecture> known_architectures() {
     return kKnown;
 }
@@ -65,7 +69,7 @@ bool runs_code(int number, const Architecture& code) {
     return later && code.letter != 'a' && !is_tegra(number) && !is_tegra(code.number);
 }
 
-Result<void> check_architecture(std::string_view name, std::span<const int> further) {
+Result<Architecture> named_architecture(std::string_view name, std::span<const int> further) {
     const Architecture architecture = architecture_of(name);
     const std::string given = "target is \"" + std::string(name) + "\"; ";
     if (architecture.number < kOldestSm) {
@@ -77,20 +81,19 @@ Result<void> check_architecture(std::string_view name, std::span<const int> furt
                     given + "the architectures are" + list_text() + ", and those that an installed NVRTC adds",
                     architecture.number);
     }
-    if (has_letter(architecture)) return {};
+    if (has_letter(architecture)) return architecture;
     return fail(KVJIT_BAD_TARGET, "target", given + "an a there is from sm_90a on, an f from sm_100f on",
                 architecture.number, architecture.letter == 'a' ? kOldestA : kOldestF);
 }
 
-std::string nearest_architecture(std::string_view name, const ArchitectureList& list) {
-    const Architecture wanted = architecture_of(name);
+std::optional<Architecture> nearest_architecture(const Architecture& wanted, const ArchitectureList& list) {
     const bool takes_letter = wanted.letter != 'f' || list.has_families;
-    if (contains(list.numbers, wanted.number) && takes_letter) return std::string(name);
-    int best = 0;
+    if (contains(list.numbers, wanted.number) && takes_letter) return wanted;
+    Architecture best;
     for (const int number : list.numbers) {
-        if (runs_code(wanted.number, {number, 0})) best = std::max(best, number);
+        if (runs_code(wanted.number, {number, 0})) best.number = std::max(best.number, number);
     }
-    return best != 0 ? "sm_" + std::to_string(best) : std::string();
+    return best.number != 0 ? std::optional(best) : std::nullopt;
 }
 
 }  // namespace kvjit::gen

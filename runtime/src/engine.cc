@@ -92,7 +92,7 @@ gen::Result<Backend*> Engine::backend(const gen::Target& target) const {
     const auto& found = options_.backends[static_cast<std::size_t>(target.backend)];
     if (found) return found.get();
     return gen::fail(KVJIT_BAD_TARGET, "target",
-                     "target is " + target.cpu + "; this build of kvjit has no such targets (KVJIT_CPU_JIT=OFF)");
+                     "target is " + target.name() + "; this build of kvjit has no such targets (KVJIT_CPU_JIT=OFF)");
 }
 
 gen::Target Engine::known_target(const gen::Target& target) const {

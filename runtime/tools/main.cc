@@ -31,7 +31,8 @@ const std::map<std::string, kvjit_stage> kStages = {{"identity", KVJIT_STAGE_IDE
                                                     {"log", KVJIT_STAGE_LOG}};
 
 constexpr const char* kTargetHelp =
-    "host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, cuda, cuda:N, sm_80, sm_90a, ... or cuda-emulated";
+    "host, x86-64, -v2, -v3, -v4, -v4-bf16, -v4-fp16 or -v4-amx, also with features (x86-64-v3+avxvnni), cuda, cuda:N, "
+    "sm_80, sm_90a, ... or cuda-emulated";
 
 constexpr const char* kMainFooter =
     "Examples:\n"

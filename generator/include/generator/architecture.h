@@ -1,6 +1,7 @@
 // CUDA's architectures: their names, which there are, whose code runs where. Nothing here asks a compiler or a GPU.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,9 @@ namespace kvjit::gen {
 struct Architecture {
     int number = 0;   // ten times the compute capability; 0: the name is no architecture's
     char letter = 0;  // 'a': for this number alone; 'f': for its family; 0: for later numbers of its generation too
+
+    std::string name() const;
+    bool operator==(const Architecture&) const = default;
 };
 Architecture architecture_of(std::string_view name);
 
@@ -33,15 +37,15 @@ bool runs_code(int number, const Architecture& code);
 
 /// Whether there is such an architecture: its number in the list or in `further`, its letter one that the number has.
 /// Errors: KVJIT_BAD_TARGET.
-Result<void> check_architecture(std::string_view name, std::span<const int> further);
+Result<Architecture> named_architecture(std::string_view name, std::span<const int> further);
 
 /// What a compiler knows.
 struct ArchitectureList {
     std::span<const int> numbers;
     bool has_families = true;  // names with an 'f'
 };
-/// `name`, if the compiler knows it; else, without a letter, its number, or the highest below it whose code its GPUs
-/// run. Empty: there is none.
-std::string nearest_architecture(std::string_view name, const ArchitectureList& list);
+/// `wanted`, if the compiler knows it; else, without a letter, its number, or the highest below it whose code its GPUs
+/// run. Nothing: there is none.
+std::optional<Architecture> nearest_architecture(const Architecture& wanted, const ArchitectureList& list);
 
 }  // namespace kvjit::gen

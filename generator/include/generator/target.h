@@ -4,10 +4,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "generator/architecture.h"
 #include "generator/error.h"
-#include "generator/spec.h"
+#include "generator/x86.h"
 
 namespace kvjit::gen {
 
@@ -19,43 +19,35 @@ enum class Backend {
 };
 inline constexpr int kBackends = 3;
 
+/// What code is made for. Machines that agree in it share code.
 struct Target {
     Backend backend = Backend::kCpu;
-    std::string triple;  // "x86_64-unknown-linux-gnu", "nvptx64-nvidia-cuda"
-    std::string cpu;     // what to tune for: "sapphirerapids", "x86-64-v3"; the architecture: "sm_90a"
-    /// Every feature of kX86Features in its order, signed: "+avx2", "-avx512f". None for CUDA.
-    std::vector<std::string> features;
-    int device = 0;  // CUDA: which GPU runs the kernels, by its ordinal. Not in the text: code is the same
+    X86Features features;       // CPU and emulation
+    Architecture architecture;  // CUDA
+    int device = 0;             // CUDA: which GPU runs the kernels, by its ordinal. Not in the text: code is the same
 
-    bool has(std::string_view feature) const;
-    /// Bytes of the widest vector that kernels use: 64, 32 or 16.
+    bool has(std::string_view feature) const { return has_feature(features, feature); }
+    /// Bytes of the widest vector that a CPU's kernels use: 64, 32 or 16.
     int vector_bytes() const;
-    /// "x86_64-unknown-linux-gnu:x86-64-v3:+avx,+avx2,-avx512f,..."; part of every identity.
+    /// "x86-64-v3", "x86-64-v4+gfni", "sm_90a".
+    std::string name() const;
+    /// "x86_64-unknown-linux-gnu:x86-64-v3", "cuda-emulated:...", "nvptx64-nvidia-cuda:sm_90a"; part of every identity.
     std::string text() const;
     bool operator==(const Target&) const = default;
 };
 
-/// Features that a target may have, LLVM 19's names, each with the x86-64 level (1..4) that implies it, 0 for none.
-struct X86Feature {
-    std::string_view name;
-    int level;
-};
-std::span<const X86Feature> x86_features();
+inline constexpr std::string_view kCpuTriple = "x86_64-unknown-linux-gnu";
 
-/// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", or a CUDA architecture that is in the list of
+/// A level or one with further features, as x86.h has them, or a CUDA architecture that is in the list of
 /// architecture.h or has one of the `further` numbers. Errors: KVJIT_BAD_TARGET.
 Result<Target> named_target(std::string_view name, std::span<const int> further = {});
+
+Target cpu_target(const X86Features& features);
 
 /// CUDA kernels on `machine`, a CPU target.
 Target emulated_target(const Target& machine);
 
-/// CUDA: whether a GPU of this compute capability runs the target's code. See runs_code.
-bool runs_on(const Target& target, int major, int minor);
-
 /// CUDA: shared memory that one block may have, in bytes.
 int max_shared_bytes(const Target& target);
-
-/// The first feature that `program` has and `machine` lacks; empty if the machine can run it.
-std::string missing_feature(const Target& program, const Target& machine);
 
 }  // namespace kvjit::gen

@@ -152,12 +152,14 @@ KVJIT_API void kvjit_spec_fields(void (*row)(void *context, const char *name, co
 
 /* ---- Where it runs: the target ------------------------------------------------------------------------ */
 
-/* An instruction set, resolved: a CPU name to tune for and every known feature, present or absent. Immutable. */
+/* An instruction set, resolved: every known feature of a CPU, present or absent, or a CUDA architecture. Machines that
+ * have the same share code. Immutable. */
 typedef struct kvjit_target kvjit_target;
 
 /* `name` is one of
  *     host             this machine's CPU, from CPUID and XGETBV
- *     x86-64[-v2|v3|v4] a level that works on any such machine
+ *     x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-bf16, x86-64-v4-fp16, x86-64-v4-amx
+ *                      a level that works on any machine that has it; with more features: x86-64-v3+avxvnni
  *     cuda, cuda:N     the GPU of ordinal N (0): its own architecture
  *     sm_80, sm_90a .. a CUDA architecture, whatever this machine has; one that some version of CUDA knows
  * Where NVRTC doesn't know an architecture, kernels are compiled for the newest one that it knows and whose code runs

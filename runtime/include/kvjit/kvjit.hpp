@@ -166,7 +166,7 @@ struct EngineOptions : kvjit_engine_options {
 class Target {
 public:
     static Result<Target> host() { return create("host"); }
-    /// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4": works on any machine.
+    /// "x86-64-v3", "x86-64-v4-amx", "x86-64-v3+avxvnni" (see kvjit_target_create): works on any machine.
     static Result<Target> cpu(const std::string& name) { return create(name.c_str()); }
     /// "sm_80", "sm_90a", ...: whatever GPU this machine has, if any.
     static Result<Target> cuda(const std::string& architecture) { return create(architecture.c_str()); }

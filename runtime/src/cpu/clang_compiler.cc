@@ -36,18 +36,14 @@ std::vector<std::string> candidates(std::string path) {
     return {folder + kFileName, folder + "/../lib" + kFileName};
 }
 
-// Clang can't tune for the levels: they are named for what they have, not for a machine.
-std::string tuning(const gen::Target& target) {
-    return target.cpu.starts_with("x86-64-v") ? "generic" : target.cpu;
-}
-
-// Every feature stands for itself over the oldest machine; the name chooses the tuning only.
-std::vector<const char*> target_arguments(const gen::Target& target, const std::string& tune) {
-    std::vector<const char*> arguments = {"-triple", target.triple.c_str(), "-target-cpu",
-                                          "x86-64",  "-tune-cpu",           tune.c_str()};
-    for (const std::string& feature : target.features) {
-        arguments.push_back("-target-feature");
-        arguments.push_back(feature.c_str());
+// Every feature stands for itself, present or absent, over the oldest machine.
+std::vector<std::string> target_arguments(const gen::Target& target) {
+    std::vector<std::string> arguments = {"-triple",     std::string(gen::kCpuTriple),
+                                          "-target-cpu", "x86-64",
+                                          "-tune-cpu",   std::string(gen::tuning_cpu(target.features))};
+    for (const gen::X86Feature& feature : gen::x86_features()) {
+        arguments.emplace_back("-target-feature");
+        arguments.push_back((target.has(feature.name) ? "+" : "-") + std::string(feature.name));
     }
     return arguments;
 }
@@ -98,14 +94,14 @@ public:
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
                                        CompileStage stage) override {
-        if (!target.triple.starts_with("x86_64-")) {
-            return gen::fail(KVJIT_BAD_TARGET, "target", "the CPU compiler makes x86_64 code, not " + target.triple);
+        if (target.backend == gen::Backend::kCuda) {
+            return gen::fail(KVJIT_BAD_TARGET, "target", "the CPU compiler makes x86-64 code, not " + target.name());
         }
         const auto function = open_once();
         if (!function) return std::unexpected(function.error());
-        const std::string tune = tuning(target);
+        const std::vector<std::string> of_target = target_arguments(target);
         std::vector<const char*> arguments = flags_;
-        std::ranges::copy(target_arguments(target, tune), std::back_inserter(arguments));
+        for (const std::string& argument : of_target) arguments.push_back(argument.c_str());
         std::ranges::copy(stage_arguments(stage), std::back_inserter(arguments));
         const std::string file(name);
         CompileOutput output;

@@ -32,10 +32,10 @@ private:
 }  // namespace
 
 gen::Result<void> check_cpu(const gen::Target& target) {
-    const std::string lacks = gen::missing_feature(target, host_target());
+    const std::string lacks(gen::missing_feature(target.features, host_target().features));
     if (!lacks.empty()) {
         return gen::fail(KVJIT_BAD_TARGET, "target",
-                         "target is " + target.cpu + "; this machine lacks its feature " + lacks);
+                         "target is " + target.name() + "; this machine lacks its feature " + lacks);
     }
     if (const auto mapping = code_mapping(); !mapping) return std::unexpected(mapping.error());
     return {};

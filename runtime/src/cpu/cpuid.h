@@ -3,7 +3,8 @@
 
 #include <array>
 #include <cstdint>
-#include <string_view>
+
+#include "generator/x86.h"
 
 namespace kvjit::rt {
 
@@ -15,9 +16,8 @@ struct CpuWords {
 
 CpuWords read_cpu();
 
-/// Whether code may use the feature: the machine has it and all features that it implies, and the system keeps its
-/// registers. A hypervisor may mask a feature and keep another one that implies it; a compiler would switch the first
-/// one on again. False for a name that gen::x86_features() lacks. Allocates nothing.
-bool has_feature(const CpuWords& words, std::string_view name);
+/// What code may use: the machine has it and what it implies (gen::consistent), and the system keeps its registers.
+/// Allocates nothing.
+gen::X86Features features_of(const CpuWords& words);
 
 }  // namespace kvjit::rt

@@ -5,7 +5,7 @@
 
 namespace kvjit::rt {
 
-/// Every known feature signed (cpuid.h); the name to tune for is LLVM's. Computed once. Thread-safe.
+/// What cpuid.h says of it. Computed once. Thread-safe.
 const gen::Target& host_target();
 
 }  // namespace kvjit::rt

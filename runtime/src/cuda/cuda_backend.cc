@@ -37,9 +37,9 @@ public:
         const gen::Result<Gpu*> gpu = this->gpu(target.device);
         if (!gpu) return std::unexpected(gpu.error());
         const GpuInfo& info = (*gpu)->info;
-        if (gen::runs_on(target, info.major, info.minor)) return {};
+        if (gen::runs_code(info.major * 10 + info.minor, target.architecture)) return {};
         return gen::fail(KVJIT_BAD_TARGET, "target",
-                         "target is " + target.cpu + "; GPU " + std::to_string(info.ordinal) + ", " + info.name +
+                         "target is " + target.name() + "; GPU " + std::to_string(info.ordinal) + ", " + info.name +
                              ", is " + device_target_name(info));
     }
 

@@ -28,7 +28,7 @@ constexpr const char* kFlags[] = {
 constexpr const char* kLineInfo = "--generate-line-info";
 
 std::unexpected<gen::Error> unknown_target(const gen::Target& target, const NvrtcLibrary& library) {
-    std::string message = "target is " + target.cpu + "; this NVRTC compiles for";
+    std::string message = "target is " + target.name() + "; this NVRTC compiles for";
     for (const int number : library.architectures) message += " sm_" + std::to_string(number);
     message += " and their variants (sm_90a): a newer GPU needs a newer NVRTC";
     return gen::fail(KVJIT_BAD_TARGET, "target", std::move(message));
@@ -36,13 +36,13 @@ std::unexpected<gen::Error> unknown_target(const gen::Target& target, const Nvrt
 
 /// By the list alone, so that NVRTC needn't be open for what each that is taken knows.
 bool all_know(const gen::Target& target) {
-    const gen::KnownArchitecture* found = gen::find_architecture(gen::architecture_of(target.cpu).number);
+    const gen::KnownArchitecture* found = gen::find_architecture(target.architecture.number);
     return found != nullptr && found->cuda <= kOldestNvrtc;
 }
 
-/// Empty: NVRTC compiles nothing that `target` runs.
-std::string nearest(const gen::Target& target, const NvrtcLibrary& library) {
-    return gen::nearest_architecture(target.cpu, {library.architectures, library.version >= kFirstFamilies});
+/// Nothing: NVRTC compiles nothing that `target` runs.
+std::optional<gen::Architecture> nearest(const gen::Target& target, const NvrtcLibrary& library) {
+    return gen::nearest_architecture(target.architecture, {library.architectures, library.version >= kFirstFamilies});
 }
 
 class NvrtcCompiler final : public Compiler {
@@ -73,9 +73,10 @@ public:
         }
         const gen::Result<const NvrtcLibrary*> library = open_once();
         if (!library) return std::unexpected(library.error());
-        if (nearest(target, **library) != target.cpu) return unknown_target(target, **library);
+        if (nearest(target, **library) != target.architecture) return unknown_target(target, **library);
         const bool ptx = stage == CompileStage::kAsm;
-        const std::string architecture = "--gpu-architecture=" + (ptx ? "compute_" + target.cpu.substr(3) : target.cpu);
+        const std::string architecture =
+            "--gpu-architecture=" + (ptx ? "compute_" + target.name().substr(3) : target.name());
         std::vector<const char*> flags = flags_;
         flags.push_back(architecture.c_str());
         return run_nvrtc((*library)->api, {std::string(source), std::string(name), flags, ptx});
@@ -84,9 +85,9 @@ public:
     gen::Target known_target(const gen::Target& target) override {
         if (all_know(target)) return target;
         const gen::Result<const NvrtcLibrary*> library = open_once();
-        const std::string name = library ? nearest(target, **library) : std::string();
+        const auto architecture = library ? nearest(target, **library) : std::nullopt;
         gen::Target known = target;  // where there is none, compile() says why
-        if (!name.empty()) known.cpu = name;
+        if (architecture) known.architecture = *architecture;
         return known;
     }
 

@@ -1,0 +1,102 @@
+// Features and levels of x86-64 CPUs: what is said of them, and their text.
+#include <doctest/doctest.h>
+
+#include <ostream>
+#include <random>
+#include <set>
+
+#include "generator/target.h"
+
+using namespace kvjit::gen;
+
+namespace {
+
+X86Features features_of(std::string_view text) {
+    const auto features = parse_features(text);
+    REQUIRE_MESSAGE(features.has_value(), text);
+    return *features;
+}
+
+/// Any features, most often ones that no CPU has together.
+X86Features random_features(std::mt19937_64& random) {
+    X86Features features(random());
+    for (std::size_t i = x86_features().size(); i < features.size(); ++i) features.reset(i);
+    return features | level_features(1);
+}
+
+}  // namespace
+
+TEST_CASE("each feature is named once, and levels grow") {
+    std::set<std::string_view> names;
+    for (const X86Feature& feature : x86_features()) {
+        CAPTURE(feature.name);
+        CHECK(names.insert(feature.name).second);
+        CHECK(feature.level >= 0);
+        CHECK(feature.level <= static_cast<int>(x86_levels().size()));
+    }
+    for (int level = 1; level <= static_cast<int>(x86_levels().size()); ++level) {
+        CHECK(consistent(level_features(level)) == level_features(level));
+        CHECK((level_features(level - 1) & ~level_features(level)).none());
+        CHECK(level_features(level) != level_features(level - 1));
+    }
+}
+
+TEST_CASE("a level prints as its name; further features stand behind it") {
+    for (const std::string_view level : x86_levels()) CHECK(print_features(features_of(level)) == level);
+    CHECK(print_features(features_of("x86-64-v4+avx512vnni+avx512bf16")) == "x86-64-v4-bf16");
+    CHECK(print_features(features_of("x86-64-v3+gfni+avxvnni")) == "x86-64-v3+avxvnni+gfni");
+    CHECK(print_features(features_of("x86-64-v2+avx+avx2")) == "x86-64-v2+avx+avx2");
+    CHECK(has_feature(features_of("x86-64-v4-amx"), "avx512fp16"));
+}
+
+TEST_CASE("print and parse are inverse over what CPUs may have") {
+    std::mt19937_64 random(20261122);
+    MESSAGE("seed 20261122");
+    for (int i = 0; i < 2000; ++i) {
+        const X86Features features = consistent(random_features(random));
+        CHECK(parse_features(print_features(features)) == features);
+    }
+}
+
+TEST_CASE("what is consistent has all that it implies, and loses nothing when asked again") {
+    std::mt19937_64 random(7);
+    MESSAGE("seed 7");
+    for (int i = 0; i < 500; ++i) {
+        const X86Features given = random_features(random), kept = consistent(given);
+        CHECK((kept & ~given).none());
+        CHECK(consistent(kept) == kept);
+        CHECK(kept[0] == given[0]);  // cmov implies nothing
+    }
+    X86Features masked = features_of("x86-64-v4");
+    for (std::size_t i = 0; i < x86_features().size(); ++i) masked[i] = masked[i] && x86_features()[i].name != "f16c";
+    CHECK(!has_feature(consistent(masked), "avx512bw"));
+    CHECK(has_feature(consistent(masked), "avx2"));
+}
+
+TEST_CASE("text that names no features is none") {
+    for (const char* text : {"", "+avx", "x86-64-v5", "x86-64-v3+", "x86-64-v3+avx512", "x86-64-v3 +avx512f",
+                             "x86-64+avx512f", "x86-64-v3+amx-int8", "native"}) {
+        CAPTURE(text);
+        CHECK(!parse_features(text).has_value());
+    }
+}
+
+TEST_CASE("a machine runs what lacks nothing that it lacks") {
+    CHECK(missing_feature(features_of("x86-64-v3"), features_of("x86-64-v4")).empty());
+    CHECK(missing_feature(features_of("x86-64-v4"), features_of("x86-64-v3")) == "avx512f");
+    CHECK(missing_feature(features_of("x86-64-v3+gfni"), features_of("x86-64-v4")) == "gfni");
+}
+
+TEST_CASE("tuning goes by features") {
+    CHECK(tuning_cpu(features_of("x86-64")) == "generic");
+    CHECK(tuning_cpu(features_of("x86-64-v3")) == "haswell");
+    CHECK(tuning_cpu(features_of("x86-64-v3+sse4a")) == "znver3");
+    CHECK(tuning_cpu(features_of("x86-64-v4-bf16+sse4a")) == "znver4");
+    CHECK(tuning_cpu(features_of("x86-64-v4-amx")) == "sapphirerapids");
+}
+
+TEST_CASE("targets of equal features are equal, whatever they were called") {
+    CHECK(*named_target("x86-64-v4+avx512bf16+avx512vnni") == *named_target("x86-64-v4-bf16"));
+    CHECK(named_target("x86-64-v4-amx")->name() == "x86-64-v4-amx");
+    CHECK(named_target("x86-64-v4+avx512vnni")->text() == "x86_64-unknown-linux-gnu:x86-64-v4+avx512vnni");
+}
