@@ -69,6 +69,17 @@ bool runs_code(int number, const Architecture& code) {
     return later && code.letter != 'a' && !is_tegra(number) && !is_tegra(code.number);
 }
 
+std::vector<Architecture> runnable_code(const Architecture& own) {
+    std::vector<Architecture> codes;
+    for (const char letter : {'f', '\0'}) {
+        for (auto known = std::rbegin(kKnown); known != std::rend(kKnown); ++known) {
+            const Architecture code{known->number, letter};
+            if (has_letter(code) && runs_code(own.number, code)) codes.push_back(code);
+        }
+    }
+    return codes;
+}
+
 Result<Architecture> named_architecture(std::string_view name, std::span<const int> further) {
     const Architecture architecture = architecture_of(name);
     const std::string given = "target is \"" + std::string(name) + "\"; ";

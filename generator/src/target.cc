@@ -44,6 +44,24 @@ Result<Target> named_target(std::string_view name, std::span<const int> further)
                     "cuda:N, sm_80 and newer, or cuda-emulated");
 }
 
+TargetList with_lesser(const Target& target) {
+    TargetList list = {target};
+    const auto add = [&](Target lesser) {
+        lesser.backend = target.backend;
+        lesser.device = target.device;
+        if (lesser != target) list.push_back(std::move(lesser));
+    };
+    if (target.backend == Backend::kCuda) {
+        for (const Architecture& code : runnable_code(target.architecture)) add({target.backend, {}, code, 0});
+        return list;
+    }
+    for (int level = static_cast<int>(x86_levels().size()); level > 0; --level) {
+        const X86Features features = level_features(level);
+        if ((features & ~target.features).none()) add(cpu_target(features));
+    }
+    return list;
+}
+
 Target emulated_target(const Target& machine) {
     Target target = machine;
     target.backend = Backend::kCudaEmulated;

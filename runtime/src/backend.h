@@ -7,7 +7,8 @@
 #include <string_view>
 
 #include "compiler.h"
-#include "image.h"
+#include "generator/program.h"
+#include "images/image.h"
 #include "kvjit/kvjit.h"
 #include "plan.h"
 
@@ -23,7 +24,8 @@ public:
     virtual gen::Result<void> check_machine(const gen::Target& target) = 0;
     /// `name`: what profilers and debuggers show. Errors: KVJIT_BAD_FILE for an object that is none; what is not its
     /// fault is KVJIT_BAD_TARGET, KVJIT_OUT_OF_MEMORY or KVJIT_CUDA_ERROR.
-    virtual gen::Result<ImagePtr> load(std::string_view object, const std::string& entry, const std::string& name) = 0;
+    virtual gen::Result<ImagePtr> load(std::string_view object, const gen::Program& program,
+                                       const std::string& name) = 0;
     /// See kvjit_plan_create.
     virtual gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,
                                                     const kvjit_plan_options& options) = 0;

@@ -6,7 +6,6 @@
 #include "disk_cache/disk_store.h"
 #include "engine.h"
 #include "environment.h"
-#include "kernel.h"
 #include "kvjit/kvjit.h"
 #include "plan.h"
 #include "targets.h"
@@ -14,7 +13,7 @@
 using namespace kvjit;
 
 struct kvjit_target {
-    const gen::Target* target;
+    const gen::TargetList* targets;
 };
 
 struct kvjit_engine {
@@ -44,7 +43,7 @@ rt::Log make_log(const kvjit_engine_options& options) {
     };
 }
 
-std::unique_ptr<rt::Store> open_disk(const kvjit_engine_options& options, const rt::Log& log) {
+std::unique_ptr<rt::Cache> open_disk(const kvjit_engine_options& options, const rt::Log& log) {
     if (options.cache_dir != nullptr && *options.cache_dir == '\0') return nullptr;
     rt::DiskStoreOptions disk;
     if (options.cache_dir != nullptr) disk.folder = options.cache_dir;
@@ -59,17 +58,21 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     if (given.cache_max_bytes < 0) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "cache_max_bytes", given.cache_max_bytes, 0, "it takes at least 0");
     }
+    if (given.max_idle_kernels < 0) {
+        return rt::refuse(KVJIT_BAD_ARGUMENT, "max_idle_kernels", given.max_idle_kernels, 0, "it takes at least 0");
+    }
     const std::string templates = given.template_dir != nullptr
                                       ? given.template_dir
                                       : rt::environment_text(rt::Variable::kTemplateDir).value_or("");
-    rt::EngineOptions options;
-    options.jit = *jit;
-    options.log = make_log(given);
-    rt::report_environment(options.log);
-    options.backends = rt::make_backends({.compiler = given.compiler != nullptr ? given.compiler : ""});
-    options.disk = open_disk(given, options.log);
-    options.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
-    return std::make_shared<rt::Engine>(std::move(options));
+    rt::ImagesOptions images;
+    images.jit = *jit;
+    images.log = make_log(given);
+    rt::report_environment(images.log);
+    images.backends = rt::make_backends({.compiler = given.compiler != nullptr ? given.compiler : ""});
+    images.disk = open_disk(given, images.log);
+    images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
+    return std::make_shared<rt::Engine>(
+        rt::EngineOptions{std::move(images), static_cast<std::size_t>(given.max_idle_kernels)});
 }
 
 void send(const std::string& text, kvjit_sink sink, void* context) {
@@ -82,7 +85,7 @@ kvjit_status kvjit_target_create(const char* name, kvjit_target** target, kvjit_
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(name, "name"); !given) return given;
         if (auto given = rt::not_null(target, "target"); !given) return given;
-        const gen::Result<const gen::Target*> found = rt::find_target(name);
+        const gen::Result<const gen::TargetList*> found = rt::find_targets(name);
         if (!found) return std::unexpected(found.error());
         *target = new kvjit_target{*found};
         return {};
@@ -94,7 +97,7 @@ void kvjit_target_release(kvjit_target* target) {
 }
 
 void kvjit_target_print(const kvjit_target* target, kvjit_sink sink, void* context) {
-    if (target != nullptr && sink != nullptr) send(target->target->text(), sink, context);
+    if (target != nullptr && sink != nullptr) send(target->targets->front().text(), sink, context);
 }
 
 kvjit_status kvjit_engine_create(const kvjit_engine_options* options, kvjit_engine** engine, kvjit_error* error) {
@@ -113,6 +116,10 @@ void kvjit_engine_release(kvjit_engine* engine) {
     delete engine;
 }
 
+size_t kvjit_engine_trim(kvjit_engine* engine) {
+    return engine != nullptr ? engine->engine->trim() : 0;
+}
+
 void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stats) {
     if (engine == nullptr || stats == nullptr) return;
     if (stats->struct_size < sizeof *stats && !rt::ends_field<kvjit_engine_stats>(stats->struct_size)) return;
@@ -126,7 +133,8 @@ kvjit_status kvjit_engine_kernel(kvjit_engine* engine, const kvjit_spec* spec, c
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, "spec");
         if (!read) return std::unexpected(read.error());
-        const gen::Result<const gen::Target*> wanted = target != nullptr ? target->target : rt::find_target("host");
+        const gen::Result<const gen::TargetList*> wanted =
+            target != nullptr ? target->targets : rt::find_targets("host");
         if (!wanted) return std::unexpected(wanted.error());
         gen::Result<rt::KernelPtr> found = engine->engine->kernel(*read, **wanted);
         if (!found) return std::unexpected(found.error());
@@ -147,7 +155,9 @@ void kvjit_kernel_release(kvjit_kernel* kernel) {
 kvjit_status kvjit_kernel_prepare(kvjit_kernel* kernel, uint32_t phases, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
-        return kernel->kernel->prepare(phases);
+        const gen::Result<rt::ImageSet> ready = kernel->kernel->prepare(phases);
+        if (!ready) return std::unexpected(ready.error());
+        return {};
     });
 }
 
@@ -157,7 +167,7 @@ kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stag
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         if (auto given = rt::not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
         if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_VARIANTS) {
-            return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 4",
+            return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 5",
                              stage, KVJIT_STAGE_VARIANTS);
         }
         const gen::Result<std::string> text = kernel->kernel->emit(phases, stage);
@@ -176,8 +186,9 @@ kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, c
         if (!read) return std::unexpected(read.error());
         const gen::Result<rt::PlanOptions> how = rt::read_plan_options(options);
         if (!how) return std::unexpected(how.error());
-        gen::Result<std::unique_ptr<rt::Plan>> made =
-            kernel->kernel->engine().plan(kernel->kernel, *read, how->pointing());
+        const gen::Result<rt::Backend*> backend = kernel->kernel->backend();
+        if (!backend) return std::unexpected(backend.error());
+        gen::Result<std::unique_ptr<rt::Plan>> made = (*backend)->plan(kernel->kernel, *read, how->pointing());
         if (!made) return std::unexpected(made.error());
         *plan = new kvjit_plan{*std::move(made)};
         return {};

@@ -27,6 +27,7 @@ kvjit_engine_options defaults() {
     options.struct_size = sizeof options;
     options.jit = -1;
     options.cache_max_bytes = std::int64_t{512} << 20;
+    options.max_idle_kernels = 1024;
     return options;
 }
 

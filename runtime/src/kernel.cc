@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <system_error>
-#include <utility>
 
 #include "check/fault.h"
 
@@ -15,34 +14,104 @@ gen::Result<void> check_known(std::uint32_t phases) {
                   text("it takes bits of KVJIT_ALL_PHASES, ", int{KVJIT_ALL_PHASES}));
 }
 
+std::size_t index_of(const gen::Program& program) {
+    return static_cast<std::size_t>(program.kind);
+}
+
 }  // namespace
 
-Kernel::Kernel(Engine& engine, const gen::KernelSpec& spec, gen::Target target, std::vector<gen::Program> programs)
-    : engine_(engine), spec_(spec), target_(std::move(target)), programs_(std::move(programs)) {
-    for (const gen::Program& program : programs_) phases_ |= gen::program_info(program.kind).phase;
+gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::KernelSpec& spec,
+                                    const gen::TargetList& targets) {
+    if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
+    std::vector<Lowered> lowered;
+    for (const gen::Target& target : targets) {
+        gen::Target known = images->known_target(target);
+        if (std::ranges::find(lowered, known, &Lowered::target) != lowered.end()) continue;
+        gen::Result<std::vector<gen::Program>> programs = gen::lower(spec, known);
+        if (programs) lowered.push_back({std::move(known), *std::move(programs)});
+        if (lowered.empty()) return std::unexpected(programs.error());
+    }
+    return KernelPtr(new Kernel(std::move(images), spec, std::move(lowered)));
 }
 
-LaunchShape Kernel::launch(gen::ProgramKind kind) const {
-    const auto it = std::ranges::find(programs_, kind, &gen::Program::kind);
-    return it != programs_.end() ? it->launch : LaunchShape{};
+Kernel::Kernel(std::shared_ptr<Images> images, const gen::KernelSpec& spec, std::vector<Lowered> lowered)
+    : images_(std::move(images)), spec_(spec), lowered_(std::move(lowered)) {
+    for (const gen::Program& program : programs()) phases_ |= gen::program_info(program.kind).phase;
 }
 
-std::vector<const gen::Program*> Kernel::missing(std::uint32_t phases) const {
-    std::vector<const gen::Program*> found;
-    for (const gen::Program& program : programs_) {
+std::vector<std::size_t> Kernel::missing(std::uint32_t phases) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < programs().size(); ++i) {
+        const gen::Program& program = programs()[i];
         const bool asked = (gen::program_info(program.kind).phase & phases) != 0;
-        if (asked && entry(program.kind) == nullptr) found.push_back(&program);
+        if (asked && !set_[index_of(program)]) found.push_back(i);
     }
     return found;
 }
 
-gen::Result<void> Kernel::prepare(std::uint32_t phases) {
-    if (auto known = check_known(phases); !known) return known;
-    const std::vector<const gen::Program*> wanted = missing(phases);
+gen::Result<ImageSet> Kernel::prepare(std::uint32_t phases) {
+    if (auto known = check_known(phases); !known) return std::unexpected(known.error());
+    std::vector<std::size_t> wanted = missing(phases);
+    if (!wanted.empty()) {
+        if (auto found = take_known(wanted); !found) return std::unexpected(found.error());
+        if (auto made = make_all(wanted); !made) return std::unexpected(made.error());
+    }
+    const std::lock_guard lock(mutex_);
+    return set_;
+}
+
+std::vector<Candidate> Kernel::candidates(std::size_t program) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Candidate> all;
+    for (const Lowered& lowered : lowered_) all.push_back({&lowered.target, &lowered.programs[program]});
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(settled_.value_or(0));
+    std::rotate(all.begin(), first, first + 1);
+    return all;
+}
+
+gen::Result<void> Kernel::take_known(std::vector<std::size_t>& wanted) {
+    const std::lock_guard deciding(finding_);
+    std::vector<std::size_t> unknown;
+    for (const std::size_t program : wanted) {
+        const std::vector<Candidate> asked = candidates(program);
+        gen::Result<std::optional<Images::Found>> found = images_->find(asked);
+        if (!found) return std::unexpected(found.error());
+        if (*found) {
+            take(program, *asked[(*found)->which].target, std::move((*found)->image));
+        } else {
+            unknown.push_back(program);
+        }
+    }
+    wanted = std::move(unknown);
+    if (wanted.empty()) return {};
+    const std::lock_guard lock(mutex_);
+    if (!settled_) settled_ = 0;  // what is compiled is for the best target
+    return {};
+}
+
+void Kernel::take(std::size_t program, const gen::Target& target, ImagePtr image) {
+    const std::lock_guard lock(mutex_);
+    const auto which = static_cast<std::size_t>(
+        std::ranges::find(lowered_, &target, [](const Lowered& lowered) { return &lowered.target; }) -
+        lowered_.begin());
+    if (!settled_) settled_ = which;
+    const gen::Program& taken = lowered_[which].programs[program];
+    if (which != *settled_) {
+        images_->log()(KVJIT_LOG_WARNING,
+                       text(gen::program_info(taken.kind).name, " is there for ", target.text(), " only, not for ",
+                            lowered_[*settled_].target.text(),
+                            ", as the kernel's other programs are: results differ from those of one target by "
+                            "rounding"));
+    }
+    set_[index_of(taken)] = std::move(image);
+}
+
+gen::Result<void> Kernel::make_all(const std::vector<std::size_t>& wanted) {
     if (wanted.empty()) return {};
     std::vector<std::future<gen::Result<void>>> others;
-    for (std::size_t i = 1; i < wanted.size(); ++i) others.push_back(prepare_beside(*wanted[i]));
-    gen::Result<void> result = prepare_one(*wanted[0]);
+    for (std::size_t i = 1; i < wanted.size(); ++i) others.push_back(make_beside(wanted[i]));
+    gen::Result<void> result = make_one(wanted[0]);
     for (std::future<gen::Result<void>>& other : others) {
         gen::Result<void> ended = other.get();
         if (result) result = std::move(ended);
@@ -50,23 +119,21 @@ gen::Result<void> Kernel::prepare(std::uint32_t phases) {
     return result;
 }
 
-std::future<gen::Result<void>> Kernel::prepare_beside(const gen::Program& program) {
-    const auto prepare = [this, &program] { return prepare_one(program); };
-    try {
-        return std::async(std::launch::async, prepare);
-    } catch (const std::system_error&) {
-        return std::async(std::launch::deferred, prepare);  // no thread to be had: in turn, then
-    }
+gen::Result<void> Kernel::make_one(std::size_t program) {
+    const Candidate best = candidates(program).front();
+    gen::Result<ImagePtr> image = images_->make(best);
+    if (!image) return std::unexpected(image.error());
+    take(program, *best.target, *std::move(image));
+    return {};
 }
 
-gen::Result<void> Kernel::prepare_one(const gen::Program& program) {
-    gen::Result<ImagePtr> image = engine_.image(program, target_);
-    if (!image) return std::unexpected(image.error());
-    const auto index = static_cast<std::size_t>(program.kind);
-    const std::lock_guard lock(images_mutex_);
-    images_[index] = *std::move(image);
-    entries_[index] = images_[index]->entry();
-    return {};
+std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {
+    const auto make = [this, program] { return make_one(program); };
+    try {
+        return std::async(std::launch::async, make);
+    } catch (const std::system_error&) {
+        return std::async(std::launch::deferred, make);  // no thread to be had: in turn, then
+    }
 }
 
 gen::Result<std::string> Kernel::emit(std::uint32_t phases, kvjit_stage stage) {
@@ -74,11 +141,11 @@ gen::Result<std::string> Kernel::emit(std::uint32_t phases, kvjit_stage stage) {
     if ((phases & phases_) == 0) {
         return refuse(KVJIT_BAD_ARGUMENT, "phases", phases, phases_, text("on its target this op has ", phases_));
     }
-    if (stage == KVJIT_STAGE_VARIANTS) return gen::explain(spec_, target_, phases);
+    if (stage == KVJIT_STAGE_VARIANTS) return gen::explain(spec_, target(), phases);
     std::string texts;
-    for (const gen::Program& program : programs_) {
+    for (const gen::Program& program : programs()) {
         if ((gen::program_info(program.kind).phase & phases) == 0) continue;
-        gen::Result<std::string> part = engine_.emit(program, target_, stage);
+        gen::Result<std::string> part = images_->emit({&target(), &program}, stage);
         if (!part) return part;
         texts += *part;
     }

@@ -1,54 +1,71 @@
-// A kernel: a checked spec on a target, its programs, and the images that have been asked for so far.
+// A kernel: a checked spec, its programs on each target that may serve it, and the images that were asked for so far.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
-#include "engine.h"
+#include "images/images.h"
 
 namespace kvjit::rt {
 
-/// Thread-safe. Belongs to its engine, which a KernelPtr keeps alive.
+/// By gen::ProgramKind; null where nobody has asked for it yet, or the op lacks it.
+using ImageSet = std::array<ImagePtr, gen::kProgramKinds>;
+
+/// Thread-safe.
 class Kernel {
 public:
-    /// `target`: what its images are compiled for. `programs`: what lower() made of the spec for it.
-    Kernel(Engine& engine, const gen::KernelSpec& spec, gen::Target target, std::vector<gen::Program> programs);
+    /// Checks the spec, compiles nothing. `targets`: what may serve it, best first. A kernel takes all its images from
+    /// one of them, if it can. Errors: KVJIT_BAD_SPEC.
+    static gen::Result<KernelPtr> make(std::shared_ptr<Images> images, const gen::KernelSpec& spec,
+                                       const gen::TargetList& targets);
 
     const gen::KernelSpec& spec() const { return spec_; }
-    const gen::Target& target() const { return target_; }
-    Engine& engine() const { return engine_; }
+    /// What its images are compiled for: the best target that the compiler knows.
+    const gen::Target& target() const { return lowered_.front().target; }
+    /// Errors: KVJIT_BAD_TARGET where this build has none for the target.
+    gen::Result<Backend*> backend() const { return images_->backend(target()); }
 
-    const std::vector<gen::Program>& programs() const { return programs_; }
-    /// How the program is launched; all zero if the op lacks it.
-    LaunchShape launch(gen::ProgramKind kind) const;
-    /// Bits of kvjit_phases that the op has.
-    std::uint32_t phases() const { return phases_; }
-    /// Has the images of `phases` ready; compiles missing ones in parallel. Bits that the op lacks are passed over;
-    /// KVJIT_BAD_ARGUMENT for one that no op has.
-    gen::Result<void> prepare(std::uint32_t phases);
-    /// Entry point of a prepared program, null before prepare.
-    void* entry(gen::ProgramKind kind) const { return entries_[static_cast<std::size_t>(kind)].load(); }
+    /// The images of `phases`, and what else was asked for before; compiles missing ones in parallel. Bits that the op
+    /// lacks are passed over; KVJIT_BAD_ARGUMENT for one that no op has.
+    gen::Result<ImageSet> prepare(std::uint32_t phases);
     /// The stage's text of each program in `phases`. KVJIT_BAD_ARGUMENT where there is none.
     gen::Result<std::string> emit(std::uint32_t phases, kvjit_stage stage);
 
 private:
-    /// Any exception comes out where it is waited for.
-    std::future<gen::Result<void>> prepare_beside(const gen::Program& program);
-    gen::Result<void> prepare_one(const gen::Program& program);
-    std::vector<const gen::Program*> missing(std::uint32_t phases) const;
+    /// All programs on one target; each target has the same kinds, in the same order.
+    struct Lowered {
+        gen::Target target;
+        std::vector<gen::Program> programs;
+    };
 
-    Engine& engine_;
+    Kernel(std::shared_ptr<Images> images, const gen::KernelSpec& spec, std::vector<Lowered> lowered);
+
+    /// On the target that was asked for.
+    const std::vector<gen::Program>& programs() const { return lowered_.front().programs; }
+    /// Numbers of the programs in `phases` that have no image yet.
+    std::vector<std::size_t> missing(std::uint32_t phases) const;
+    /// On each target: the one that the kernel's other images are of first, then the best.
+    std::vector<Candidate> candidates(std::size_t program) const;
+    /// Takes what memory and stores have of `wanted`, and leaves in it what they lack.
+    gen::Result<void> take_known(std::vector<std::size_t>& wanted);
+    void take(std::size_t program, const gen::Target& target, ImagePtr image);
+    gen::Result<void> make_all(const std::vector<std::size_t>& wanted);
+    gen::Result<void> make_one(std::size_t program);
+    /// Any exception comes out where it is waited for.
+    std::future<gen::Result<void>> make_beside(std::size_t program);
+
+    std::shared_ptr<Images> images_;
     gen::KernelSpec spec_;
-    const gen::Target target_;
-    std::vector<gen::Program> programs_;
+    std::vector<Lowered> lowered_;
     std::uint32_t phases_ = 0;
-    std::mutex images_mutex_;
-    std::array<ImagePtr, gen::kProgramKinds> images_;
-    std::array<std::atomic<void*>, gen::kProgramKinds> entries_{};
+    std::mutex finding_;                  // one thread at a time decides on the target
+    mutable std::mutex mutex_;            // guards what follows
+    std::optional<std::size_t> settled_;  // the target that all images should be of
+    ImageSet set_;
 };
 
 }  // namespace kvjit::rt

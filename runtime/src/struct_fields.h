@@ -48,7 +48,7 @@ template <>
 inline constexpr auto kPlaces<kvjit_engine_options> =
     places(&kvjit_engine_options::struct_size, &kvjit_engine_options::jit, &kvjit_engine_options::cache_dir,
            &kvjit_engine_options::cache_max_bytes, &kvjit_engine_options::template_dir, &kvjit_engine_options::compiler,
-           &kvjit_engine_options::log, &kvjit_engine_options::log_context);
+           &kvjit_engine_options::log, &kvjit_engine_options::log_context, &kvjit_engine_options::max_idle_kernels);
 
 template <>
 inline constexpr auto kPlaces<kvjit_engine_stats> =

@@ -2,7 +2,6 @@
 
 #include <charconv>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -16,9 +15,9 @@ namespace kvjit::rt {
 namespace {
 
 /// This machine's CPU.
-gen::Result<const gen::Target*> host() {
+gen::Result<gen::TargetList> host() {
 #ifdef KVJIT_CPU_JIT
-    return &host_target();
+    return gen::with_lesser(host_target());
 #else
     return gen::fail(KVJIT_BAD_TARGET, "target",
                      "this build of kvjit makes no CPU code (KVJIT_CPU_JIT=OFF): name a CUDA target");
@@ -47,24 +46,32 @@ std::optional<int> gpu_ordinal(std::string_view name) {
     return whole && ordinal >= 0 ? std::optional(ordinal) : std::nullopt;
 }
 
-gen::Result<gen::Target> make_target(std::string_view name) {
-    if (const std::optional<int> ordinal = gpu_ordinal(name)) return gpu_target(*ordinal);
-    if (name.starts_with("sm_")) return architecture_target(name);
-    return name == "cuda-emulated" ? emulation() : gen::named_target(name);
+gen::Result<gen::TargetList> alone(gen::Result<gen::Target> target) {
+    if (!target) return std::unexpected(target.error());
+    return gen::TargetList{*std::move(target)};
+}
+
+gen::Result<gen::TargetList> make_targets(std::string_view name) {
+    if (name == "host") return host();
+    if (name.starts_with("sm_")) return alone(architecture_target(name));
+    if (name == "cuda-emulated") return alone(emulation());
+    const std::optional<int> ordinal = gpu_ordinal(name);
+    if (!ordinal) return alone(gen::named_target(name));
+    const gen::Result<gen::Target> gpu = gpu_target(*ordinal);
+    if (!gpu) return std::unexpected(gpu.error());
+    return gen::with_lesser(*gpu);
 }
 
 }  // namespace
 
-gen::Result<const gen::Target*> find_target(std::string_view name) {
+gen::Result<const gen::TargetList*> find_targets(std::string_view name) {
     static std::mutex mutex;
-    static std::map<std::string, std::unique_ptr<const gen::Target>, std::less<>> targets;
-    if (name == "host") return host();
+    static std::map<std::string, const gen::TargetList, std::less<>> targets;
     const std::lock_guard lock(mutex);
-    if (const auto it = targets.find(name); it != targets.end()) return it->second.get();
-    gen::Result<gen::Target> made = make_target(name);
+    if (const auto it = targets.find(name); it != targets.end()) return &it->second;
+    gen::Result<gen::TargetList> made = make_targets(name);
     if (!made) return std::unexpected(made.error());
-    const auto it = targets.emplace(name, std::make_unique<const gen::Target>(*std::move(made))).first;
-    return it->second.get();
+    return &targets.emplace(name, *std::move(made)).first->second;
 }
 
 }  // namespace kvjit::rt

@@ -1,4 +1,4 @@
-// Targets by name, interned: one object for each distinct target, alive as long as the process, compared by address.
+// Targets by name, interned: one object for each name, alive as long as the process, compared by address.
 #pragma once
 
 #include <string_view>
@@ -7,8 +7,9 @@
 
 namespace kvjit::rt {
 
-/// By a name that kvjit_target_create takes. Errors: KVJIT_BAD_TARGET; for a GPU that can't be used, KVJIT_CUDA_ERROR.
-/// Thread-safe.
-gen::Result<const gen::Target*> find_target(std::string_view name);
+/// By a name that kvjit_target_create takes: what may serve it, best first. Of this machine's CPU and GPUs that is what
+/// runs there, too; of a named level or architecture it alone. Errors: KVJIT_BAD_TARGET; for a GPU that can't be used,
+/// KVJIT_CUDA_ERROR. Thread-safe.
+gen::Result<const gen::TargetList*> find_targets(std::string_view name);
 
 }  // namespace kvjit::rt

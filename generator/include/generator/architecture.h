@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "generator/error.h"
 
@@ -34,6 +35,9 @@ const KnownArchitecture* find_architecture(int number);
 /// Whether a GPU of architecture `number` runs `code`: its own; without an 'a' also that of lower numbers of its
 /// generation, Tegra apart ("CUDA C++ Programming Guide", "Binary Compatibility").
 bool runs_code(int number, const Architecture& code);
+
+/// The architectures in the list whose code a GPU of `own` runs: families, then plain ones, each from the highest on.
+std::vector<Architecture> runnable_code(const Architecture& own);
 
 /// Whether there is such an architecture: its number in the list or in `further`, its letter one that the number has.
 /// Errors: KVJIT_BAD_TARGET.

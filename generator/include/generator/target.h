@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "generator/architecture.h"
 #include "generator/error.h"
@@ -36,6 +37,9 @@ struct Target {
     bool operator==(const Target&) const = default;
 };
 
+/// Targets that may serve a request, best first; at least one, all of one backend.
+using TargetList = std::vector<Target>;
+
 inline constexpr std::string_view kCpuTriple = "x86_64-unknown-linux-gnu";
 
 /// A level or one with further features, as x86.h has them, or a CUDA architecture that is in the list of
@@ -43,6 +47,10 @@ inline constexpr std::string_view kCpuTriple = "x86_64-unknown-linux-gnu";
 Result<Target> named_target(std::string_view name, std::span<const int> further = {});
 
 Target cpu_target(const X86Features& features);
+
+/// Targets whose code runs wherever `target`'s does, it itself first, the others from what has most to what has least:
+/// levels of a CPU; older architectures of a GPU's generation. What a bundle may have for a machine.
+TargetList with_lesser(const Target& target);
 
 /// CUDA kernels on `machine`, a CPU target.
 Target emulated_target(const Target& machine);

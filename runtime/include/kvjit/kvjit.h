@@ -188,6 +188,7 @@ typedef struct kvjit_engine_options {
      * prints nothing. */
     void (*log)(void *context, int32_t level, const char *message);
     void *log_context;
+    int64_t max_idle_kernels; /* kernels that stay for the next request though nobody holds them; from 0; default 1024 */
 } kvjit_engine_options;
 
 KVJIT_API void kvjit_engine_options_init_sized(kvjit_engine_options *options, size_t size);
@@ -202,6 +203,10 @@ static inline void kvjit_engine_options_init(kvjit_engine_options *options) {
 KVJIT_API kvjit_status kvjit_engine_create(const kvjit_engine_options *options, kvjit_engine **engine,
                                            kvjit_error *error);
 KVJIT_API void kvjit_engine_release(kvjit_engine *engine);
+/* Drops the kernels that nobody holds, with the programs of theirs that no other kernel or plan has: their code is
+ * unmapped. Asked for again, they are made anew, from the disk cache where it has them. Returns how many; 0 for NULL.
+ * Thread-safe. */
+KVJIT_API size_t kvjit_engine_trim(kvjit_engine *engine);
 
 typedef struct kvjit_engine_stats {
     uint32_t struct_size;
@@ -225,7 +230,7 @@ KVJIT_API void kvjit_engine_get_stats(const kvjit_engine *engine, kvjit_engine_s
 typedef struct kvjit_kernel kvjit_kernel;
 
 /* A handle for `spec` on `target` (NULL: this machine). Checks the spec; compiles nothing. Asking again for the same
- * spec is a hash lookup. Errors: KVJIT_BAD_SPEC, KVJIT_BAD_TARGET. Thread-safe. */
+ * spec is a hash lookup, also when nobody holds the kernel any more, unless more than max_idle_kernels are idle. Errors: KVJIT_BAD_SPEC, KVJIT_BAD_TARGET. Thread-safe. */
 KVJIT_API kvjit_status kvjit_engine_kernel(kvjit_engine *engine, const kvjit_spec *spec, const kvjit_target *target,
                                            kvjit_kernel **kernel, kvjit_error *error);
 KVJIT_API kvjit_kernel *kvjit_kernel_retain(kvjit_kernel *kernel);

@@ -274,6 +274,8 @@ public:
         kvjit_engine_get_stats(get(), &stats);
         return stats;
     }
+    /// Drops the kernels that nobody holds; how many (see kvjit_engine_trim).
+    std::size_t trim() { return kvjit_engine_trim(get()); }
     kvjit_engine* get() const { return handle_.get(); }
 
 private:

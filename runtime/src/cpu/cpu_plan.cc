@@ -76,7 +76,12 @@ public:
             split(bound_.spec, bound_.batch, bound_.num_kv_heads, std::max(1, executor_.concurrency), bound_.stores);
     }
 
-    gen::Result<void> prepare() { return kernel_->prepare(needed_phases()); }
+    gen::Result<void> prepare() {
+        gen::Result<ImageSet> ready = kernel_->prepare(needed_phases());
+        if (!ready) return std::unexpected(ready.error());
+        images_ = *std::move(ready);
+        return {};
+    }
 
     gen::Result<void> take_workspace(const kvjit_plan_options& options) {
         if (options.workspace == nullptr) return allocate();
@@ -140,7 +145,11 @@ private:
         return {};
     }
 
-    void* entry(gen::ProgramKind kind) const { return kernel_->entry(kind); }
+    /// Null: the plan has no items for it.
+    void* entry(gen::ProgramKind kind) const {
+        const ImagePtr& image = images_[static_cast<std::size_t>(kind)];
+        return image ? image->entry() : nullptr;
+    }
 
     void run_store(const kvjit_tensors& tensors, std::int64_t layer_idx) {
         Stage<abi::StoreArgs, abi::TokenItem> stage(bind_store(bound_, tensors, layer_idx),
@@ -172,6 +181,7 @@ private:
     }
 
     KernelPtr kernel_;
+    ImageSet images_;
     BoundBatch bound_;
     kvjit_executor executor_;
     std::optional<PoolUser> user_;

@@ -99,7 +99,7 @@ llvm::Error check_fixups(jitlink::LinkGraph& graph) {
 
 class LinkContext final : public jitlink::JITLinkContext {
 public:
-    LinkContext(const std::string& entry, Linked& linked) : JITLinkContext(nullptr), entry_(entry), linked_(linked) {}
+    LinkContext(std::string_view entry, Linked& linked) : JITLinkContext(nullptr), entry_(entry), linked_(linked) {}
 
     jitlink::JITLinkMemoryManager& getMemoryManager() override { return memory(); }
 
@@ -119,7 +119,7 @@ public:
         }
         for (const jitlink::Symbol* symbol : graph.defined_symbols()) note(*symbol);
         if (linked_.entry) return llvm::Error::success();
-        return llvm::make_error<jitlink::JITLinkError>("no function named " + entry_);
+        return llvm::make_error<jitlink::JITLinkError>("no function named " + std::string(entry_));
     }
 
     void notifyFinalized(Allocation allocation) override { linked_.allocation = std::move(allocation); }
@@ -133,17 +133,18 @@ private:
     void note(const jitlink::Symbol& symbol) {
         if (!symbol.hasName() || !symbol.isCallable()) return;
         linked_.layout.functions.push_back({symbol.getName().str(), symbol.getAddress().getValue(), symbol.getSize()});
-        if (symbol.getName() == entry_) linked_.entry = symbol.getAddress().toPtr<void*>();
+        if (std::string_view(symbol.getName()) == entry_) linked_.entry = symbol.getAddress().toPtr<void*>();
     }
 
-    const std::string& entry_;
+    std::string_view entry_;
     Linked& linked_;
 };
 
 class LinkedImage final : public Image {
 public:
-    LinkedImage(Linked linked, std::string object)
-        : entry_(linked.entry),
+    LinkedImage(Linked linked, std::string object, const LaunchShape& launch)
+        : Image(launch),
+          entry_(linked.entry),
           allocation_(std::move(linked.allocation)),
           debugger_(std::in_place, std::move(object), linked.layout) {}
 
@@ -161,7 +162,7 @@ private:
     std::optional<DebuggerEntry> debugger_;
 };
 
-Linked link(const std::string& object, const std::string& entry) {
+Linked link(const std::string& object, std::string_view entry) {
     Linked linked;
     auto graph = jitlink::createLinkGraphFromObject({object, "kernel"});
     if (!graph) {
@@ -177,7 +178,8 @@ Linked link(const std::string& object, const std::string& entry) {
 
 }  // namespace
 
-gen::Result<ImagePtr> load_object(std::string_view object, const std::string& entry, const std::string& name) {
+gen::Result<ImagePtr> load_object(std::string_view object, std::string_view entry, const std::string& name,
+                                  const LaunchShape& launch) {
     [[maybe_unused]] static const bool throws = make_llvm_throw();
     check_room();
     std::string bytes(object);  // aligned as LLVM's reader wants, and kept for gdb
@@ -189,7 +191,7 @@ gen::Result<ImagePtr> load_object(std::string_view object, const std::string& en
         return std::unexpected(*linked.error);
     }
     announce_to_perf(linked.layout, name);
-    return std::make_shared<LinkedImage>(std::move(linked), std::move(bytes));
+    return std::make_shared<LinkedImage>(std::move(linked), std::move(bytes), launch);
 }
 
 }  // namespace kvjit::rt

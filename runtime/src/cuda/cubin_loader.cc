@@ -28,8 +28,8 @@ private:
 
 class CubinImage final : public Image {
 public:
-    CubinImage(std::unique_ptr<LoadedLibrary> library, cuda::Kernel kernel)
-        : library_(std::move(library)), kernel_(kernel) {}
+    CubinImage(std::unique_ptr<LoadedLibrary> library, cuda::Kernel kernel, const LaunchShape& launch)
+        : Image(launch), library_(std::move(library)), kernel_(kernel) {}
     void* entry() const override { return kernel_; }
 
 private:
@@ -49,8 +49,8 @@ bool is_whole_cubin(std::string_view bytes) {
 
 }  // namespace
 
-gen::Result<ImagePtr> load_cubin(const Driver& driver, std::string_view cubin, const std::string& entry,
-                                 const std::string& name) {
+gen::Result<ImagePtr> load_cubin(const Driver& driver, std::string_view cubin, std::string_view entry,
+                                 const std::string& name, const LaunchShape& launch) {
     if (!is_whole_cubin(cubin)) return unusable(name, "it is no cubin, or only a part of one");
     const cuda::DriverApi& api = driver.api();
     const RelaxedCapture relaxed(api);
@@ -62,10 +62,11 @@ gen::Result<ImagePtr> load_cubin(const Driver& driver, std::string_view cubin, c
     }
     auto library = std::make_unique<LoadedLibrary>(api, handle);
     cuda::Kernel kernel = nullptr;
-    code = api.library_get_kernel(&kernel, library->handle(), entry.c_str());
-    if (code == cuda::kNotFound) return unusable(name, "it has no kernel named " + entry);
-    if (auto found = driver.check(code, "finding the kernel " + entry); !found) return std::unexpected(found.error());
-    return std::make_shared<CubinImage>(std::move(library), kernel);
+    const std::string wanted(entry);
+    code = api.library_get_kernel(&kernel, library->handle(), wanted.c_str());
+    if (code == cuda::kNotFound) return unusable(name, "it has no kernel named " + wanted);
+    if (auto found = driver.check(code, "finding the kernel " + wanted); !found) return std::unexpected(found.error());
+    return std::make_shared<CubinImage>(std::move(library), kernel, launch);
 }
 
 }  // namespace kvjit::rt

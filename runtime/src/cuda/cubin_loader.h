@@ -5,14 +5,14 @@
 #include <string_view>
 
 #include "cuda/driver.h"
-#include "image.h"
+#include "images/image.h"
 
 namespace kvjit::rt {
 
 /// Image::entry() is a CUkernel: of no context, for any GPU that the code fits. `name` is for errors. Nothing stays
 /// behind where it fails, or when the image goes. `driver` is initialised and outlives the image. Errors:
 /// KVJIT_BAD_FILE for bytes that are no whole cubin or have no such entry; KVJIT_CUDA_ERROR. Thread-safe.
-gen::Result<ImagePtr> load_cubin(const Driver& driver, std::string_view cubin, const std::string& entry,
-                                 const std::string& name);
+gen::Result<ImagePtr> load_cubin(const Driver& driver, std::string_view cubin, std::string_view entry,
+                                 const std::string& name, const LaunchShape& launch = {});
 
 }  // namespace kvjit::rt

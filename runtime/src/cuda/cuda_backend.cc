@@ -43,11 +43,11 @@ public:
                              ", is " + device_target_name(info));
     }
 
-    gen::Result<ImagePtr> load(std::string_view object, const std::string& entry, const std::string& name) override {
+    gen::Result<ImagePtr> load(std::string_view object, const gen::Program& program, const std::string& name) override {
         const gen::Result<Driver>& driver = shared_driver();
         if (!driver) return std::unexpected(driver.error());
         if (auto ready = driver->initialise(); !ready) return std::unexpected(ready.error());
-        return load_cubin(*driver, object, entry, name);
+        return load_cubin(*driver, object, gen::program_info(program.kind).entry, name, program.launch);
     }
 
     gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,

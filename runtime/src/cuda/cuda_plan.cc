@@ -37,26 +37,25 @@ public:
                                                      : static_cast<kvjit_check_level>(options.check_level)),
           fixed_split_keys_(options.split_keys),
           stream_(options.stream),
-          workspace_(device),
-          decode_shape_(kernel_->launch(gen::ProgramKind::kAttendDecode)),
-          prefill_shape_(kernel_->launch(gen::ProgramKind::kAttendPrefill)) {
-        choose(options);
-    }
+          workspace_(device) {}
 
     gen::Result<void> prepare(const kvjit_plan_options& options) {
+        gen::Result<ImageSet> images = kernel_->prepare(needed_phases());
+        if (!images) return std::unexpected(images.error());
+        images_ = *std::move(images);
+        choose(options);
         if (auto fits = check_grid("batch_size", attends() ? decode_blocks() : 0, kMaxGridX); !fits) return fits;
         if (auto fits = check_grid("split_keys", splits_.count, kMaxGridY); !fits) return fits;
         if (auto fits = check_grid("num_kv_heads", attends() ? bound_.num_kv_heads : 0, kMaxGridY); !fits) return fits;
-        if (auto ready = kernel_->prepare(needed_phases()); !ready) return ready;
         if (auto ready = prepare_kernels(); !ready) return ready;
         const std::int64_t tiles = splits_.count > 1 ? decode_blocks() : 0;
+        const std::int64_t rows = tiles != 0 ? tiles * shape(gen::ProgramKind::kAttendDecode).rows : 0;
         const WorkspaceLayout layout{
             .fault_bytes = checks() ? sizeof(abi::Fault) : 0,
             .counters_bytes = static_cast<std::size_t>(tiles) * sizeof(unsigned),
             .slopes_bytes = bound_.slopes.size() * sizeof(float),
-            .partials_bytes = static_cast<std::size_t>(tiles * splits_.count * decode_shape_.rows *
-                                                       (spec().head_dim + abi::kPartialTail)) *
-                              sizeof(float),
+            .partials_bytes =
+                static_cast<std::size_t>(rows * splits_.count * (spec().head_dim + abi::kPartialTail)) * sizeof(float),
         };
         const auto taken = workspace_.take(layout, options.workspace, options.workspace_bytes, options.stream);
         return taken ? workspace_.write_slopes(bound_.slopes.data()) : taken;
@@ -94,7 +93,13 @@ public:
 
 private:
     const gen::KernelSpec& spec() const { return bound_.spec; }
-    bool attends() const { return spec().op != KVJIT_OP_KEY_VALUE_CACHE && spec().op != KVJIT_OP_MERGE; }
+    /// A program that the plan needs.
+    const Image& image(gen::ProgramKind kind) const { return *images_[static_cast<std::size_t>(kind)]; }
+    const LaunchShape& shape(gen::ProgramKind kind) const { return image(kind).launch(); }
+    bool attends() const {
+        const bool attention = spec().op != KVJIT_OP_KEY_VALUE_CACHE && spec().op != KVJIT_OP_MERGE;
+        return attention && bound_.batch.batch_size != 0;
+    }
     /// Whether some sequence may have too many new tokens for decode.
     bool prefills() const { return attends() && bounds_.max_seqlen > decode_tokens(); }
     std::int64_t decode_tokens() const { return gen::decode_tokens(spec(), kernel_->target().backend); }
@@ -106,8 +111,9 @@ private:
 
     void choose(const kvjit_plan_options& options) {
         splits_ = {kSplitUnit, 1, kSplitUnit};
-        if (!attends() || bound_.batch.batch_size == 0) return;
-        const std::int64_t slots = std::int64_t{decode_shape_.blocks_per_sm} * device_.multiprocessors();
+        if (!attends()) return;
+        const std::int64_t slots =
+            std::int64_t{shape(gen::ProgramKind::kAttendDecode).blocks_per_sm} * device_.multiprocessors();
         splits_ = options.split_keys != 0 ? fixed_splits(options.split_keys, bounds_.max_kvlen)
                                           : choose_splits(decode_blocks(), slots, bounds_.max_kvlen, kSplitUnit);
     }
@@ -124,18 +130,18 @@ private:
 
     /// What a launch needs of the device beside the image.
     gen::Result<void> prepare_kernels() {
-        for (const gen::Program& program : kernel_->programs()) {
-            void* entry = kernel_->entry(program.kind);
-            if (entry == nullptr) continue;
-            const auto shared_bytes = static_cast<unsigned>(program.launch.shared_bytes);
-            if (auto ready = device_.prepare_kernel(entry, shared_bytes); !ready) return ready;
+        for (const ImagePtr& image : images_) {
+            if (!image) continue;
+            const auto shared_bytes = static_cast<unsigned>(image->launch().shared_bytes);
+            if (auto ready = device_.prepare_kernel(image->entry(), shared_bytes); !ready) return ready;
         }
         return {};
     }
 
     /// Tiles of rows that a decode's grid has, one block each without splits.
     std::int64_t decode_blocks() const {
-        const int tiles = decode_tiles(spec().group, static_cast<int>(decode_tokens()), decode_shape_.rows);
+        const int tiles =
+            decode_tiles(spec().group, static_cast<int>(decode_tokens()), shape(gen::ProgramKind::kAttendDecode).rows);
         return bound_.batch.batch_size * bound_.num_kv_heads * tiles;
     }
 
@@ -171,22 +177,23 @@ private:
     }
 
     std::int64_t prefill_blocks(const kvjit_tensors& tensors) const {
-        return prefill_tiles(tensors.query.shape[0], bound_.batch.batch_size, spec().group, prefill_shape_.rows);
+        return prefill_tiles(tensors.query.shape[0], bound_.batch.batch_size, spec().group,
+                             shape(gen::ProgramKind::kAttendPrefill).rows);
     }
 
     template <class Args>
     gen::Result<void> launch(gen::ProgramKind kind, std::int64_t x, std::int64_t y, const Args& args) {
-        const LaunchShape shape = kernel_->launch(kind);
-        const Grid grid{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(shape.threads),
-                        static_cast<unsigned>(shape.shared_bytes)};
-        return device_.launch(kernel_->entry(kind), grid, &args, sizeof args, stream_);
+        const LaunchShape& launched = shape(kind);
+        const Grid grid{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(launched.threads),
+                        static_cast<unsigned>(launched.shared_bytes)};
+        return device_.launch(image(kind).entry(), grid, &args, sizeof args, stream_);
     }
 
     /// A warp for each (row, kv head, key or value).
     template <class Args>
     gen::Result<void> launch_rows(gen::ProgramKind kind, std::int64_t rows, const Args& args) {
         const std::int64_t warps = rows * bound_.num_kv_heads * 2;
-        return launch(kind, ceil_div(warps, kernel_->launch(kind).rows), 1, args);
+        return launch(kind, ceil_div(warps, shape(kind).rows), 1, args);
     }
 
     gen::Result<void> run_check(const kvjit_tensors& tensors) {
@@ -240,8 +247,7 @@ private:
     std::int64_t fixed_split_keys_;  // 0: kernels share a tile's keys among the splits
     void* stream_;
     Workspace workspace_;
-    LaunchShape decode_shape_;
-    LaunchShape prefill_shape_;
+    ImageSet images_;
     Splits splits_{};
     std::vector<abi::MergeItem> merge_items_ = std::vector<abi::MergeItem>(1);
 };
@@ -257,7 +263,7 @@ std::string CudaPlan::describe() const {
         line("decode blocks", decode_blocks() * splits_.count);
         line("decode splits", splits_.count);
         line("keys of a split, at most", splits_.keys);
-        line("prefill rows of a block", prefills() ? prefill_shape_.rows : 0);
+        line("prefill rows of a block", prefills() ? shape(gen::ProgramKind::kAttendPrefill).rows : 0);
     }
     line("workspace bytes", static_cast<std::int64_t>(workspace_bytes()));
     return text;

@@ -17,8 +17,8 @@ struct NvrtcOptions {
         false;  // template lines for compute-sanitizer and Nsight: a quarter more time, three times the bytes
 };
 
-/// kObject: a cubin for exactly the target's architecture; its log has a report for each entry (compile_report.h). kAsm: PTX. kIr:
-/// KVJIT_BAD_ARGUMENT.
+/// kObject: a cubin for exactly the target's architecture; its log has a report for each entry (compile_report.h).
+/// kAsm: PTX. kIr: KVJIT_BAD_ARGUMENT.
 std::unique_ptr<Compiler> make_nvrtc_compiler(NvrtcOptions options);
 
 }  // namespace kvjit::rt

@@ -11,7 +11,7 @@
 namespace kvjit::rt {
 namespace {
 
-class DiskGuard final : public Store::Guard {
+class DiskGuard final : public Cache::Guard {
 public:
     DiskGuard(CacheFolder shard, std::string name, std::chrono::milliseconds wait)
         : shard_(std::move(shard)), lock_(EntryLock::acquire(shard_, std::move(name), wait)) {}
@@ -31,7 +31,28 @@ Entry copy(const EntryView& view) {
 DiskStore::DiskStore(std::expected<CacheFolder, std::string> folder, const DiskStoreOptions& options)
     : folder_(std::move(folder)), max_bytes_(options.max_bytes), lock_wait_(options.lock_wait), log_(options.log) {}
 
-Answer DiskStore::find(const EntryKey& key) {
+/// Entries are kept under their compiler's name, too: a compiler that can't be looked at hides them all.
+Answer DiskStore::find(std::span<Wanted> candidates) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        const gen::Result<EntryKey> key = candidates[i].key();
+        if (!key) return Failed{"the disk cache, which goes by the compiler, can't be asked: " + key.error().message};
+        Lookup found = find(*key);
+        if (auto* failed = std::get_if<Failed>(&found)) return std::move(*failed);
+        if (auto* entry = std::get_if<Entry>(&found)) return Held{i, std::move(*entry)};
+    }
+    return NotThere{};
+}
+
+void DiskStore::publish(Wanted& wanted, const Entry& entry) {
+    if (const gen::Result<EntryKey> key = wanted.key()) publish(*key, entry);
+}
+
+std::unique_ptr<Cache::Guard> DiskStore::lock(Wanted& wanted) {
+    const gen::Result<EntryKey> key = wanted.key();
+    return key ? lock(*key) : std::make_unique<Guard>();
+}
+
+DiskStore::Lookup DiskStore::find(const EntryKey& key) {
     if (!folder_ && folder_.error().empty()) return NotThere{};
     if (!folder_) return Failed{folder_.error()};
     const std::string digest = entry_digest(key);
@@ -41,7 +62,7 @@ Answer DiskStore::find(const EntryKey& key) {
     return unreadable(folder_->path() + '/' + shard_name(digest), shard.error());
 }
 
-Answer DiskStore::find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key) {
+DiskStore::Lookup DiskStore::find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key) {
     const auto bytes = shard.read(name, kMaxEntryBytes);
     if (!bytes) {
         switch (bytes.error().kind) {
@@ -73,7 +94,7 @@ void DiskStore::publish(const EntryKey& key, const Entry& entry) {
     if (!is_in_the_way(name)) warn_once("compiled programs are not kept: " + written.error());
 }
 
-std::unique_ptr<Store::Guard> DiskStore::lock(const EntryKey& key) {
+std::unique_ptr<Cache::Guard> DiskStore::lock(const EntryKey& key) {
     if (!folder_) return std::make_unique<Guard>();
     const std::string digest = entry_digest(key);
     auto shard = folder_->make_subfolder(shard_name(digest));

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "disk_cache/cache_folder.h"
+#include "images/store.h"
 #include "log.h"
-#include "store.h"
 
 namespace kvjit::rt {
 
@@ -31,20 +31,28 @@ struct DiskStoreOptions {
 ///   bad entry            removed, logged, a miss
 ///   can't remove it      its program is not kept while it is there; the log says so once
 /// Thread-safe; any number of stores and processes may share a folder.
-class DiskStore final : public Store {
+class DiskStore final : public Cache {
 public:
+    /// What the folder says to a key.
+    using Lookup = std::variant<Entry, NotThere, Failed>;
+
     /// The error says why there is no folder; "": none is wanted.
     DiskStore(std::expected<CacheFolder, std::string> folder, const DiskStoreOptions& options);
 
-    Answer find(const EntryKey& key) override;
-    void publish(const EntryKey& key, const Entry& entry) override;
-    std::unique_ptr<Guard> lock(const EntryKey& key) override;
+    Answer find(std::span<Wanted> candidates) override;
+    void publish(Wanted& wanted, const Entry& entry) override;
+    std::unique_ptr<Guard> lock(Wanted& wanted) override;
+
+    /// The same for one key.
+    Lookup find(const EntryKey& key);
+    void publish(const EntryKey& key, const Entry& entry);
+    std::unique_ptr<Guard> lock(const EntryKey& key);
 
     /// Where the entries are; "" if nowhere.
     std::string folder() const { return folder_ ? folder_->path() : ""; }
 
 private:
-    Answer find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key);
+    Lookup find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key);
     NotThere reject(const CacheFolder& shard, const std::string& name, std::string_view why);
     Failed unreadable(const std::string& path, const ReadFailure& why) const;
     /// Notes that something that can't be removed has this name; false if that was known.

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "store.h"
+#include "images/store.h"
 
 namespace kvjit::rt {
 

@@ -82,7 +82,7 @@ std::string use(FileCalls& calls, const std::string& folder) {
     const auto guard = store->lock(key_of(1));
     if (!guard) return "no guard";
     store->publish(key_of(1), entry_of(1));
-    const Answer found = store->find(key_of(1));
+    const DiskStore::Lookup found = store->find(key_of(1));
     return is_there(found) && !equal(found, entry_of(1)) ? "a wrong entry" : "";
 }
 
@@ -92,7 +92,7 @@ void check_recovered(const std::string& folder) {
     auto options = options_for(folder, &messages);
     options.lock_wait = std::chrono::milliseconds(20);
     const auto store = open_disk_store(options);
-    const Answer found = store->find(key_of(1));
+    const DiskStore::Lookup found = store->find(key_of(1));
     CHECK((is_not_there(found) || equal(found, entry_of(1))));
     CHECK(store->lock(key_of(1))->held());
     store->publish(key_of(1), entry_of(1));

@@ -53,20 +53,20 @@ Entry entry_of(int number, std::size_t object_bytes) {
     return entry;
 }
 
-bool equal(const Answer& answer, const Entry& entry) {
+bool equal(const DiskStore::Lookup& answer, const Entry& entry) {
     const auto* found = std::get_if<Entry>(&answer);
     return found && found->object == entry.object && found->source == entry.source && found->log == entry.log;
 }
 
-bool is_there(const Answer& answer) {
+bool is_there(const DiskStore::Lookup& answer) {
     return std::holds_alternative<Entry>(answer);
 }
 
-bool is_not_there(const Answer& answer) {
+bool is_not_there(const DiskStore::Lookup& answer) {
     return std::holds_alternative<NotThere>(answer);
 }
 
-std::string failure(const Answer& answer) {
+std::string failure(const DiskStore::Lookup& answer) {
     const auto* failed = std::get_if<Failed>(&answer);
     return failed ? failed->reason : "";
 }

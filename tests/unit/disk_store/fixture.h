@@ -27,11 +27,11 @@ DiskStoreOptions options_for(const std::string& folder, std::vector<std::string>
 EntryKey key_of(int number);
 /// Every number's is another one; the object holds bytes of every value.
 Entry entry_of(int number, std::size_t object_bytes = 300);
-bool equal(const Answer& found, const Entry& entry);
-bool is_there(const Answer& answer);
-bool is_not_there(const Answer& answer);
+bool equal(const DiskStore::Lookup& found, const Entry& entry);
+bool is_there(const DiskStore::Lookup& answer);
+bool is_not_there(const DiskStore::Lookup& answer);
 /// Why the store could not look; "" where it could.
-std::string failure(const Answer& answer);
+std::string failure(const DiskStore::Lookup& answer);
 
 /// Where a store of `folder` keeps the entry or the lock of a key.
 std::string entry_path(const std::string& folder, const EntryKey& key);

@@ -33,7 +33,7 @@ std::string check_keeps_nothing(const std::string& folder, std::size_t times) {
         const auto guard = store->lock(key_of(i));
         if (!guard || guard->held()) return "a lock without a folder";
         store->publish(key_of(i), entry_of(i));
-        const Answer answer = store->find(key_of(i));
+        const DiskStore::Lookup answer = store->find(key_of(i));
         if (is_there(answer)) return "found";
         if (failure(answer).empty() != (times == 0)) return "no reason: " + failure(answer);
     }

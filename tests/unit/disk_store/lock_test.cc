@@ -139,7 +139,7 @@ TEST_CASE("a lock's file that its holder removes just as it is being locked keep
     options.lock_wait = std::chrono::milliseconds(20);
     const auto store = open_disk_store(options);
     auto first = others->lock(key_of(1));
-    std::unique_ptr<Store::Guard> second;
+    std::unique_ptr<Cache::Guard> second;
     calls.before_lock = [&] {
         first.reset();
         second = others->lock(key_of(1));

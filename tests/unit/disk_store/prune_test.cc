@@ -75,12 +75,12 @@ std::string shard_of(const std::string& folder, int number) {
 }
 
 /// Locks a file as its writer does, for as long as this lives.
-class Held {
+class HeldFile {
 public:
-    explicit Held(const std::string& path) : file_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
+    explicit HeldFile(const std::string& path) : file_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
         REQUIRE(::flock(file_, LOCK_EX | LOCK_NB) == 0);
     }
-    ~Held() { ::close(file_); }
+    ~HeldFile() { ::close(file_); }
 
 private:
     int file_;
@@ -219,7 +219,7 @@ TEST_CASE("what nobody holds is swept by the next publish, however young; what i
     const auto guard = store->lock(key_of(1));
     const std::string entry = path_of(temporary.path(), 1), lock = lock_path(temporary.path(), key_of(1));
     for (const char* name : {".1.2.3.tmp", ".4.5.6.tmp"}) write_file(entry + name, "x");
-    const Held writer(entry + ".4.5.6.tmp");
+    const HeldFile writer(entry + ".4.5.6.tmp");
     write_file(shard_of(temporary.path(), 1) + '/' + std::string(64, 'a') + ".lock", "");
     for (const std::string& path : files_in(temporary.path())) make_old(path, 7200);
     store->publish(key_of(1), entry_of(1));
@@ -259,7 +259,7 @@ TEST_CASE("files being written count in the folder's size") {
     for (int i = 10; i < 25; ++i) open_disk_store(options)->publish(key_of(i), entry_of(i, kObjectBytes));
     const std::string unfinished = path_of(temporary.path(), 10) + ".1.2.3.tmp";
     write_file(unfinished, std::string(static_cast<std::size_t>(10 * entry_bytes()), 'x'));
-    const Held writer(unfinished);
+    const HeldFile writer(unfinished);
     open_disk_store(options)->publish(key_of(25), entry_of(25, kObjectBytes));
     CHECK(total_bytes(temporary.path()) <= 10 * entry_bytes());
     CHECK(std::filesystem::exists(unfinished));
@@ -274,7 +274,7 @@ struct SweptCalls : UnsyncedCalls {
         if (sweeps == 2) return FileCalls::lock(fd);
         ++sweeps;
         const std::string unfinished = files_in(folder, ".tmp").at(0);
-        const Held sweeper(unfinished);
+        const HeldFile sweeper(unfinished);
         if (removes) std::filesystem::remove(unfinished);
         const int result = FileCalls::lock(fd);
         if (!removes) std::filesystem::remove(unfinished);
@@ -330,7 +330,7 @@ TEST_CASE("processes that prune, publish and find at once never see a wrong entr
             for (int i = 0; i < 150; ++i) {
                 const int number = 10 + (i * (c + 1)) % 11;
                 store->publish(key_of(number), entry_of(number, kObjectBytes));
-                const Answer found = store->find(key_of(10 + i % 11));
+                const DiskStore::Lookup found = store->find(key_of(10 + i % 11));
                 if (is_there(found) && !equal(found, entry_of(10 + i % 11, kObjectBytes))) return "a wrong entry";
             }
             return messages.empty() ? "" : messages[0];

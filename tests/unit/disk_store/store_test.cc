@@ -221,7 +221,7 @@ TEST_CASE("threads that publish and find the same keys see whole entries or none
             for (int i = 0; i < 60; ++i) {
                 const int number = (i + t) % 7;
                 store->publish(key_of(number), entry_of(number));
-                const Answer found = store->find(key_of(number));
+                const DiskStore::Lookup found = store->find(key_of(number));
                 if (is_there(found) && !equal(found, entry_of(number))) ++wrong;
             }
         });

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cuda/device.h"
-#include "image.h"
+#include "images/image.h"
 
 namespace kvjit::test {
 

@@ -1,0 +1,207 @@
+#include "images/images.h"
+
+#include <chrono>
+#include <vector>
+
+namespace kvjit::rt {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// `what`: a clause about the program, whose name ends the sentence.
+std::unexpected<gen::Error> not_compiled(kvjit_status status, const std::string& what, const Wanted& wanted) {
+    return gen::fail(status, "spec",
+                     "compiling is off (KVJIT_JIT=off, or jit = 0) and " + what + " " + wanted.identity());
+}
+
+CompileStage compile_stage(kvjit_stage stage) {
+    if (stage == KVJIT_STAGE_LOG) return CompileStage::kObject;
+    return stage == KVJIT_STAGE_IR ? CompileStage::kIr : CompileStage::kAsm;
+}
+
+}  // namespace
+
+/// One identity. The mutex is held while its image is made: whoever asks meanwhile waits for it.
+struct Images::Cell {
+    std::mutex making;
+    std::weak_ptr<const Image> image;  // guarded by cells_mutex_
+    std::atomic<std::uint64_t> failures{0};
+    gen::Error last_failure;  // guarded by making
+};
+
+Images::Images(ImagesOptions options) : options_(std::move(options)) {}
+Images::~Images() = default;
+
+gen::Result<Backend*> Images::backend(const gen::Target& target) const {
+    const auto& found = options_.backends[static_cast<std::size_t>(target.backend)];
+    if (found) return found.get();
+    return gen::fail(KVJIT_BAD_TARGET, "target",
+                     "target is " + target.name() + "; this build of kvjit has no such targets (KVJIT_CPU_JIT=OFF)");
+}
+
+gen::Target Images::known_target(const gen::Target& target) const {
+    const gen::Result<Backend*> backend = this->backend(target);
+    return backend ? (*backend)->compiler().known_target(target) : target;  // kernels of no backend can still be shown
+}
+
+gen::Result<Wanted> Images::wanted(const Candidate& candidate) const {
+    const gen::Result<Backend*> backend = this->backend(*candidate.target);
+    if (!backend) return std::unexpected(backend.error());
+    return Wanted(candidate, (*backend)->compiler(), options_.templates);
+}
+
+std::shared_ptr<Images::Cell> Images::cell(const std::string& identity) {
+    const std::lock_guard lock(cells_mutex_);
+    std::shared_ptr<Cell>& cell = cells_[identity];
+    if (!cell) cell = std::make_shared<Cell>();
+    return cell;
+}
+
+ImagePtr Images::in_memory(const std::string& identity) {
+    const std::lock_guard lock(cells_mutex_);
+    const auto it = cells_.find(identity);
+    ImagePtr image = it != cells_.end() ? it->second->image.lock() : nullptr;
+    if (image) ++memory_hits_;
+    return image;
+}
+
+ImagePtr Images::keep(const std::string& identity, ImagePtr image) {
+    const std::shared_ptr<Cell> cell = this->cell(identity);
+    const std::lock_guard lock(cells_mutex_);
+    if (ImagePtr first = cell->image.lock()) return first;
+    cell->image = image;
+    return image;
+}
+
+void Images::sweep() {
+    const std::lock_guard lock(cells_mutex_);
+    // A cell that somebody else holds is being made.
+    std::erase_if(cells_,
+                  [](const auto& entry) { return entry.second.use_count() == 1 && entry.second->image.expired(); });
+}
+
+gen::Result<std::optional<Images::Found>> Images::find(std::span<const Candidate> candidates) {
+    const gen::Target& best = *candidates.front().target;
+    const gen::Result<Backend*> backend = this->backend(best);
+    if (!backend) return std::unexpected(backend.error());
+    if (auto runs = (*backend)->check_machine(best); !runs) return std::unexpected(runs.error());
+    std::vector<Wanted> wanted;
+    for (const Candidate& candidate : options_.jit ? candidates.first(1) : candidates) {
+        const gen::Result<Wanted> one = this->wanted(candidate);
+        if (!one) return std::unexpected(one.error());
+        wanted.push_back(*one);
+    }
+    if (ImagePtr image = in_memory(wanted.front().identity())) return Found{0, std::move(image)};
+    return from_disk(wanted);
+}
+
+gen::Result<ImagePtr> Images::make(const Candidate& candidate) {
+    gen::Result<Wanted> wanted = this->wanted(candidate);
+    if (!wanted) return std::unexpected(wanted.error());
+    const std::shared_ptr<Cell> cell = this->cell(wanted->identity());
+    const std::uint64_t failures_before = cell->failures;
+    const std::lock_guard lock(cell->making);
+    if (ImagePtr image = in_memory(wanted->identity())) return image;
+    if (cell->failures != failures_before) return std::unexpected(cell->last_failure);
+    gen::Result<ImagePtr> made = produce(*wanted);
+    if (!made) {
+        cell->last_failure = made.error();
+        ++cell->failures;
+    }
+    return made;
+}
+
+gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
+    if (!options_.jit) return not_compiled(KVJIT_NOT_FOUND, "no store holds the program", wanted);
+    // Another process may have published it since this one looked.
+    const std::unique_ptr<Cache::Guard> guard = options_.disk ? options_.disk->lock(wanted) : nullptr;
+    const gen::Result<std::optional<Found>> hit = from_disk({&wanted, 1});
+    if (!hit) return std::unexpected(hit.error());
+    return *hit ? (*hit)->image : compile(wanted);
+}
+
+/// Nothing, not an error, where the disk cache can't say and compiling serves as well.
+gen::Result<std::optional<Images::Found>> Images::from_disk(std::span<Wanted> wanted) {
+    if (!options_.disk) return std::nullopt;
+    const auto start = std::chrono::steady_clock::now();
+    const Answer answer = options_.disk->find(wanted);
+    if (const auto* failed = std::get_if<Failed>(&answer); failed && !options_.jit) {
+        return not_compiled(KVJIT_BAD_FILE, failed->reason + "; it may hold the program", wanted.front());
+    }
+    const auto* held = std::get_if<Held>(&answer);
+    if (!held) return std::nullopt;
+    const Wanted& found = wanted[held->which];
+    gen::Result<ImagePtr> image = load(found, held->entry.object);
+    if (!image) {
+        options_.log(KVJIT_LOG_WARNING, "a cached object can't be loaded: " + image.error().message);
+        // A digest that holds over an object that doesn't load is a defect, but compiling still serves. Memory or
+        // permission that is missing here would be missing for what the compiler makes, too.
+        if (options_.jit && image.error().status == KVJIT_BAD_FILE) return std::nullopt;
+        return std::unexpected(image.error());
+    }
+    ++disk_hits_;
+    disk_seconds_ += seconds_since(start);
+    return Found{held->which, keep(found.identity(), *std::move(image))};
+}
+
+gen::Result<ImagePtr> Images::compile(Wanted& wanted) {
+    const gen::Result<Backend*> backend = this->backend(wanted.target());
+    if (!backend) return std::unexpected(backend.error());
+    const gen::Result<std::string>& source = wanted.source();
+    if (!source) return std::unexpected(source.error());
+    Compiler& compiler = (*backend)->compiler();
+    const double load_before = compiler.load_seconds();
+    const auto start = std::chrono::steady_clock::now();
+    gen::Result<CompileOutput> output = compiler.compile(*source, gen::program_info(wanted.program().kind).name,
+                                                         wanted.target(), CompileStage::kObject);
+    if (!output) return std::unexpected(output.error());
+    ++compiles_;
+    compile_seconds_ += seconds_since(start) - (compiler.load_seconds() - load_before);
+    options_.log(KVJIT_LOG_INFO, "compiled " + wanted.name());
+    gen::Result<ImagePtr> image = load(wanted, output->object);
+    if (!image) return image;
+    if (options_.disk) options_.disk->publish(wanted, {output->object, *source, output->log});
+    return keep(wanted.identity(), *std::move(image));
+}
+
+gen::Result<ImagePtr> Images::load(const Wanted& wanted, std::string_view object) {
+    const gen::Result<Backend*> backend = this->backend(wanted.target());
+    if (!backend) return std::unexpected(backend.error());
+    return (*backend)->load(object, wanted.program(), wanted.name());
+}
+
+gen::Result<std::string> Images::emit(const Candidate& candidate, kvjit_stage stage) {
+    gen::Result<Wanted> wanted = this->wanted(candidate);
+    if (!wanted) return std::unexpected(wanted.error());
+    const gen::Result<std::string>& source = wanted->source();
+    if (stage == KVJIT_STAGE_SOURCE || !source) return source;
+    if (stage == KVJIT_STAGE_IDENTITY) {
+        const gen::Result<EntryKey> key = wanted->key();
+        if (!key) return std::unexpected(key.error());
+        return "identity: " + key->identity + "\nprovenance: " + key->provenance + "\n";
+    }
+    const gen::Result<Backend*> backend = this->backend(wanted->target());
+    if (!backend) return std::unexpected(backend.error());
+    gen::Result<CompileOutput> output = (*backend)->compiler().compile(
+        *source, gen::program_info(wanted->program().kind).name, wanted->target(), compile_stage(stage));
+    if (!output) return std::unexpected(output.error());
+    return std::move(stage == KVJIT_STAGE_LOG ? output->log : output->object);
+}
+
+kvjit_engine_stats Images::stats() const {
+    kvjit_engine_stats stats{};
+    stats.struct_size = sizeof stats;
+    stats.compiles = compiles_;
+    stats.disk_hits = disk_hits_;
+    stats.memory_hits = memory_hits_;
+    stats.compile_seconds = compile_seconds_;
+    for (const std::unique_ptr<Backend>& backend : options_.backends) {
+        if (backend) stats.compiler_load_seconds += backend->compiler().load_seconds();
+    }
+    stats.disk_seconds = disk_seconds_;
+    return stats;
+}
+
+}  // namespace kvjit::rt

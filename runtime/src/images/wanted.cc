@@ -1,0 +1,30 @@
+#include "images/wanted.h"
+
+#include "digest.h"
+
+namespace kvjit::rt {
+
+Wanted::Wanted(const Candidate& candidate, Compiler& compiler, const gen::TemplateReader& templates)
+    : candidate_(candidate),
+      compiler_(compiler),
+      templates_(templates),
+      identity_(gen::identity_text(*candidate.program, *candidate.target)) {}
+
+const gen::Result<std::string>& Wanted::source() {
+    if (!source_) source_ = gen::render(program(), target(), templates_);
+    return *source_;
+}
+
+gen::Result<EntryKey> Wanted::key() {
+    const gen::Result<std::string>& text = source();
+    if (!text) return std::unexpected(text.error());
+    const gen::Result<std::string> compiler = compiler_.identity();
+    if (!compiler) return std::unexpected(compiler.error());
+    return EntryKey{identity_, "source=" + digest_hex(*text) + ";" + *compiler};
+}
+
+std::string Wanted::name() const {
+    return std::string(gen::program_info(program().kind).name) + "-" + digest_hex(identity_).substr(0, 8);
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,44 @@
+// A program on a target as stores and compilers are asked for it: what names it is made when somebody wants to know.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "compiler.h"
+#include "generator/program.h"
+#include "generator/render.h"
+#include "images/entry_key.h"
+
+namespace kvjit::rt {
+
+/// A program, lowered for the target. Both are the caller's.
+struct Candidate {
+    const gen::Target* target;
+    const gen::Program* program;
+};
+
+/// Not thread-safe. `compiler` and `templates` outlive it.
+class Wanted {
+public:
+    Wanted(const Candidate& candidate, Compiler& compiler, const gen::TemplateReader& templates);
+
+    const gen::Program& program() const { return *candidate_.program; }
+    const gen::Target& target() const { return *candidate_.target; }
+    /// What the code must do, and where. Without reading a template.
+    const std::string& identity() const { return identity_; }
+    /// The rendered source.
+    const gen::Result<std::string>& source();
+    /// Identity and provenance. Errors: KVJIT_COMPILER_MISSING, KVJIT_BAD_FILE for templates.
+    gen::Result<EntryKey> key();
+    /// "attend_decode-4f1c09d2": what perf, gdb and logs call its image.
+    std::string name() const;
+
+private:
+    Candidate candidate_;
+    Compiler& compiler_;
+    const gen::TemplateReader& templates_;
+    std::string identity_;
+    std::optional<gen::Result<std::string>> source_;
+};
+
+}  // namespace kvjit::rt

@@ -1,0 +1,128 @@
+#include "fakes.h"
+
+#include <algorithm>
+
+namespace kvjit::rt::test {
+namespace {
+
+class CountedImage final : public Image {
+public:
+    CountedImage(World& world, const LaunchShape& launch) : Image(launch), world_(world) { ++world_.images; }
+    ~CountedImage() override { --world_.images; }
+    void* entry() const override { return const_cast<CountedImage*>(this); }
+
+private:
+    World& world_;
+};
+
+class FakeCompiler final : public Compiler {
+public:
+    explicit FakeCompiler(World& world) : world_(world) {}
+
+    gen::Result<std::string> identity() override {
+        ++world_.identities;
+        if (world_.compiler_is_missing) return gen::fail(KVJIT_COMPILER_MISSING, "compiler", "there is none");
+        return "fake compiler";
+    }
+
+    gen::Result<CompileOutput> compile(std::string_view, std::string_view name, const gen::Target& target,
+                                       CompileStage) override {
+        ++world_.compiles;
+        if (world_.while_compiling) world_.while_compiling();
+        if (world_.source_is_bad) return gen::fail(KVJIT_COMPILE_FAILED, "source", "it is bad");
+        return CompileOutput{std::string(name) + " for " + target.text(), ""};
+    }
+
+    double load_seconds() const override { return 0; }
+
+private:
+    World& world_;
+};
+
+class FakeBackend final : public Backend {
+public:
+    explicit FakeBackend(World& world) : world_(world), compiler_(world) {}
+
+    Compiler& compiler() override { return compiler_; }
+    gen::Result<void> check_machine(const gen::Target&) override { return {}; }
+    gen::Result<ImagePtr> load(std::string_view, const gen::Program& program, const std::string&) override {
+        ++world_.loads;
+        return std::make_shared<CountedImage>(world_, program.launch);
+    }
+    gen::Result<std::unique_ptr<Plan>> plan(KernelPtr, const kvjit_batch&, const kvjit_plan_options&) override {
+        return gen::fail(KVJIT_INTERNAL, "plan", "none is asked for here");
+    }
+
+private:
+    World& world_;
+    FakeCompiler compiler_;
+};
+
+class FakeCache final : public Cache {
+public:
+    explicit FakeCache(World& world) : world_(world) {}
+
+    Answer find(std::span<Wanted> candidates) override {
+        const std::lock_guard lock(mutex_);
+        std::vector<std::string>& row = world_.asked.emplace_back();
+        for (const Wanted& wanted : candidates) row.push_back(wanted.identity());
+        if (!world_.failure.empty()) return Failed{world_.failure};
+        for (std::size_t i = 0; i < row.size(); ++i) {
+            if (const auto it = world_.entries.find(row[i]); it != world_.entries.end()) return Held{i, it->second};
+        }
+        return NotThere{};
+    }
+
+    void publish(Wanted& wanted, const Entry& entry) override {
+        const std::lock_guard lock(mutex_);
+        ++world_.published;
+        world_.entries[wanted.identity()] = entry;
+    }
+
+    std::unique_ptr<Guard> lock(Wanted&) override { return std::make_unique<Guard>(); }
+
+private:
+    World& world_;
+    std::mutex mutex_;
+};
+
+}  // namespace
+
+ImagesOptions options_over(World& world, bool jit) {
+    ImagesOptions options;
+    options.jit = jit;
+    options.backends[static_cast<std::size_t>(gen::Backend::kCpu)] = std::make_unique<FakeBackend>(world);
+    options.disk = std::make_unique<FakeCache>(world);
+    options.templates = [](std::string_view path) {
+        return gen::Result<std::string>("// " + std::string(path) + "\n");
+    };
+    options.log = [&world](kvjit_log_level level, const std::string& message) {
+        if (level == KVJIT_LOG_WARNING) world.warnings.push_back(message);
+    };
+    return options;
+}
+
+const gen::TargetList& two_levels() {
+    static const gen::TargetList targets = {*gen::named_target("x86-64-v3"), *gen::named_target("x86-64-v2")};
+    return targets;
+}
+
+gen::KernelSpec spec_of(const std::string& text) {
+    const gen::Result<gen::KernelSpec> spec = gen::parse_spec(text);
+    REQUIRE_MESSAGE(spec.has_value(), spec.error().message);
+    return *spec;
+}
+
+void put(World& world, const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {
+    const auto programs = gen::lower(spec_of(spec), target);
+    REQUIRE(programs.has_value());
+    const auto it = std::ranges::find(*programs, kind, &gen::Program::kind);
+    REQUIRE(it != programs->end());
+    world.entries[gen::identity_text(*it, target)] = {"object", "source", "log"};
+}
+
+bool is_for(const std::string& identity, const gen::Target& target) {
+    return identity.ends_with(";" + target.text());
+}
+
+}  // namespace kvjit::rt::test

@@ -1,0 +1,48 @@
+// A backend whose compiler and loader only count, and a cache in memory: what decides where an image comes from.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine.h"
+
+namespace kvjit::rt::test {
+
+/// What the fakes saw and what they are to do. Outlives the engine.
+struct World {
+    // Compiler
+    std::atomic<int> compiles{0}, identities{0};
+    std::function<void()> while_compiling;
+    bool compiler_is_missing = false;
+    bool source_is_bad = false;
+    // Loader
+    std::atomic<int> loads{0}, images{0};  // that were loaded, that are alive
+    // Cache
+    std::map<std::string, Entry> entries;         // by identity
+    std::vector<std::vector<std::string>> asked;  // identities, a row for each find
+    std::string failure;                          // "": it answers
+    int published = 0;
+    // Log
+    std::vector<std::string> warnings;
+};
+
+/// Images over the fakes.
+ImagesOptions options_over(World& world, bool jit = true);
+
+/// "x86-64-v3", "x86-64-v2": targets that run on any machine here, best first.
+const gen::TargetList& two_levels();
+
+gen::KernelSpec spec_of(const std::string& text);
+/// What the cache holds for the spec's program on the target.
+void put(World& world, const std::string& spec, gen::ProgramKind kind, const gen::Target& target);
+/// The target's text in an identity.
+bool is_for(const std::string& identity, const gen::Target& target);
+
+}  // namespace kvjit::rt::test

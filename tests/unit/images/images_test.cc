@@ -1,0 +1,174 @@
+// Where an image comes from, and what is asked on the way.
+#include <thread>
+
+#include "fakes.h"
+
+using namespace kvjit;
+using namespace kvjit::rt;
+using namespace kvjit::rt::test;
+
+namespace {
+
+const gen::Target& best() {
+    return two_levels()[0];
+}
+const gen::Target& second() {
+    return two_levels()[1];
+}
+
+/// A program on both levels, best first.
+struct BothLevels {
+    explicit BothLevels(const std::string& spec = "op=Merge") {
+        for (const gen::Target& target : two_levels()) programs.push_back(gen::lower(spec_of(spec), target)->front());
+        for (std::size_t i = 0; i < 2; ++i) candidates.push_back({&two_levels()[i], &programs[i]});
+    }
+    std::vector<gen::Program> programs;
+    std::vector<Candidate> candidates;
+};
+
+}  // namespace
+
+TEST_CASE("what nobody has is nothing to find, and made once") {
+    World world;
+    Images images(options_over(world));
+    const BothLevels merge;
+    CHECK(!images.find(merge.candidates)->has_value());
+    const auto made = images.make(merge.candidates[0]);
+    REQUIRE(made.has_value());
+    CHECK(world.compiles == 1);
+    CHECK(world.published == 1);
+    CHECK((*images.find(merge.candidates))->image == *made);
+    CHECK(*images.make(merge.candidates[0]) == *made);
+    CHECK(world.loads == 1);
+    CHECK(images.stats().memory_hits == 2);
+}
+
+TEST_CASE("with a compiler the cache is asked for the best candidate alone; without, for all, best first") {
+    World world;
+    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    const BothLevels merge;
+    CHECK(!Images(options_over(world)).find(merge.candidates)->has_value());
+    CHECK(world.asked.back().size() == 1);
+    Images without(options_over(world, false));
+    const auto found = without.find(merge.candidates);
+    REQUIRE(found->has_value());
+    CHECK((*found)->which == 1);
+    CHECK(world.asked.back().size() == 2);
+    CHECK(is_for(world.asked.back()[0], best()));
+    put(world, "op=Merge", gen::ProgramKind::kMerge, best());
+    CHECK((*without.find(merge.candidates))->which == 0);
+}
+
+TEST_CASE("what is in memory for a lesser target doesn't come before what a store has for the best") {
+    World world;
+    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    Images images(options_over(world, false));
+    const BothLevels merge;
+    const auto lesser = *images.find(merge.candidates);
+    REQUIRE(lesser->which == 1);
+    const auto again = *images.find(merge.candidates);
+    CHECK(again->image == lesser->image);  // the first one is kept
+    CHECK(world.loads == 2);               // though the store is asked each time
+    CHECK(world.images == 1);
+}
+
+TEST_CASE("a memory hit names no compiler and renders nothing") {
+    World world;
+    ImagesOptions options = options_over(world);
+    int rendered = 0;
+    options.templates = [&](std::string_view) {
+        ++rendered;
+        return gen::Result<std::string>("\n");
+    };
+    options.disk = nullptr;
+    Images images(std::move(options));
+    const BothLevels merge;
+    const auto made = images.make(merge.candidates[0]);
+    const int before = rendered;
+    REQUIRE(made.has_value());
+    CHECK(images.find(merge.candidates)->has_value());
+    CHECK(rendered == before);
+    CHECK(world.identities == 0);  // no store wanted to know
+}
+
+TEST_CASE("images that nobody holds are gone") {
+    World world;
+    Images images(options_over(world));
+    const BothLevels merge;
+    auto made = images.make(merge.candidates[0]);
+    REQUIRE(made.has_value());
+    CHECK(world.images == 1);
+    *made = nullptr;
+    CHECK(world.images == 0);
+    images.sweep();
+    CHECK(images.find(merge.candidates)->has_value());  // read again
+    CHECK(world.compiles == 1);
+}
+
+TEST_CASE("one compile an identity, however many threads ask") {
+    World world;
+    world.while_compiling = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+    Images images(options_over(world));
+    const BothLevels merge;
+    std::vector<ImagePtr> got(8);
+    {
+        std::vector<std::jthread> threads;
+        for (ImagePtr& image : got) {
+            threads.emplace_back([&] { image = *images.make(merge.candidates[0]); });
+        }
+    }
+    for (const ImagePtr& image : got) CHECK(image == got[0]);
+    CHECK(world.compiles == 1);
+}
+
+TEST_CASE("those who waited for a failing compile get its error; who asks later compiles again") {
+    World world;
+    world.source_is_bad = true;
+    Images images(options_over(world));
+    const BothLevels merge;
+    std::atomic<int> arrived{0}, failed{0};
+    world.while_compiling = [&] {
+        while (arrived < 4) std::this_thread::yield();
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));  // they are at the lock by now, or compile too
+    };
+    {
+        std::vector<std::jthread> threads;
+        for (int i = 0; i < 4; ++i) {
+            threads.emplace_back([&] {
+                ++arrived;
+                const auto made = images.make(merge.candidates[0]);
+                failed += !made && made.error().status == KVJIT_COMPILE_FAILED;
+            });
+        }
+    }
+    CHECK(failed == 4);
+    CHECK(world.compiles < 4);
+    world.while_compiling = nullptr;
+    world.source_is_bad = false;
+    CHECK(images.make(merge.candidates[0]).has_value());
+}
+
+TEST_CASE("without compiling, a miss names the program, and a store that can't say is not a miss") {
+    World world;
+    Images images(options_over(world, false));
+    const BothLevels merge;
+    CHECK(!images.find(merge.candidates)->has_value());
+    const auto missed = images.make(merge.candidates[0]);
+    CHECK(missed.error().status == KVJIT_NOT_FOUND);
+    CHECK(missed.error().message.find(gen::identity_text(merge.programs[0], best())) != std::string::npos);
+    world.failure = "the disk is on fire";
+    const auto failed = images.find(merge.candidates);
+    CHECK(failed.error().status == KVJIT_BAD_FILE);
+    CHECK(failed.error().message.find("the disk is on fire") != std::string::npos);
+    CHECK(world.compiles == 0);
+}
+
+TEST_CASE("with a compiler, a store that can't say costs a compile") {
+    World world;
+    world.failure = "the disk is on fire";
+    Images images(options_over(world));
+    const BothLevels merge;
+    CHECK(!images.find(merge.candidates)->has_value());
+    CHECK(images.make(merge.candidates[0]).has_value());
+    CHECK(world.compiles == 1);
+}

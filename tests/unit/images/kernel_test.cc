@@ -1,0 +1,78 @@
+// A kernel takes all its images from one target, if it can.
+#include "fakes.h"
+
+using namespace kvjit;
+using namespace kvjit::rt;
+using namespace kvjit::rt::test;
+
+namespace {
+
+const std::string kSpec = "head_dim=64,group=4";
+
+struct Setting {
+    explicit Setting(World& world, bool jit = true)
+        : kernel(*Kernel::make(std::make_shared<Images>(options_over(world, jit)), spec_of(kSpec), two_levels())) {}
+    KernelPtr kernel;
+};
+
+ImagePtr of(const ImageSet& set, gen::ProgramKind kind) {
+    return set[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace
+
+TEST_CASE("prepare gives the asked images and those from before, and takes none twice") {
+    World world;
+    const Setting at(world);
+    const auto first = at.kernel->prepare(KVJIT_STORE);
+    REQUIRE(first.has_value());
+    CHECK(of(*first, gen::ProgramKind::kStore) != nullptr);
+    CHECK(of(*first, gen::ProgramKind::kAttendDecode) == nullptr);
+    const auto second = at.kernel->prepare(KVJIT_ALL_PHASES);
+    REQUIRE(second.has_value());
+    CHECK(of(*second, gen::ProgramKind::kStore) == of(*first, gen::ProgramKind::kStore));
+    CHECK(world.compiles == 4);
+    CHECK(at.kernel->prepare(64).error().status == KVJIT_BAD_ARGUMENT);
+}
+
+TEST_CASE("what a store has for the lesser target makes it the kernel's") {
+    World world;
+    put(world, kSpec, gen::ProgramKind::kStore, two_levels()[1]);
+    put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[0]);
+    put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[1]);
+    const Setting at(world, false);
+    REQUIRE(at.kernel->prepare(KVJIT_STORE).has_value());
+    REQUIRE(at.kernel->prepare(KVJIT_DECODE).has_value());
+    CHECK(is_for(world.asked.back()[0], two_levels()[1]));
+    CHECK(is_for(world.asked.back()[1], two_levels()[0]));
+    CHECK(world.warnings.empty());
+}
+
+TEST_CASE("an image of another target than the kernel's is better than none, and said") {
+    World world;
+    put(world, kSpec, gen::ProgramKind::kStore, two_levels()[1]);
+    put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[0]);
+    const Setting at(world, false);
+    REQUIRE(at.kernel->prepare(KVJIT_STORE).has_value());
+    CHECK(world.warnings.empty());
+    REQUIRE(at.kernel->prepare(KVJIT_DECODE).has_value());
+    REQUIRE(world.warnings.size() == 1);
+    CHECK(world.warnings[0].find("attend_decode") != std::string::npos);
+    CHECK(world.warnings[0].find(two_levels()[0].text()) != std::string::npos);
+    CHECK(world.warnings[0].find(two_levels()[1].text()) != std::string::npos);
+}
+
+TEST_CASE("what is compiled is for the best target, or for the one that the kernel's images are of") {
+    World world;
+    const Setting at(world);
+    REQUIRE(at.kernel->prepare(KVJIT_STORE | KVJIT_DECODE).has_value());
+    for (const auto& [identity, entry] : world.entries) CHECK(is_for(identity, two_levels()[0]));
+    CHECK(world.entries.size() == 2);
+}
+
+TEST_CASE("an image brings its launch shape") {
+    World world;
+    const Setting at(world);
+    const auto set = at.kernel->prepare(KVJIT_STORE);
+    CHECK(of(*set, gen::ProgramKind::kStore)->launch().threads == 0);
+}
