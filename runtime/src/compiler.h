@@ -19,8 +19,8 @@ enum class CompileStage { kObject, kIr, kAsm };
 class Compiler {
 public:
     virtual ~Compiler() = default;
-    /// Text that changes whenever the compiler or its flags do: library path, size, mtime, build id, flags. Part of
-    /// the provenance. Doesn't load the compiler. Errors: KVJIT_COMPILER_MISSING.
+    /// Text that changes whenever the compiler or its flags do, and not with the place where it lies: its libraries'
+    /// build ids, flags. Part of the provenance. Doesn't load the compiler. Errors: KVJIT_COMPILER_MISSING.
     virtual gen::Result<std::string> identity() = 0;
     /// `name`: what the object calls its source file, "attend_decode" say. The object has no undefined symbol.
     /// Errors: KVJIT_COMPILER_MISSING, KVJIT_COMPILE_FAILED with the log, KVJIT_BAD_TARGET where the compiler doesn't

@@ -1,7 +1,7 @@
 #include "cuda/cubin_loader.h"
 
-#include "cuda/elf_view.h"
 #include "cuda/gpu_context.h"
+#include "elf_view.h"
 
 namespace kvjit::rt {
 namespace {

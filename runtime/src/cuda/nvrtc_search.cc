@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <ranges>
 
-#include "cuda/library_identity.h"
 #include "environment.h"
+#include "library_file.h"
 #include "library_search.h"
 
 namespace kvjit::rt {
@@ -20,10 +20,9 @@ std::string variable(const char* name) {
     return environment_text(name).value_or("");
 }
 
-/// Names in a folder that begin with `prefix`, without folders above; none where it can't be read.
-std::vector<std::string> entries(const std::string& folder, std::string_view prefix) {
+/// Names in a folder that begin with `prefix`, without folders above; fewer where it can't be read.
+std::vector<std::string> entries(const std::string& folder, std::string_view prefix, std::error_code& error) {
     std::vector<std::string> found;
-    std::error_code error;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
         if (std::string name = it->path().filename(); name.starts_with(prefix)) found.push_back(std::move(name));
     }
@@ -32,7 +31,8 @@ std::vector<std::string> entries(const std::string& folder, std::string_view pre
 
 /// python3.12, python3.9, python3: by version, newest first.
 std::vector<std::string> python_folders(const std::string& lib) {
-    std::vector<std::string> found = entries(lib, "python3");
+    std::error_code ignored;
+    std::vector<std::string> found = entries(lib, "python3", ignored);
     std::ranges::sort(found, [](const std::string& a, const std::string& b) {
         return a.size() != b.size() ? a.size() > b.size() : a > b;
     });
@@ -131,16 +131,20 @@ gen::Result<std::string> find_nvrtc(const std::string& chosen, int driver_major)
 }
 
 gen::Result<std::string> describe_nvrtc(const std::string& path) {
-    const std::optional<std::string> library = describe_library(path);
+    const std::optional<LibraryFile> library = LibraryFile::open(path);
     if (!library) return missing_library(kNvrtcText, path + " is no library");
-    std::string text = *library;
     const std::string folder = parent_folder(path);
-    std::vector<std::string> files;
-    for (const std::string& name : entries(folder, "libnvrtc-builtins.so"))
-        files.push_back(real_path(folder + "/" + name).value_or(folder + "/" + name));
-    std::ranges::sort(files);
-    files.erase(std::ranges::unique(files).begin(), files.end());
-    for (const std::string& file : files) text += describe_library(file).value_or("");
+    std::error_code error;
+    std::vector<std::string> builtins;
+    for (const std::string& name : entries(folder, "libnvrtc-builtins.so", error)) {
+        const std::string file = real_path(folder + "/" + name).value_or(folder + "/" + name);
+        if (const auto found = LibraryFile::open(file)) builtins.push_back(found->describe("libnvrtc-builtins"));
+    }
+    if (error) return missing_library(kNvrtcText, folder + " can't be read: " + error.message());
+    std::ranges::sort(builtins);
+    builtins.erase(std::ranges::unique(builtins).begin(), builtins.end());
+    std::string text = library->describe("libnvrtc");
+    for (const std::string& line : builtins) text += line;
     return text;
 }
 

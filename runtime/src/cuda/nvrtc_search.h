@@ -25,7 +25,7 @@ std::vector<std::string> nvrtc_names(int driver_major);
 /// Errors: KVJIT_COMPILER_MISSING.
 gen::Result<std::string> find_nvrtc(const std::string& chosen, int driver_major);
 
-/// A line for the library at `path` and for each libnvrtc-builtins beside it, see describe_library. Errors:
+/// A line for the library at `path` and for each libnvrtc-builtins beside it, see LibraryFile::describe. Errors:
 /// KVJIT_COMPILER_MISSING for what is no library.
 gen::Result<std::string> describe_nvrtc(const std::string& path);
 

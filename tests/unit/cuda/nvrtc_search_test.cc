@@ -127,7 +127,21 @@ TEST_CASE("a library is described together with the builtins beside it, each onc
     REQUIRE(both.has_value());
     CHECK(both->starts_with(*alone));
     CHECK(std::ranges::count(*both, '\n') == 2);
-    CHECK(contains(*both, "libnvrtc-builtins.so.13.0 " + builtins + " size="));
+    CHECK(contains(*both, "\nlibnvrtc-builtins build="));
+}
+
+TEST_CASE("a copy of NVRTC in another folder is the same compiler, with other builtins another one") {
+    const TemporaryFolder folder;
+    const auto installed = [&](const std::string& name, const char* builtins) {
+        std::filesystem::create_directory(folder.path(name));
+        std::filesystem::copy_file(KVJIT_TEST_FAKE_CUDA, folder.path(name + "/libnvrtc.so.13"));
+        std::filesystem::copy_file(builtins, folder.path(name + "/libnvrtc-builtins.so.13.0"));
+        return folder.path(name + "/libnvrtc.so.13");
+    };
+    const auto here = rt::describe_nvrtc(installed("here", KVJIT_TEST_FAKE_CUDA));
+    REQUIRE(here.has_value());
+    CHECK(*rt::describe_nvrtc(installed("there", KVJIT_TEST_FAKE_CUDA)) == *here);
+    CHECK(*rt::describe_nvrtc(installed("other", KVJIT_TEST_CUDA_PART)) != *here);
 }
 
 TEST_CASE("a missing NVRTC is an error that says what to install") {

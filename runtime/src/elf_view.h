@@ -1,4 +1,4 @@
-// A careful look at ELF bytes, without LLVM: a library's build id, and whether a cubin is whole.
+// A careful look at ELF bytes, without LLVM: a library's build id and needs, and whether a cubin is whole.
 #pragma once
 
 #include <elf.h>
@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kvjit::rt {
 
@@ -22,6 +23,8 @@ public:
     bool is_whole() const;
     /// In hexadecimal digits; empty if there is none.
     std::string build_id() const;
+    /// What its dynamic section says in texts, in order: DT_NEEDED, DT_RUNPATH.
+    std::vector<std::string> dynamic_texts(std::int64_t tag) const;
 
 private:
     ElfView(std::string_view bytes, const Elf64_Ehdr& header) : bytes_(bytes), header_(header) {}
@@ -33,6 +36,9 @@ private:
     std::optional<Elf64_Shdr> section(unsigned index) const;
     bool is_inside(std::size_t offset, std::size_t size) const;
     std::string build_id_in(const Elf64_Phdr& notes) const;
+    std::vector<Elf64_Dyn> dynamic_entries() const;
+    /// From where `address` will lie in memory to the end of the bytes; empty for what no segment brings.
+    std::string_view bytes_from(std::uint64_t address) const;
 
     std::string_view bytes_;
     Elf64_Ehdr header_;

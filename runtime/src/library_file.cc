@@ -1,13 +1,10 @@
-#include "cuda/library_identity.h"
+#include "library_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string_view>
-
-#include "cuda/elf_view.h"
 
 namespace kvjit::rt {
 namespace {
@@ -27,8 +24,15 @@ private:
     int descriptor_;
 };
 
+std::string describe_time(const timespec& time) {
+    const std::string nanoseconds = std::to_string(time.tv_nsec);
+    return std::to_string(time.tv_sec) + "." + std::string(9 - nanoseconds.size(), '0') + nanoseconds;
+}
+
+}  // namespace
+
 /// Its bytes; none where they can't be had.
-class Mapping {
+class LibraryFile::Mapping {
 public:
     Mapping(const File& file, std::size_t size) : size_(size) {
         if (size != 0) start_ = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor(), 0);
@@ -47,22 +51,20 @@ private:
     std::size_t size_;
 };
 
-std::string describe_time(const timespec& time) {
-    const std::string nanoseconds = std::to_string(time.tv_nsec);
-    return std::to_string(time.tv_sec) + "." + std::string(9 - nanoseconds.size(), '0') + nanoseconds;
-}
-
-}  // namespace
-
-std::optional<std::string> describe_library(const std::string& path) {
+std::optional<LibraryFile> LibraryFile::open(const std::string& path) {
     const File file(path);
     struct stat status{};
     if (file.descriptor() < 0 || fstat(file.descriptor(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-    const Mapping mapping(file, static_cast<std::size_t>(status.st_size));
-    const std::optional<ElfView> elf = ElfView::open(mapping.bytes());
+    auto mapping = std::make_shared<const Mapping>(file, static_cast<std::size_t>(status.st_size));
+    const std::optional<ElfView> elf = ElfView::open(mapping->bytes());
     if (!elf) return {};
-    return path.substr(path.rfind('/') + 1) + " " + path + " size=" + std::to_string(status.st_size) +
-           " mtime=" + describe_time(status.st_mtim) + " build=" + elf->build_id() + "\n";
+    return LibraryFile(path, status, std::move(mapping), *elf);
+}
+
+std::string LibraryFile::describe(const std::string& name) const {
+    if (const std::string id = elf_.build_id(); !id.empty()) return name + " build=" + id + "\n";
+    return name + " " + path_ + " size=" + std::to_string(status_.st_size) +
+           " mtime=" + describe_time(status_.st_mtim) + "\n";
 }
 
 }  // namespace kvjit::rt

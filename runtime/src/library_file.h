@@ -1,0 +1,39 @@
+// A library's file, looked at without loading it.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "elf_view.h"
+
+namespace kvjit::rt {
+
+/// Mapped to be read. Only what lies in its program headers is touched: its ends may be 100 MB apart.
+class LibraryFile {
+public:
+    /// Nothing if there is no readable ELF file at `path`.
+    static std::optional<LibraryFile> open(const std::string& path);
+
+    /// What tells the library from others that go by `name`, and a newline: "libLLVM.so.19.1 build=5f1c...", wherever
+    /// it lies and whenever it was put there. One without a build id is told by its place, size and time of change:
+    /// "libLLVM.so.19.1 /opt/lib/libLLVM.so.19.1 size=129271672 mtime=1750723200.000000000".
+    std::string describe(const std::string& name) const;
+
+    const ElfView& elf() const { return elf_; }
+
+private:
+    class Mapping;
+
+    LibraryFile(std::string path, const struct stat& status, std::shared_ptr<const Mapping> mapping, const ElfView& elf)
+        : path_(std::move(path)), status_(status), mapping_(std::move(mapping)), elf_(elf) {}
+
+    std::string path_;
+    struct stat status_;
+    std::shared_ptr<const Mapping> mapping_;
+    ElfView elf_;  // of the mapping
+};
+
+}  // namespace kvjit::rt
