@@ -1,8 +1,8 @@
 #include "generator/render.h"
 
+#include <algorithm>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 namespace kvjit::gen {
 namespace {
@@ -55,11 +55,12 @@ private:
         return {};
     }
 
-    Result<void> add_lines(const std::string& path, const std::string& content) {
-        std::istringstream lines(content);
-        std::string line;
+    // By hand: a stream that runs out of memory ends, and the template would be cut there.
+    Result<void> add_lines(const std::string& path, std::string_view content) {
         mark(path, 1);
-        for (int number = 1; std::getline(lines, line); ++number) {
+        for (int number = 1; !content.empty(); ++number) {
+            const std::string line(content.substr(0, content.find('\n')));
+            content.remove_prefix(std::min(line.size() + 1, content.size()));
             if (line.starts_with("#pragma once")) {
                 text_ += '\n';
             } else if (line.starts_with("#include")) {
@@ -99,11 +100,12 @@ TemplateReader folder_templates(std::string folder) {
     return [folder = std::move(folder)](std::string_view path) -> Result<std::string> {
         const std::string name = folder + "/" + std::string(path);
         std::ifstream file(name, std::ios::binary);
-        std::ostringstream content;
-        if (!file || !(content << file.rdbuf())) {
-            return fail(KVJIT_BAD_FILE, name, "the template " + name + " can't be read");
+        std::string content;
+        for (char block[4096]; file.read(block, sizeof block), file.gcount() > 0;) {
+            content.append(block, static_cast<std::size_t>(file.gcount()));
         }
-        return content.str();
+        if (!file.eof()) return fail(KVJIT_BAD_FILE, name, "the template " + name + " can't be read");
+        return content;
     };
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <memory>
+#include <new>
 
 namespace kvjit::rt {
 namespace {
@@ -21,11 +22,14 @@ link_map* own_link_map() {
 std::vector<std::string> search_folders(const std::vector<std::string>& runpath) {
     std::vector<std::string> folders, defaults;
     link_map* self = own_link_map();
+    if (!self) return runpath;
     Dl_serinfo size;
-    if (!self || dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) return runpath;
+    if (dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) throw std::bad_alloc();  // the linker lacks nothing else
     std::vector<std::max_align_t> storage(size.dls_size / sizeof(std::max_align_t) + 1);
     auto* info = reinterpret_cast<Dl_serinfo*>(storage.data());
-    if (dlinfo(self, RTLD_DI_SERINFOSIZE, info) != 0 || dlinfo(self, RTLD_DI_SERINFO, info) != 0) return runpath;
+    if (dlinfo(self, RTLD_DI_SERINFOSIZE, info) != 0 || dlinfo(self, RTLD_DI_SERINFO, info) != 0) {
+        throw std::bad_alloc();
+    }
     for (unsigned i = 0; i < info->dls_cnt; ++i) {
         const Dl_serpath& folder = info->dls_serpath[i];
         if (folder.dls_flags & LA_SER_LIBPATH) folders.emplace_back(folder.dls_name);
@@ -50,6 +54,7 @@ std::string loaded_path(const std::string& name) {
 std::expected<std::string, std::error_code> real_path(const std::string& path) {
     const std::unique_ptr<char, decltype(&free)> real(realpath(path.c_str(), nullptr), free);
     if (real) return real.get();
+    if (errno == ENOMEM) throw std::bad_alloc();
     return std::unexpected(std::error_code(errno, std::generic_category()));
 }
 

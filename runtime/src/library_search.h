@@ -8,7 +8,8 @@
 
 namespace kvjit::rt {
 
-/// The path with links, "." and ".." resolved; else why it can't be.
+/// The path with links, "." and ".." resolved; else why it can't be. Throws std::bad_alloc, as all here do: an answer
+/// for want of memory would be one about the files.
 std::expected<std::string, std::error_code> real_path(const std::string& path);
 
 /// Whether real_path says that there is no such file, and not that it could not be looked for.

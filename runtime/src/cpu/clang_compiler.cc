@@ -86,10 +86,10 @@ public:
             text = describe_compiler(*path);
         }
         if (!text) return unopened(*path + " is no compiler of kvjit's");
-        identity_ = *text + "flags";
-        for (const char* flag : flags_) identity_ += std::string(" ") + flag;
-        identity_ += std::string(" passes ") + std::string(kClangPasses);
-        return identity_;
+        *text += "flags";
+        for (const char* flag : flags_) *text += std::string(" ") + flag;
+        *text += std::string(" passes ") + std::string(kClangPasses);
+        return identity_ = *std::move(text);  // whole or not at all: memory may end while it is made
     }
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
