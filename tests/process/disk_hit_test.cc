@@ -30,8 +30,9 @@ void transplant_object(const std::string& path, const std::string& donor) {
     const auto donor_view = kvjit::rt::decode_entry(donor_bytes);
     REQUIRE(view);
     REQUIRE(donor_view);
-    write_file(path, kvjit::rt::encode_entry({std::string(view->identity), std::string(view->provenance)},
-                                             {std::string(donor_view->object), std::string(view->source), ""}));
+    const kvjit::rt::EntryKey key{std::string(view->identity), std::string(view->source_digest),
+                                  std::string(view->maker)};
+    write_file(path, kvjit::rt::encode_entry(key, {std::string(donor_view->object), std::string(view->source), ""}));
 }
 
 }  // namespace

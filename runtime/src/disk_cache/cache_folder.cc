@@ -16,7 +16,7 @@ namespace kvjit::rt {
 namespace {
 
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
-constexpr int kDrafts = 4;  // names that a writer tries, if others take its files for abandoned
+constexpr int kDrafts = 16;  // names that a writer tries, if others take its files for abandoned
 
 std::string error_text(int error) {
     return std::generic_category().message(-error);

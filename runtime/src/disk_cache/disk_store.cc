@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ranges>
 #include <system_error>
 
 #include "disk_cache/entry.h"
@@ -10,6 +11,14 @@
 
 namespace kvjit::rt {
 namespace {
+
+// Of a search for any maker's entry: names of a shard that it looks at, and entries that it opens.
+constexpr std::size_t kMostNames = 65536;
+constexpr std::size_t kMostMakers = 64;
+
+std::string why_not_listed(int error) {
+    return "can't be listed: " + std::generic_category().message(-error);
+}
 
 class DiskGuard final : public Cache::Guard {
 public:
@@ -31,11 +40,10 @@ Entry copy(const EntryView& view) {
 DiskStore::DiskStore(std::expected<CacheFolder, std::string> folder, const DiskStoreOptions& options)
     : folder_(std::move(folder)), max_bytes_(options.max_bytes), lock_wait_(options.lock_wait), log_(options.log) {}
 
-/// Entries are kept under their compiler's name, too: a compiler that can't be looked at hides them all.
 Answer DiskStore::find(std::span<Wanted> candidates) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const gen::Result<EntryKey> key = candidates[i].key();
-        if (!key) return Failed{"the disk cache, which goes by the compiler, can't be asked: " + key.error().message};
+        if (!key) return Failed{"the disk cache, which goes by the source, can't be asked: " + key.error().message};
         Lookup found = find(*key);
         if (auto* failed = std::get_if<Failed>(&found)) return std::move(*failed);
         if (auto* entry = std::get_if<Entry>(&found)) return Held{i, std::move(*entry)};
@@ -57,9 +65,27 @@ DiskStore::Lookup DiskStore::find(const EntryKey& key) {
     if (!folder_) return Failed{folder_.error()};
     const std::string digest = entry_digest(key);
     const auto shard = folder_->subfolder(shard_name(digest));
-    if (shard) return find_in(*shard, entry_file_name(digest), key);
+    if (shard && !key.maker) return find_any(*shard, key);
+    if (shard) return find_in(*shard, entry_file_name(entry_name(key, *key.maker)), key);
     if (shard.error().kind == ReadFailure::Kind::kAbsent) return NotThere{};
     return unreadable(folder_->path() + '/' + shard_name(digest), shard.error());
+}
+
+/// Sorted, so that every process takes the same one, and all programs of a kernel come from one maker where one made
+/// all.
+DiskStore::Lookup DiskStore::find_any(const CacheFolder& shard, const EntryKey& key) {
+    auto names = shard.calls().list(shard.descriptor(), kMostNames);
+    if (!names) return unreadable(shard.path(), {ReadFailure::Kind::kUnreadable, why_not_listed(names.error())});
+    const std::string digest = entry_digest(key);
+    std::erase_if(*names, [&](const std::string& name) { return !is_entry_of(name, digest); });
+    std::ranges::sort(*names);
+    Lookup answer = NotThere{};
+    for (const std::string& name : *names | std::views::take(kMostMakers)) {
+        Lookup found = find_in(shard, name, key);
+        if (std::holds_alternative<Entry>(found)) return found;
+        if (std::holds_alternative<Failed>(found)) answer = std::move(found);
+    }
+    return answer;
 }
 
 DiskStore::Lookup DiskStore::find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key) {
@@ -80,26 +106,25 @@ DiskStore::Lookup DiskStore::find_in(const CacheFolder& shard, const std::string
 }
 
 void DiskStore::publish(const EntryKey& key, const Entry& entry) {
-    if (!folder_) return;
+    if (!folder_ || !key.maker) return;
     const std::string bytes = encode_entry(key, entry);
     const auto size = static_cast<std::int64_t>(bytes.size());
     if (size > max_bytes_ || bytes.size() > kMaxEntryBytes) return;
-    const std::string digest = entry_digest(key);
-    const std::string name = entry_file_name(digest);
-    const auto shard = folder_->make_subfolder(shard_name(digest));
+    const std::string name = entry_file_name(entry_name(key, *key.maker));
+    const auto shard = folder_->make_subfolder(shard_name(name));
     if (!shard) return warn_once("compiled programs are not kept: " + shard.error());
-    make_room_for(size, shard_name(digest));
+    make_room_for(size, shard_name(name));
     const auto written = shard->write(name, bytes);
     if (written) return forget_in_the_way(name);
     if (!is_in_the_way(name)) warn_once("compiled programs are not kept: " + written.error());
 }
 
 std::unique_ptr<Cache::Guard> DiskStore::lock(const EntryKey& key) {
-    if (!folder_) return std::make_unique<Guard>();
-    const std::string digest = entry_digest(key);
-    auto shard = folder_->make_subfolder(shard_name(digest));
+    if (!folder_ || !key.maker) return std::make_unique<Guard>();
+    const std::string name = entry_name(key, *key.maker);
+    auto shard = folder_->make_subfolder(shard_name(name));
     if (!shard) return std::make_unique<Guard>();
-    return std::make_unique<DiskGuard>(std::move(*shard), lock_file_name(digest), lock_wait_);
+    return std::make_unique<DiskGuard>(std::move(*shard), lock_file_name(name), lock_wait_);
 }
 
 NotThere DiskStore::reject(const CacheFolder& shard, const std::string& name, std::string_view why) {

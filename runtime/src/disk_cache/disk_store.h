@@ -43,7 +43,8 @@ public:
     void publish(Wanted& wanted, const Entry& entry) override;
     std::unique_ptr<Guard> lock(Wanted& wanted) override;
 
-    /// The same for one key.
+    /// The same for one key. Where it names no maker: any maker's entry, the first by name that is good; nothing is
+    /// kept, and the guard holds nobody.
     Lookup find(const EntryKey& key);
     void publish(const EntryKey& key, const Entry& entry);
     std::unique_ptr<Guard> lock(const EntryKey& key);
@@ -52,6 +53,7 @@ public:
     std::string folder() const { return folder_ ? folder_->path() : ""; }
 
 private:
+    Lookup find_any(const CacheFolder& shard, const EntryKey& key);
     Lookup find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key);
     NotThere reject(const CacheFolder& shard, const std::string& name, std::string_view why);
     Failed unreadable(const std::string& path, const ReadFailure& why) const;

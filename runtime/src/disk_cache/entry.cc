@@ -9,7 +9,8 @@ namespace kvjit::rt {
 namespace {
 
 constexpr std::string_view kMagic{"\x89KVJIT\r\n", 8};
-constexpr std::size_t kSections = 5;
+constexpr std::size_t kSections = 6;
+constexpr std::size_t kMakerDigits = 16;
 constexpr std::size_t kLengthsOffset = 16;
 constexpr std::size_t kDigestOffset = kLengthsOffset + 8 * kSections;
 static_assert(kDigestOffset + sizeof(Digest) == kEntryHeaderBytes);
@@ -56,10 +57,10 @@ std::string encode_lead(std::span<const std::string_view, kSections> sections) {
 }  // namespace
 
 std::string encode_entry(const EntryKey& key, const Entry& entry) {
-    const std::array<std::string_view, kSections> sections{key.identity, key.provenance, entry.object, entry.source,
-                                                           entry.log};
+    const std::array<std::string_view, kSections> sections{key.identity, key.source,   *key.maker,
+                                                           entry.object, entry.source, entry.log};
     std::string bytes = encode_lead(sections);
-    bytes += as_text(digest_of({bytes, sections[0], sections[1], sections[2], sections[3], sections[4]}));
+    bytes += as_text(digest_of({bytes, sections[0], sections[1], sections[2], sections[3], sections[4], sections[5]}));
     for (std::string_view section : sections) bytes += section;
     return bytes;
 }
@@ -72,11 +73,12 @@ std::expected<EntryView, std::string_view> decode_entry(std::string_view bytes) 
     std::array<std::string_view, kSections> sections;
     if (!cut_sections(bytes, sections)) return std::unexpected("of another size than its header says");
     if (!digest_matches(bytes)) return std::unexpected("its digest does not match");
-    return EntryView{sections[0], sections[1], sections[2], sections[3], sections[4]};
+    return EntryView{sections[0], sections[1], sections[2], sections[3], sections[4], sections[5]};
 }
 
 bool holds_key(const EntryView& view, const EntryKey& key) {
-    return view.identity == key.identity && view.provenance == key.provenance;
+    return view.identity == key.identity && view.source_digest == key.source &&
+           (!key.maker || view.maker == *key.maker);
 }
 
 std::string entry_digest(const EntryKey& key) {
@@ -84,7 +86,11 @@ std::string entry_digest(const EntryKey& key) {
     std::string lead;
     put_little_endian(lead, kEntryVersion, 4);
     put_little_endian(lead, key.identity.size(), 8);
-    return digest_hex(digest_of({lead, key.identity, key.provenance}));
+    return digest_hex(digest_of({lead, key.identity, key.source}));
+}
+
+std::string entry_name(const EntryKey& key, std::string_view maker) {
+    return entry_digest(key) + '-' + digest_hex(maker).substr(0, kMakerDigits);
 }
 
 }  // namespace kvjit::rt

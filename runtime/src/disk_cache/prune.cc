@@ -1,6 +1,7 @@
 #include "disk_cache/prune.h"
 
 #include <algorithm>
+#include <bitset>
 #include <chrono>
 #include <ctime>
 #include <limits>
@@ -19,7 +20,8 @@ constexpr std::string_view kLockSuffix = ".lock";
 
 constexpr std::int64_t kShards = 256;
 constexpr std::size_t kShardDigits = 2;
-constexpr std::size_t kEnoughFiles = 256;        // seen in whole shards, they stand for all
+constexpr std::size_t kEnoughFiles = 128;        // seen in whole shards, they stand for all
+constexpr std::size_t kMostNamesBeside = 1024;   // of other files that lie beside the shards
 constexpr std::size_t kMostFilesOfShard = 1024;  // far more than a shard within its part of the limit holds
 
 constexpr std::time_t kLongestWriteSeconds = 3600;
@@ -40,17 +42,34 @@ std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
     return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<std::int64_t>::max() : sum;
 }
 
+bool is_hexadecimal(std::string_view text) {
+    return text.find_first_not_of(kHexDigits) == std::string_view::npos;
+}
+
 bool begins_with_digest(std::string_view name) {
-    return name.size() > kDigestDigits &&
-           name.substr(0, kDigestDigits).find_first_not_of(kHexDigits) == std::string_view::npos;
+    return name.size() > kDigestDigits && is_hexadecimal(name.substr(0, kDigestDigits));
 }
 
-std::int64_t shard_number(const std::string& name) {
-    return std::stoll(name, nullptr, 16);
+std::size_t shard_number(const std::string& name) {
+    return std::stoul(name, nullptr, 16);
 }
 
-std::string numbered_shard(std::int64_t number) {
-    return {kHexDigits[static_cast<std::size_t>(number / 16)], kHexDigits[static_cast<std::size_t>(number % 16)]};
+std::string numbered_shard(std::size_t number) {
+    return {kHexDigits[number / 16], kHexDigits[number % 16]};
+}
+
+using Shards = std::bitset<kShards>;
+
+/// Those that there are, or may be: a list costs less than asking for each one that is missing.
+Shards existing_shards(const CacheFolder& folder) {
+    constexpr std::size_t kMost = kShards + kMostNamesBeside;
+    const auto names = folder.calls().list(folder.descriptor(), kMost);
+    if (!names || names->size() == kMost) return ~Shards();
+    Shards found;
+    for (const std::string& name : *names) {
+        if (name.size() == kShardDigits && is_hexadecimal(name)) found.set(shard_number(name));
+    }
+    return found;
 }
 
 /// Nothing is written for so long. What no lock protects, where there are none, goes in its turn after it.
@@ -66,9 +85,11 @@ bool sweep(const CacheFolder& shard, const std::string& name) {
 /// Some of the shards and what they hold.
 class Sample {
 public:
-    explicit Sample(const CacheFolder& folder) : folder_(folder) {}
+    explicit Sample(const CacheFolder& folder) : folder_(folder), existing_(existing_shards(folder)) {}
 
-    void look_at(const std::string& name) {
+    void look_at(std::size_t number) {
+        if (!existing_.test(number)) return void(++shards_);
+        const std::string name = numbered_shard(number);
         const auto shard = folder_.subfolder(name);
         if (!shard && shard.error().kind != ReadFailure::Kind::kAbsent) return;
         if (!shard) return void(++shards_);
@@ -102,10 +123,9 @@ public:
 private:
     void look_at(const CacheFolder& shard, const std::string& shard_name, const std::string& name) {
         if (!begins_with_digest(name)) return;
-        const std::string_view suffix = std::string_view(name).substr(kDigestDigits);
-        if (suffix == kLockSuffix) return void(sweep(shard, name));
-        const bool is_temporary = suffix.ends_with(kTemporarySuffix);
-        if (!is_temporary && suffix != kEntrySuffix) return;
+        if (name.ends_with(kLockSuffix)) return void(sweep(shard, name));
+        const bool is_temporary = name.ends_with(kTemporarySuffix);
+        if (!is_temporary && !name.ends_with(kEntrySuffix)) return;
         if (is_temporary && sweep(shard, name)) return;
         struct stat file{};
         if (folder_.calls().status_of(shard.descriptor(), name.c_str(), &file) < 0) return;
@@ -118,6 +138,7 @@ private:
     }
 
     const CacheFolder& folder_;
+    Shards existing_;
     std::vector<File> files_;
     std::int64_t bytes_ = 0;
     std::int64_t being_written_ = 0;  // of bytes_
@@ -127,25 +148,29 @@ private:
 
 Sample sample_from(const CacheFolder& folder, const std::string& first) {
     Sample sample(folder);
-    const std::int64_t start = shard_number(first);
-    for (std::int64_t i = 0; i < kShards && !sample.is_enough(); ++i) {
-        sample.look_at(numbered_shard((start + i) % kShards));
+    const std::size_t start = shard_number(first);
+    for (std::size_t i = 0; i < kShards && !sample.is_enough(); ++i) {
+        sample.look_at((start + i) % kShards);
     }
     return sample;
 }
 
 }  // namespace
 
-std::string shard_name(std::string_view digest) {
-    return std::string(digest.substr(0, kShardDigits));
+std::string shard_name(std::string_view entry) {
+    return std::string(entry.substr(0, kShardDigits));
 }
 
-std::string entry_file_name(std::string_view digest) {
-    return std::string(digest) + std::string(kEntrySuffix);
+std::string entry_file_name(std::string_view entry) {
+    return std::string(entry) + std::string(kEntrySuffix);
 }
 
-std::string lock_file_name(std::string_view digest) {
-    return std::string(digest) + std::string(kLockSuffix);
+std::string lock_file_name(std::string_view entry) {
+    return std::string(entry) + std::string(kLockSuffix);
+}
+
+bool is_entry_of(std::string_view file, std::string_view digest) {
+    return file.starts_with(digest) && file.ends_with(kEntrySuffix);
 }
 
 std::int64_t make_room(const CacheFolder& folder, const std::string& first, std::int64_t bytes,

@@ -10,14 +10,16 @@
 
 namespace kvjit::rt {
 
-/// The names of the cache's files and of the folder, one of 256, that they lie in, `digest` being 64 hexadecimal
-/// digits. Files of other names are not the cache's and are left alone.
-std::string shard_name(std::string_view digest);
-std::string entry_file_name(std::string_view digest);
-std::string lock_file_name(std::string_view digest);
+/// The names of the cache's files and of the folder, one of 256, that they lie in. `entry`: a name that begins with 64
+/// hexadecimal digits (entry.h). Files of other names are not the cache's and are left alone.
+std::string shard_name(std::string_view entry);
+std::string entry_file_name(std::string_view entry);
+std::string lock_file_name(std::string_view entry);
+/// Whether it is an entry's file's, whose digits are these.
+bool is_entry_of(std::string_view file, std::string_view digest);
 
 /// Makes room for an entry of `bytes` that is about to be written to the shard `first`, which must exist in `folder`.
-/// Looks at whole shards, from `first` on, until it has seen 256 files or every shard; removes temporary and lock files
+/// Looks at whole shards, from `first` on, until it has seen 128 files or every shard; removes temporary and lock files
 /// that nobody holds; and, if the files it has seen and the entry take more than these shards' part of `max_bytes`, the
 /// least recently used ones down to 7/8 of that. Digests spread evenly, so the part stands for the whole; where it is
 /// the whole, the folder never takes more than `max_bytes`.

@@ -3,12 +3,16 @@
 
 #include <string>
 
+#include "generator/error.h"
+
 namespace kvjit::rt {
 
-/// Both texts are compared whole, never by digest alone.
+/// Texts are compared whole, never by digest alone.
 struct EntryKey {
-    std::string identity;    // lowered program + kernel ABI + target
-    std::string provenance;  // rendered source's digest + flags + compiler
+    std::string identity;  // lowered program + kernel ABI + target
+    std::string source;    // the rendered source's digest
+    /// Compiler + flags; else why they can't be told: then whoever made code of this source will do, and none is kept.
+    gen::Result<std::string> maker;
 };
 
 }  // namespace kvjit::rt

@@ -180,7 +180,8 @@ gen::Result<std::string> Images::emit(const Candidate& candidate, kvjit_stage st
     if (stage == KVJIT_STAGE_IDENTITY) {
         const gen::Result<EntryKey> key = wanted->key();
         if (!key) return std::unexpected(key.error());
-        return "identity: " + key->identity + "\nprovenance: " + key->provenance + "\n";
+        if (!key->maker) return std::unexpected(key->maker.error());
+        return "identity: " + key->identity + "\nprovenance: source=" + key->source + ";" + *key->maker + "\n";
     }
     const gen::Result<Backend*> backend = this->backend(wanted->target());
     if (!backend) return std::unexpected(backend.error());

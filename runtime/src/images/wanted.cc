@@ -18,9 +18,7 @@ const gen::Result<std::string>& Wanted::source() {
 gen::Result<EntryKey> Wanted::key() {
     const gen::Result<std::string>& text = source();
     if (!text) return std::unexpected(text.error());
-    const gen::Result<std::string> compiler = compiler_.identity();
-    if (!compiler) return std::unexpected(compiler.error());
-    return EntryKey{identity_, "source=" + digest_hex(*text) + ";" + *compiler};
+    return EntryKey{identity_, digest_hex(*text), compiler_.identity()};
 }
 
 std::string Wanted::name() const {

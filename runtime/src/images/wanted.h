@@ -28,7 +28,7 @@ public:
     const std::string& identity() const { return identity_; }
     /// The rendered source.
     const gen::Result<std::string>& source();
-    /// Identity and provenance. Errors: KVJIT_COMPILER_MISSING, KVJIT_BAD_FILE for templates.
+    /// Errors: KVJIT_BAD_FILE for templates. A compiler that is missing is none, see EntryKey.
     gen::Result<EntryKey> key();
     /// "attend_decode-4f1c09d2": what perf, gdb and logs call its image.
     std::string name() const;

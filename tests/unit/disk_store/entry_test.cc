@@ -24,6 +24,14 @@ std::string blake2b(const std::string& bytes) {
     return digest;
 }
 
+std::string hexadecimal(const std::string& bytes) {
+    std::string text;
+    for (const char byte : bytes) {
+        for (const int digit : {(byte >> 4) & 15, byte & 15}) text += "0123456789abcdef"[digit];
+    }
+    return text;
+}
+
 /// An entry with any header whatever and a digest that holds.
 std::string sealed(std::uint64_t version, std::uint64_t sections, const std::vector<std::uint64_t>& lengths,
                    const std::string& body) {
@@ -35,13 +43,13 @@ std::string sealed(std::uint64_t version, std::uint64_t sections, const std::vec
 }  // namespace
 
 TEST_CASE("an entry's bytes are those of the format's page") {
-    const std::string bytes = encode_entry({"identity", "provenance"}, {"object", "source", "log"});
-    CHECK(bytes == sealed(1, 5, {8, 10, 6, 6, 3}, "identityprovenanceobjectsourcelog"));
+    const std::string bytes = encode_entry({"identity", "digest", "maker"}, {"object", "source", "log"});
+    CHECK(bytes == sealed(2, 6, {8, 6, 5, 6, 6, 3}, "identitydigestmakerobjectsourcelog"));
 }
 
 TEST_CASE("what is encoded is decoded") {
     for (const Entry& entry : {Entry{}, Entry{"", "source", ""}, Entry{std::string(3, '\0'), "", "log"}, entry_of(1)}) {
-        const EntryKey key{"identity", entry.source};
+        const EntryKey key{"identity", "digest", entry.source};
         const std::string bytes = encode_entry(key, entry);
         const auto view = decode_entry(bytes);
         REQUIRE(view);
@@ -69,33 +77,43 @@ TEST_CASE("every changed byte, every cut and every addition is noticed") {
 }
 
 TEST_CASE("a header that lies under a digest that holds is refused") {
-    const std::string body = "identityprovenanceobjectsourcelog";
-    CHECK(decode_entry(sealed(1, 5, {8, 10, 6, 6, 3}, body)));
-    CHECK_FALSE(decode_entry(sealed(2, 5, {8, 10, 6, 6, 3}, body)));
-    CHECK_FALSE(decode_entry(sealed(1, 4, {8, 10, 6, 6, 3}, body)));
-    CHECK_FALSE(decode_entry(sealed(1, 5, {8, 10, 6, 6, 2}, body)));
-    CHECK_FALSE(decode_entry(sealed(1, 5, {8, 10, 6, 6, 4}, body)));
+    const std::string body = "identitydigestmakerobjectsourcelog";
+    CHECK(decode_entry(sealed(2, 6, {8, 6, 5, 6, 6, 3}, body)));
+    CHECK_FALSE(decode_entry(sealed(1, 6, {8, 6, 5, 6, 6, 3}, body)));
+    CHECK_FALSE(decode_entry(sealed(3, 6, {8, 6, 5, 6, 6, 3}, body)));
+    CHECK_FALSE(decode_entry(sealed(2, 5, {8, 6, 5, 6, 6, 3}, body)));
+    CHECK_FALSE(decode_entry(sealed(2, 6, {8, 6, 5, 6, 6, 2}, body)));
+    CHECK_FALSE(decode_entry(sealed(2, 6, {8, 6, 5, 6, 6, 4}, body)));
     const std::uint64_t wraps = ~std::uint64_t{0};
-    CHECK_FALSE(decode_entry(sealed(1, 5, {wraps, 34, 0, 0, 0}, body)));
-    CHECK_FALSE(decode_entry(sealed(1, 5, {8, wraps, wraps, 0, 27}, body)));
+    CHECK_FALSE(decode_entry(sealed(2, 6, {wraps, 35, 0, 0, 0, 0}, body)));
+    CHECK_FALSE(decode_entry(sealed(2, 6, {8, wraps, wraps, 0, 0, 28}, body)));
 }
 
-TEST_CASE("keys are compared whole") {
-    const std::string bytes = encode_entry({"identity", "provenance"}, entry_of(1));
+TEST_CASE("keys are compared whole; who names no maker takes any") {
+    const std::string bytes = encode_entry({"identity", "digest", "maker"}, entry_of(1));
     const auto view = decode_entry(bytes);
     REQUIRE(view);
-    CHECK(holds_key(*view, {"identity", "provenance"}));
-    CHECK_FALSE(holds_key(*view, {"identitY", "provenance"}));
-    CHECK_FALSE(holds_key(*view, {"identity", "provenance "}));
-    CHECK_FALSE(holds_key(*view, {"identityp", "rovenance"}));
+    CHECK(holds_key(*view, {"identity", "digest", "maker"}));
+    CHECK_FALSE(holds_key(*view, {"identitY", "digest", "maker"}));
+    CHECK_FALSE(holds_key(*view, {"identity", "digest", "maker "}));
+    CHECK_FALSE(holds_key(*view, {"identityd", "igest", "maker"}));
+    CHECK_FALSE(holds_key(*view, {"identity", "digestm", "aker"}));
+    CHECK(holds_key(*view, made_by_anyone({"identity", "digest", ""})));
+    CHECK_FALSE(holds_key(*view, made_by_anyone({"identity", "digesT", ""})));
+    CHECK_FALSE(holds_key(*view, made_by_anyone({"identityd", "igest", ""})));
 }
 
-TEST_CASE("a key's name depends on both texts and on where they part") {
-    const std::string name = entry_digest({"ab", "c"});
-    CHECK(name.size() == 64);
-    CHECK(name.find_first_not_of("0123456789abcdef") == std::string::npos);
-    CHECK(name == entry_digest({"ab", "c"}));
-    CHECK(name != entry_digest({"a", "bc"}));
-    CHECK(name != entry_digest({"ab", "d"}));
-    CHECK(name != entry_digest({"bb", "c"}));
+TEST_CASE("an entry's name is that of the format's page") {
+    const std::string lead = little_endian(2, 4) + little_endian(2, 8);
+    const EntryKey key{"ab", "c", "maker"};
+    CHECK(entry_digest(key) == hexadecimal(blake2b(lead + "abc")));
+    CHECK(entry_name(key, "maker") == entry_digest(key) + '-' + hexadecimal(blake2b("maker")).substr(0, 16));
+}
+
+TEST_CASE("a key's digest depends on its texts and on where they part, but not on the maker") {
+    const std::string digest = entry_digest({"ab", "c", "maker"});
+    CHECK(digest == entry_digest(made_by_anyone({"ab", "c", ""})));
+    CHECK(digest != entry_digest({"a", "bc", "maker"}));
+    CHECK(digest != entry_digest({"ab", "d", "maker"}));
+    CHECK(digest != entry_digest({"bb", "c", "maker"}));
 }

@@ -194,6 +194,21 @@ TEST_CASE("an entry that can't be read for the moment is not removed, and not sa
     }
 }
 
+TEST_CASE("a search for any maker's entry that fails for the moment is not said to have found none") {
+    TemporaryFolder temporary;
+    open_disk_store(options_for(temporary.path()))->publish(key_of(1), entry_of(1));
+    const EntryKey key = made_by_anyone(key_of(1));
+    for (int at = 3; at <= 8; ++at) {  // the shard's open and fstat; its list; the entry's open, fstat and read
+        CAPTURE(at);
+        FaultyCalls calls(Fault::kOnce, EIO, at);
+        auto options = options_for(temporary.path());
+        options.calls = &calls;
+        const auto store = open_disk_store(options);
+        CHECK(failure(store->find(key)).ends_with(std::generic_category().message(EIO)));
+        CHECK(equal(store->find(key), entry_of(1)));
+    }
+}
+
 TEST_CASE("where the folder can't be opened, every answer says why") {
     TemporaryFolder temporary;
     for (int at = 1; at <= 2; ++at) {

@@ -44,7 +44,17 @@ DiskStoreOptions options_for(const std::string& folder, std::vector<std::string>
 }
 
 EntryKey key_of(int number) {
-    return {"attend_decode;kHeadDim=" + std::to_string(number) + ";abi=1", "flags=-O3;compiler=clang"};
+    return {"attend_decode;kHeadDim=" + std::to_string(number) + ";abi=1", "4f1c09d2", "compiler=clang;flags=-O3"};
+}
+
+EntryKey made_by(EntryKey key, const std::string& maker) {
+    key.maker = maker;
+    return key;
+}
+
+EntryKey made_by_anyone(EntryKey key) {
+    key.maker = gen::fail(KVJIT_COMPILER_MISSING, "compiler", "there is none");
+    return key;
 }
 
 Entry entry_of(int number, std::size_t object_bytes) {
@@ -72,13 +82,13 @@ std::string failure(const DiskStore::Lookup& answer) {
 }
 
 std::string entry_path(const std::string& folder, const EntryKey& key) {
-    const std::string digest = entry_digest(key);
-    return folder + '/' + digest.substr(0, 2) + '/' + digest + ".kvjit";
+    const std::string name = entry_name(key, *key.maker);
+    return folder + '/' + name.substr(0, 2) + '/' + name + ".kvjit";
 }
 
 std::string lock_path(const std::string& folder, const EntryKey& key) {
-    const std::string digest = entry_digest(key);
-    return folder + '/' + digest.substr(0, 2) + '/' + digest + ".lock";
+    const std::string name = entry_name(key, *key.maker);
+    return folder + '/' + name.substr(0, 2) + '/' + name + ".lock";
 }
 
 std::string only_entry(const std::string& folder) {

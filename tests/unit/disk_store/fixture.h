@@ -25,6 +25,9 @@ struct UnsyncedCalls : FileCalls {
 DiskStoreOptions options_for(const std::string& folder, std::vector<std::string>* messages = nullptr);
 
 EntryKey key_of(int number);
+/// The same, of another maker, or of whichever.
+EntryKey made_by(EntryKey key, const std::string& maker);
+EntryKey made_by_anyone(EntryKey key);
 /// Every number's is another one; the object holds bytes of every value.
 Entry entry_of(int number, std::size_t object_bytes = 300);
 bool equal(const DiskStore::Lookup& found, const Entry& entry);

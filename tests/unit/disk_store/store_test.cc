@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "disk_cache/entry.h"
@@ -52,7 +53,8 @@ TEST_CASE("what is published is found, by every store of the folder and under it
     CHECK(equal(store->find(key_of(1)), entry_of(1)));
     CHECK(equal(open_disk_store(options)->find(key_of(1)), entry_of(1)));
     CHECK(is_not_there(store->find(key_of(2))));
-    CHECK(is_not_there(store->find({key_of(1).identity, "other provenance"})));
+    CHECK(is_not_there(store->find({key_of(1).identity, "other source", *key_of(1).maker})));
+    CHECK(is_not_there(store->find(made_by(key_of(1), "other maker"))));
     CHECK(files_in(store->folder()).size() == 1);
     CHECK(messages.empty());
 }
@@ -64,6 +66,53 @@ TEST_CASE("the last entry published under a key is the one found; empty and larg
         store->publish(key_of(1), entry);
         CHECK(equal(store->find(key_of(1)), entry));
     }
+}
+
+TEST_CASE("who can't name a maker finds any maker's entry of the same source, and no other") {
+    TemporaryFolder temporary;
+    std::vector<std::string> messages;
+    const auto store = open_disk_store(options_for(temporary.path("cache"), &messages));
+    const EntryKey key = made_by_anyone(key_of(1));
+    CHECK(is_not_there(store->find(key)));
+    store->publish(key_of(1), entry_of(1));
+    CHECK(equal(store->find(key), entry_of(1)));
+    CHECK(is_not_there(store->find(made_by_anyone(key_of(2)))));
+    CHECK(is_not_there(store->find(made_by_anyone({key_of(1).identity, "other source", ""}))));
+    CHECK(messages.empty());
+}
+
+TEST_CASE("of several makers' entries the first by name that is good is found, by every process the same one") {
+    TemporaryFolder temporary;
+    std::vector<std::string> messages;
+    const auto store = open_disk_store(options_for(temporary.path("cache"), &messages));
+    std::map<std::string, int> numbers;  // by path
+    for (int maker = 0; maker < 5; ++maker) {
+        const EntryKey key = made_by(key_of(1), "maker " + std::to_string(maker));
+        store->publish(key, entry_of(maker));
+        numbers[entry_path(store->folder(), key)] = maker;
+    }
+    for (const auto& [path, maker] : numbers) {
+        CHECK(equal(store->find(made_by_anyone(key_of(1))), entry_of(maker)));
+        write_file(path, "damaged");
+    }
+    CHECK(is_not_there(store->find(made_by_anyone(key_of(1)))));
+    CHECK(messages.size() == 5);
+    CHECK(files_in(store->folder()).empty());
+}
+
+TEST_CASE("without a maker, another program's entry under such a name is no hit") {
+    Published published;
+    write_file(published.path, encode_entry(key_of(2), entry_of(2)));
+    CHECK(is_not_there(published.store->find(made_by_anyone(key_of(1)))));
+    CHECK_FALSE(std::filesystem::exists(published.path));
+}
+
+TEST_CASE("what has no maker is neither kept nor locked") {
+    TemporaryFolder temporary;
+    const auto store = open_disk_store(options_for(temporary.path()));
+    store->publish(made_by_anyone(key_of(1)), entry_of(1));
+    CHECK_FALSE(store->lock(made_by_anyone(key_of(1)))->held());
+    CHECK(files_in(temporary.path()).empty());
 }
 
 TEST_CASE("a hit is what the file says: an entry exchanged for another good one of the same key shows") {
