@@ -18,6 +18,10 @@ constexpr std::int64_t kStride = 37;
 
 enum Seen { kRight = 0, kServed, kWrongStatus, kNotServedLater, kWrongOutput };
 
+bool is_right(kvjit_status status) {
+    return status == KVJIT_OUT_OF_MEMORY || status == KVJIT_NOT_FOUND;
+}
+
 /// Fills the folder, in a process of its own: one that has opened Clang is slow to fork.
 bool warm(kvjit::EngineOptions options) {
     const auto fill = [&] {
@@ -62,7 +66,31 @@ int run_short_of_memory(const kvjit::EngineOptions& options, std::uint64_t expec
     return failed ? kRight : kServed;
 }
 
+/// One program, on this thread alone, that no store holds: what is asked for before anything is loaded.
+int ask_short_of_memory(const kvjit::Kernel& kernel, std::int64_t n) {
+    const std::int64_t before = allocations();
+    fail_allocation(n, Failing::kOnce);
+    const auto asked = kernel.prepare(KVJIT_DECODE);
+    stop_failing();
+    if (asked || !is_right(asked.error().status())) return kWrongStatus;
+    return allocations() >= before + n ? kRight : kServed;
+}
+
 }  // namespace
+
+TEST_CASE("the n-th allocation fails while a store is asked") {
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    options.jit = 0;
+    const auto kernel = call_kernel(options);
+    REQUIRE(kernel);
+    int seen = kRight;
+    for (std::int64_t n = 1; seen == kRight; ++n) {
+        CAPTURE(n);
+        seen = in_child([&] { return ask_short_of_memory(*kernel, n); });
+        CHECK((seen == kRight || seen == kServed));
+    }
+}
 
 TEST_CASE("the n-th allocation fails, once or from then on") {
     const TemporaryFolder folder;

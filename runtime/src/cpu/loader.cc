@@ -33,10 +33,13 @@ void throw_bad_alloc(void*, const char*, bool) {
     throw std::bad_alloc();
 }
 
-bool make_llvm_throw() {
+bool make_llvm_throw() noexcept {
     llvm::install_bad_alloc_error_handler(throw_bad_alloc);
     return true;
 }
+
+// From the start: nothing of LLVM runs before it.
+[[maybe_unused]] const bool kThrows = make_llvm_throw();
 
 // Never destroyed: an image may outlive statics.
 JitMemory& memory() {
@@ -180,7 +183,6 @@ Linked link(const std::string& object, std::string_view entry) {
 
 gen::Result<ImagePtr> load_object(std::string_view object, std::string_view entry, const std::string& name,
                                   const LaunchShape& launch) {
-    [[maybe_unused]] static const bool throws = make_llvm_throw();
     check_room();
     std::string bytes(object);  // aligned as LLVM's reader wants, and kept for gdb
     Linked linked = link(bytes, entry);
