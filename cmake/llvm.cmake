@@ -1,6 +1,6 @@
 # LLVM and Clang 19.
-#   kvjit_orc    JITLink, Object and TargetParser, static: their symbols stay inside whatever links them, so that another
-#                LLVM in the process can't interfere, and a process that compiles nothing never maps libLLVM.
+#   kvjit_orc    ORC over JITLink, with Object and TargetParser, static: their symbols stay inside whatever links them, so
+#                that another LLVM in the process can't interfere, and a process that compiles nothing never maps libLLVM.
 #   kvjit_clang  the shared libclang-cpp and libLLVM, for the compiler plugin alone.
 set(KVJIT_LLVM_APT "apt install llvm-19-dev libclang-19-dev libclang-cpp19-dev libzstd-dev zlib1g-dev")
 
@@ -8,7 +8,7 @@ find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19/lib/cmake/llvm)
 if(NOT LLVM_FOUND)
   message(FATAL_ERROR "kvjit's CPU backend needs LLVM 19.1: ${KVJIT_LLVM_APT}, or pass -DLLVM_DIR=.../lib/cmake/llvm")
 endif()
-foreach(dependency ZLIB::ZLIB zstd::libzstd_shared LLVMJITLink)
+foreach(dependency ZLIB::ZLIB zstd::libzstd_shared LLVMOrcJIT LLVMOrcDebugging)
   if(NOT TARGET ${dependency})
     message(FATAL_ERROR "kvjit's CPU backend needs ${dependency}, which LLVM ${LLVM_PACKAGE_VERSION} links: ${KVJIT_LLVM_APT}")
   endif()
@@ -31,7 +31,13 @@ list(JOIN KVJIT_LLVM_ARCHIVES ":" KVJIT_LLVM_ARCHIVES)
 add_library(kvjit_orc INTERFACE)
 target_include_directories(kvjit_orc SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_compile_definitions(kvjit_orc INTERFACE ${KVJIT_LLVM_DEFINITIONS})
-target_link_libraries(kvjit_orc INTERFACE LLVMJITLink LLVMObject LLVMTargetParser LLVMSupport)
+target_link_libraries(kvjit_orc INTERFACE LLVMOrcDebugging LLVMOrcJIT LLVMOrcTargetProcess LLVMOrcShared LLVMJITLink
+                                          LLVMObject LLVMTargetParser LLVMSupport)
+# ORC's layers for objects and for IR share a file. What IR's asks of LLVM's passes is nothing here, since nobody calls
+# it: it would bring some fifty of their option tables, all built when the library is loaded.
+string(CONCAT KVJIT_ORC_IR _ZN4llvm3orc17cloneToNewContextERKNS0_16ThreadSafeModule
+                           ESt8functionIFbRKNS_11GlobalValueEEES4_IFvRS5_EE)
+target_link_options(kvjit_orc INTERFACE LINKER:--defsym=${KVJIT_ORC_IR}=0)
 target_link_options(kvjit_orc INTERFACE "LINKER:--exclude-libs,${KVJIT_LLVM_ARCHIVES}" LINKER:--gc-sections
                     LINKER:--as-needed)
 

@@ -27,6 +27,10 @@ bool is_switch(std::string_view value) {
     return value == "0" || value == "1";
 }
 
+bool is_perf(std::string_view value) {
+    return is_switch(value) || value == "jitdump";
+}
+
 std::optional<std::uint64_t> as_number(std::string_view value) {
     std::uint64_t number = 0;
     const char* end = value.data() + value.size();
@@ -48,7 +52,7 @@ constexpr VariableInfo kVariables[] = {
     {Variable::kLineInfo, "KVJIT_LINE_INFO", "0 or 1", is_switch, "it counts as 0"},
     {Variable::kEmulationSeed, "KVJIT_EMULATION_SEED", "a number from 0 to 2^64-1", is_number,
      "cuda-emulated is refused"},
-    {Variable::kPerf, "KVJIT_PERF", "0 or 1", is_switch, "it counts as 0"},
+    {Variable::kPerf, "KVJIT_PERF", "0, 1 or jitdump", is_perf, "it counts as 0"},
 };
 
 /// Beginnings of names that belong to kvjit's build and tests, which a process may inherit from them.

@@ -1,4 +1,4 @@
-// Turns an object into an Image with LLVM's JITLink, linked in statically and hidden.
+// Turns an object into an Image with LLVM's ORC, linked in statically and hidden.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace kvjit::rt {
 
-/// Links `object` into fresh memory and finds `entry`. `name` is what perf and gdb show. Pages are never writable and
+/// Links `object` into fresh memory and finds `entry`. `name` is what perf shows. Pages are never writable and
 /// executable at once. Errors: KVJIT_BAD_FILE for bytes that are no such object; what is not the object's fault is
 /// KVJIT_OUT_OF_MEMORY or, where a policy forbids to run code that was made, KVJIT_BAD_TARGET. Thread-safe.
 /// `launch`: the image's.

@@ -198,7 +198,7 @@ TEST_CASE("variables that do nothing are said once, and the command works") {
     unsetenv("KVJIT_PREF");
     CHECK(result.exit_code == 0);
     CHECK(result.err ==
-          "kvjit: warning: KVJIT_PERF is \"2\"; it takes 0 or 1: it counts as 0\n"
+          "kvjit: warning: KVJIT_PERF is \"2\"; it takes 0, 1 or jitdump: it counts as 0\n"
           "kvjit: warning: KVJIT_PREF in the environment does nothing: kvjit has no such variable; the nearest is "
           "KVJIT_PERF\n");
 }

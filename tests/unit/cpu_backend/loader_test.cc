@@ -2,13 +2,16 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <vector>
 
+#include "cpu/loaded_objects.h"
 #include "support.h"
 
 using namespace kvjit;
@@ -177,6 +180,42 @@ TEST_CASE("gdb is told where the code lies, and told again when it goes") {
         CHECK(address - text->sh_addr < text->sh_size);
     }
     CHECK(count() == before);
+}
+
+TEST_CASE("gdb keeps what is still loaded, whatever goes before it") {
+    const auto has = [](const rt::ImagePtr& image) {
+        const auto address = reinterpret_cast<std::uintptr_t>(image->entry());
+        return !rt::find_loaded_object(address).empty();
+    };
+    std::vector<rt::ImagePtr> images;
+    for (int i = 0; i < 3; ++i) images.push_back(load(kCaller, "caller"));
+    const auto gone = reinterpret_cast<std::uintptr_t>(images[1]->entry());
+    images.erase(images.begin() + 1);
+    CHECK(rt::find_loaded_object(gone).empty());
+    for (const rt::ImagePtr& image : images) CHECK(has(image));
+    std::size_t forth = 0, back = 0;
+    const GdbEntry* last = nullptr;
+    for (const GdbEntry* e = __jit_debug_descriptor.first; e; last = e, e = e->next) ++forth;
+    for (; last; last = last->previous) ++back;
+    CHECK(forth == back);
+}
+
+TEST_CASE("objects are loaded and unloaded by many threads at once, and each fails for its own reason") {
+    const std::string object = compile(kCaller, rt::host_target());
+    std::atomic<int> wrong = 0;
+    const auto work = [&](int thread) {
+        const std::string missing = "missing" + std::to_string(thread);
+        for (int i = 0; i < 50; ++i) {
+            const auto image = rt::load_object(object, "caller", "test");
+            if (!image || as<int(int)>(*image)(thread) != 2 * (thread + 1)) ++wrong;
+            const auto failed = rt::load_object(object, missing, "test");
+            if (failed || failed.error().message.find(missing) == std::string::npos) ++wrong;
+        }
+    };
+    std::vector<std::thread> threads;
+    for (int thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
+    for (std::thread& thread : threads) thread.join();
+    CHECK(wrong == 0);
 }
 
 TEST_CASE("an entry that isn't there is an error") {

@@ -74,7 +74,7 @@ std::set<std::string> table_names() {
 
 TEST_CASE("a value that a variable doesn't take is said once, with what it takes and what happens") {
     CHECK(said_of("KVJIT_PERF", "2") ==
-          std::vector<std::string>{"KVJIT_PERF is \"2\"; it takes 0 or 1: it counts as 0"});
+          std::vector<std::string>{"KVJIT_PERF is \"2\"; it takes 0, 1 or jitdump: it counts as 0"});
     CHECK(said_of("KVJIT_LINE_INFO", "maybe") ==
           std::vector<std::string>{"KVJIT_LINE_INFO is \"maybe\"; it takes 0 or 1: it counts as 0"});
     CHECK(said_of("KVJIT_JIT", "ON") ==
@@ -90,6 +90,7 @@ TEST_CASE("nothing is said of values that variables take, nor of empty ones") {
                                                           {"KVJIT_JIT", "off"},
                                                           {"KVJIT_PERF", "1"},
                                                           {"KVJIT_PERF", "0"},
+                                                          {"KVJIT_PERF", "jitdump"},
                                                           {"KVJIT_LINE_INFO", "1"},
                                                           {"KVJIT_EMULATION_SEED", "18446744073709551615"},
                                                           {"KVJIT_CACHE_DIR", "/x"}}) {
@@ -120,8 +121,8 @@ TEST_CASE("a name that kvjit doesn't have is said with the nearest one") {
 
 TEST_CASE("a switch is on where it is 1") {
     for (const auto& [value, on] : {std::pair{"1", true}, {"0", false}, {"", false}, {"2", false}, {"on", false}}) {
-        const Setting setting("KVJIT_PERF", value);
-        CHECK(rt::is_switched_on(Variable::kPerf) == on);
+        const Setting setting("KVJIT_LINE_INFO", value);
+        CHECK(rt::is_switched_on(Variable::kLineInfo) == on);
     }
 }
 

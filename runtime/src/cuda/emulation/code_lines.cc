@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/debugger.h"
+#include "cpu/loaded_objects.h"
 #include "cuda/emulation/object_sections.h"
 
 namespace kvjit::emulation {

@@ -1,0 +1,136 @@
+#include "cpu/jit_session.h"
+
+#include <llvm/ExecutionEngine/Orc/ExecutorProcessControl.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/MemoryBuffer.h>
+
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "cpu/debugger.h"
+#include "cpu/jit_memory.h"
+#include "cpu/link_passes.h"
+#include "cpu/profilers.h"
+
+namespace kvjit::rt {
+namespace {
+
+namespace orc = llvm::orc;
+
+gen::Error bad_object(std::string why) {
+    return {KVJIT_BAD_FILE, std::move(why), "object", 0, 0, -1};
+}
+
+/// The object's fault, unless memory was refused.
+gen::Error why(llvm::Error error) {
+    std::optional<gen::Error> refused, other;
+    llvm::handleAllErrors(
+        std::move(error), [&](const JitMemoryError& one) { refused = one.error(); },
+        [&](const llvm::ErrorInfoBase& one) { other = other.value_or(bad_object(one.message())); });
+    return refused ? *refused : *other;
+}
+
+/// LLVM would end the process. Its code has no handlers to run on the way out: what it held is lost.
+void throw_bad_alloc(void*, const char*, bool) {
+    throw std::bad_alloc();
+}
+
+bool make_llvm_throw() {
+    llvm::install_bad_alloc_error_handler(throw_bad_alloc);
+    return true;
+}
+
+/// This process, as ORC sees it. Everything is done before a call returns, in the caller's thread.
+std::unique_ptr<orc::ExecutorProcessControl> this_process() {
+    [[maybe_unused]] static const bool throws = make_llvm_throw();
+    return llvm::cantFail(orc::SelfExecutorProcessControl::Create(
+        nullptr, std::make_unique<orc::InPlaceTaskDispatcher>(), std::make_unique<JitMemory>()));
+}
+
+constinit std::mutex sessions_mutex;  // of all sessions and of what they hold
+
+}  // namespace
+
+/// One thread uses it at a time: ORC takes what is to be linked from a list, whoever put it there, and says why that
+/// failed to the session alone.
+///
+/// An exception that has come through ORC (out of memory) leaves its locks locked and its lists half-done: the session
+/// is not touched again, what it holds stays until the process ends, and the next image gets a new one.
+class JitSession {
+public:
+    /// The process's. Never destroyed: an image may outlive statics.
+    static JitSession& current() {
+        static JitSession* session = nullptr;
+        if (!session || session->broken_) session = new JitSession;
+        return *session;
+    }
+
+    JitSession() : session_(this_process()), layer_(session_) {
+        session_.setErrorReporter([this](llvm::Error error) { note(std::move(error)); });
+        layer_.addPlugin(make_link_passes());
+        layer_.addPlugin(make_debugger_plugin(session_));
+        add_profiler(session_, layer_);
+    }
+
+    gen::Result<JitCode> link(std::string_view object, std::string_view entry, const std::string& name) {
+        broken_ = true;  // unless this goes on to its end
+        orc::JITDylib& library = session_.createBareJITDylib(name + " " + std::to_string(++libraries_));
+        const gen::Result<void*> found = add(library, object, entry, name);
+        if (!found) remove(library);
+        broken_ = false;
+        if (!found) return std::unexpected(found.error());
+        return JitCode(*this, library, *found);
+    }
+
+    void unlink(orc::JITDylib& library) {
+        if (broken_) return;
+        broken_ = true;
+        remove(library);
+        broken_ = false;
+    }
+
+private:
+    gen::Result<void*> add(orc::JITDylib& library, std::string_view object, std::string_view entry,
+                           const std::string& name) {
+        reported_.reset();
+        auto bytes = llvm::MemoryBuffer::getMemBufferCopy(object, name);  // aligned as LLVM's reader wants
+        if (llvm::Error error = layer_.add(library, std::move(bytes))) return std::unexpected(why(std::move(error)));
+        auto symbol = session_.lookup({{&library, orc::JITDylibLookupFlags::MatchAllSymbols}}, session_.intern(entry));
+        if (symbol && symbol->getFlags().isCallable()) return symbol->getAddress().toPtr<void*>();
+        if (!symbol) llvm::consumeError(symbol.takeError());  // that something failed, or isn't there
+        return std::unexpected(reported_.value_or(bad_object("no function named " + std::string(entry))));
+    }
+
+    // Unmapping what was mapped doesn't fail, and nobody could act on it.
+    void remove(orc::JITDylib& library) { llvm::consumeError(session_.removeJITDylib(library)); }
+
+    // Of one failure ORC may report several consequences.
+    void note(llvm::Error error) {
+        gen::Error one = why(std::move(error));
+        if (!reported_) reported_ = std::move(one);
+    }
+
+    orc::ExecutionSession session_;
+    orc::ObjectLinkingLayer layer_;
+    std::optional<gen::Error> reported_;  // what the link at hand failed of
+    std::uint64_t libraries_ = 0;
+    bool broken_ = false;
+};
+
+JitCode::~JitCode() {
+    if (!library_) return;
+    std::lock_guard lock(sessions_mutex);
+    try {
+        session_->unlink(*library_);
+    } catch (const std::bad_alloc&) {
+        return;  // it stays
+    }
+}
+
+gen::Result<JitCode> link_object(std::string_view object, std::string_view entry, const std::string& name) {
+    std::lock_guard lock(sessions_mutex);
+    return JitSession::current().link(object, entry, name);
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,82 @@
+#include "cpu/profilers.h"
+
+#include <fcntl.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/ExecutionEngine/JITLink/JITLink.h>
+#include <llvm/ExecutionEngine/Orc/Debugging/DebugInfoSupport.h>
+#include <llvm/ExecutionEngine/Orc/Debugging/PerfSupportPlugin.h>
+#include <llvm/ExecutionEngine/Orc/TargetProcess/JITLoaderPerf.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+
+#include "cpu/link_passes.h"
+#include "environment.h"
+
+namespace kvjit::rt {
+namespace {
+
+namespace jitlink = llvm::jitlink;
+namespace orc = llvm::orc;
+namespace shared = llvm::orc::shared;
+
+std::string perf_line(const jitlink::Symbol& function, const std::string& program) {
+    return llvm::utohexstr(function.getAddress().getValue(), true) + " " + llvm::utohexstr(function.getSize(), true) +
+           " " + program + ":" + function.getName().str() + "\n";
+}
+
+// perf fixes the name, in a folder that others can write to: never follow a link there.
+void append_to_map(const std::string& lines) {
+    const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (file < 0) return;
+    [[maybe_unused]] const ssize_t written = write(file, lines.data(), lines.size());  // one write: lines stay whole
+    close(file);
+}
+
+llvm::Error announce(jitlink::LinkGraph& graph) {
+    std::string lines;
+    for (const jitlink::Symbol* symbol : graph.defined_symbols()) {
+        if (symbol->hasName() && symbol->isCallable()) lines += perf_line(*symbol, graph.getName());
+    }
+    append_to_map(lines);
+    return llvm::Error::success();
+}
+
+class PerfMap final : public PassesPlugin {
+public:
+    void modifyPassConfig(orc::MaterializationResponsibility&, jitlink::LinkGraph&,
+                          jitlink::PassConfiguration& passes) override {
+        passes.PostFixupPasses.push_back(announce);
+    }
+};
+
+/// Says that all is well in any case: ORC's plugin fails a link whose records can't be written.
+shared::CWrapperFunctionResult write_records(const char* records, std::uint64_t bytes) {
+    const shared::WrapperFunctionResult ignored(llvm_orc_registerJITLoaderPerfImpl(records, bytes));
+    const auto all_well = [] { return llvm::Error::success(); };
+    return shared::WrapperFunction<shared::SPSError()>::handle(nullptr, 0, all_well).release();
+}
+
+std::shared_ptr<orc::ObjectLinkingLayer::Plugin> make_jitdump(orc::ExecutionSession& session) {
+    constexpr bool kLines = true;
+    constexpr bool kUnwinding = false;  // kernels have no .eh_frame to tell it from, and LLVM would print of it
+    return std::make_shared<orc::PerfSupportPlugin>(session.getExecutorProcessControl(),
+                                                    orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfStart),
+                                                    orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfEnd),
+                                                    orc::ExecutorAddr::fromPtr(&write_records), kLines, kUnwinding);
+}
+
+}  // namespace
+
+void add_profiler(orc::ExecutionSession& session, orc::ObjectLinkingLayer& layer) {
+    const std::optional<std::string> wanted = environment_text(Variable::kPerf);
+    if (wanted == "1") layer.addPlugin(std::make_shared<PerfMap>());
+    if (wanted == "jitdump") {
+        layer.addPlugin(std::make_shared<orc::DebugInfoPreservationPlugin>());
+        layer.addPlugin(make_jitdump(session));
+    }
+}
+
+}  // namespace kvjit::rt
