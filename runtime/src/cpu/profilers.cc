@@ -8,8 +8,10 @@
 #include <llvm/ExecutionEngine/Orc/TargetProcess/JITLoaderPerf.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "cpu/link_passes.h"
 #include "environment.h"
@@ -17,6 +19,7 @@
 namespace kvjit::rt {
 namespace {
 
+namespace fs = std::filesystem;
 namespace jitlink = llvm::jitlink;
 namespace orc = llvm::orc;
 namespace shared = llvm::orc::shared;
@@ -52,9 +55,30 @@ public:
     }
 };
 
+/// LLVM 19 leaves the flags in the file's header unset, and perf refuses flags that it doesn't know.
+void clear_flags(const fs::path& dump) {
+    constexpr std::uint64_t kNoFlags = 0;
+    constexpr off_t kFlagsAt = 32;
+    const int file = open(dump.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0) return;
+    [[maybe_unused]] const ssize_t written = pwrite(file, &kNoFlags, sizeof kNoFlags, kFlagsAt);
+    close(file);
+}
+
+/// LLVM doesn't say where it lies, but has it open.
+void mend_header() {
+    const std::string name = "jit-" + std::to_string(getpid()) + ".dump";
+    std::error_code error;
+    for (const fs::directory_entry& file : fs::directory_iterator("/proc/self/fd", error)) {
+        const fs::path path = fs::read_symlink(file.path(), error);
+        if (path.filename() == name) return clear_flags(path);
+    }
+}
+
 /// Says that all is well in any case: ORC's plugin fails a link whose records can't be written.
 shared::CWrapperFunctionResult write_records(const char* records, std::uint64_t bytes) {
     const shared::WrapperFunctionResult ignored(llvm_orc_registerJITLoaderPerfImpl(records, bytes));
+    mend_header();
     const auto all_well = [] { return llvm::Error::success(); };
     return shared::WrapperFunction<shared::SPSError()>::handle(nullptr, 0, all_well).release();
 }

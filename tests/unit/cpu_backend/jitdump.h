@@ -20,6 +20,7 @@ struct JitDump {
     explicit JitDump(const std::string& bytes) {
         REQUIRE(bytes.size() >= kHeaderBytes);
         CHECK(number<std::uint32_t>(bytes, 0) == 0x4A695444);
+        CHECK(number<std::uint64_t>(bytes, 32) == 0);  // flags
         for (std::size_t at = kHeaderBytes; at < bytes.size();) {
             const auto size = number<std::uint32_t>(bytes, at + 4);
             REQUIRE(size >= kRecordBytes);
