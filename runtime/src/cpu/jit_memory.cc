@@ -4,7 +4,9 @@
 #include <llvm/Support/Process.h>
 #include <sys/mman.h>
 
+#include <cstdlib>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -31,34 +33,44 @@ int protection(orc::MemProt wanted) {
            bit(orc::MemProt::Exec, PROT_EXEC);
 }
 
+struct FreeBytes {
+    void operator()(char* bytes) const { std::free(bytes); }
+};
+
+/// Where an image lies: in pages of its own, or on the heap, if it holds no code.
+struct Room {
+    CodePages pages;
+    std::unique_ptr<char, FreeBytes> data;
+};
+
 /// What a FinalizedAlloc's address points to.
 struct Loaded {
-    CodePages pages;
+    Room room;
     std::vector<orc::shared::WrapperFunctionCall> at_end;
 };
 
 /// An image while it is linked. Whichever way that ends, its pages go with it unless a Loaded has taken them.
 class Linking final : public jitlink::JITLinkMemoryManager::InFlightAlloc {
 public:
-    Linking(jitlink::LinkGraph& graph, CodePages pages, std::vector<CodeSegment> segments, std::size_t lasting_bytes)
-        : graph_(graph), pages_(std::move(pages)), segments_(std::move(segments)), lasting_bytes_(lasting_bytes) {}
+    Linking(jitlink::LinkGraph& graph, Room room, std::vector<CodeSegment> segments, std::size_t lasting_bytes)
+        : graph_(graph), room_(std::move(room)), segments_(std::move(segments)), lasting_bytes_(lasting_bytes) {}
 
     void abandon(OnAbandonedFunction on_abandoned) override { on_abandoned(llvm::Error::success()); }
     void finalize(OnFinalizedFunction on_finalized) override { on_finalized(finish()); }
 
 private:
     llvm::Expected<jitlink::JITLinkMemoryManager::FinalizedAlloc> finish() {
-        if (auto sealed = pages_.seal(segments_); !sealed) return refused(sealed.error());
+        if (auto sealed = room_.pages.seal(segments_); !sealed) return refused(sealed.error());
         auto at_end = orc::shared::runFinalizeActions(graph_.allocActions());
         if (!at_end) return at_end.takeError();
-        pages_.shrink(lasting_bytes_);
-        auto* loaded = new Loaded{std::move(pages_), std::move(*at_end)};
+        room_.pages.shrink(lasting_bytes_);
+        auto* loaded = new Loaded{std::move(room_), std::move(*at_end)};
         return jitlink::JITLinkMemoryManager::FinalizedAlloc(orc::ExecutorAddr::fromPtr(loaded));
     }
 
     jitlink::LinkGraph& graph_;
-    CodePages pages_;
-    std::vector<CodeSegment> segments_;
+    Room room_;
+    std::vector<CodeSegment> segments_;  // none on the heap
     std::size_t lasting_bytes_;
 };
 
@@ -89,16 +101,40 @@ std::vector<CodeSegment> place(jitlink::BasicLayout& layout, const CodePages& pa
     return segments;
 }
 
+bool holds_code(jitlink::BasicLayout& layout) {
+    for (auto& [group, segment] : layout.segments()) {
+        if ((protection(group.getMemProt()) & PROT_EXEC) != 0) return true;
+    }
+    return false;
+}
+
+/// What holds no code, ORC's copies of objects for gdb, needs none of what code does: mapping pages for it would take
+/// longer than all the rest of a load.
+jitlink::JITLinkMemoryManager::AllocResult start_data(jitlink::LinkGraph& graph, jitlink::BasicLayout& layout,
+                                                      std::uint64_t bytes, std::uint64_t page_bytes) {
+    Room room{{}, std::unique_ptr<char, FreeBytes>(static_cast<char*>(std::aligned_alloc(page_bytes, bytes)))};
+    if (!room.data) throw std::bad_alloc();
+    char* next = room.data.get();
+    for (auto& [group, segment] : layout.segments()) {
+        segment.WorkingMem = next;
+        segment.Addr = orc::ExecutorAddr::fromPtr(next);
+        next += llvm::alignTo(segment.ContentSize + segment.ZeroFillSize, page_bytes);
+    }
+    if (llvm::Error error = layout.apply()) return error;
+    return std::make_unique<Linking>(graph, std::move(room), std::vector<CodeSegment>(), bytes);
+}
+
 jitlink::JITLinkMemoryManager::AllocResult start_linking(jitlink::LinkGraph& graph) {
     const std::uint64_t page_bytes = llvm::sys::Process::getPageSizeEstimate();
     jitlink::BasicLayout layout(graph);
     auto sizes = layout.getContiguousPageBasedLayoutSizes(page_bytes);
     if (!sizes) return sizes.takeError();
+    if (!holds_code(layout)) return start_data(graph, layout, sizes->total(), page_bytes);
     llvm::Expected<CodePages> pages = map_pages(sizes->total());
     if (!pages) return pages.takeError();
     std::vector<CodeSegment> segments = place(layout, *pages, sizes->StandardSegs, page_bytes);
     if (llvm::Error error = layout.apply()) return error;
-    return std::make_unique<Linking>(graph, std::move(*pages), std::move(segments), sizes->StandardSegs);
+    return std::make_unique<Linking>(graph, Room{std::move(*pages), nullptr}, std::move(segments), sizes->StandardSegs);
 }
 
 }  // namespace

@@ -21,9 +21,9 @@ private:
     gen::Error error_;
 };
 
-/// One run of pages for each image, mapped in the way that the process may take (code_pages.h). It answers before its
-/// functions return, in the caller's thread. Errors: JitMemoryError, or JITLinkError for an image too large to be one.
-/// Has no state: thread-safe, and images may outlive it.
+/// One run of pages for each image that holds code, mapped in the way that the process may take (code_pages.h); what
+/// holds none lies on the heap. It answers before its functions return, in the caller's thread. Errors: JitMemoryError,
+/// or JITLinkError for an image too large to be one. Has no state: thread-safe, and images may outlive it.
 class JitMemory final : public llvm::jitlink::JITLinkMemoryManager {
 public:
     using JITLinkMemoryManager::allocate;

@@ -4,6 +4,7 @@
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/MemoryBuffer.h>
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -46,6 +47,13 @@ std::unique_ptr<orc::ExecutorProcessControl> this_process() {
     [[maybe_unused]] static const bool throws = make_llvm_throw();
     return llvm::cantFail(orc::SelfExecutorProcessControl::Create(
         nullptr, std::make_unique<orc::InPlaceTaskDispatcher>(), std::make_unique<JitMemory>()));
+}
+
+/// LLVM's reader wants it aligned. Linking ends before the caller's bytes do.
+std::unique_ptr<llvm::MemoryBuffer> buffer_of(std::string_view object, const std::string& name) {
+    const bool aligned = reinterpret_cast<std::uintptr_t>(object.data()) % alignof(std::max_align_t) == 0;
+    if (!aligned) return llvm::MemoryBuffer::getMemBufferCopy(object, name);
+    return llvm::MemoryBuffer::getMemBuffer(object, name, false);
 }
 
 constinit std::mutex sessions_mutex;  // of all sessions and of what they hold
@@ -94,8 +102,8 @@ private:
     gen::Result<void*> add(orc::JITDylib& library, std::string_view object, std::string_view entry,
                            const std::string& name) {
         reported_.reset();
-        auto bytes = llvm::MemoryBuffer::getMemBufferCopy(object, name);  // aligned as LLVM's reader wants
-        if (llvm::Error error = layer_.add(library, std::move(bytes))) return std::unexpected(why(std::move(error)));
+        if (llvm::Error error = layer_.add(library, buffer_of(object, name)))
+            return std::unexpected(why(std::move(error)));
         auto symbol = session_.lookup({{&library, orc::JITDylibLookupFlags::MatchAllSymbols}}, session_.intern(entry));
         if (symbol && symbol->getFlags().isCallable()) return symbol->getAddress().toPtr<void*>();
         if (!symbol) llvm::consumeError(symbol.takeError());  // that something failed, or isn't there
