@@ -98,7 +98,7 @@ constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 1, serve
 constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 1, serves_cuda, by_dot<false>}};
 constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 1, serves_cuda, by_token}};
-constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 1, serves_cuda, by_check}};
+constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 2, serves_cuda, by_check}};
 
 /// In the order of ProgramKind.
 using Lists = std::array<std::span<const Variant>, kProgramKinds>;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "check/check_batch.h"
+#include "check/checked_batch.h"
 
 namespace kvjit::rt {
 namespace {
@@ -104,17 +105,9 @@ BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, boo
     return bound;
 }
 
-abi::Table bind_table(const BoundBatch& bound) {
-    const kvjit_batch& batch = bound.batch;
-    if (!gen::has_cache(bound.spec)) return {batch.kvstarts, nullptr, nullptr, 1};
-    const kvjit_tensor& starts = batch.cachestarts;
-    if (bound.spec.cache_mode == KVJIT_TOKEN_TABLE) return {starts.data, batch.kvstarts, nullptr, 0};
-    return {starts.data, batch.rowstarts, batch.row_index, starts.strides[0]};
-}
-
 abi::StoreArgs bind_store(const BoundBatch& bound, const kvjit_tensors& tensors, std::int64_t layer_idx) {
     return {bind_cache(bound.spec, tensors, layer_idx),
-            bind_table(bound),
+            table_of(bound.spec, bound.batch),
             rows(tensors.current_key),
             rows(tensors.current_value),
             bound.batch.seqstarts,
@@ -123,7 +116,7 @@ abi::StoreArgs bind_store(const BoundBatch& bound, const kvjit_tensors& tensors,
 
 abi::LoadArgs bind_load(const BoundBatch& bound, const kvjit_tensors& tensors, std::int64_t layer_idx) {
     return {bind_cache(bound.spec, tensors, layer_idx),
-            bind_table(bound),
+            table_of(bound.spec, bound.batch),
             rows(tensors.key),
             rows(tensors.value),
             bound.batch.kvstarts,
@@ -137,7 +130,7 @@ abi::AttendArgs bind_attend(const BoundBatch& bound, const kvjit_tensors& tensor
     args.output = rows(tensors.attn_output);
     bind_lse(tensors, args.lse, args.lse_token_stride, args.lse_head_stride);
     args.cache = gen::has_cache(bound.spec) ? bind_cache(bound.spec, tensors, layer_idx) : bind_dense(tensors);
-    args.table = bind_table(bound);
+    args.table = table_of(bound.spec, bound.batch);
     args.seqstarts = bound.batch.seqstarts;
     args.kvstarts = bound.batch.kvstarts;
     bind_mask(tensors.attn_mask, args);

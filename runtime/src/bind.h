@@ -20,9 +20,6 @@ struct BoundBatch {
 
 BoundBatch bind_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores);
 
-/// Where each sequence's row of slots begins.
-abi::Table bind_table(const BoundBatch& bound);
-
 abi::StoreArgs bind_store(const BoundBatch& bound, const kvjit_tensors& tensors, std::int64_t layer_idx);
 abi::LoadArgs bind_load(const BoundBatch& bound, const kvjit_tensors& tensors, std::int64_t layer_idx);
 abi::AttendArgs bind_attend(const BoundBatch& bound, const kvjit_tensors& tensors, std::int64_t layer_idx,

@@ -19,6 +19,10 @@ inline constexpr i64 kChunk = 512;
 /// Keys of one sequence, at most: kernels compare positions in 32 bits. Offsets are 64-bit all the same.
 inline constexpr i64 kMaxKeys = i64{1} << 30;
 
+/// New tokens of one call, at most. More is a start that nobody has set: a plan splits what it is given before it sees
+/// a tensor.
+inline constexpr i64 kMaxNewTokens = i64{1} << 30;
+
 /// One of key, value, key scale, value scale, at the layer that the call works on:
 ///     address(entry, t, h) = base + entry * page_stride + t * token_stride + h * head_stride
 /// where entry is a token index (page_stride == token_stride) or a block id, and t the token inside the page.
@@ -142,45 +146,80 @@ struct MergeArgs {
 // on the device. The grid is sized by upper bounds that the host knows; blocks find their work from the index arrays
 // and return where there is none, so that a captured graph serves all lengths within the bounds.
 
-/// What the check kernel looks for, as KVJIT_CHECK_FULL does on the host.
+/// What a batch may break: common/batch_rules.h has the rules, runtime/src/check/rule_text.cc their sentences.
 enum class Rule : int {
-    kSeqstarts = 1,  // 0 first, never falling
-    kKvstarts,
-    kStartPos,    // number of keys - number of new tokens
-    kMaxSeqlen,   // new tokens of a sequence, at most
-    kMaxKvlen,    // keys of a sequence, at most
-    kQueryRows,   // S, at most as many as the tensors have
-    kKeyRows,     // K
-    kTableRow,    // row_index, rowstarts: rows of the table
-    kTableWidth,  // entries that a sequence's keys need
-    kEntry,       // an entry of the table that leads out of the cache
-    kSharedSlot,  // a slot for two new tokens
-    kNewKeys,     // keys of a sequence over a cache: its new tokens at least
+    kNewTokens = 1,  // S and K
+    kTokensBelow0,
+    kTokensBytes,
+    kKeysBelow0,
+    kKeysBytes,
+    kTableKeys,
+    kNoTokens,
+    kNoBlocks,
+    kSeqstartsBegin,  // starts and lengths
+    kSeqstartsFall,
+    kMaxSeqlen,
+    kKvstartsBegin,
+    kKvstartsFall,
+    kSequenceKeys,
+    kMaxKvlen,
+    kNewKeys,  // where new tokens are stored
+    kStartBelow0,
+    kStart,
+    kRowstartsBegin,  // rows of the table
+    kRowstartsFall,
+    kRowstartsEnd,
+    kRowIndex,
+    kRowLength,
+    kBlock,  // entries of the table
+    kSlotBelow0,
+    kSlotEnd,
+    kSharedSlot,
+    kSharedBlock,
+    kQueryRows,  // tensors of the run: on the device only
+    kKeyRows,
 };
+
+/// A rule that is broken, and where.
+struct Finding {
+    Rule rule;
+    i64 sequence;  // -1: of none
+    i64 index;     // in the array, or in the row of a table that has rows
+    i64 value, limit;
+    i64 detail = 0;  // one number more for the rule's sentence
+    i64 row = -1;    // of the table; -1: it has none
+};
+
+/// Index arrays, and what they must agree with. What is no limit is kNoLimit.
+struct CheckedBatch {
+    i64 batch_size;  // not 0
+    const i64* seqstarts;
+    const i64* kvstarts;         // null: Merge, which has no keys
+    const i64* start_pos;        // null: nothing is stored
+    i64 max_seqlen, max_kvlen;   // 0: unknown
+    i64 most_tokens, most_keys;  // S and K whose tensors have bytes that fit 64 bits
+    i64 num_slots;               // of the cache: tokens, or blocks where entries are blocks
+    Table table;
+    i64 table_keys;               // K, at most: of a table of tokens
+    i64 table_entries;            // all, of a table with rowstarts
+    i64 table_rows, row_entries;  // of one without
+};
+
+inline constexpr i64 kNoLimit = 0x7fffffffffffffff;
 
 /// The first fault that was found. count 0: none, and the rest means nothing.
 struct Fault {
     unsigned count;
-    Rule rule;
-    i64 sequence;
-    i64 index;  // in the array
-    i64 value, limit;
+    Finding found;
 };
 
 /// Grid (x): any number of blocks of kTokenWarps warps. Only the first fault is kept: the one that finds fault->count
 /// 0.
 struct CudaCheckArgs {
-    i64 batch_size;
-    i64 num_slots;
-    Table table;
-    i64 table_rows, table_entries;  // of the tensor: rows, and all of its entries (of one row, where rows are padded)
-    const i64* seqstarts;
-    const i64* kvstarts;
-    const i64* start_pos;       // null: nothing is stored
-    i64 max_seqlen, max_kvlen;  // 0: unknown
-    i64 query_rows, key_rows;   // that the tensors have
-    bool entries, slots;        // check these too
-    i64 blocks;                 // gridDim.x
+    CheckedBatch batch;
+    i64 query_rows, key_rows;  // that the tensors have, or kNoLimit
+    bool entries;              // check these too, and where new tokens are stored
+    i64 blocks;                // gridDim.x
     Fault* fault;
 };
 

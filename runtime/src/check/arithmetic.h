@@ -24,4 +24,13 @@ constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
     return __builtin_add_overflow(a, b, &sum) ? kMaxInt64 : sum;
 }
 
+/// No element of any tensor is wider.
+inline constexpr std::int64_t kMaxElementBytes = 8;
+
+/// How many rows of `row_elements` have bytes that fit 64 bits.
+constexpr std::int64_t most_rows(std::int64_t row_elements) {
+    const std::int64_t row_bytes = saturating_product(row_elements, kMaxElementBytes);
+    return row_bytes == kMaxInt64 ? 0 : kMaxInt64 / row_bytes;
+}
+
 }  // namespace kvjit::rt

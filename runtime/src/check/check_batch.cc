@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "check/arithmetic.h"
 #include "check/batch_parts.h"
 #include "check/fault.h"
 
@@ -99,23 +100,11 @@ Result<void> check_layers(const KernelSpec& spec, const kvjit_batch& batch) {
                   text("layout ", gen::layout_axes(spec), " has no axis L, so it takes 1"));
 }
 
-/// No element of any tensor is wider.
-constexpr std::int64_t kMaxElementBytes = 8;
-
-/// How many rows of `row_elements` have bytes that fit 64 bits.
-std::int64_t most_rows(std::int64_t row_elements) {
-    const std::int64_t row_bytes = saturating_product(row_elements, kMaxElementBytes);
-    return row_bytes == kMaxInt64 ? 0 : kMaxInt64 / row_bytes;
-}
-
-std::string bytes_rule(std::int64_t limit) {
-    return text("its bytes have to fit 64 bits, so it takes at most ", limit);
-}
-
 Result<void> check_bytes(const char* name, std::int64_t value, std::int64_t row_elements) {
     const std::int64_t limit = most_rows(row_elements);
     if (value <= limit) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, name, value, limit, bytes_rule(limit));
+    return refuse(KVJIT_BAD_ARGUMENT, name, value, limit,
+                  text("its bytes have to fit 64 bits, so it takes at most ", limit));
 }
 
 Result<void> check_cache_bytes(const KernelSpec& spec, const kvjit_batch& batch) {
@@ -165,38 +154,6 @@ Result<void> check_start_pos(const KernelSpec& spec, const kvjit_batch& batch) {
     return check_pointer(spec, batch, kStartPos, kIfStored);
 }
 
-/// The last of `starts`, which is a number of rows.
-Result<void> check_total(const char* name, std::int64_t rows, std::int64_t batch_size, std::int64_t row_elements) {
-    const std::int64_t limit = rows < 0 ? 0 : most_rows(row_elements);
-    if (rows >= 0 && rows <= limit) return {};
-    return refuse_entry(name, text(batch_size), rows, limit, rows < 0 ? "it takes at least 0" : bytes_rule(limit),
-                        batch_size - 1);
-}
-
-Result<void> check_new_tokens(std::int64_t rows, std::int64_t batch_size) {
-    if (rows <= kMaxNewTokens) return {};
-    return refuse_entry("seqstarts", text(batch_size), rows, kMaxNewTokens,
-                        text("a call has at most ", kMaxNewTokens, " new tokens"), batch_size - 1);
-}
-
-Result<void> check_totals(const KernelSpec& spec, const kvjit_batch& batch) {
-    const std::int64_t heads = has_query_heads(spec) ? batch.num_heads : kv_heads(spec, batch);
-    Result<void> total = check_new_tokens(query_rows(batch), batch.batch_size);
-    if (total) total = check_total("seqstarts", query_rows(batch), batch.batch_size, heads * spec.head_dim);
-    if (!total || !has_keys(spec)) return total;
-    const std::int64_t copies = returns_keys(spec) ? batch.num_repeat : 1;
-    return check_total("kvstarts", key_rows(batch), batch.batch_size,
-                       saturating_product(kv_heads(spec, batch), std::int64_t{spec.head_dim}, copies));
-}
-
-/// Said of the cache, which may have been left out of the batch, and not of the first entry that leads to it.
-Result<void> check_room(const KernelSpec& spec, const kvjit_batch& batch) {
-    const std::int64_t room = has_blocks(spec) ? batch.num_blocks : batch.max_tokens;
-    if (!gen::has_cache(spec) || room > 0 || key_rows(batch) == 0) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, has_blocks(spec) ? "num_blocks" : "max_tokens", room, 1,
-                  text("the batch has ", key_rows(batch), " keys, so it takes at least 1"));
-}
-
 Result<void> check_slopes(const kvjit_batch& batch) {
     const std::int64_t past = misalignment(batch.alibi_slopes, sizeof(float));
     if (past != 0) return refuse_misaligned("alibi_slopes", past, sizeof(float));
@@ -222,57 +179,20 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
     return gen::fail(KVJIT_BAD_ARGUMENT, "alibi_slopes", "alibi_slopes is given; the spec's is_alibi is 0");
 }
 
-/// How far a check looks: what costs O(H), the last of the starts, every sequence, every table entry.
-enum class Depth { kOutline, kTotals, kSequences, kEntries };
+using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
+constexpr Part kOutline[] = {check_scalars,  check_heads,  check_layers,     check_cache_bytes,
+                             check_pointers, check_floats, check_table_shape};
 
-/// What any plan reads has to be right; what is written, where runs may store.
-enum class Of { kReads, kStores };
-
-struct Part {
-    Result<void> (*check)(const KernelSpec&, const kvjit_batch&);
-    Depth depth;
-    Of of;
+/// What a batch's arrays hold, and the most careless level that looks at it.
+struct ArrayPart {
+    Result<void> (*check)(const BatchArrays&);
+    kvjit_check_level level;
 };
-
-constexpr Part kParts[] = {
-    {check_scalars, Depth::kOutline, Of::kReads},
-    {check_heads, Depth::kOutline, Of::kReads},
-    {check_layers, Depth::kOutline, Of::kReads},
-    {check_cache_bytes, Depth::kOutline, Of::kReads},
-    {check_pointers, Depth::kOutline, Of::kReads},
-    {check_start_pos, Depth::kOutline, Of::kStores},
-    {check_floats, Depth::kOutline, Of::kReads},
-    {check_table_shape, Depth::kOutline, Of::kReads},
-    {check_totals, Depth::kTotals, Of::kReads},
-    {check_room, Depth::kTotals, Of::kReads},
-    {check_starts, Depth::kSequences, Of::kReads},
-    {check_new_positions, Depth::kSequences, Of::kStores},
-    {check_table_rows, Depth::kSequences, Of::kReads},
-    {check_table_entries, Depth::kEntries, Of::kReads},
-    {check_new_slots, Depth::kEntries, Of::kStores},
+constexpr ArrayPart kArrayParts[] = {
+    {check_totals, KVJIT_CHECK_NONE},         {check_starts, KVJIT_CHECK_BATCH},
+    {check_new_positions, KVJIT_CHECK_BATCH}, {check_table_rows, KVJIT_CHECK_BATCH},
+    {check_table_entries, KVJIT_CHECK_FULL},  {check_new_slots, KVJIT_CHECK_FULL},
 };
-
-Depth depth_of(kvjit_check_level level) {
-    return level == KVJIT_CHECK_NONE    ? Depth::kTotals
-           : level == KVJIT_CHECK_BATCH ? Depth::kSequences
-                                        : Depth::kEntries;
-}
-
-/// So that who meets the refusal of an array's contents knows which levels look there.
-std::string_view level_of(Depth depth) {
-    return depth == Depth::kEntries ? kAtCheckFull : depth == Depth::kSequences ? kAtCheckBatch : "";
-}
-
-Result<void> run_parts(const KernelSpec& spec, const kvjit_batch& batch, Depth depth, bool stores) {
-    for (const Part& part : kParts) {
-        if (part.depth > depth || (part.of == Of::kStores && !stores)) continue;
-        Result<void> result = part.check(spec, batch);
-        if (result) continue;
-        result.error().message += level_of(part.depth);
-        return result;
-    }
-    return {};
-}
 
 }  // namespace
 
@@ -281,11 +201,20 @@ BatchUse batch_use(const KernelSpec& spec, const kvjit_plan_options& options) {
 }
 
 Result<void> check_batch_scalars(const KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
-    return run_parts(spec, batch, Depth::kOutline, use.stores);
+    for (const Part check : kOutline) {
+        if (Result<void> result = check(spec, batch); !result) return result;
+    }
+    return use.stores ? check_start_pos(spec, batch) : Result<void>();
 }
 
 Result<void> check_batch(const KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
-    return run_parts(spec, batch, depth_of(use.level), use.stores);
+    if (Result<void> result = check_batch_scalars(spec, batch, use); !result || batch.batch_size == 0) return result;
+    const BatchArrays arrays{spec, checked_batch(spec, batch, use.stores), paging_of(spec)};
+    for (const ArrayPart& part : kArrayParts) {
+        if (use.level > part.level) continue;
+        if (Result<void> result = part.check(arrays); !result) return result;
+    }
+    return {};
 }
 
 }  // namespace kvjit::rt

@@ -7,9 +7,6 @@
 
 namespace kvjit::rt {
 
-/// New tokens of one call. More is a start that nobody has set: a plan splits what it is given before it sees a tensor.
-inline constexpr std::int64_t kMaxNewTokens = std::int64_t{1} << 30;
-
 /// Query heads with ALiBi: a plan keeps a slope for each of them.
 inline constexpr std::int64_t kMaxSlopes = std::int64_t{1} << 24;
 
@@ -40,11 +37,11 @@ BatchUse batch_use(const gen::KernelSpec& spec, const kvjit_plan_options& option
 /// What a batch says without its arrays being read, except alibi_slopes: scalars in range, H == Hkv * group, sizes
 /// whose bytes fit 64 bits, pointers (null only where B == 0; aligned to their element), type, rank, extents and
 /// strides of cachestarts. `spec` is a validated one. O(H). Errors and thread safety as check_batch.
-/// Always: S and K not negative, S at most kMaxNewTokens. KVJIT_CHECK_BATCH and up, in O(B): starts begin at 0 and are
-/// monotonic, m == start_pos + n, max_seqlen and max_kvlen (0: unknown) not too small, row_index and rowstarts inside
-/// cachestarts, m <= entries of the row * page_size. KVJIT_CHECK_FULL, in O(B + pages + r log r), r the runs of new
-/// tokens on neighbouring slots: every entry that a key uses stays inside the cache, and no two new tokens of the call
-/// have one slot. Entries past a row's last used page are never read.
+/// Always: S and K not negative, S at most abi::kMaxNewTokens. KVJIT_CHECK_BATCH and up, in O(B): starts begin at 0 and
+/// are monotonic, m == start_pos + n, max_seqlen and max_kvlen (0: unknown) not too small, row_index and rowstarts
+/// inside cachestarts, m <= entries of the row * page_size. KVJIT_CHECK_FULL, in O(B + pages + r log r), r the runs of
+/// new tokens on neighbouring slots: every entry that a key uses stays inside the cache, and no two new tokens of the
+/// call have one slot. Entries past a row's last used page are never read.
 ///
 /// What an operator doesn't take is not looked at, so that kernels of several operators can share one batch:
 /// MultiHeadAttention takes no start_pos, num_layers, cachestarts ...; Merge only seqstarts and num_heads;

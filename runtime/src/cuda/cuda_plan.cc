@@ -85,7 +85,7 @@ public:
         if (auto read = device_.download(&fault, workspace_.fault(), sizeof fault, stream_); !read) return read;
         if (fault.count == 0) return {};
         if (auto cleared = device_.zero(workspace_.fault(), sizeof fault, kAtOnce); !cleared) return cleared;
-        return std::unexpected(fault_error(fault));
+        return std::unexpected(fault_error(fault, spec()));
     }
 
     std::size_t workspace_bytes() const override { return workspace_.layout().bytes(); }
@@ -197,7 +197,7 @@ private:
     }
 
     gen::Result<void> run_check(const kvjit_tensors& tensors) {
-        abi::CudaCheckArgs args = bind_check(bound_, bounds_, tensors, check_level_);
+        abi::CudaCheckArgs args = bind_check(bound_, tensors, check_level_);
         args.fault = workspace_.fault();
         args.blocks = device_.multiprocessors();
         return launch(gen::ProgramKind::kCheck, args.blocks, 1, args);

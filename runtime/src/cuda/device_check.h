@@ -3,15 +3,14 @@
 
 #include "bind.h"
 #include "common/abi.h"
-#include "cuda/bounds.h"
 
 namespace kvjit::rt {
 
 /// Arguments but for fault and blocks. `level` is above KVJIT_CHECK_NONE.
-abi::CudaCheckArgs bind_check(const BoundBatch& bound, const Bounds& bounds, const kvjit_tensors& tensors,
-                              kvjit_check_level level);
+abi::CudaCheckArgs bind_check(const BoundBatch& bound, const kvjit_tensors& tensors, kvjit_check_level level);
 
-/// The same error that check_batch or check_tensors would give. `fault.count` is not 0.
-gen::Error fault_error(const abi::Fault& fault);
+/// The same error that check_batch would give; of tensors with too few rows, one that names the array. `fault.count` is
+/// not 0.
+gen::Error fault_error(const abi::Fault& fault, const gen::KernelSpec& spec);
 
 }  // namespace kvjit::rt

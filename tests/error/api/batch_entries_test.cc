@@ -33,7 +33,7 @@ constexpr BatchMisuse kEntryMisuses[] = {
     {"used page of -1", kPages, [](BatchCase& c) { c.table[3] = -1; }, {KVJIT_BAD_INDEX, "cachestarts", -1, 64, 1}},
     {"pages in a cache smaller than a page",
      kPages,
-     [](BatchCase& c) { c.batch.max_tokens = 3; },
+     [](BatchCase& c) { c.batch.max_tokens = 3, c.set_lengths({1}, {4}), c.set_table({0}, {1, 1}); },
      {KVJIT_BAD_INDEX, "cachestarts", 0, 3, 0}},
     {"block behind the last", kBlocks, [](BatchCase& c) { c.table[8] = 8; }, {KVJIT_BAD_INDEX, "cachestarts", 8, 8, 2}},
     {"32-bit block of -1",

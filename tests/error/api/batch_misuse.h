@@ -5,6 +5,7 @@
 
 #include "batch_case.h"
 #include "check/check_batch.h"
+#include "device_run.h"
 #include "expect.h"
 
 namespace kvjit::test {
@@ -29,6 +30,20 @@ inline std::string_view level_name(kvjit_check_level level) {
     return level == KVJIT_CHECK_FULL ? "[found by KVJIT_CHECK_FULL]" : "[found by KVJIT_CHECK_BATCH and up]";
 }
 
+/// On the host, and on the device, whose plan is given the same arrays. It looks at none of them without a check, and
+/// at none of Merge's.
+inline void expect_misuse(const BatchMisuse& misuse, const BatchCase& c, kvjit_check_level loosest,
+                          const rt::BatchUse& use) {
+    const auto result = rt::check_batch(c.spec, c.batch, use);
+    if (use.level > loosest || (misuse.of_stores && !use.stores)) return expect_accepted(result);
+    expect_refused(result, misuse.want);
+    const std::string& message = result.error().message;
+    CHECK((message.find(level_name(loosest)) != std::string::npos) == (loosest != KVJIT_CHECK_NONE));
+    CHECK((misuse.of_stores || message.find("stores_nothing") == std::string::npos));
+    if (use.level != KVJIT_CHECK_NONE && c.spec.op != KVJIT_OP_MERGE)
+        expect_refused(run_on_device(c, use), misuse.want);
+}
+
 /// Each misuse is refused at `loosest` and at every stricter level, and accepted by looser ones, whether the plan
 /// stores or not; or only where it does.
 inline void expect_misuses(std::span<const BatchMisuse> misuses, kvjit_check_level loosest) {
@@ -36,19 +51,11 @@ inline void expect_misuses(std::span<const BatchMisuse> misuses, kvjit_check_lev
         CAPTURE(misuse.name);
         BatchCase c(misuse.spec);
         misuse.spoil(c);
-        for (int level = KVJIT_CHECK_FULL; level <= KVJIT_CHECK_NONE; ++level) {
+        for (const auto level : {KVJIT_CHECK_FULL, KVJIT_CHECK_BATCH, KVJIT_CHECK_NONE}) {
             for (const bool stores : {true, false}) {
-                CAPTURE(level);
+                CAPTURE(static_cast<int>(level));
                 CAPTURE(stores);
-                const auto result = rt::check_batch(c.spec, c.batch, {static_cast<kvjit_check_level>(level), stores});
-                if (level > loosest || (misuse.of_stores && !stores)) {
-                    expect_accepted(result);
-                    continue;
-                }
-                expect_refused(result, misuse.want);
-                const bool names_level = result.error().message.find(level_name(loosest)) != std::string::npos;
-                CHECK(names_level == (loosest != KVJIT_CHECK_NONE));
-                CHECK((misuse.of_stores || result.error().message.find("stores_nothing") == std::string::npos));
+                expect_misuse(misuse, c, loosest, {level, stores});
             }
         }
     }

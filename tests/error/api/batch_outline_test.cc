@@ -285,4 +285,14 @@ TEST_CASE("shape of the table") {
     expect_misuses(table_misuses(), KVJIT_CHECK_NONE);
 }
 
+TEST_CASE("the outline is checked without a look at arrays that may be a device's") {
+    const auto* elsewhere = reinterpret_cast<const std::int64_t*>(std::uintptr_t{4096});
+    for (const char* spec : {kOffset, kTokens, kPages, kBlocks, kStore, kDense}) {
+        CAPTURE(spec);
+        BatchCase c(spec);
+        c.batch.seqstarts = c.batch.kvstarts = c.batch.start_pos = elsewhere;
+        expect_accepted(rt::check_batch_scalars(c.spec, c.batch, {KVJIT_CHECK_FULL}));
+    }
+}
+
 }  // namespace kvjit::test

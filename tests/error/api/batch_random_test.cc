@@ -1,8 +1,10 @@
-// The full check against a token-by-token one, on random batches between guard pages.
+// The full check, the host's and the device's, against a token-by-token one, on random batches between guard pages.
+#include <algorithm>
 #include <cstdlib>
 
 #include "batch_oracle.h"
 #include "check/check_batch.h"
+#include "device_run.h"
 #include "expect.h"
 #include "random_batch.h"
 
@@ -44,6 +46,38 @@ TEST_CASE("the full check accepts what is legal, token by token, and nothing els
     if (std::getenv("KVJIT_TEST_SEED") != nullptr) return;
     CHECK(legal > 1000);
     CHECK(refused > 1000);
+}
+
+/// It names one of these: where there is one, nothing else.
+void expect_one_of(const std::vector<BatchFault>& faults, const gen::Result<void>& result) {
+    INFO((result ? std::string("accepted") : result.error().message));
+    REQUIRE(result.has_value() == faults.empty());
+    if (result) return;
+    const gen::Error& error = result.error();
+    const BatchFault named{error.argument, error.value, error.limit, error.sequence};
+    REQUIRE(std::ranges::find(faults, named) != faults.end());
+}
+
+TEST_CASE("host and device give one answer: a batch's one fault, or one of its faults") {
+    static int single = 0;
+    static int spoilt = 0;
+    each_seed(7000, [](std::uint64_t seed) {
+        INFO("KVJIT_TEST_SEED=", seed, " test_error_api --test-case='host and device*'");
+        Rng rng(seed);
+        RandomBatch c(kSpecs[seed % std::size(kSpecs)], rng);
+        const bool stores = rng.chance(0.7);
+        if (!stores) c.batch.start_pos = nullptr;
+        const std::vector<BatchFault> faults = faults_of(c, stores);
+        REQUIRE(faults.empty() == is_legal(c, stores));
+        expect_one_of(faults, rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, stores}));
+        const bool runs = !faults.empty() || seed % 8 == 0;  // legal batches run all of a call's kernels
+        if (runs) expect_one_of(faults, run_on_device(c, {KVJIT_CHECK_FULL, stores}));
+        single += faults.size() == 1;
+        spoilt += !faults.empty();
+    });
+    if (std::getenv("KVJIT_TEST_SEED") != nullptr) return;
+    CHECK(single > 900);
+    CHECK(spoilt > 2000);
 }
 
 }  // namespace

@@ -4,18 +4,19 @@
 
 namespace kvjit::test {
 
-TensorsCase::TensorsCase(std::string_view spec_text) : BatchCase(spec_text), tensors{} {
+CallTensors::CallTensors(const BatchCase& c, std::int64_t query_rows, std::int64_t key_rows) : tensors{} {
+    const gen::KernelSpec& spec = c.spec;
     tensors.struct_size = sizeof tensors;
-    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION) add_cache();
-    if (spec.op != KVJIT_OP_KEY_VALUE_CACHE) add_attention();
+    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION) add_cache(c, query_rows);
+    if (spec.op != KVJIT_OP_KEY_VALUE_CACHE) add_attention(c, query_rows, key_rows);
     if (spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) {
-        const std::int64_t heads = 2 * (spec.op == KVJIT_OP_KEY_VALUE_CACHE ? batch.num_repeat : 1);
-        tensors.key = tensor(spec.t1, {18, heads, 16});
-        tensors.value = tensor(spec.t1, {18, heads, 16});
+        const std::int64_t heads = 2 * (spec.op == KVJIT_OP_KEY_VALUE_CACHE ? c.batch.num_repeat : 1);
+        tensors.key = tensor(spec.t1, {key_rows, heads, 16});
+        tensors.value = tensor(spec.t1, {key_rows, heads, 16});
     }
 }
 
-kvjit_tensor TensorsCase::tensor(std::int32_t dtype, std::vector<std::int64_t> shape) {
+kvjit_tensor CallTensors::tensor(std::int32_t dtype, std::vector<std::int64_t> shape) {
     kvjit_tensor made{};
     made.dtype = dtype;
     made.rank = static_cast<std::int32_t>(shape.size());
@@ -31,13 +32,15 @@ kvjit_tensor TensorsCase::tensor(std::int32_t dtype, std::vector<std::int64_t> s
     return made;
 }
 
-std::vector<std::byte> TensorsCase::snapshot() const {
+std::vector<std::byte> CallTensors::snapshot() const {
     std::vector<std::byte> all;
     for (const auto& bytes : memory_) all.insert(all.end(), bytes.begin(), bytes.end());
     return all;
 }
 
-void TensorsCase::add_cache() {
+void CallTensors::add_cache(const BatchCase& c, std::int64_t query_rows) {
+    const gen::KernelSpec& spec = c.spec;
+    const kvjit_batch& batch = c.batch;
     const std::int64_t tokens = spec.cache_mode == KVJIT_BLOCK_TABLE ? spec.page_size : batch.max_tokens;
     const std::map<char, std::int64_t> extents{
         {'N', batch.num_blocks}, {'T', tokens}, {'L', batch.num_layers}, {'2', 2}, {'H', 2}};
@@ -50,21 +53,22 @@ void TensorsCase::add_cache() {
     tensors.cache = tensor(types[spec.quant_bit / 4], shape);
     shape.back() = 16 / spec.quant_group;
     if (spec.quant_bit != 0) tensors.scale = tensor(spec.t3 == KVJIT_AUTO ? spec.t1 : spec.t3, shape);
-    tensors.current_key = tensor(spec.t1, {6, 2, 16});
-    tensors.current_value = tensor(spec.t1, {6, 2, 16});
+    tensors.current_key = tensor(spec.t1, {query_rows, 2, 16});
+    tensors.current_value = tensor(spec.t1, {query_rows, 2, 16});
 }
 
-void TensorsCase::add_attention() {
+void CallTensors::add_attention(const BatchCase& c, std::int64_t query_rows, std::int64_t key_rows) {
+    const gen::KernelSpec& spec = c.spec;
     if (spec.op == KVJIT_OP_MERGE) {
-        tensors.partial_output = tensor(spec.t1, {3, 6, 4, 16});
-        tensors.partial_lse = tensor(KVJIT_F32, {3, 6, 4});
+        tensors.partial_output = tensor(spec.t1, {3, query_rows, 4, 16});
+        tensors.partial_lse = tensor(KVJIT_F32, {3, query_rows, 4});
     } else {
-        tensors.query = tensor(spec.t1, {6, 4, 16});
+        tensors.query = tensor(spec.t1, {query_rows, 4, 16});
     }
-    if (spec.attn_mask == 2) tensors.attn_mask = tensor(spec.t1, {6, 18});
-    if (spec.attn_mask == 3) tensors.attn_mask = tensor(spec.t1, {4, 6, 18});
-    tensors.attn_output = tensor(spec.t1, {6, 4, 16});
-    tensors.lse = tensor(KVJIT_F32, {6, 4});
+    if (spec.attn_mask == 2) tensors.attn_mask = tensor(spec.t1, {query_rows, key_rows});
+    if (spec.attn_mask == 3) tensors.attn_mask = tensor(spec.t1, {4, query_rows, key_rows});
+    tensors.attn_output = tensor(spec.t1, {query_rows, 4, 16});
+    tensors.lse = tensor(KVJIT_F32, {query_rows, 4});
 }
 
 }  // namespace kvjit::test

@@ -9,13 +9,12 @@
 
 namespace kvjit::test {
 
-struct TensorsCase : BatchCase {
+/// Every tensor that the spec's operator takes, the optional ones included, contiguous.
+struct CallTensors {
     kvjit_tensors tensors;
-    std::int64_t layer_idx = 1;
-    bool stores = true;  // whether the plan may
 
-    /// Every tensor that the spec's operator takes, the optional ones included; contiguous, exactly as large as needed.
-    explicit TensorsCase(std::string_view spec_text);
+    /// Of so many rows for new tokens and for keys.
+    CallTensors(const BatchCase& c, std::int64_t query_rows, std::int64_t key_rows);
 
     /// A contiguous tensor in memory of its own, its bytes all alike and a finite number in every type.
     kvjit_tensor tensor(std::int32_t dtype, std::vector<std::int64_t> shape);
@@ -24,9 +23,17 @@ struct TensorsCase : BatchCase {
     std::vector<std::byte> snapshot() const;
 
 private:
-    void add_cache();
-    void add_attention();
+    void add_cache(const BatchCase& c, std::int64_t query_rows);
+    void add_attention(const BatchCase& c, std::int64_t query_rows, std::int64_t key_rows);
     std::deque<std::vector<std::byte>> memory_;
+};
+
+/// Exactly as large as needed.
+struct TensorsCase : BatchCase, CallTensors {
+    std::int64_t layer_idx = 1;
+    bool stores = true;  // whether the plan may
+
+    explicit TensorsCase(std::string_view spec_text) : BatchCase(spec_text), CallTensors(*this, 6, 18) {}
 };
 
 }  // namespace kvjit::test

@@ -37,39 +37,38 @@ std::string sentence(Call& call) {
     return ran.error().message();
 }
 
-TEST_CASE("a fault's sentence tells an entry from what entries add up to") {
+TEST_CASE("a sentence is the host's, and says where it was found") {
     Call start("offset");
     start.seqstarts[3] = 3;
-    CHECK(sentence(start).starts_with(
-        "seqstarts[3] is 3; starts begin at 0, may not fall and end by 2^62, the limit is 4 ("));
-    Call tokens("offset");
-    tokens.max_seqlen = 2;
-    CHECK(sentence(tokens).starts_with("by seqstarts sequence 1 has 3 new tokens; max_seqlen is 2 ("));
+    CHECK(sentence(start) ==
+          "seqstarts[3] is 3; starts may not fall, seqstarts[2] is 4 (sequence 2) "
+          "(found on the device, nothing was written since) [found by KVJIT_CHECK_BATCH and up]");
     Call keys("offset");
     keys.max_kvlen = 6;
-    CHECK(sentence(keys).starts_with("by kvstarts sequence 1 has 7 keys; max_kvlen is 6 ("));
+    CHECK(sentence(keys).starts_with("max_kvlen is 6; sequence 1 has 7 keys ("));
     Call width("page_table");
     width.kvstarts = {0, 6, 23, 24};
     width.start_pos = {5, 14, 1};
     CHECK(sentence(width).starts_with(
-        "by kvstarts sequence 1 has 5 entries of cachestarts to read; its row has room for 4 ("));
-    Call entry("offset");
-    entry.table[1] = -20;
-    CHECK(sentence(entry).starts_with("cachestarts, entry 0 of the sequence's row, is -20; its tokens"));
-    Call slots("page_table");
-    slots.table[5] = 4;
+        "kvstarts gives sequence 1 17 keys; its row of cachestarts has 4 pages of 4 tokens, room for 16 ("));
+    Call entry("page_table");
+    entry.table[4] = kSlots - 3;
+    CHECK(sentence(entry) ==
+          "cachestarts[1, 0] is 61; its 4 tokens reach slot 64, max_tokens is 64 (sequence 1) "
+          "(found on the device, nothing was written since) [found by KVJIT_CHECK_FULL]");
+    Call slots("block_table");
+    slots.table[5] = 1;
     CHECK(sentence(slots).starts_with(
-        "cachestarts gives new tokens of sequences 0 and 1 slot 4; each takes one of its own, unless "
-        "options.stores_nothing is 1 ("));
-    Call past("offset");
-    past.start_pos[1] = 3;
-    CHECK(sentence(past).starts_with(
-        "start_pos[1] is 3; keys less new tokens make it 4, unless options.stores_nothing is 1 ("));
+        "cachestarts sends two new tokens, of sequences 0 and 1, to token 1 of block 1; each takes one of its own, "
+        "unless options.stores_nothing is 1 ("));
     Call fewer("offset");
     fewer.kvstarts = {0, 6, 8, 10};
     CHECK(
-        sentence(fewer).starts_with("by kvstarts sequence 1 has 2 keys; new tokens are keys, too, so it takes at least "
-                                    "3, unless options.stores_nothing is 1 ("));
+        sentence(fewer).starts_with("kvstarts[2] is 8; with 3 new tokens, which are keys too, it takes at least 9, "
+                                    "unless options.stores_nothing is 1 (sequence 1) ("));
+    Call rows("offset");
+    rows.rows = 3;
+    CHECK(sentence(rows).starts_with("seqstarts[2] is 4; tensors of the query side have 3 rows (sequence 1) ("));
 }
 
 TEST_CASE("more keys than a sequence may have are named as such") {
@@ -83,8 +82,21 @@ TEST_CASE("more keys than a sequence may have are named as such") {
     REQUIRE(!found.has_value());
     CHECK(found.error().status() == KVJIT_BAD_INDEX);
     CHECK(std::string(found.error().message())
-              .starts_with("by kvstarts sequence 1 has 1073741831 keys; a sequence has at most 1073741824 ("));
+              .starts_with("kvstarts[2] is 1073741837; it takes at most 1073741830, a sequence has at most 1073741824 "
+                           "keys (sequence 1) ("));
     CHECK(same_bytes(call.cache, Call("offset").cache));
+}
+
+TEST_CASE("where a plan may store, new tokens are checked even if no run brings any") {
+    Call call("page_table");
+    call.table[5] = 4;
+    Plan plan = *plan_of(call);
+    REQUIRE(plan.run(call.reads()).has_value());
+    const Result<void> found = plan.synchronize();
+    REQUIRE(!found.has_value());
+    CHECK(std::string(found.error().argument()) == "cachestarts");
+    CHECK(found.error().value() == 5);
+    CHECK(found.error().sequence() == 1);
 }
 
 TEST_CASE("a fault stays until it is read, and the plan works again when the array is mended") {

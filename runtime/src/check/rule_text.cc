@@ -1,0 +1,134 @@
+#include "check/rule_text.h"
+
+#include <string>
+
+#include "check/arithmetic.h"
+#include "check/fault.h"
+
+namespace kvjit::rt {
+namespace {
+
+using abi::Finding;
+using abi::Rule;
+
+/// In a sentence stand, of the finding: %i index (or row, index), %v value, %l limit, %s sequence, %d detail; %t limit
+/// and detail together, %e the last of `detail` from `value` on; %a the argument, %p the spec's page_size, %u
+/// that the rule binds only plans that may store.
+struct RuleText {
+    Rule rule;
+    kvjit_status status;
+    std::string_view argument;
+    std::string_view sentence;
+    std::string_view level;  // which levels look there
+};
+
+constexpr std::string_view kBelow0 = "%a[%i] is %v; it takes at least 0 (sequence %s)";
+constexpr std::string_view kBytes = "%a[%i] is %v; its bytes have to fit 64 bits, so it takes at most %l (sequence %s)";
+constexpr std::string_view kRoom = "%a is %v; the batch has %d keys, so it takes at least 1";
+constexpr std::string_view kBegins = "%a[%i] is %v; starts begin at 0 (sequence %s)";
+constexpr std::string_view kFalls = "%a[%i] is %v; starts may not fall, %a[%s] is %l (sequence %s)";
+
+constexpr RuleText kTexts[] = {
+    {Rule::kNewTokens, KVJIT_BAD_INDEX, "seqstarts", "%a[%i] is %v; a call has at most %l new tokens (sequence %s)",
+     ""},
+    {Rule::kTokensBelow0, KVJIT_BAD_INDEX, "seqstarts", kBelow0, ""},
+    {Rule::kTokensBytes, KVJIT_BAD_INDEX, "seqstarts", kBytes, ""},
+    {Rule::kKeysBelow0, KVJIT_BAD_INDEX, "kvstarts", kBelow0, ""},
+    {Rule::kKeysBytes, KVJIT_BAD_INDEX, "kvstarts", kBytes, ""},
+    {Rule::kTableKeys, KVJIT_BAD_SHAPE, "cachestarts.shape[0]", "%a is %v; axis K takes at least %l", ""},
+    {Rule::kNoTokens, KVJIT_BAD_ARGUMENT, "max_tokens", kRoom, ""},
+    {Rule::kNoBlocks, KVJIT_BAD_ARGUMENT, "num_blocks", kRoom, ""},
+    {Rule::kSeqstartsBegin, KVJIT_BAD_INDEX, "seqstarts", kBegins, kAtCheckBatch},
+    {Rule::kSeqstartsFall, KVJIT_BAD_INDEX, "seqstarts", kFalls, kAtCheckBatch},
+    {Rule::kMaxSeqlen, KVJIT_BAD_ARGUMENT, "max_seqlen", "%a is %v; sequence %s has %l new tokens", kAtCheckBatch},
+    {Rule::kKvstartsBegin, KVJIT_BAD_INDEX, "kvstarts", kBegins, kAtCheckBatch},
+    {Rule::kKvstartsFall, KVJIT_BAD_INDEX, "kvstarts", kFalls, kAtCheckBatch},
+    {Rule::kSequenceKeys, KVJIT_BAD_INDEX, "kvstarts",
+     "%a[%i] is %v; it takes at most %l, a sequence has at most 1073741824 keys (sequence %s)", kAtCheckBatch},
+    {Rule::kMaxKvlen, KVJIT_BAD_ARGUMENT, "max_kvlen", "%a is %v; sequence %s has %l keys", kAtCheckBatch},
+    {Rule::kNewKeys, KVJIT_BAD_INDEX, "kvstarts",
+     "%a[%i] is %v; with %d new tokens, which are keys too, it takes at least %l%u (sequence %s)", kAtCheckBatch},
+    {Rule::kStartBelow0, KVJIT_BAD_INDEX, "start_pos", "%a[%i] is %v; it takes at least 0%u (sequence %s)",
+     kAtCheckBatch},
+    {Rule::kStart, KVJIT_BAD_INDEX, "start_pos",
+     "%a[%i] is %v; with %t keys, %d of them new, it takes %l%u (sequence %s)", kAtCheckBatch},
+    {Rule::kRowstartsBegin, KVJIT_BAD_INDEX, "rowstarts", kBegins, kAtCheckBatch},
+    {Rule::kRowstartsFall, KVJIT_BAD_INDEX, "rowstarts", kFalls, kAtCheckBatch},
+    {Rule::kRowstartsEnd, KVJIT_BAD_INDEX, "rowstarts", "%a[%i] is %v; cachestarts has %l entries (sequence %s)",
+     kAtCheckBatch},
+    {Rule::kRowIndex, KVJIT_BAD_INDEX, "row_index", "%a[%i] is %v; cachestarts has %l rows (sequence %s)",
+     kAtCheckBatch},
+    {Rule::kRowLength, KVJIT_BAD_INDEX, "kvstarts",
+     "%a gives sequence %s %v keys; its row of cachestarts has %d pages of %p tokens, room for %l", kAtCheckBatch},
+    {Rule::kBlock, KVJIT_BAD_INDEX, "cachestarts", "%a[%i] is %v; num_blocks is %l (sequence %s)", kAtCheckFull},
+    {Rule::kSlotBelow0, KVJIT_BAD_INDEX, "cachestarts",
+     "%a[%i] is %v; slots count from 0, max_tokens is %l (sequence %s)", kAtCheckFull},
+    {Rule::kSlotEnd, KVJIT_BAD_INDEX, "cachestarts",
+     "%a[%i] is %v; its %d tokens reach slot %e, max_tokens is %l (sequence %s)", kAtCheckFull},
+    {Rule::kSharedSlot, KVJIT_BAD_INDEX, "cachestarts",
+     "%a sends two new tokens, of sequences %d and %s, to slot %v; each takes one of its own%u", kAtCheckFull},
+    {Rule::kSharedBlock, KVJIT_BAD_INDEX, "cachestarts",
+     "%a sends two new tokens, of sequences %d and %s, to token %i of block %v; each takes one of its own%u",
+     kAtCheckFull},
+    {Rule::kQueryRows, KVJIT_BAD_SHAPE, "seqstarts",
+     "%a[%i] is %v; tensors of the query side have %l rows (sequence %s)", kAtCheckBatch},
+    {Rule::kKeyRows, KVJIT_BAD_SHAPE, "kvstarts", "%a[%i] is %v; key, value or mask have %l rows (sequence %s)",
+     kAtCheckBatch},
+};
+
+constexpr bool in_order_of_rules() {
+    for (std::size_t i = 0; i < std::size(kTexts); ++i) {
+        if (static_cast<std::size_t>(kTexts[i].rule) != i + 1) return false;
+    }
+    return true;
+}
+static_assert(in_order_of_rules());
+
+/// What the letter behind a % stands for.
+std::string meaning(char letter, const RuleText& rule, const Finding& found, const gen::KernelSpec& spec) {
+    switch (letter) {
+        case 'a':
+            return std::string(rule.argument);
+        case 'i':
+            return found.row < 0 ? text(found.index) : text(found.row, ", ", found.index);
+        case 'v':
+            return text(found.value);
+        case 'l':
+            return text(found.limit);
+        case 's':
+            return text(found.sequence);
+        case 'd':
+            return text(found.detail);
+        case 't':
+            return text(found.limit + found.detail);
+        case 'e':
+            return text(saturating_sum(found.value, found.detail - 1));
+        case 'p':
+            return text(spec.page_size);
+        default:
+            return std::string(kIfStored);
+    }
+}
+
+std::string sentence(const RuleText& rule, const Finding& found, const gen::KernelSpec& spec) {
+    std::string filled;
+    for (std::size_t i = 0; i < rule.sentence.size(); ++i) {
+        const char c = rule.sentence[i];
+        filled += c == '%' ? meaning(rule.sentence[++i], rule, found, spec) : std::string(1, c);
+    }
+    return filled;
+}
+
+}  // namespace
+
+gen::Error rule_error(const Finding& found, const gen::KernelSpec& spec, std::string_view remark) {
+    const RuleText& rule = kTexts[static_cast<std::size_t>(found.rule) - 1];
+    return {rule.status,
+            text(sentence(rule, found, spec), remark, rule.level),
+            std::string(rule.argument),
+            found.value,
+            found.limit,
+            found.sequence};
+}
+
+}  // namespace kvjit::rt

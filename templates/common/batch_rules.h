@@ -1,0 +1,194 @@
+// What the index arrays of a batch must hold (docs/semantics.md, section 8), each rule once. The host's loops call
+// these functions for one sequence after the other, the check kernel's lanes for one each;
+// runtime/src/check/rule_text.cc says what they find.
+//
+// Rules come in steps: totals, tokens, keys, position and row of a sequence, its table's entries, its new tokens'
+// slots. A step relies on those before it, from entries on of all sequences: then no one reads past an array.
+#pragma once
+
+#include "common/abi.h"
+#include "common/types.h"
+
+namespace kvjit {
+
+using abi::CheckedBatch;
+using abi::Finding;
+using abi::Rule;
+
+/// Tokens behind an entry of the table, 0: a whole sequence; and whether entries are blocks of them, or slots.
+struct Paging {
+    i64 page;
+    bool blocks;
+};
+
+/// Whether it holds; if not, what was found.
+KVJIT_INLINE bool expect(bool holds, Finding& found, const Finding& broken) {
+    if (!holds) found = broken;
+    return holds;
+}
+
+// ---- Starts. Sums wrap: a lane may see wrong starts of which another lane has to tell. ------------------------------
+
+KVJIT_INLINE i64 sum(i64 a, i64 b) {
+    return static_cast<i64>(static_cast<u64>(a) + static_cast<u64>(b));
+}
+
+KVJIT_INLINE i64 length(const i64* starts, i64 b) {
+    return static_cast<i64>(static_cast<u64>(starts[b + 1]) - static_cast<u64>(starts[b]));
+}
+
+/// The last of `starts`, a number of rows.
+KVJIT_INLINE bool total_holds(Finding& found, i64 rows, i64 batch_size, i64 most, Rule below, Rule bytes) {
+    return expect(rows >= 0, found, {below, batch_size - 1, batch_size, rows, 0}) &&
+           expect(rows <= most, found, {bytes, batch_size - 1, batch_size, rows, most});
+}
+
+/// There are keys: in the table, and in the cache, which may have been left out of the batch.
+KVJIT_INLINE bool room_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 keys) {
+    const Rule none = paging.blocks ? Rule::kNoBlocks : Rule::kNoTokens;
+    return expect(keys <= batch.table_keys, found, {Rule::kTableKeys, -1, 0, batch.table_keys, keys}) &&
+           expect(keys == 0 || batch.num_slots > 0, found, {none, -1, 0, batch.num_slots, 1, keys});
+}
+
+KVJIT_INLINE bool totals_hold(Finding& found, const CheckedBatch& batch, Paging paging) {
+    const i64 count = batch.batch_size, tokens = batch.seqstarts[count];
+    if (!expect(tokens <= abi::kMaxNewTokens, found,
+                {Rule::kNewTokens, count - 1, count, tokens, abi::kMaxNewTokens}) ||
+        !total_holds(found, tokens, count, batch.most_tokens, Rule::kTokensBelow0, Rule::kTokensBytes)) {
+        return false;
+    }
+    if (!batch.kvstarts) return true;
+    const i64 keys = batch.kvstarts[count];
+    return total_holds(found, keys, count, batch.most_keys, Rule::kKeysBelow0, Rule::kKeysBytes) &&
+           room_holds(found, batch, paging, keys);
+}
+
+/// Of starts[b] and starts[b + 1] those that a reader of sequence b uses.
+KVJIT_INLINE bool start_holds(Finding& found, const i64* starts, i64 b, Rule begins, Rule falls) {
+    return expect(b != 0 || starts[0] == 0, found, {begins, 0, 0, starts[0], 0}) &&
+           expect(starts[b + 1] >= starts[b], found, {falls, b, b + 1, starts[b + 1], starts[b]});
+}
+
+KVJIT_INLINE bool bound_holds(Finding& found, i64 b, i64 count, i64 bound, Rule rule) {
+    return expect(bound == 0 || count <= bound, found, {rule, b, b, bound, count});
+}
+
+KVJIT_INLINE bool tokens_hold(Finding& found, const CheckedBatch& batch, i64 b) {
+    return start_holds(found, batch.seqstarts, b, Rule::kSeqstartsBegin, Rule::kSeqstartsFall) &&
+           bound_holds(found, b, length(batch.seqstarts, b), batch.max_seqlen, Rule::kMaxSeqlen);
+}
+
+KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, i64 b) {
+    const i64* starts = batch.kvstarts;
+    const i64 keys = length(starts, b), end = sum(starts[b], abi::kMaxKeys);
+    return start_holds(found, starts, b, Rule::kKvstartsBegin, Rule::kKvstartsFall) &&
+           expect(keys <= abi::kMaxKeys, found, {Rule::kSequenceKeys, b, b + 1, starts[b + 1], end}) &&
+           bound_holds(found, b, keys, batch.max_kvlen, Rule::kMaxKvlen);
+}
+
+/// Where new tokens are stored: they are the last of their sequence's keys. If they are more than those, no start_pos
+/// suits.
+KVJIT_INLINE bool position_holds(Finding& found, const CheckedBatch& batch, i64 b) {
+    if (!batch.start_pos) return true;
+    const i64 keys = length(batch.kvstarts, b), tokens = length(batch.seqstarts, b), past = batch.start_pos[b];
+    const i64 least = sum(batch.kvstarts[b], tokens);
+    return expect(keys >= tokens, found, {Rule::kNewKeys, b, b + 1, batch.kvstarts[b + 1], least, tokens}) &&
+           expect(past >= 0, found, {Rule::kStartBelow0, b, b, past, 0}) &&
+           expect(past == keys - tokens, found, {Rule::kStart, b, b, past, keys - tokens, tokens});
+}
+
+// ---- Rows of the table ----------------------------------------------------------------------------------------------
+
+/// Entries that `keys` keys use.
+KVJIT_INLINE i64 used_entries(i64 keys, Paging paging) {
+    return paging.page == 0 ? keys > 0 : keys / paging.page + (keys % paging.page != 0);
+}
+
+/// Where sequence b's row is among a table's entries, as slots.h has it.
+KVJIT_INLINE i64 row_begin(const abi::Table& table, i64 b) {
+    if (table.rowstarts) return table.rowstarts[b];
+    return (table.row_index ? table.row_index[b] : b) * table.row_stride;
+}
+
+KVJIT_INLINE bool row_begin_holds(Finding& found, const CheckedBatch& batch, i64 b) {
+    const i64* starts = batch.table.rowstarts;
+    const i64* index = batch.table.row_index;
+    const i64 end = b + 1;
+    if (!starts) {
+        return expect(!index || (index[b] >= 0 && index[b] < batch.table_rows), found,
+                      {Rule::kRowIndex, b, b, index ? index[b] : 0, batch.table_rows});
+    }
+    return start_holds(found, starts, b, Rule::kRowstartsBegin, Rule::kRowstartsFall) &&
+           expect(end < batch.batch_size || starts[end] <= batch.table_entries, found,
+                  {Rule::kRowstartsEnd, b, end, starts[end], batch.table_entries});
+}
+
+/// Sequence b's row lies in the table, and is long enough.
+KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 b) {
+    if (!row_begin_holds(found, batch, b)) return false;
+    const i64 keys = length(batch.kvstarts, b);
+    const i64 entries = batch.table.rowstarts ? length(batch.table.rowstarts, b) : batch.row_entries;
+    if (used_entries(keys, paging) <= entries) return true;
+    found = {Rule::kRowLength, b, b, keys, entries * paging.page, entries};
+    return false;
+}
+
+// ---- Entries of the table -------------------------------------------------------------------------------------------
+
+/// The largest entry whose first `tokens` tokens lie in the cache; negative: there is none.
+KVJIT_INLINE i64 last_entry(const CheckedBatch& batch, Paging paging, i64 tokens) {
+    return batch.num_slots - (paging.blocks ? 1 : tokens);
+}
+
+/// The tokens (or the block) of sequence b's entry p, of which it uses `tokens`, lie in the cache.
+KVJIT_INLINE bool entry_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 b, i64 p, i64 entry,
+                              i64 tokens) {
+    if (entry >= 0 && entry <= last_entry(batch, paging, tokens)) return true;
+    const abi::Table& table = batch.table;
+    const Rule rule = paging.blocks ? Rule::kBlock : entry < 0 ? Rule::kSlotBelow0 : Rule::kSlotEnd;
+    const bool has_rows = !table.rowstarts && paging.page != 0;
+    const i64 row = !has_rows ? -1 : table.row_index ? table.row_index[b] : b;
+    found = {rule, b, has_rows ? p : row_begin(table, b) + p, entry, batch.num_slots, tokens, row};
+    return false;
+}
+
+// ---- Slots of new tokens: none for two ------------------------------------------------------------------------------
+
+/// Entries first..last-1 of a sequence get new tokens.
+struct NewEntries {
+    i64 first, last;
+};
+
+KVJIT_INLINE NewEntries new_entries(const CheckedBatch& batch, Paging paging, i64 b) {
+    const i64 keys = length(batch.kvstarts, b), past = batch.start_pos[b];
+    if (keys == past) return {0, 0};
+    return {paging.page == 0 ? 0 : past / paging.page, used_entries(keys, paging)};
+}
+
+/// Slots begin..end-1, numbered through blocks, of new tokens.
+struct NewSlots {
+    i64 begin, end;
+    i64 sequence;
+};
+
+/// Of new tokens behind entry p of sequence b. It is in range: no sum or product overflows.
+KVJIT_INLINE NewSlots new_slots(const CheckedBatch& batch, Paging paging, i64 b, i64 p, i64 entry) {
+    const i64 keys = length(batch.kvstarts, b), past = batch.start_pos[b], begin = p * paging.page;
+    const i64 first = begin > past ? begin : past;
+    const i64 last = paging.page == 0 || begin + paging.page > keys ? keys : begin + paging.page;
+    const i64 slot = entry * (paging.blocks ? paging.page : 1) - begin;
+    return {slot + first, slot + last, b};
+}
+
+KVJIT_INLINE bool slots_hold(Finding& found, Paging paging, const NewSlots& a, const NewSlots& b) {
+    if (a.end <= b.begin || b.end <= a.begin) return true;
+    const i64 slot = a.begin > b.begin ? a.begin : b.begin;
+    const i64 first = a.sequence < b.sequence ? a.sequence : b.sequence, second = a.sequence + b.sequence - first;
+    if (paging.blocks)
+        found = {Rule::kSharedBlock, second, slot % paging.page, slot / paging.page, 0, first};
+    else
+        found = {Rule::kSharedSlot, second, 0, slot, 0, first};
+    return false;
+}
+
+}  // namespace kvjit
