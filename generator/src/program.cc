@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/abi.h"
+#include "generator/operator.h"
 
 namespace kvjit::gen {
 namespace {
@@ -96,7 +97,7 @@ std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) 
 
 /// Of an attention call the partials are float32; of Merge they are what attention calls have written, T1.
 std::vector<Constant> merge_constants(const KernelSpec& spec) {
-    const std::string partial = spec.op == KVJIT_OP_MERGE ? storage(input_type(spec)) : "float";
+    const std::string partial = !has_keys(spec) ? storage(input_type(spec)) : "float";
     return {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial)};
 }
 
@@ -120,22 +121,6 @@ std::vector<Constant> constants_of(ProgramKind kind, const KernelSpec& spec, Bac
     }
 }
 
-/// In the order in which a call runs them.
-std::vector<ProgramKind> kinds_of(const KernelSpec& spec, Backend backend) {
-    if (spec.op == KVJIT_OP_MERGE) return {ProgramKind::kMerge};
-    std::vector<ProgramKind> kinds;
-    if (backend != Backend::kCpu) kinds.push_back(ProgramKind::kCheck);
-    if (has_cache(spec)) kinds.push_back(ProgramKind::kStore);
-    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
-        kinds.push_back(ProgramKind::kLoad);
-        return kinds;
-    }
-    kinds.push_back(ProgramKind::kAttendDecode);
-    kinds.push_back(ProgramKind::kAttendPrefill);
-    if (backend == Backend::kCpu) kinds.push_back(ProgramKind::kMerge);
-    return kinds;
-}
-
 }  // namespace
 
 const ProgramInfo& program_info(ProgramKind kind) {
@@ -149,7 +134,7 @@ int decode_tokens(const KernelSpec& spec, Backend backend) {
 
 Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target) {
     std::vector<Program> programs;
-    for (const ProgramKind kind : kinds_of(spec, target.backend)) {
+    for (const ProgramKind kind : operator_of(spec).programs(target.backend)) {
         const Result<const Variant*> variant = choose_variant(kind, spec, target);
         if (!variant) return std::unexpected(variant.error());
         programs.push_back(
@@ -160,7 +145,7 @@ Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target)
 
 std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t phases) {
     std::string text;
-    for (const ProgramKind kind : kinds_of(spec, target.backend)) {
+    for (const ProgramKind kind : operator_of(spec).programs(target.backend)) {
         const ProgramInfo& info = program_info(kind);
         if ((info.phase & phases) == 0) continue;
         text.append(info.name).append(":\n").append(explain_variants(kind, spec, target));

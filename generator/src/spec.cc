@@ -6,6 +6,8 @@
 #include <cstring>
 #include <optional>
 
+#include "generator/operator.h"
+
 namespace kvjit::gen {
 namespace {
 
@@ -14,10 +16,6 @@ struct Name {
     std::int32_t value;
 };
 
-constexpr Name kOps[] = {{"KeyValueCache", KVJIT_OP_KEY_VALUE_CACHE},
-                         {"MultiHeadAttention", KVJIT_OP_MULTI_HEAD_ATTENTION},
-                         {"MultiHeadCacheAttention", KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION},
-                         {"Merge", KVJIT_OP_MERGE}};
 constexpr Name kInputTypes[] = {{"f32", KVJIT_F32}, {"f16", KVJIT_F16}, {"i8", KVJIT_I8}};
 constexpr Name kCacheTypes[] = {{"auto", KVJIT_AUTO}, {"f32", KVJIT_F32}, {"f16", KVJIT_F16}, {"i8", KVJIT_I8}};
 constexpr Name kScaleTypes[] = {{"auto", KVJIT_AUTO}, {"f32", KVJIT_F32}, {"f16", KVJIT_F16}};
@@ -104,14 +102,27 @@ struct LayoutField {
     static std::int64_t limit(std::int64_t) { return 0; }
 };
 
+struct OpField {
+    static std::string print(const KernelSpec& spec) {
+        return legal(spec) ? std::string(operator_of(spec).name) : std::to_string(spec.op);
+    }
+    static bool parse(std::string_view text, KernelSpec& spec) {
+        const auto it = std::ranges::find(operators(), text, &Operator::name);
+        if (it == operators().end()) return false;
+        spec.op = it->op;
+        return true;
+    }
+    static bool legal(const KernelSpec& spec) { return spec.op >= 1 && spec.op <= std::ssize(operators()); }
+    static std::int64_t limit(std::int64_t) { return 0; }
+};
+
 template <class F>
 constexpr Field field(std::string_view name, std::string_view takes, std::string_view help) {
     return {name, takes, help, F::print, F::parse, F::legal, F::limit};
 }
 
 constexpr std::array kFields = {
-    field<NamedField<&KernelSpec::op, kOps>>(
-        "op", "KeyValueCache | MultiHeadAttention | MultiHeadCacheAttention | Merge", "the operator"),
+    field<OpField>("op", "KeyValueCache | MultiHeadAttention | MultiHeadCacheAttention | Merge", "the operator"),
     field<NumberField<&KernelSpec::head_dim, 8, 512, 8>>("head_dim", "a multiple of 8 from 8 to 512",
                                                          "elements of one head, D"),
     field<NumberField<&KernelSpec::group, 1, 256>>("group", "1 to 256",
@@ -299,7 +310,7 @@ bool is_paged(const KernelSpec& spec) {
 }
 
 bool has_cache(const KernelSpec& spec) {
-    return spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION;
+    return operator_of(spec).keys == Keys::kCache;
 }
 
 kvjit_dtype cache_type(const KernelSpec& spec) {

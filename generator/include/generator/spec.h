@@ -37,11 +37,12 @@ Result<KernelSpec> parse_spec(std::string_view text);
 /// Fields in table order, defaults omitted, comma-separated.
 std::string print_spec(const KernelSpec& spec);
 
-/// Every value legal, and legal together (docs/semantics.md, sections 4 to 7).
+/// Every value legal, and legal together (docs/semantics.md, sections 4 to 7); a field that doesn't count has its
+/// default.
 Result<void> validate_spec(const KernelSpec& spec);
 
 bool is_paged(const KernelSpec& spec);   // page_table, block_table
-bool has_cache(const KernelSpec& spec);  // KeyValueCache, MultiHeadCacheAttention
+bool has_cache(const KernelSpec& spec);  // the operator's keys lie in one
 /// Resolved types: AUTO replaced. cache_type is KVJIT_I8 or KVJIT_U8 (two int4 a byte) for a quantised cache.
 kvjit_dtype cache_type(const KernelSpec& spec);
 kvjit_dtype scale_type(const KernelSpec& spec);

@@ -415,21 +415,21 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  * Where the plan's options say stores_nothing, a run takes no current_key and current_value, and cache and scale are
  * inputs alone, whose elements may overlap.
  *
- *                    KeyValueCache          MultiHeadAttention   MultiHeadCacheAttention   Merge
- * query              -                      in (S, H, D)         in (S, H, D)              -
- * current_key/value  in (S, Hkv, D), opt.   -                    in (S, Hkv, D), opt.      -
- * cache              in, out                -                    in, out                   -
- * scale              in, out if quantised   -                    in, out if quantised      -
- * attn_mask          -                      in if the spec has   in if the spec has        -
- * key, value         out (K, Hkv*R, D), opt. in (K, Hkv, D)      -                         -
- * partial_output     -                      -                    -                         in (P, S, H, D) T1
- * partial_lse        -                      -                    -                         in (P, S, H) float32
- * attn_output        -                      out (S, H, D)        out (S, H, D)             out (S, H, D)
- * lse                -                      out (S, H), opt.     out (S, H), opt.          out (S, H), opt.
+ *                    KeyValueCache            MultiHeadAttention  MultiHeadCacheAttention  Merge
+ * query              -                        in (S, H, D)        in (S, H, D)             -
+ * current_key/value  in (S, Hkv, D), opt.     -                   in (S, Hkv, D), opt.     -
+ * cache              in, out                  -                   in, out                  -
+ * scale              in, out if quantised     -                   in, out if quantised     -
+ * attn_mask          -                        in if the spec has  in if the spec has       -
+ * key, value         out (K, Hkv*R, D), opt.  in (K, Hkv, D)      -                        -
+ * partial_output     -                        -                   -                        in (P, S, H, D)
+ * partial_lse        -                        -                   -                        in (P, S, H)
+ * attn_output        -                        out (S, H, D)       out (S, H, D)            out (S, H, D)
+ * lse                -                        out (S, H), opt.    out (S, H), opt.         out (S, H), opt.
  *
  * cache: one axis for each letter of the layout, T = max_tokens (or page_size, with N = num_blocks), D = head_dim, or
  *        head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
- * attn_mask: (S, W) or (H, S, W), W >= K.   lse: float32, natural log.
+ * attn_mask: (S, W) or (H, S, W), W >= K.   lse, partial_lse: float32, natural log. All else: T1.
  * partial_lse: -inf and +inf say that a part had no key; its partial_output then has weight 0 (a NaN in it shows). */
 typedef struct kvjit_tensors {
     uint32_t struct_size;

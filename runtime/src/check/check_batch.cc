@@ -5,6 +5,7 @@
 #include "check/arithmetic.h"
 #include "check/batch_parts.h"
 #include "check/fault.h"
+#include "generator/operator.h"
 
 namespace kvjit::rt {
 namespace {
@@ -12,23 +13,14 @@ namespace {
 using gen::KernelSpec;
 using gen::Result;
 
-bool attends(const KernelSpec& spec) {
-    return spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION;
-}
-bool returns_keys(const KernelSpec& spec) {
-    return spec.op == KVJIT_OP_KEY_VALUE_CACHE;
-}
 bool has_blocks(const KernelSpec& spec) {
     return gen::has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE;
 }
 bool has_slots(const KernelSpec& spec) {
     return gen::has_cache(spec) && !has_blocks(spec);
 }
-bool has_keys(const KernelSpec& spec) {
-    return spec.op != KVJIT_OP_MERGE;
-}
 bool has_query_heads(const KernelSpec& spec) {
-    return !returns_keys(spec);
+    return !gen::loads(spec);
 }
 bool always(const KernelSpec&) {
     return true;
@@ -47,13 +39,13 @@ struct Scalar {
 constexpr Scalar kScalars[] = {
     {"batch_size", &kvjit_batch::batch_size, 0, kMaxCount, always},
     {"num_heads", &kvjit_batch::num_heads, 1, kMaxCount, has_query_heads},
-    {"num_kv_heads", &kvjit_batch::num_kv_heads, 0, kMaxCount, has_keys},
+    {"num_kv_heads", &kvjit_batch::num_kv_heads, 0, kMaxCount, gen::has_keys},
     {"num_layers", &kvjit_batch::num_layers, 1, kMaxCount, gen::has_cache},
     {"max_tokens", &kvjit_batch::max_tokens, 0, kMaxInt64, has_slots},
     {"num_blocks", &kvjit_batch::num_blocks, 0, kMaxInt64, has_blocks},
     {"max_seqlen", &kvjit_batch::max_seqlen, 0, kMaxInt64, always},
-    {"max_kvlen", &kvjit_batch::max_kvlen, 0, kMaxInt64, has_keys},
-    {"num_repeat", &kvjit_batch::num_repeat, 1, kMaxCount, returns_keys},
+    {"max_kvlen", &kvjit_batch::max_kvlen, 0, kMaxInt64, gen::has_keys},
+    {"num_repeat", &kvjit_batch::num_repeat, 1, kMaxCount, gen::loads},
 };
 
 Result<void> check_range(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
@@ -69,8 +61,8 @@ Result<void> check_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
         Result<void> result = check_range(scalar.name, batch.*scalar.member, scalar.least, scalar.most);
         if (!result) return result;
     }
-    return attends(spec) ? check_range("decoding_batches", batch.decoding_batches, 0, batch.batch_size)
-                         : Result<void>();
+    return gen::attends(spec) ? check_range("decoding_batches", batch.decoding_batches, 0, batch.batch_size)
+                              : Result<void>();
 }
 
 /// Of query heads that alone say how many kv heads there are.
@@ -81,11 +73,11 @@ Result<void> check_group(const KernelSpec& spec, const kvjit_batch& batch) {
 }
 
 Result<void> check_heads(const KernelSpec& spec, const kvjit_batch& batch) {
-    if (returns_keys(spec)) {
+    if (gen::loads(spec)) {
         const char* name = batch.num_kv_heads == 0 ? "num_heads" : "num_kv_heads";
         return check_range(name, kv_heads(spec, batch), 1, kMaxCount);
     }
-    if (!attends(spec)) return {};
+    if (!gen::attends(spec)) return {};
     if (batch.num_kv_heads == 0) return check_group(spec, batch);
     const std::int64_t heads = batch.num_kv_heads * spec.group;
     if (batch.num_heads == heads) return {};
@@ -124,7 +116,7 @@ struct IndexArray {
 
 constexpr IndexArray kIndexArrays[] = {
     {"seqstarts", &kvjit_batch::seqstarts, always, false},
-    {"kvstarts", &kvjit_batch::kvstarts, has_keys, false},
+    {"kvstarts", &kvjit_batch::kvstarts, gen::has_keys, false},
     {"rowstarts", &kvjit_batch::rowstarts, gen::has_cache, true},
     {"row_index", &kvjit_batch::row_index, gen::has_cache, true},
 };
@@ -166,7 +158,7 @@ Result<void> check_slopes(const kvjit_batch& batch) {
 }
 
 Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
-    if (!attends(spec)) return {};
+    if (!gen::attends(spec)) return {};
     if (!std::isfinite(batch.softmax_scale)) {
         return gen::fail(KVJIT_BAD_ARGUMENT, "softmax_scale",
                          text("softmax_scale is ", batch.softmax_scale, "; it takes a finite number"));

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "generator/spec.h"
+#include "generator/operator.h"
 
 namespace kvjit::rt {
 
@@ -23,7 +23,7 @@ inline std::int64_t key_rows(const kvjit_batch& batch) {
 /// Hkv. Where it isn't given it follows from H and the group; KeyValueCache has no query heads, H stands for it there.
 inline std::int64_t kv_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     if (batch.num_kv_heads != 0) return batch.num_kv_heads;
-    return spec.op == KVJIT_OP_KEY_VALUE_CACHE ? batch.num_heads : batch.num_heads / spec.group;
+    return gen::loads(spec) ? batch.num_heads : batch.num_heads / spec.group;
 }
 
 /// How a plan uses its batch. Options must have passed check_options.

@@ -1,62 +1,24 @@
 #include "check/check_tensors.h"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 
 #include "check/arithmetic.h"
 #include "check/check_batch.h"
 #include "check/fault.h"
+#include "generator/operator.h"
 
 namespace kvjit::rt {
 namespace {
 
 using gen::KernelSpec;
 using gen::Result;
+using Tensor = gen::OperatorTensor;
+using Type = gen::TensorType;
+using Use = gen::TensorUse;
 
 // ---- Which operator takes which tensor --------------------------------------------------------------------
-
-enum class Use {
-    kNone,
-    kInput,
-    kInputOpt,
-    kMask,    // an input if the spec has a mask
-    kStored,  // an optional input if the plan may store
-    kCache,   // read; written, too, if the plan may store
-    kScale,   // the same if the cache is quantised
-    kOutput,
-    kOutputOpt,
-};
-
-enum class Type { kT1, kCache, kScale, kF32 };
-
-struct Tensor {
-    const char* name;
-    kvjit_tensor kvjit_tensors::* member;
-    Use use[4];  // by op - 1
-    Type type;
-    const char* axes;  // see axis_of; null: the spec says
-};
-
-using enum Use;
-using Run = kvjit_tensors;
-
-constexpr Tensor kTensors[] = {
-    // clang-format off
-    //                                       KeyValue    MultiHead  MultiHeadCache
-    //                                       Cache       Attention  Attention   Merge
-    {"query",          &Run::query,          {kNone,      kInput,    kInput,     kNone},      Type::kT1,    "SHD"},
-    {"current_key",    &Run::current_key,    {kStored,    kNone,     kStored,    kNone},      Type::kT1,    "SGD"},
-    {"current_value",  &Run::current_value,  {kStored,    kNone,     kStored,    kNone},      Type::kT1,    "SGD"},
-    {"cache",          &Run::cache,          {kCache,     kNone,     kCache,     kNone},      Type::kCache, nullptr},
-    {"scale",          &Run::scale,          {kScale,     kNone,     kScale,     kNone},      Type::kScale, nullptr},
-    {"attn_mask",      &Run::attn_mask,      {kNone,      kMask,     kMask,      kNone},      Type::kT1,    nullptr},
-    {"key",            &Run::key,            {kOutputOpt, kInput,    kNone,      kNone},      Type::kT1,    "KRD"},
-    {"value",          &Run::value,          {kOutputOpt, kInput,    kNone,      kNone},      Type::kT1,    "KRD"},
-    {"partial_output", &Run::partial_output, {kNone,      kNone,     kNone,      kInput},     Type::kT1,    "PSHD"},
-    {"partial_lse",    &Run::partial_lse,    {kNone,      kNone,     kNone,      kInput},     Type::kF32,   "pSH"},
-    {"attn_output",    &Run::attn_output,    {kNone,      kOutput,   kOutput,    kOutput},    Type::kT1,    "SHD"},
-    {"lse",            &Run::lse,            {kNone,      kOutputOpt, kOutputOpt, kOutputOpt}, Type::kF32,   "SH"},
-    // clang-format on
-};
 
 struct Call {
     const KernelSpec& spec;
@@ -66,21 +28,28 @@ struct Call {
     const kvjit_tensors& tensors;
 };
 
-/// With the spec's conditions resolved: kMask becomes kInput or kNone, say.
-Use use_of(const Call& call, const Tensor& tensor) {
-    const Use use = tensor.use[call.spec.op - 1];
-    if (use == kMask) return call.spec.attn_mask != 0 ? kInput : kNone;
-    if (use == kStored) return call.stores ? kInputOpt : kNone;
-    if (use == kScale && call.spec.quant_bit == 0) return kNone;
-    if (use == kCache || use == kScale) return call.stores ? use : kInput;
-    return use;
+/// With the spec's and the plan's conditions resolved: kMask becomes kInput or nothing, say.
+std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
+    switch (tensor.use) {
+        case Use::kMask:
+            return call.spec.attn_mask != 0 ? std::optional(Use::kInput) : std::nullopt;
+        case Use::kStored:
+            return call.stores ? std::optional(Use::kInputOpt) : std::nullopt;
+        case Use::kScale:
+            if (call.spec.quant_bit == 0) return std::nullopt;
+            return call.stores ? Use::kScale : Use::kInput;
+        case Use::kCache:
+            return call.stores ? Use::kCache : Use::kInput;
+        default:
+            return tensor.use;
+    }
 }
 
 bool is_optional(Use use) {
-    return use == kInputOpt || use == kOutputOpt;
+    return use == Use::kInputOpt || use == Use::kOutputOpt;
 }
 bool is_written(Use use) {
-    return use >= kCache;
+    return use >= Use::kCache;
 }
 /// Or its scales.
 bool is_cache(const Tensor& tensor) {
@@ -103,12 +72,6 @@ kvjit_dtype type_of(const KernelSpec& spec, Type type) {
     return KVJIT_AUTO;
 }
 
-/// Heads of key and value: only KeyValueCache repeats them.
-Axis repeated_heads(const Call& call) {
-    if (call.spec.op != KVJIT_OP_KEY_VALUE_CACHE) return {"Hkv", kv_heads(call.spec, call.batch), false};
-    return {"Hkv * num_repeat", saturating_product(kv_heads(call.spec, call.batch), call.batch.num_repeat), false};
-}
-
 Axis axis_of(const Call& call, char axis) {
     switch (axis) {
         case 'S':
@@ -122,7 +85,8 @@ Axis axis_of(const Call& call, char axis) {
         case 'G':
             return {"Hkv", kv_heads(call.spec, call.batch), false};
         case 'R':
-            return repeated_heads(call);
+            return {"Hkv * num_repeat", saturating_product(kv_heads(call.spec, call.batch), call.batch.num_repeat),
+                    false};
         case 'D':
             return {"D", call.spec.head_dim, false};
         case 'P':
@@ -172,7 +136,7 @@ ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
 
 ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
     const std::string_view mask_axes = call.spec.attn_mask == 3 ? "HSW" : "SW";
-    const std::string_view axes = tensor.axes != nullptr ? tensor.axes : mask_axes;
+    const std::string_view axes = !tensor.axes.empty() ? tensor.axes : mask_axes;
     const bool contiguous = tensor.type != Type::kF32;  // lse has no axis D
     ViewRule rule{
         tensor.name,    type_of(call.spec, tensor.type), static_cast<std::int32_t>(axes.size()), {}, contiguous,
@@ -184,33 +148,47 @@ ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
 // ---- The checks -------------------------------------------------------------------------------------------
 
 /// Why this call takes no such tensor.
-std::string no_use(const Call& call, const Tensor& tensor) {
-    switch (tensor.use[call.spec.op - 1]) {
-        case kMask:
+std::string_view no_use(const Tensor& tensor) {
+    switch (tensor.use) {
+        case Use::kMask:
             return "the spec's attn_mask is 0";
-        case kScale:
+        case Use::kScale:
             return "the spec's quant_bit is 0";
-        case kStored:
-            return "the plan's options.stores_nothing is 1";
         default:
-            return text(op_name(call.spec), " takes none");
+            return "the plan's options.stores_nothing is 1";
     }
 }
 
-Result<void> check_absent(const Call& call, const Tensor& tensor, Use use) {
-    if (use == kNone || is_optional(use) || call.batch.batch_size == 0) return {};
-    return gen::fail(KVJIT_BAD_ARGUMENT, tensor.name,
+std::unexpected<gen::Error> refuse_given(std::string_view name, std::string_view why) {
+    return gen::fail(KVJIT_BAD_ARGUMENT, std::string(name), text(name, " is given; ", why));
+}
+
+Result<void> check_absent(const Call& call, const Tensor& tensor, std::optional<Use> use) {
+    if (!use || is_optional(*use) || call.batch.batch_size == 0) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, std::string(tensor.name),
                      text(tensor.name, " is missing; ", op_name(call.spec), " needs it"));
 }
 
 Result<void> check_tensor(const Call& call, const Tensor& tensor) {
     const kvjit_tensor& view = call.tensors.*tensor.member;
-    const Use use = use_of(call, tensor);
+    const std::optional<Use> use = use_of(call, tensor);
     if (!is_present(view)) return check_absent(call, tensor, use);
-    if (use == kNone) {
-        return gen::fail(KVJIT_BAD_ARGUMENT, tensor.name, text(tensor.name, " is given; ", no_use(call, tensor)));
+    if (!use) return refuse_given(tensor.name, no_use(tensor));
+    return check_view(view, is_cache(tensor) ? layout_rule(call, tensor, *use) : plain_rule(call, tensor, *use));
+}
+
+/// Those that the operator takes, and that there are no others. Both lists are in the order of kvjit_tensors.
+Result<void> check_each(const Call& call) {
+    std::span<const Tensor> taken = gen::operator_of(call.spec).tensors;
+    for (const gen::TensorName& tensor : gen::tensor_names()) {
+        if (!taken.empty() && taken.front().member == tensor.member) {
+            if (Result<void> result = check_tensor(call, taken.front()); !result) return result;
+            taken = taken.subspan(1);
+        } else if (is_present(call.tensors.*tensor.member)) {
+            return refuse_given(tensor.name, text(op_name(call.spec), " takes none"));
+        }
     }
-    return check_view(view, is_cache(tensor) ? layout_rule(call, tensor, use) : plain_rule(call, tensor, use));
+    return {};
 }
 
 Result<void> check_pair(const kvjit_tensors& tensors) {
@@ -227,10 +205,10 @@ bool begin_together(const kvjit_tensor& a, const kvjit_tensor& b) {
 }
 
 Result<void> check_overlap(const Call& call, const Tensor& output) {
-    for (const Tensor& other : kTensors) {
+    for (const Tensor& other : gen::operator_of(call.spec).tensors) {
         if (&other == &output || !begin_together(call.tensors.*output.member, call.tensors.*other.member)) continue;
         return gen::fail(
-            KVJIT_BAD_ARGUMENT, output.name,
+            KVJIT_BAD_ARGUMENT, std::string(output.name),
             text(output.name, " begins where ", other.name, " begins; what a call writes may overlap no other tensor",
                  is_cache(output) ? kIfStored : ""));
     }
@@ -238,8 +216,9 @@ Result<void> check_overlap(const Call& call, const Tensor& output) {
 }
 
 Result<void> check_overlaps(const Call& call) {
-    for (const Tensor& tensor : kTensors) {
-        if (!is_written(use_of(call, tensor))) continue;
+    for (const Tensor& tensor : gen::operator_of(call.spec).tensors) {
+        const std::optional<Use> use = use_of(call, tensor);
+        if (!use || !is_written(*use)) continue;
         if (Result<void> result = check_overlap(call, tensor); !result) return result;
     }
     return {};
@@ -247,7 +226,7 @@ Result<void> check_overlaps(const Call& call) {
 
 constexpr std::int64_t kCudaAlignment = 16;
 
-Result<void> check_strides(const char* name, const kvjit_tensor& view) {
+Result<void> check_strides(std::string_view name, const kvjit_tensor& view) {
     const std::int64_t size = gen::dtype_bytes(static_cast<kvjit_dtype>(view.dtype));
     const std::int64_t unit = std::max<std::int64_t>(1, row_alignment(view.shape[view.rank - 1] * size) / size);
     for (std::int32_t axis = 0; axis + 1 < view.rank; ++axis) {
@@ -267,28 +246,26 @@ Result<void> check_layer(const Call& call, std::int64_t layer_idx) {
 
 }  // namespace
 
-Result<void> check_row_alignment(const kvjit_tensors& tensors) {
-    for (const Tensor& tensor : kTensors) {
+Result<void> check_row_alignment(const KernelSpec& spec, const kvjit_tensors& tensors) {
+    for (const Tensor& tensor : gen::operator_of(spec).tensors) {
         const kvjit_tensor& view = tensors.*tensor.member;
-        const bool rows = tensor.axes == nullptr ? tensor.type != Type::kT1 : tensor.type != Type::kF32;
+        const bool rows = tensor.axes.empty() ? tensor.type != Type::kT1 : tensor.type != Type::kF32;
         if (!rows || !is_present(view) || is_empty(view)) continue;
         const std::int64_t past = misalignment(view.data, kCudaAlignment);
-        if (past != 0) return refuse_misaligned(tensor.name, past, kCudaAlignment);
+        if (past != 0) return refuse_misaligned(std::string(tensor.name), past, kCudaAlignment);
         if (Result<void> strides = check_strides(tensor.name, view); !strides) return strides;
     }
     return {};
 }
 
 BatchRows rows_of(const KernelSpec& spec, const kvjit_batch& batch) {
-    return {query_rows(batch), spec.op == KVJIT_OP_MERGE ? 0 : key_rows(batch)};
+    return {query_rows(batch), gen::has_keys(spec) ? key_rows(batch) : 0};
 }
 
 Result<void> check_tensors(const KernelSpec& spec, const kvjit_batch& batch, const BatchRows& rows, bool stores,
                            const kvjit_tensors& tensors, std::int64_t layer_idx) {
     const Call call{spec, batch, rows, stores, tensors};
-    for (const Tensor& tensor : kTensors) {
-        if (Result<void> result = check_tensor(call, tensor); !result) return result;
-    }
+    if (Result<void> each = check_each(call); !each) return each;
     if (Result<void> pair = check_pair(tensors); !pair) return pair;
     if (Result<void> layer = check_layer(call, layer_idx); !layer) return layer;
     return check_overlaps(call);

@@ -32,8 +32,8 @@ Paging paging_of(const gen::KernelSpec& spec) {
 
 abi::CheckedBatch checked_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores) {
     abi::CheckedBatch checked{};
-    const bool has_keys = spec.op != KVJIT_OP_MERGE;
-    const bool copies = spec.op == KVJIT_OP_KEY_VALUE_CACHE;
+    const bool has_keys = gen::has_keys(spec);
+    const bool copies = gen::loads(spec);
     const std::int64_t head_dim = spec.head_dim, kv = has_keys ? kv_heads(spec, batch) : 0;
     checked.batch_size = batch.batch_size;
     checked.seqstarts = batch.seqstarts;

@@ -13,6 +13,7 @@
 #include "check/check_tensors.h"
 #include "cpu/executor.h"
 #include "cpu/split.h"
+#include "generator/operator.h"
 
 namespace kvjit::rt {
 namespace {
@@ -104,12 +105,12 @@ public:
                                          tensors, layer_idx);
             !checked)
             return checked;
-        if (bound_.spec.op == KVJIT_OP_MERGE) {
+        if (!gen::has_keys(bound_.spec)) {
             run_merge(bind_merge(tensors, work_.merge));
             return {};
         }
         if (tensors.current_key.rank != 0) run_store(tensors, layer_idx);
-        if (bound_.spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
+        if (gen::loads(bound_.spec)) {
             run_load(tensors, layer_idx);
         } else {
             run_attend(tensors, layer_idx);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "check/arithmetic.h"
+#include "generator/operator.h"
 #include "generator/program.h"
 
 namespace kvjit::rt {
@@ -250,13 +251,13 @@ Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t n
            bool stores) {
     Work work;
     if (batch.batch_size == 0) return work;
-    if (spec.op == KVJIT_OP_MERGE) {
+    if (!gen::has_keys(spec)) {
         work.merge = merge_items(spec, batch);
         return work;
     }
     const std::int64_t token_elements = saturating_product(num_kv_heads, std::int64_t{spec.head_dim});
     if (stores) work.store = token_items(batch, batch.seqstarts, token_elements, num_kv_heads);
-    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
+    if (gen::loads(spec)) {
         const std::int64_t elements = saturating_product(token_elements, batch.num_repeat);
         work.load = token_items(batch, batch.kvstarts, elements, num_kv_heads);
     } else {

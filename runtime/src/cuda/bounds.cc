@@ -4,6 +4,7 @@
 
 #include "check/fault.h"
 #include "common/abi.h"
+#include "generator/operator.h"
 
 namespace kvjit::rt {
 namespace {
@@ -41,10 +42,6 @@ std::int64_t longest(const std::int64_t* starts, std::int64_t batch_size) {
     return most;
 }
 
-bool attends(const gen::KernelSpec& spec) {
-    return spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION;
-}
-
 Result<void> check_known(const char* name, std::int64_t bound, const kvjit_batch& batch) {
     if (bound != 0 || batch.batch_size == 0) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, name,
@@ -61,11 +58,11 @@ Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch
         if (auto same = check_same(batch, *mirror); !same) return std::unexpected(same.error());
         if (auto checked = check_batch(spec, *mirror, use); !checked) return std::unexpected(checked.error());
         bounds.rows = rows_of(spec, *mirror);
-        const bool keys = spec.op != KVJIT_OP_MERGE;
+        const bool keys = gen::has_keys(spec);
         if (bounds.max_seqlen == 0) bounds.max_seqlen = longest(mirror->seqstarts, mirror->batch_size);
         if (bounds.max_kvlen == 0 && keys) bounds.max_kvlen = longest(mirror->kvstarts, mirror->batch_size);
     }
-    if (!attends(spec) || mirror != nullptr) return bounds;
+    if (!gen::attends(spec) || mirror != nullptr) return bounds;
     if (auto known = check_known("max_seqlen", bounds.max_seqlen, batch); !known) return std::unexpected(known.error());
     if (auto known = check_known("max_kvlen", bounds.max_kvlen, batch); !known) return std::unexpected(known.error());
     return bounds;

@@ -14,6 +14,7 @@
 #include "cuda/device_check.h"
 #include "cuda/splits.h"
 #include "cuda/workspace.h"
+#include "generator/operator.h"
 
 namespace kvjit::rt {
 namespace {
@@ -66,17 +67,17 @@ public:
             !checked) {
             return checked;
         }
-        if (auto aligned = check_row_alignment(tensors); !aligned) return aligned;
+        if (auto aligned = check_row_alignment(spec(), tensors); !aligned) return aligned;
         if (auto fits = check_rows(tensors); !fits) return fits;
         if (bound_.batch.batch_size == 0) return {};
-        if (spec().op == KVJIT_OP_MERGE) return run_merge(tensors);
+        if (!gen::has_keys(spec())) return run_merge(tensors);
         if (checks()) {
             if (auto launched = run_check(tensors); !launched) return launched;
         }
         if (tensors.current_key.rank != 0) {
             if (auto stored = run_store(tensors, layer_idx); !stored) return stored;
         }
-        return spec().op == KVJIT_OP_KEY_VALUE_CACHE ? run_load(tensors, layer_idx) : run_attend(tensors, layer_idx);
+        return gen::loads(spec()) ? run_load(tensors, layer_idx) : run_attend(tensors, layer_idx);
     }
 
     gen::Result<void> synchronize() override {
@@ -96,17 +97,14 @@ private:
     /// A program that the plan needs.
     const Image& image(gen::ProgramKind kind) const { return *images_[static_cast<std::size_t>(kind)]; }
     const LaunchShape& shape(gen::ProgramKind kind) const { return image(kind).launch(); }
-    bool attends() const {
-        const bool attention = spec().op != KVJIT_OP_KEY_VALUE_CACHE && spec().op != KVJIT_OP_MERGE;
-        return attention && bound_.batch.batch_size != 0;
-    }
+    bool attends() const { return gen::attends(spec()) && bound_.batch.batch_size != 0; }
     /// Whether some sequence may have too many new tokens for decode.
     bool prefills() const { return attends() && bounds_.max_seqlen > decode_tokens(); }
     std::int64_t decode_tokens() const { return gen::decode_tokens(spec(), kernel_->target().backend); }
 
     /// Merge's only array is its seqstarts, from which it takes no more than the output has.
     bool checks() const {
-        return check_level_ != KVJIT_CHECK_NONE && spec().op != KVJIT_OP_MERGE && bound_.batch.batch_size != 0;
+        return check_level_ != KVJIT_CHECK_NONE && gen::has_keys(spec()) && bound_.batch.batch_size != 0;
     }
 
     void choose(const kvjit_plan_options& options) {
@@ -120,8 +118,8 @@ private:
 
     std::uint32_t needed_phases() const {
         std::uint32_t phases = bound_.stores ? KVJIT_STORE : 0;
-        if (spec().op == KVJIT_OP_KEY_VALUE_CACHE) phases |= KVJIT_LOAD;
-        if (spec().op == KVJIT_OP_MERGE) phases |= KVJIT_MERGE;
+        if (gen::loads(spec())) phases |= KVJIT_LOAD;
+        if (!gen::has_keys(spec())) phases |= KVJIT_MERGE;
         if (attends()) phases |= KVJIT_DECODE;
         if (prefills()) phases |= KVJIT_PREFILL;
         if (checks()) phases |= KVJIT_CHECK;
@@ -167,7 +165,7 @@ private:
     /// Grids that follow from the tensors' rows, before anything is launched.
     gen::Result<void> check_rows(const kvjit_tensors& tensors) const {
         for (const kvjit_tensor* tensor : {&tensors.current_key, &tensors.key, &tensors.value}) {
-            const bool moved = spec().op == KVJIT_OP_KEY_VALUE_CACHE || tensor == &tensors.current_key;
+            const bool moved = gen::loads(spec()) || tensor == &tensors.current_key;
             if (!moved || tensor->rank == 0) continue;
             const std::int64_t warps = saturating_product(tensor->shape[0], bound_.num_kv_heads, std::int64_t{2});
             if (auto fits = check_grid("rows", warps / kTokenWarps, kMaxGridX - 1); !fits) return fits;

@@ -1,0 +1,81 @@
+// Operators: what each of them is. Validation, lowering, checks, plans and the table in kvjit.h all follow this one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "generator/spec.h"
+#include "generator/target.h"
+#include "generator/variant.h"
+
+namespace kvjit::gen {
+
+/// Where the keys and values are that an operator works on.
+enum class Keys { kNone, kDense, kCache };
+
+/// What a run does with a tensor.
+enum class TensorUse {
+    kInput,
+    kInputOpt,
+    kMask,    // an input if the spec has a mask
+    kStored,  // an optional input if the plan may store
+    kCache,   // read; written, too, if the plan may store
+    kScale,   // the same if the cache is quantised
+    kOutput,
+    kOutputOpt,
+};
+
+/// Which of the spec's types the elements have.
+enum class TensorType { kT1, kCache, kScale, kF32 };
+
+struct OperatorTensor {
+    std::string_view name;
+    kvjit_tensor kvjit_tensors::* member;
+    TensorUse use;
+    TensorType type;
+    /// Letters as docs/semantics.md has them: S new tokens, K keys, H query heads, G kv heads, R kv heads times
+    /// num_repeat, D elements, P and p parts (1 and as many as before), W mask columns. Empty: the spec says, of cache
+    /// and mask.
+    std::string_view axes;
+};
+
+/// Of all tensors that a run may have, in the order of kvjit_tensors.
+struct TensorName {
+    std::string_view name;
+    kvjit_tensor kvjit_tensors::* member;
+};
+std::span<const TensorName> tensor_names();
+
+struct Operator {
+    kvjit_op op;
+    std::string_view name;
+    Keys keys;
+    std::span<const OperatorTensor> tensors;  // in the order of kvjit_tensors
+    /// In the order in which a call runs them.
+    std::span<const ProgramKind> cpu_programs;
+    std::span<const ProgramKind> cuda_programs;  // they check what the host can't read, and merge what they have split
+
+    std::span<const ProgramKind> programs(Backend backend) const {
+        return backend == Backend::kCpu ? cpu_programs : cuda_programs;
+    }
+};
+
+/// In the order of kvjit_op.
+std::span<const Operator> operators();
+/// `spec.op` is legal.
+const Operator& operator_of(const KernelSpec& spec);
+
+/// Whether a call of the operator runs the program, on any backend.
+bool runs(const KernelSpec& spec, ProgramKind kind);
+inline bool attends(const KernelSpec& spec) {
+    return runs(spec, ProgramKind::kAttendDecode);
+}
+inline bool loads(const KernelSpec& spec) {
+    return runs(spec, ProgramKind::kLoad);
+}
+inline bool has_keys(const KernelSpec& spec) {
+    return operator_of(spec).keys != Keys::kNone;
+}
+
+}  // namespace kvjit::gen

@@ -1,0 +1,137 @@
+#include "generator/operator.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+
+namespace kvjit::gen {
+namespace {
+
+using enum ProgramKind;
+using enum TensorUse;
+using Type = TensorType;
+using Run = kvjit_tensors;
+
+// ---- KeyValueCache
+// -----------------------------------------------------------------------------------------------------
+
+constexpr OperatorTensor kKeyValueCacheTensors[] = {
+    {"current_key", &Run::current_key, kStored, Type::kT1, "SGD"},
+    {"current_value", &Run::current_value, kStored, Type::kT1, "SGD"},
+    {"cache", &Run::cache, kCache, Type::kCache, ""},
+    {"scale", &Run::scale, kScale, Type::kScale, ""},
+    {"key", &Run::key, kOutputOpt, Type::kT1, "KRD"},
+    {"value", &Run::value, kOutputOpt, Type::kT1, "KRD"},
+};
+constexpr ProgramKind kKeyValueCacheCpu[] = {kStore, kLoad};
+constexpr ProgramKind kKeyValueCacheCuda[] = {kCheck, kStore, kLoad};
+
+// ---- MultiHeadAttention
+// ------------------------------------------------------------------------------------------------
+
+constexpr OperatorTensor kAttentionTensors[] = {
+    {"query", &Run::query, kInput, Type::kT1, "SHD"},
+    {"attn_mask", &Run::attn_mask, kMask, Type::kT1, ""},
+    {"key", &Run::key, kInput, Type::kT1, "KGD"},
+    {"value", &Run::value, kInput, Type::kT1, "KGD"},
+    {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
+    {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
+};
+constexpr ProgramKind kAttentionCpu[] = {kAttendDecode, kAttendPrefill, kMerge};
+constexpr ProgramKind kAttentionCuda[] = {kCheck, kAttendDecode, kAttendPrefill};
+
+// ---- MultiHeadCacheAttention
+// -------------------------------------------------------------------------------------------
+
+constexpr OperatorTensor kCacheAttentionTensors[] = {
+    {"query", &Run::query, kInput, Type::kT1, "SHD"},
+    {"current_key", &Run::current_key, kStored, Type::kT1, "SGD"},
+    {"current_value", &Run::current_value, kStored, Type::kT1, "SGD"},
+    {"cache", &Run::cache, kCache, Type::kCache, ""},
+    {"scale", &Run::scale, kScale, Type::kScale, ""},
+    {"attn_mask", &Run::attn_mask, kMask, Type::kT1, ""},
+    {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
+    {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
+};
+constexpr ProgramKind kCacheAttentionCpu[] = {kStore, kAttendDecode, kAttendPrefill, kMerge};
+constexpr ProgramKind kCacheAttentionCuda[] = {kCheck, kStore, kAttendDecode, kAttendPrefill};
+
+// ---- Merge
+// -------------------------------------------------------------------------------------------------------------
+
+constexpr OperatorTensor kMergeTensors[] = {
+    {"partial_output", &Run::partial_output, kInput, Type::kT1, "PSHD"},
+    {"partial_lse", &Run::partial_lse, kInput, Type::kF32, "pSH"},
+    {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
+    {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
+};
+constexpr ProgramKind kMergeAlone[] = {kMerge};
+
+// ---- All of them
+// -------------------------------------------------------------------------------------------------------
+
+constexpr Operator kOperators[] = {
+    {KVJIT_OP_KEY_VALUE_CACHE, "KeyValueCache", Keys::kCache, kKeyValueCacheTensors, kKeyValueCacheCpu,
+     kKeyValueCacheCuda},
+    {KVJIT_OP_MULTI_HEAD_ATTENTION, "MultiHeadAttention", Keys::kDense, kAttentionTensors, kAttentionCpu,
+     kAttentionCuda},
+    {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, "MultiHeadCacheAttention", Keys::kCache, kCacheAttentionTensors,
+     kCacheAttentionCpu, kCacheAttentionCuda},
+    {KVJIT_OP_MERGE, "Merge", Keys::kNone, kMergeTensors, kMergeAlone, kMergeAlone},
+};
+
+constexpr TensorName kNames[] = {
+    {"query", &Run::query},
+    {"current_key", &Run::current_key},
+    {"current_value", &Run::current_value},
+    {"cache", &Run::cache},
+    {"scale", &Run::scale},
+    {"attn_mask", &Run::attn_mask},
+    {"key", &Run::key},
+    {"value", &Run::value},
+    {"partial_output", &Run::partial_output},
+    {"partial_lse", &Run::partial_lse},
+    {"attn_output", &Run::attn_output},
+    {"lse", &Run::lse},
+};
+static_assert(sizeof kNames / sizeof kNames[0] ==
+              (sizeof(kvjit_tensors) - offsetof(kvjit_tensors, query)) / sizeof(kvjit_tensor));
+
+/// Each of the operator's tensors stands in kNames behind the one before it.
+constexpr bool in_order(const Operator& row) {
+    const auto* at = std::begin(kNames);
+    for (const OperatorTensor& tensor : row.tensors) {
+        at = std::find_if(at, std::end(kNames), [&](const TensorName& named) {
+            return named.member == tensor.member && named.name == tensor.name;
+        });
+        if (at == std::end(kNames)) return false;
+    }
+    return true;
+}
+constexpr bool in_order() {
+    int op = 0;
+    return std::ranges::all_of(kOperators, [&](const Operator& row) { return row.op == ++op && in_order(row); });
+}
+static_assert(in_order());
+
+}  // namespace
+
+std::span<const TensorName> tensor_names() {
+    return kNames;
+}
+
+std::span<const Operator> operators() {
+    return kOperators;
+}
+
+const Operator& operator_of(const KernelSpec& spec) {
+    return kOperators[spec.op - 1];
+}
+
+bool runs(const KernelSpec& spec, ProgramKind kind) {
+    const Operator& op = operator_of(spec);
+    return std::ranges::find(op.cpu_programs, kind) != op.cpu_programs.end() ||
+           std::ranges::find(op.cuda_programs, kind) != op.cuda_programs.end();
+}
+
+}  // namespace kvjit::gen
