@@ -23,9 +23,8 @@ void print_head(const Options& options, const Machine& machine, const kvjit::Tar
     std::printf("%s   Llama 3 8B's attention, %lld of its 32 layers, %lld MB of int8 cache\n", bold("Model").c_str(),
                 static_cast<long long>(layers), static_cast<long long>(cache_bytes(options, layers) >> 20));
     if (layers < options.layers) std::printf("        (for %d layers there is too little memory)\n", options.layers);
-    for (const char* op : {"KeyValueCache", "MultiHeadCacheAttention"}) {
-        std::printf("%s    %s\n", bold("Spec").c_str(),
-                    must(must(kvjit::KernelSpec::parse(Shape::spec(op))).text()).c_str());
+    for (const kvjit_op op : {KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION}) {
+        std::printf("%s    %s\n", bold("Spec").c_str(), must(Shape::spec(op).text()).c_str());
     }
     std::printf("\n");
 }

@@ -5,13 +5,17 @@
 #include <stdexcept>
 #include <utility>
 
+#include "must.h"
+
 namespace demo {
 
-std::string Shape::spec(const char* op) {
-    return std::string("op=") + op + ",head_dim=" + std::to_string(kHeadDim) +
-           ",group=" + std::to_string(kHeads / kKvHeads) +
-           ",t1=f16,quant_bit=8,quant_group=" + std::to_string(kQuantGroup) +
-           ",cache_mode=page_table,page_size=" + std::to_string(kPageSize) + ",is_causal=1,layout=L2HTD";
+kvjit::KernelSpec Shape::spec(kvjit_op op) {
+    const auto spec = kvjit::KernelSpec::parse("op=MultiHeadCacheAttention,head_dim=" + std::to_string(kHeadDim) +
+                                               ",group=" + std::to_string(kHeads / kKvHeads) +
+                                               ",t1=f16,quant_bit=8,quant_group=" + std::to_string(kQuantGroup) +
+                                               ",cache_mode=page_table,page_size=" + std::to_string(kPageSize) +
+                                               ",is_causal=1,layout=L2HTD");
+    return must(must(spec).for_op(op));
 }
 
 CacheMemory::CacheMemory(Memory& memory, std::int64_t layers, std::int64_t tokens)

@@ -24,7 +24,7 @@ struct Shape {
     static constexpr std::int64_t kTokenBytes = 2 * kKvHeads * (kHeadDim + kScales * 2);
 
     /// The spec of `op`, as text.
-    static std::string spec(const char* op);
+    static kvjit::KernelSpec spec(kvjit_op op);
 };
 
 /// (L, 2, H, T, D) int8, and (L, 2, H, T, D / quant_group) float16.

@@ -57,10 +57,8 @@ Kernels open_kernels(const std::string& cache_folder, const kvjit::Target& targe
     kvjit::EngineOptions options;
     options.cache_dir = cache_folder.c_str();
     kvjit::Engine engine = must(kvjit::Engine::create(options));
-    const auto store = must(kvjit::KernelSpec::parse(Shape::spec("KeyValueCache")));
-    const auto attention = must(kvjit::KernelSpec::parse(Shape::spec("MultiHeadCacheAttention")));
-    kvjit::Kernel store_kernel = must(engine.kernel(store, target));
-    kvjit::Kernel attention_kernel = must(engine.kernel(attention, target));
+    kvjit::Kernel store_kernel = must(engine.kernel(Shape::spec(KVJIT_OP_KEY_VALUE_CACHE), target));
+    kvjit::Kernel attention_kernel = must(engine.kernel(Shape::spec(KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION), target));
     return {std::move(engine), std::move(store_kernel), std::move(attention_kernel)};
 }
 

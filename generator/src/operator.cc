@@ -71,13 +71,16 @@ constexpr ProgramKind kMergeAlone[] = {kMerge};
 // -------------------------------------------------------------------------------------------------------
 
 constexpr Operator kOperators[] = {
-    {KVJIT_OP_KEY_VALUE_CACHE, "KeyValueCache", Keys::kCache, kKeyValueCacheTensors, kKeyValueCacheCpu,
-     kKeyValueCacheCuda},
-    {KVJIT_OP_MULTI_HEAD_ATTENTION, "MultiHeadAttention", Keys::kDense, kAttentionTensors, kAttentionCpu,
-     kAttentionCuda},
-    {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, "MultiHeadCacheAttention", Keys::kCache, kCacheAttentionTensors,
-     kCacheAttentionCpu, kCacheAttentionCuda},
-    {KVJIT_OP_MERGE, "Merge", Keys::kNone, kMergeTensors, kMergeAlone, kMergeAlone},
+    {KVJIT_OP_KEY_VALUE_CACHE, "KeyValueCache", Keys::kCache,
+     "head_dim t1 t2 t3 quant_bit quant_group cache_mode page_size index_type layout", kKeyValueCacheTensors,
+     kKeyValueCacheCpu, kKeyValueCacheCuda},
+    {KVJIT_OP_MULTI_HEAD_ATTENTION, "MultiHeadAttention", Keys::kDense,
+     "head_dim group t1 is_causal is_alibi attn_mask", kAttentionTensors, kAttentionCpu, kAttentionCuda},
+    {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, "MultiHeadCacheAttention", Keys::kCache,
+     "head_dim group t1 t2 t3 quant_bit quant_group cache_mode page_size index_type is_causal is_alibi attn_mask "
+     "layout",
+     kCacheAttentionTensors, kCacheAttentionCpu, kCacheAttentionCuda},
+    {KVJIT_OP_MERGE, "Merge", Keys::kNone, "head_dim t1", kMergeTensors, kMergeAlone, kMergeAlone},
 };
 
 constexpr TensorName kNames[] = {

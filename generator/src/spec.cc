@@ -116,9 +116,15 @@ struct OpField {
     static std::int64_t limit(std::int64_t) { return 0; }
 };
 
+bool is_quantised(const KernelSpec& spec) {
+    return spec.quant_bit != 0;
+}
+
+/// `decides`, `counts`: see Field; none: the operator alone decides.
 template <class F>
-constexpr Field field(std::string_view name, std::string_view takes, std::string_view help) {
-    return {name, takes, help, F::print, F::parse, F::legal, F::limit};
+constexpr Field field(std::string_view name, std::string_view takes, std::string_view help,
+                      std::string_view decides = "op", bool (*counts)(const KernelSpec&) = nullptr) {
+    return {name, takes, help, F::print, F::parse, F::legal, F::limit, decides, counts};
 }
 
 constexpr std::array kFields = {
@@ -131,14 +137,17 @@ constexpr std::array kFields = {
         "t1", "f32 | f16 | i8", "query, new keys and values, mask, outputs; i8: KeyValueCache only"),
     field<NamedField<&KernelSpec::t2, kCacheTypes>>("t2", "auto | f32 | f16 | i8",
                                                     "cache elements when quant_bit is 0; auto: t1"),
-    field<NamedField<&KernelSpec::t3, kScaleTypes>>("t3", "auto | f32 | f16", "quantisation scales; auto: t1"),
+    field<NamedField<&KernelSpec::t3, kScaleTypes>>("t3", "auto | f32 | f16", "quantisation scales; auto: t1",
+                                                    "quant_bit", is_quantised),
     field<NamedField<&KernelSpec::quant_bit, kQuantBits>>("quant_bit", "0 | 8 | 4", "bits of a cache code; 0: none"),
     field<NumberField<&KernelSpec::quant_group, 4, 512>>(
-        "quant_group", "head_dim (up to 512), or a power of two from 4 that divides it", "elements that share a scale"),
+        "quant_group", "head_dim (up to 512), or a power of two from 4 that divides it", "elements that share a scale",
+        "quant_bit", is_quantised),
     field<NamedField<&KernelSpec::cache_mode, kModes>>("cache_mode", "offset | token_table | page_table | block_table",
                                                        "where position t of a sequence lies in the cache"),
     field<NumberField<&KernelSpec::page_size, 1, 1 << 20>>("page_size", "1 to 1048576; powers of two are fastest",
-                                                           "tokens a page or block; page_table, block_table"),
+                                                           "tokens a page or block; page_table, block_table",
+                                                           "cache_mode", is_paged),
     field<NamedField<&KernelSpec::index_type, kIndexTypes>>("index_type", "i64 | i32", "elements of cachestarts"),
     field<NamedField<&KernelSpec::is_causal, kBools>>("is_causal", "0 | 1",
                                                       "mask keys past the query, but in decoding_batches"),
@@ -157,10 +166,6 @@ struct Rule {
     std::string_view says;
     Member limit = nullptr;  // goes behind what the rule says
 };
-
-bool is_quantised(const KernelSpec& spec) {
-    return spec.quant_bit != 0;
-}
 
 constexpr Rule kRules[] = {
     {"t1", [](const KernelSpec& s) { return s.t1 == KVJIT_I8 && s.op != KVJIT_OP_KEY_VALUE_CACHE; },
@@ -186,6 +191,16 @@ constexpr Rule kRules[] = {
      },
      "axis N stands in a block_table's layout, and only there"},
 };
+
+/// "op" counts always.
+bool counts_for_op(const Field& row, const Operator& op) {
+    for (std::string_view rest = op.fields; !rest.empty();) {
+        const std::string_view name = rest.substr(0, rest.find(' '));
+        rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+        if (name == row.name) return true;
+    }
+    return &row == &kFields.front();
+}
 
 const Field* find_field(std::string_view name) {
     const auto it = std::ranges::find(kFields, name, &Field::name);
@@ -225,10 +240,31 @@ std::unexpected<Error> refuse_broken(const Rule& rule, const KernelSpec& spec) {
     return refuse(row, value, says, number_of(value), limit);
 }
 
+/// Whether the field means anything beside the others.
+bool counts(const Field& row, const KernelSpec& spec) {
+    return counts_for_op(row, operator_of(spec)) && (row.counts == nullptr || row.counts(spec));
+}
+
+/// A mistake, since it would change nothing: an engine that thinks it quantises must hear that it doesn't.
+std::unexpected<Error> refuse_useless(const Field& row, const KernelSpec& spec, const KernelSpec& defaults) {
+    const Field& decides = *find_field(counts_for_op(row, operator_of(spec)) ? row.decides : "op");
+    const std::string value = row.print(spec), kept = row.print(defaults);
+    const std::string says = std::string(decides.name) + "=" + decides.print(spec) + " has no use for it; it takes " +
+                             kept + " (kvjit_spec_for_op resets what an operator doesn't use)";
+    return refuse(row, value, says, number_of(value), number_of(kept).value_or(0));
+}
+
 std::unexpected<Error> unknown_field(std::string_view name) {
     std::string says = "unknown field " + quoted(name) + "; the fields are";
     for (const Field& row : kFields) says.append(&row == &kFields.front() ? " " : ", ").append(row.name);
     return fail(KVJIT_BAD_SPEC, std::string(name), says);
+}
+
+Result<void> check_legal(const KernelSpec& spec) {
+    for (const Field& row : kFields) {
+        if (!row.legal(spec)) return refuse_value(row, row.print(spec), number_of(row.print(spec)));
+    }
+    return {};
 }
 
 /// Reads one `field=value`; `seen` keeps fields from being given twice.
@@ -295,9 +331,26 @@ std::string print_spec(const KernelSpec& spec) {
     return text;
 }
 
+Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op) {
+    const KernelSpec defaults = default_spec();
+    KernelSpec reset = spec;
+    reset.op = op;
+    if (auto legal = check_legal(reset); !legal) return std::unexpected(legal.error());
+    // In two rounds: what the operator has no use for may have decided on another field.
+    for (int round = 0; round < 2; ++round) {
+        for (const Field& row : kFields) {
+            if (!counts(row, reset)) row.parse(row.print(defaults), reset);
+        }
+    }
+    if (auto valid = validate_spec(reset); !valid) return std::unexpected(valid.error());
+    return reset;
+}
+
 Result<void> validate_spec(const KernelSpec& spec) {
+    if (auto legal = check_legal(spec); !legal) return legal;
+    const KernelSpec defaults = default_spec();
     for (const Field& row : kFields) {
-        if (!row.legal(spec)) return refuse_value(row, row.print(spec), number_of(row.print(spec)));
+        if (!counts(row, spec) && row.print(spec) != row.print(defaults)) return refuse_useless(row, spec, defaults);
     }
     for (const Rule& rule : kRules) {
         if (rule.broken(spec)) return refuse_broken(rule, spec);

@@ -32,6 +32,14 @@ gen::Result<void> fields_fit(const gen::KernelSpec& spec, std::size_t size) {
     return {};
 }
 
+/// Fills a caller's struct of `size` bytes, if it has room for all that isn't a default.
+gen::Result<void> hand_over(const gen::KernelSpec& made, kvjit_spec* to, std::size_t size, std::string_view name) {
+    if (auto right = rt::check_size<kvjit_spec>(size, name); !right) return right;
+    if (auto fits = fields_fit(made, size); !fits) return fits;
+    rt::write_struct(to, size, made);
+    return {};
+}
+
 }  // namespace
 
 void kvjit_spec_init_sized(kvjit_spec* spec, size_t size) {
@@ -108,10 +116,19 @@ kvjit_status kvjit_spec_parse_sized(const char* text, kvjit_spec* spec, size_t s
         if (auto given = rt::not_null(spec, "spec"); !given) return given;
         const gen::Result<gen::KernelSpec> parsed = gen::parse_spec(text);
         if (!parsed) return std::unexpected(parsed.error());
-        if (auto right = rt::check_size<kvjit_spec>(size, "spec"); !right) return right;
-        if (auto fits = fields_fit(*parsed, size); !fits) return fits;
-        rt::write_struct(spec, size, *parsed);
-        return {};
+        return hand_over(*parsed, spec, size, "spec");
+    });
+}
+
+kvjit_status kvjit_spec_for_op_sized(const kvjit_spec* spec, kvjit_op op, kvjit_spec* result, size_t size,
+                                     kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(result, "result"); !given) return given;
+        const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, "spec");
+        if (!read) return std::unexpected(read.error());
+        const gen::Result<gen::KernelSpec> made = gen::spec_for_op(*read, op);
+        if (!made) return std::unexpected(made.error());
+        return hand_over(*made, result, size, "result");
     });
 }
 

@@ -113,7 +113,8 @@ private:
     }
 
     void judge(const std::string& file, const RecordedCall& call, kvjit_op op) {
-        const auto spec = spec_text(op_spec(call, op));
+        const auto of_op = op_spec(call, op);
+        const auto spec = of_op ? spec_text(*of_op) : Result<std::string>(fail(of_op.error()));
         if (!spec) return refuse(escaped(file) + ": " + spec.error());
         const auto verdict = replay_op(machine_, call, op);
         if (!verdict) return refuse(escaped(file) + ": " + op_name(op) + ": " + verdict.error() + " [" + *spec + "]");

@@ -69,7 +69,9 @@ kvjit_batch call_batch(const RecordedCall& call, const Starts& starts, kvjit_op 
 }
 
 Result<void> run(const Machine& machine, const RecordedCall& call, kvjit_op op, const kvjit_tensors& tensors) {
-    const auto kernel = open_kernel(machine.engine, op_spec(call, op), machine.target);
+    const auto spec = op_spec(call, op);
+    if (!spec) return fail(spec.error());
+    const auto kernel = open_kernel(machine.engine, *spec, machine.target);
     if (!kernel) return fail(kernel.error());
     const Starts starts(call);
     const kvjit_batch batch = call_batch(call, starts, op);
@@ -193,28 +195,13 @@ Result<Verdict> replay_attention(const Machine& machine, const RecordedCall& cal
 
 }  // namespace
 
-kvjit_spec op_spec(const RecordedCall& call, kvjit_op op) {
-    if (op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION) return call.spec;
-    kvjit_spec spec = call.spec, none;
-    kvjit_spec_init(&none);
-    spec.op = op;
-    if (op == KVJIT_OP_KEY_VALUE_CACHE) {
-        spec.t1 = call.t1();
-        spec.group = none.group;
-        spec.is_causal = none.is_causal;
-        spec.is_alibi = none.is_alibi;
-        spec.attn_mask = none.attn_mask;
-        return spec;
-    }
-    spec.t1 = attention_type(call);
-    spec.t2 = none.t2;
-    spec.t3 = none.t3;
-    spec.quant_bit = none.quant_bit;
-    spec.quant_group = none.quant_group;
-    spec.cache_mode = none.cache_mode;
-    spec.page_size = none.page_size;
-    spec.index_type = none.index_type;
-    std::ranges::copy(none.layout, spec.layout);
+Result<kvjit_spec> op_spec(const RecordedCall& call, kvjit_op op) {
+    kvjit_spec spec = call.spec;
+    if (op == KVJIT_OP_KEY_VALUE_CACHE) spec.t1 = call.t1();
+    if (op == KVJIT_OP_MULTI_HEAD_ATTENTION) spec.t1 = attention_type(call);
+    kvjit_error error;
+    kvjit_error_init(&error);
+    if (kvjit_spec_for_op(&spec, op, &spec, &error) != KVJIT_OK) return fail(error_text(error));
     return spec;
 }
 

@@ -24,7 +24,7 @@ struct Machine {
 ///   out.scale KeyValueCache            current_key, current_value, cache -> out.cache, out.scale, out.key, out.value
 ///   MultiHeadAttention       query, out.key and out.value -> out.attn_output, out.lse; in t1 where t1 holds the
 ///                            recorded key and value exactly, else in float32
-kvjit_spec op_spec(const RecordedCall& call, kvjit_op op);
+Result<kvjit_spec> op_spec(const RecordedCall& call, kvjit_op op);
 
 /// Runs `op` and compares every output. Outputs start as NaN, so what isn't written can't pass.
 /// Errors: kvjit refused the call, as a sentence.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <utility>
 
 #include "conformance/options.h"
@@ -148,12 +149,15 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
     spec.is_causal = level(levels, kCausal);
     spec.is_alibi = level(levels, kAlibi);
     spec.attn_mask = std::array{0, 2, 3}[level(levels, kMask)];
-    if (spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) return;
-    spec.cache_mode = kModes[level(levels, kMode)];
-    spec.page_size = kPageSizes[level(levels, kPageSize)];
-    spec.index_type = level(levels, kIndexType) == 0 ? KVJIT_I64 : KVJIT_I32;
-    std::memset(spec.layout, 0, sizeof spec.layout);
-    std::ranges::copy(layout_of(levels), spec.layout);
+    if (spec.op != KVJIT_OP_MULTI_HEAD_ATTENTION) {
+        spec.cache_mode = kModes[level(levels, kMode)];
+        spec.page_size = kPageSizes[level(levels, kPageSize)];
+        spec.index_type = level(levels, kIndexType) == 0 ? KVJIT_I64 : KVJIT_I32;
+        std::memset(spec.layout, 0, sizeof spec.layout);
+        std::ranges::copy(layout_of(levels), spec.layout);
+    }
+    const kvjit_status status = kvjit_spec_for_op(&spec, static_cast<kvjit_op>(spec.op), &spec, nullptr);
+    if (status != KVJIT_OK) throw std::logic_error("the sweep made a spec that is none");
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ struct Loaded {
         key = contiguous(spec.t1, shape);
         value = contiguous(spec.t1, shape);
         Bound load = bind(call);
-        load.spec.op = KVJIT_OP_KEY_VALUE_CACHE;
+        REQUIRE(kvjit_spec_for_op(&load.spec, KVJIT_OP_KEY_VALUE_CACHE, &load.spec, nullptr) == KVJIT_OK);
         load.tensors.query = load.tensors.attn_output = load.tensors.lse = {};
         load.tensors.key = key.view();
         load.tensors.value = value.view();

@@ -76,9 +76,9 @@ TEST_CASE("decoding and prefilling several sequences") {
 
 TEST_CASE("storing and loading") {
     Call call(3, 7, 300);
-    std::string spec = kCallSpec;
-    spec.replace(spec.find("MultiHeadCacheAttention"), std::string("MultiHeadCacheAttention").size(), "KeyValueCache");
-    kvjit::Plan plan = plan_for(spec, call.batch());
+    const auto spec = kvjit::KernelSpec::parse(kCallSpec)->for_op(KVJIT_OP_KEY_VALUE_CACHE);
+    REQUIRE(spec);
+    kvjit::Plan plan = plan_for(*spec->text(), call.batch());
     std::vector<float> key(3 * 300 * kKvHeads * kDim), value(key.size());
     kvjit::Tensors tensors = call.tensors();
     tensors.query = tensors.attn_output = kvjit::Tensor();

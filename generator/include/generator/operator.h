@@ -51,6 +51,7 @@ struct Operator {
     kvjit_op op;
     std::string_view name;
     Keys keys;
+    std::string_view fields;                  // of the spec that count, beside op: names, separated by spaces
     std::span<const OperatorTensor> tensors;  // in the order of kvjit_tensors
     /// In the order in which a call runs them.
     std::span<const ProgramKind> cpu_programs;

@@ -25,6 +25,10 @@ struct Field {
     bool (*legal)(const KernelSpec&);
     /// Of a field in a range, the bound that a number past it has passed, or what it takes multiples of. Else 0.
     std::int64_t (*limit)(std::int64_t value);
+    /// Where the operator uses the field (operator.h), the field that decides whether it counts, and how: without
+    /// quant_bit, t3 means nothing. "op", null: it counts.
+    std::string_view decides;
+    bool (*counts)(const KernelSpec&);
 };
 
 std::span<const Field> spec_fields();
@@ -36,6 +40,9 @@ Result<KernelSpec> parse_spec(std::string_view text);
 
 /// Fields in table order, defaults omitted, comma-separated.
 std::string print_spec(const KernelSpec& spec);
+
+/// See kvjit_spec_for_op. The result is validated.
+Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op);
 
 /// Every value legal, and legal together (docs/semantics.md, sections 4 to 7); a field that doesn't count has its
 /// default.

@@ -150,6 +150,17 @@ KVJIT_API void kvjit_spec_fields(void (*row)(void *context, const char *name, co
                                              const char *help),
                                  void *context);
 
+/* An engine's one spec for each op: `spec` with op `op`, and the defaults in all fields that don't count for it, be it
+ * the op's doing (KeyValueCache has no attn_mask) or another field's (without quant_bit t3 means nothing). Such a field
+ * with another value is refused everywhere else, as it would change nothing. `result` may be `spec`.
+ * Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_SPEC; *result is then unchanged. Thread-safe. */
+KVJIT_API kvjit_status kvjit_spec_for_op_sized(const kvjit_spec *spec, kvjit_op op, kvjit_spec *result, size_t size,
+                                               kvjit_error *error);
+static inline kvjit_status kvjit_spec_for_op(const kvjit_spec *spec, kvjit_op op, kvjit_spec *result,
+                                             kvjit_error *error) {
+    return kvjit_spec_for_op_sized(spec, op, result, sizeof *result, error);
+}
+
 /* ---- Where it runs: the target ------------------------------------------------------------------------ */
 
 /* An instruction set, resolved: every known feature of a CPU, present or absent, or a CUDA architecture. Machines that
@@ -188,7 +199,8 @@ typedef struct kvjit_engine_options {
      * prints nothing. */
     void (*log)(void *context, int32_t level, const char *message);
     void *log_context;
-    int64_t max_idle_kernels; /* kernels that stay for the next request though nobody holds them; from 0; default 1024 */
+    int64_t
+        max_idle_kernels; /* kernels that stay for the next request though nobody holds them; from 0; default 1024 */
 } kvjit_engine_options;
 
 KVJIT_API void kvjit_engine_options_init_sized(kvjit_engine_options *options, size_t size);
@@ -230,7 +242,8 @@ KVJIT_API void kvjit_engine_get_stats(const kvjit_engine *engine, kvjit_engine_s
 typedef struct kvjit_kernel kvjit_kernel;
 
 /* A handle for `spec` on `target` (NULL: this machine). Checks the spec; compiles nothing. Asking again for the same
- * spec is a hash lookup, also when nobody holds the kernel any more, unless more than max_idle_kernels are idle. Errors: KVJIT_BAD_SPEC, KVJIT_BAD_TARGET. Thread-safe. */
+ * spec is a hash lookup, also when nobody holds the kernel any more, unless more than max_idle_kernels are idle.
+ * Errors: KVJIT_BAD_SPEC, KVJIT_BAD_TARGET. Thread-safe. */
 KVJIT_API kvjit_status kvjit_engine_kernel(kvjit_engine *engine, const kvjit_spec *spec, const kvjit_target *target,
                                            kvjit_kernel **kernel, kvjit_error *error);
 KVJIT_API kvjit_kernel *kvjit_kernel_retain(kvjit_kernel *kernel);
@@ -460,8 +473,8 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
  * Allocates nothing, takes no lock of kvjit's. On CPU targets the calling thread works too, unless its executor leaves
- * it out, and needs 1 MiB of stack. The default executor's threads stay behind in a fork: there a plan of the parent's is
- * refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
+ * it out, and needs 1 MiB of stack. The default executor's threads stay behind in a fork: there a plan of the parent's
+ * is refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
 #ifdef __cplusplus

@@ -117,6 +117,14 @@ struct KernelSpec : kvjit_spec {
         return spec;
     }
 
+    /// This spec for another op, without what means nothing there. See kvjit_spec_for_op.
+    Result<KernelSpec> for_op(kvjit_op other) const {
+        KernelSpec spec;
+        Error error;
+        if (kvjit_spec_for_op(this, other, &spec, error.get()) != KVJIT_OK) return error;
+        return spec;
+    }
+
     /// The canonical text. Errors: KVJIT_BAD_SPEC.
     Result<std::string> text() const {
         std::string out;

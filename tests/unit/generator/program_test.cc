@@ -95,10 +95,7 @@ TEST_CASE("layouts, modes and spellings that lower alike share their binaries") 
     CHECK(changed("cache_mode=page_table,layout=L2THD", "cache_mode=block_table,layout=N2LTHD").empty());
     CHECK(changed("cache_mode=page_table,page_size=1", "cache_mode=token_table").empty());
     CHECK(changed("t2=f16", "t2=auto").empty());
-    CHECK(changed("t3=f32", "t3=f16").empty());
-    CHECK(changed("page_size=16", "page_size=32").empty());
     CHECK(changed("is_alibi=1,is_causal=0", "is_alibi=1,is_causal=1").empty());
-    CHECK(changed("op=KeyValueCache,group=4", "op=KeyValueCache,is_causal=0,attn_mask=2").empty());
     CHECK(changed("op=MultiHeadAttention", "layout=L2THD") == Names{});
 }
 

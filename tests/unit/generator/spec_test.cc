@@ -5,6 +5,7 @@
 #include <cstring>
 #include <random>
 
+#include "generator/operator.h"
 #include "generator/spec.h"
 
 using namespace kvjit::gen;
@@ -125,6 +126,15 @@ TEST_CASE("what is refused, and what the error says") {
         {"layout=4", "layout", "0..3"},
         {"page_size=0,cache_mode=page_table", "page_size", "1 to 1048576"},
         {"attn_mask=1", "attn_mask", "0 | 2 | 3"},
+        {"op=MultiHeadAttention,quant_bit=8", "quant_bit", "op=MultiHeadAttention has no use for it; it takes 0"},
+        {"op=MultiHeadAttention,layout=L2HTD", "layout", "it takes TL2HD"},
+        {"op=KeyValueCache,group=4", "group", "op=KeyValueCache has no use for it; it takes 1"},
+        {"op=KeyValueCache,is_causal=0", "is_causal", "it takes 1"},
+        {"op=Merge,group=2", "group", "op=Merge has no use"},
+        {"page_size=64", "page_size", "cache_mode=offset has no use for it; it takes 128"},
+        {"cache_mode=token_table,page_size=1", "page_size", "cache_mode=token_table"},
+        {"t3=f32", "t3", "quant_bit=0 has no use for it; it takes auto"},
+        {"quant_group=16", "quant_group", "quant_bit=0"},
         {"head_dim", "head_dim", "no field=value pair"},
         {"head_dim=64,head_dim=64", "head_dim", "once"},
     };
@@ -151,4 +161,44 @@ TEST_CASE("values written into the struct are checked like parsed ones") {
     spec = default_spec();
     std::memset(spec.layout, 'L', sizeof spec.layout);
     CHECK(validate_spec(spec).error().argument == "layout");
+}
+
+TEST_CASE("one spec serves each op, without what means nothing there") {
+    const KernelSpec engine = parsed(
+        "head_dim=64,group=4,t1=f32,quant_bit=8,quant_group=16,t3=f16,cache_mode=page_table,page_size=16,index_type="
+        "i32,"
+        "is_causal=0,attn_mask=2,layout=L2HTD");
+    const auto text = [&](kvjit_op op) { return print_spec(*spec_for_op(engine, op)); };
+    CHECK(text(KVJIT_OP_KEY_VALUE_CACHE) ==
+          "op=KeyValueCache,head_dim=64,t1=f32,t3=f16,quant_bit=8,quant_group=16,cache_mode=page_table,page_size=16,"
+          "index_type=i32,layout=L2HTD");
+    CHECK(text(KVJIT_OP_MULTI_HEAD_ATTENTION) ==
+          "op=MultiHeadAttention,head_dim=64,group=4,t1=f32,is_causal=0,attn_mask=2");
+    CHECK(same(*spec_for_op(engine, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION), engine));
+    CHECK(text(KVJIT_OP_MERGE) == "op=Merge,head_dim=64,t1=f32");
+    CHECK(spec_for_op(engine, static_cast<kvjit_op>(9)).error().argument == "op");
+    CHECK(spec_for_op(parsed("op=KeyValueCache,t1=i8"), KVJIT_OP_MERGE).error().argument == "t1");
+}
+
+TEST_CASE("whatever a legal spec is made for is legal, and nothing more changes when it is made again") {
+    const unsigned seed = 20261122;
+    MESSAGE("seed ", seed);
+    std::mt19937 random(seed);
+    int made = 0;
+    for (int round = 0; round < 5000; ++round) {
+        std::string text = "op=MultiHeadCacheAttention,";
+        for (const Values& values : kValues) {
+            if (random() % 2 == 0 && values.field != std::string_view("op"))
+                text += std::string(values.field) + "=" + values.texts[random() % values.texts.size()] + ",";
+        }
+        const Result<KernelSpec> spec = parse_spec(text);
+        if (!spec) continue;
+        for (const Operator& op : operators()) {
+            const Result<KernelSpec> once = spec_for_op(*spec, op.op);
+            REQUIRE_MESSAGE(once.has_value(), text);
+            CHECK(same(*spec_for_op(*once, op.op), *once));
+            ++made;
+        }
+    }
+    CHECK(made > 200);
 }
