@@ -117,7 +117,12 @@ void kvjit_engine_release(kvjit_engine* engine) {
 }
 
 size_t kvjit_engine_trim(kvjit_engine* engine) {
-    return engine != nullptr ? engine->engine->trim() : 0;
+    size_t dropped = 0;
+    rt::guarded(nullptr, [&]() -> gen::Result<void> {
+        if (engine != nullptr) dropped = engine->engine->trim();
+        return {};
+    });
+    return dropped;
 }
 
 void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stats) {

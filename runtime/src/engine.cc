@@ -60,6 +60,7 @@ std::vector<KernelPtr> Engine::take_idle(std::size_t most_left) {
     const auto is_idle = [](const auto& entry) { return entry.second.kernel.use_count() == 1; };
     std::size_t idle = static_cast<std::size_t>(std::ranges::count_if(kernels_, is_idle));
     std::vector<KernelPtr> taken;
+    taken.reserve(idle);  // before anything leaves the registry
     // First those that nobody has asked for again since room was last made, then any.
     for (int round = 0; round < 2 && idle > most_left; ++round) {
         for (auto it = kernels_.begin(); it != kernels_.end() && idle > most_left;) {

@@ -84,27 +84,26 @@ gen::Result<void> Kernel::take_known(std::vector<std::size_t>& wanted) {
         }
     }
     wanted = std::move(unknown);
-    if (wanted.empty()) return {};
-    const std::lock_guard lock(mutex_);
-    if (!settled_) settled_ = 0;  // what is compiled is for the best target
     return {};
 }
 
 void Kernel::take(std::size_t program, const gen::Target& target, ImagePtr image) {
-    const std::lock_guard lock(mutex_);
     const auto which = static_cast<std::size_t>(
         std::ranges::find(lowered_, &target, [](const Lowered& lowered) { return &lowered.target; }) -
         lowered_.begin());
-    if (!settled_) settled_ = which;
     const gen::Program& taken = lowered_[which].programs[program];
-    if (which != *settled_) {
-        images_->log()(KVJIT_LOG_WARNING,
-                       text(gen::program_info(taken.kind).name, " is there for ", target.text(), " only, not for ",
-                            lowered_[*settled_].target.text(),
-                            ", as the kernel's other programs are: results differ from those of one target by "
-                            "rounding"));
+    std::size_t settled = which;
+    {
+        const std::lock_guard lock(mutex_);
+        settled = settled_.value_or(which);
+        settled_ = settled;
+        set_[index_of(taken)] = std::move(image);
     }
-    set_[index_of(taken)] = std::move(image);
+    if (which == settled) return;
+    images_->log()(KVJIT_LOG_WARNING,
+                   text(gen::program_info(taken.kind).name, " is there for ", target.text(), " only, not for ",
+                        lowered_[settled].target.text(),
+                        ", as the kernel's other programs are: results differ from those of one target by rounding"));
 }
 
 gen::Result<void> Kernel::make_all(const std::vector<std::size_t>& wanted) {

@@ -24,7 +24,8 @@ public:
                                        const gen::TargetList& targets);
 
     const gen::KernelSpec& spec() const { return spec_; }
-    /// What its images are compiled for: the best target that the compiler knows.
+    /// The best target that the compiler knows: what is compiled is for it. Images that were found may be of a lesser
+    /// one.
     const gen::Target& target() const { return lowered_.front().target; }
     /// Errors: KVJIT_BAD_TARGET where this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }

@@ -195,8 +195,8 @@ typedef struct kvjit_engine_options {
     int64_t cache_max_bytes;  /* the disk cache is pruned to this, least recently used first; from 0; default 512 MiB */
     const char *template_dir; /* NULL: $KVJIT_TEMPLATE_DIR, else the templates inside the library */
     const char *compiler;     /* path of libkvjit_compiler; NULL: $KVJIT_COMPILER, else beside the library */
-    /* Called on the thread that found something worth saying; NULL: nobody listens. It must not throw. kvjit itself
-     * prints nothing. */
+    /* Called on the thread that found something worth saying, on several at once; NULL: nobody listens. It must not
+     * throw, and not call kvjit for the engine that calls it. kvjit itself prints nothing. */
     void (*log)(void *context, int32_t level, const char *message);
     void *log_context;
     int64_t

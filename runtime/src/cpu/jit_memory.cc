@@ -74,10 +74,13 @@ private:
     std::size_t lasting_bytes_;
 };
 
+llvm::Error check_size(std::uint64_t bytes) {
+    if (bytes <= kMaxImageBytes) return llvm::Error::success();
+    return llvm::make_error<jitlink::JITLinkError>("it asks for " + std::to_string(bytes) + " bytes of memory");
+}
+
 llvm::Expected<CodePages> map_pages(std::uint64_t bytes) {
-    if (bytes > kMaxImageBytes) {
-        return llvm::make_error<jitlink::JITLinkError>("it asks for " + std::to_string(bytes) + " bytes of memory");
-    }
+    if (llvm::Error error = check_size(bytes)) return error;
     const gen::Result<CodeMapping> mapping = code_mapping();
     if (!mapping) return refused(mapping.error());
     gen::Result<CodePages> pages = CodePages::map(bytes, *mapping);
@@ -112,6 +115,7 @@ bool holds_code(jitlink::BasicLayout& layout) {
 /// longer than all the rest of a load.
 jitlink::JITLinkMemoryManager::AllocResult start_data(jitlink::LinkGraph& graph, jitlink::BasicLayout& layout,
                                                       std::uint64_t bytes, std::uint64_t page_bytes) {
+    if (llvm::Error error = check_size(bytes)) return error;
     Room room{{}, std::unique_ptr<char, FreeBytes>(static_cast<char*>(std::aligned_alloc(page_bytes, bytes)))};
     if (!room.data) throw std::bad_alloc();
     char* next = room.data.get();

@@ -164,11 +164,13 @@ private:
 
     /// Grids that follow from the tensors' rows, before anything is launched.
     gen::Result<void> check_rows(const kvjit_tensors& tensors) const {
+        if (bound_.batch.batch_size == 0) return {};
         for (const kvjit_tensor* tensor : {&tensors.current_key, &tensors.key, &tensors.value}) {
             const bool moved = gen::loads(spec()) || tensor == &tensors.current_key;
             if (!moved || tensor->rank == 0) continue;
+            const auto kind = tensor == &tensors.current_key ? gen::ProgramKind::kStore : gen::ProgramKind::kLoad;
             const std::int64_t warps = saturating_product(tensor->shape[0], bound_.num_kv_heads, std::int64_t{2});
-            if (auto fits = check_grid("rows", warps / kTokenWarps, kMaxGridX - 1); !fits) return fits;
+            if (auto fits = check_grid("rows", warps / shape(kind).rows, kMaxGridX - 1); !fits) return fits;
         }
         if (!prefills()) return {};
         return check_grid("rows", prefill_blocks(tensors), kMaxGridX);
@@ -234,7 +236,7 @@ private:
         const abi::MergeArgs merge = bind_merge(tensors, merge_items_);
         const abi::CudaMergeArgs args{launch_of(tensors), merge, merge_items_[0], bound_.batch.seqstarts};
         const std::int64_t warps = output.shape[0] * output.shape[1];
-        return launch(gen::ProgramKind::kMerge, ceil_div(warps, kTokenWarps), 1, args);
+        return launch(gen::ProgramKind::kMerge, ceil_div(warps, shape(gen::ProgramKind::kMerge).rows), 1, args);
     }
 
     Device& device_;

@@ -41,21 +41,27 @@ DiskStore::DiskStore(std::expected<CacheFolder, std::string> folder, const DiskS
     : folder_(std::move(folder)), max_bytes_(options.max_bytes), lock_wait_(options.lock_wait), log_(options.log) {}
 
 Answer DiskStore::find(std::span<Wanted> candidates) {
+    if (!folder_ && folder_.error().empty()) return NotThere{};
+    if (!folder_) return Failed{folder_.error()};
+    Answer answer = NotThere{};  // the first failure, unless a later candidate is there
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const gen::Result<EntryKey> key = candidates[i].key();
         if (!key) return Failed{"the disk cache, which goes by the source, can't be asked: " + key.error().message};
         Lookup found = find(*key);
-        if (auto* failed = std::get_if<Failed>(&found)) return std::move(*failed);
         if (auto* entry = std::get_if<Entry>(&found)) return Held{i, std::move(*entry)};
+        auto* failed = std::get_if<Failed>(&found);
+        if (failed && std::holds_alternative<NotThere>(answer)) answer = std::move(*failed);
     }
-    return NotThere{};
+    return answer;
 }
 
 void DiskStore::publish(Wanted& wanted, const Entry& entry) {
+    if (!folder_) return;
     if (const gen::Result<EntryKey> key = wanted.key()) publish(*key, entry);
 }
 
 std::unique_ptr<Cache::Guard> DiskStore::lock(Wanted& wanted) {
+    if (!folder_) return std::make_unique<Guard>();
     const gen::Result<EntryKey> key = wanted.key();
     return key ? lock(*key) : std::make_unique<Guard>();
 }

@@ -87,14 +87,24 @@ gen::Result<std::optional<Images::Found>> Images::find(std::span<const Candidate
     const gen::Result<Backend*> backend = this->backend(best);
     if (!backend) return std::unexpected(backend.error());
     if (auto runs = (*backend)->check_machine(best); !runs) return std::unexpected(runs.error());
-    std::vector<Wanted> wanted;
-    for (const Candidate& candidate : options_.jit ? candidates.first(1) : candidates) {
-        const gen::Result<Wanted> one = this->wanted(candidate);
-        if (!one) return std::unexpected(one.error());
-        wanted.push_back(*one);
+    gen::Result<Wanted> first = this->wanted(candidates.front());
+    if (!first) return std::unexpected(first.error());
+    if (ImagePtr image = in_memory(first->identity())) return Found{0, std::move(image)};
+    if (compiles((*backend)->compiler())) return from_disk({&*first, 1});
+    std::vector<Wanted> all;
+    for (const Candidate& candidate : candidates) {
+        all.emplace_back(candidate, (*backend)->compiler(), options_.templates);
     }
-    if (ImagePtr image = in_memory(wanted.front().identity())) return Found{0, std::move(image)};
-    return from_disk(wanted);
+    gen::Result<std::optional<Found>> found = from_disk(all);
+    for (std::size_t i = 1; i < all.size() && (!found || !*found); ++i) {
+        if (ImagePtr image = in_memory(all[i].identity())) return Found{i, std::move(image)};
+    }
+    return found;
+}
+
+/// Without a disk cache nobody needs to know whether there is a compiler before it is needed.
+bool Images::compiles(Compiler& compiler) const {
+    return options_.jit && (!options_.disk || compiler.identity().has_value());
 }
 
 gen::Result<ImagePtr> Images::make(const Candidate& candidate) {

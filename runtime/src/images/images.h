@@ -36,7 +36,7 @@ public:
         ImagePtr image;
     };
     /// The image of the best candidate that memory or a store has; nothing if none has any. Candidates stand best first
-    /// and are of one backend. A compiler serves the first one only, so with it the disk cache isn't asked for others.
+    /// and are of one backend. Where there is a compiler, it serves the first one, and nothing is asked for the others.
     /// Errors: what the machine can't run; without compiling, what keeps a store from answering.
     gen::Result<std::optional<Found>> find(std::span<const Candidate> candidates);
 
@@ -60,6 +60,7 @@ private:
     struct Cell;
 
     gen::Result<Wanted> wanted(const Candidate& candidate) const;
+    bool compiles(Compiler& compiler) const;
     std::shared_ptr<Cell> cell(const std::string& identity);
     ImagePtr in_memory(const std::string& identity);
     /// Another thread's image, if it was first.

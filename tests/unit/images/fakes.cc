@@ -91,7 +91,7 @@ private:
 ImagesOptions options_over(World& world, bool jit) {
     ImagesOptions options;
     options.jit = jit;
-    options.backends[static_cast<std::size_t>(gen::Backend::kCpu)] = std::make_unique<FakeBackend>(world);
+    for (auto& backend : options.backends) backend = std::make_unique<FakeBackend>(world);
     options.disk = std::make_unique<FakeCache>(world);
     options.templates = [](std::string_view path) {
         return gen::Result<std::string>("// " + std::string(path) + "\n");

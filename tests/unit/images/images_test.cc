@@ -172,3 +172,27 @@ TEST_CASE("with a compiler, a store that can't say costs a compile") {
     CHECK(images.make(merge.candidates[0]).has_value());
     CHECK(world.compiles == 1);
 }
+
+TEST_CASE("where no compiler can be named, any candidate serves, though compiling is on") {
+    World world;
+    world.compiler_is_missing = true;
+    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    Images images(options_over(world));
+    const BothLevels merge;
+    const auto found = images.find(merge.candidates);
+    REQUIRE(found->has_value());
+    CHECK((*found)->which == 1);
+}
+
+TEST_CASE("without compiling, what is in memory for a lesser target is better than none") {
+    World world;
+    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    Images images(options_over(world, false));
+    const BothLevels merge;
+    const auto lesser = *images.find(merge.candidates);
+    REQUIRE(lesser.has_value());
+    world.entries.clear();
+    CHECK((*images.find(merge.candidates))->image == lesser->image);
+    world.failure = "the disk is on fire";
+    CHECK((*images.find(merge.candidates))->image == lesser->image);
+}

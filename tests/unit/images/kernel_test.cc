@@ -1,4 +1,6 @@
 // A kernel takes all its images from one target, if it can.
+#include <algorithm>
+
 #include "fakes.h"
 
 using namespace kvjit;
@@ -62,7 +64,7 @@ TEST_CASE("an image of another target than the kernel's is better than none, and
     CHECK(world.warnings[0].find(two_levels()[1].text()) != std::string::npos);
 }
 
-TEST_CASE("what is compiled is for the best target, or for the one that the kernel's images are of") {
+TEST_CASE("what is compiled is for the best target") {
     World world;
     const Setting at(world);
     REQUIRE(at.kernel->prepare(KVJIT_STORE | KVJIT_DECODE).has_value());
@@ -70,9 +72,24 @@ TEST_CASE("what is compiled is for the best target, or for the one that the kern
     CHECK(world.entries.size() == 2);
 }
 
+TEST_CASE("a search that finds nothing settles nothing") {
+    World world;
+    const Setting at(world, false);
+    CHECK(at.kernel->prepare(KVJIT_STORE).error().status == KVJIT_NOT_FOUND);
+    put(world, kSpec, gen::ProgramKind::kStore, two_levels()[1]);
+    put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[1]);
+    REQUIRE(at.kernel->prepare(KVJIT_STORE | KVJIT_DECODE).has_value());
+    CHECK(world.warnings.empty());
+}
+
 TEST_CASE("an image brings its launch shape") {
     World world;
-    const Setting at(world);
-    const auto set = at.kernel->prepare(KVJIT_STORE);
-    CHECK(of(*set, gen::ProgramKind::kStore)->launch().threads == 0);
+    const gen::TargetList gpu = {*gen::named_target("sm_80")};
+    const auto kernel = *Kernel::make(std::make_shared<Images>(options_over(world)), spec_of(kSpec), gpu);
+    const auto set = kernel->prepare(KVJIT_DECODE);
+    REQUIRE(set.has_value());
+    const auto programs = gen::lower(spec_of(kSpec), gpu[0]);
+    const auto decode = std::ranges::find(*programs, gen::ProgramKind::kAttendDecode, &gen::Program::kind);
+    CHECK(of(*set, gen::ProgramKind::kAttendDecode)->launch().shared_bytes == decode->launch.shared_bytes);
+    CHECK(decode->launch.shared_bytes > 0);
 }
