@@ -17,27 +17,27 @@ double seconds_spent(const kvjit_engine_stats& stats) {
 }
 
 /// Seconds that the engine spent on preparing one program.
-double prepare_one(const Kernels& kernels, const kvjit::Kernel& kernel, kvjit_phases phase) {
+double prepare_one(const Kernels& kernels, const kvjit::Kernel& kernel, kvjit_programs bit) {
     const double before = seconds_spent(kernels.engine.stats());
-    must(kernel.prepare(phase));
+    must(kernel.prepare(bit));
     return seconds_spent(kernels.engine.stats()) - before;
 }
 
 struct Program {
     const char* name;
     kvjit::Kernel Kernels::* kernel;
-    kvjit_phases phase;
+    kvjit_programs bit;
 };
 
 /// What the loop's calls run.
 std::vector<Program> programs_of(Place place) {
-    std::vector<Program> programs{{"store (both kernels share it)", &Kernels::store, KVJIT_STORE},
-                                  {"attend, few rows: decode", &Kernels::attention, KVJIT_DECODE},
-                                  {"attend, many rows: prefill", &Kernels::attention, KVJIT_PREFILL}};
+    std::vector<Program> programs{{"store (both kernels share it)", &Kernels::store, KVJIT_PROGRAM_STORE},
+                                  {"attend, few rows: decode", &Kernels::attention, KVJIT_PROGRAM_DECODE},
+                                  {"attend, many rows: prefill", &Kernels::attention, KVJIT_PROGRAM_PREFILL}};
     if (place == Place::kCpu) {
-        programs.push_back({"merge of split keys", &Kernels::attention, KVJIT_MERGE});
+        programs.push_back({"merge of split keys", &Kernels::attention, KVJIT_PROGRAM_MERGE});
     } else {
-        programs.push_back({"load (of KeyValueCache)", &Kernels::store, KVJIT_LOAD});
+        programs.push_back({"load (of KeyValueCache)", &Kernels::store, KVJIT_PROGRAM_LOAD});
     }
     return programs;
 }
@@ -65,9 +65,9 @@ Kernels open_kernels(const std::string& cache_folder, const kvjit::Target& targe
 ProgramTimes prepare_each(const Kernels& kernels, Place place) {
     ProgramTimes times{};
     for (const Program& program : programs_of(place)) {
-        times.each.push_back(prepare_one(kernels, kernels.*program.kernel, program.phase));
+        times.each.push_back(prepare_one(kernels, kernels.*program.kernel, program.bit));
     }
-    must(kernels.attention.prepare(KVJIT_STORE));  // the same program of another kernel: found in memory
+    must(kernels.attention.prepare(KVJIT_PROGRAM_STORE));  // the same program of another kernel: found in memory
     times.compiler_loading = kernels.engine.stats().compiler_load_seconds;
     return times;
 }

@@ -15,21 +15,21 @@ constexpr int kCpuDecodeRows = 16;
 
 /// In the order of ProgramKind.
 constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
-    {ProgramKind::kStore, "store", "kvjit_store", KVJIT_STORE},
-    {ProgramKind::kLoad, "load", "kvjit_load", KVJIT_LOAD},
-    {ProgramKind::kAttendDecode, "attend_decode", "kvjit_attend_decode", KVJIT_DECODE},
-    {ProgramKind::kAttendPrefill, "attend_prefill", "kvjit_attend_prefill", KVJIT_PREFILL},
-    {ProgramKind::kMerge, "merge", "kvjit_merge", KVJIT_MERGE},
-    {ProgramKind::kCheck, "check", "kvjit_check", KVJIT_CHECK},
+    {ProgramKind::kStore, "store", "kvjit_store", KVJIT_PROGRAM_STORE},
+    {ProgramKind::kLoad, "load", "kvjit_load", KVJIT_PROGRAM_LOAD},
+    {ProgramKind::kAttendDecode, "attend_decode", "kvjit_attend_decode", KVJIT_PROGRAM_DECODE},
+    {ProgramKind::kAttendPrefill, "attend_prefill", "kvjit_attend_prefill", KVJIT_PROGRAM_PREFILL},
+    {ProgramKind::kMerge, "merge", "kvjit_merge", KVJIT_PROGRAM_MERGE},
+    {ProgramKind::kCheck, "check", "kvjit_check", KVJIT_PROGRAM_CHECK},
 }};
 
+/// In the order of the bits, too.
 constexpr bool infos_are_whole() {
-    int phases = 0, at = 0;
+    int at = 0;
     for (const ProgramInfo& info : kInfos) {
-        phases |= info.phase;
-        if (static_cast<int>(info.kind) != at++) return false;
+        if (info.bit != 1 << at || static_cast<int>(info.kind) != at++) return false;
     }
-    return phases == KVJIT_ALL_PHASES;
+    return true;
 }
 static_assert(infos_are_whole());
 
@@ -143,11 +143,11 @@ Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target)
     return programs;
 }
 
-std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t phases) {
+std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t programs) {
     std::string text;
     for (const ProgramKind kind : operator_of(spec).programs(target.backend)) {
         const ProgramInfo& info = program_info(kind);
-        if ((info.phase & phases) == 0) continue;
+        if ((info.bit & programs) == 0) continue;
         text.append(info.name).append(":\n").append(explain_variants(kind, spec, target));
     }
     return text;

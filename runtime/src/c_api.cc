@@ -157,17 +157,17 @@ void kvjit_kernel_release(kvjit_kernel* kernel) {
     if (kernel != nullptr && kernel->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete kernel;
 }
 
-kvjit_status kvjit_kernel_prepare(kvjit_kernel* kernel, uint32_t phases, kvjit_error* error) {
+kvjit_status kvjit_kernel_prepare(kvjit_kernel* kernel, uint32_t programs, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
-        const gen::Result<rt::ImageSet> ready = kernel->kernel->prepare(phases);
+        const gen::Result<rt::ImageSet> ready = kernel->kernel->prepare(programs);
         if (!ready) return std::unexpected(ready.error());
         return {};
     });
 }
 
-kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stage stage, kvjit_sink sink, void* context,
-                               kvjit_error* error) {
+kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t programs, kvjit_stage stage, kvjit_sink sink,
+                               void* context, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         if (auto given = rt::not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
@@ -175,7 +175,7 @@ kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t phases, kvjit_stag
             return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 5",
                              stage, KVJIT_STAGE_VARIANTS);
         }
-        const gen::Result<std::string> text = kernel->kernel->emit(phases, stage);
+        const gen::Result<std::string> text = kernel->kernel->emit(programs, stage);
         if (!text) return std::unexpected(text.error());
         send(*text, sink, context);
         return {};

@@ -8,10 +8,10 @@
 namespace kvjit::rt {
 namespace {
 
-gen::Result<void> check_known(std::uint32_t phases) {
-    if ((phases & ~std::uint32_t{KVJIT_ALL_PHASES}) == 0) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, "phases", phases, KVJIT_ALL_PHASES,
-                  text("it takes bits of KVJIT_ALL_PHASES, ", int{KVJIT_ALL_PHASES}));
+gen::Result<void> check_known(std::uint32_t asked) {
+    if (asked == KVJIT_ALL_PROGRAMS || (asked & ~gen::kProgramBits) == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, gen::kProgramBits,
+                  text("it takes KVJIT_ALL_PROGRAMS or bits of kvjit_programs, ", gen::kProgramBits));
 }
 
 std::size_t index_of(const gen::Program& program) {
@@ -36,23 +36,23 @@ gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::K
 
 Kernel::Kernel(std::shared_ptr<Images> images, const gen::KernelSpec& spec, std::vector<Lowered> lowered)
     : images_(std::move(images)), spec_(spec), lowered_(std::move(lowered)) {
-    for (const gen::Program& program : programs()) phases_ |= gen::program_info(program.kind).phase;
+    for (const gen::Program& program : programs()) bits_ |= gen::program_info(program.kind).bit;
 }
 
-std::vector<std::size_t> Kernel::missing(std::uint32_t phases) const {
+std::vector<std::size_t> Kernel::missing(std::uint32_t asked) const {
     const std::lock_guard lock(mutex_);
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < programs().size(); ++i) {
         const gen::Program& program = programs()[i];
-        const bool asked = (gen::program_info(program.kind).phase & phases) != 0;
-        if (asked && !set_[index_of(program)]) found.push_back(i);
+        const bool named = (gen::program_info(program.kind).bit & asked) != 0;
+        if (named && !set_[index_of(program)]) found.push_back(i);
     }
     return found;
 }
 
-gen::Result<ImageSet> Kernel::prepare(std::uint32_t phases) {
-    if (auto known = check_known(phases); !known) return std::unexpected(known.error());
-    std::vector<std::size_t> wanted = missing(phases);
+gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
+    if (auto known = check_known(asked); !known) return std::unexpected(known.error());
+    std::vector<std::size_t> wanted = missing(asked);
     if (!wanted.empty()) {
         if (auto found = take_known(wanted); !found) return std::unexpected(found.error());
         if (auto made = make_all(wanted); !made) return std::unexpected(made.error());
@@ -135,15 +135,15 @@ std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {
     }
 }
 
-gen::Result<std::string> Kernel::emit(std::uint32_t phases, kvjit_stage stage) {
-    if (auto known = check_known(phases); !known) return std::unexpected(known.error());
-    if ((phases & phases_) == 0) {
-        return refuse(KVJIT_BAD_ARGUMENT, "phases", phases, phases_, text("on its target this op has ", phases_));
+gen::Result<std::string> Kernel::emit(std::uint32_t asked, kvjit_stage stage) {
+    if (auto known = check_known(asked); !known) return std::unexpected(known.error());
+    if ((asked & bits_) == 0) {
+        return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, bits_, text("on its target this op has ", bits_));
     }
-    if (stage == KVJIT_STAGE_VARIANTS) return gen::explain(spec_, target(), phases);
+    if (stage == KVJIT_STAGE_VARIANTS) return gen::explain(spec_, target(), asked);
     std::string texts;
     for (const gen::Program& program : programs()) {
-        if ((gen::program_info(program.kind).phase & phases) == 0) continue;
+        if ((gen::program_info(program.kind).bit & asked) == 0) continue;
         gen::Result<std::string> part = images_->emit({&target(), &program}, stage);
         if (!part) return part;
         texts += *part;

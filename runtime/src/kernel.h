@@ -30,11 +30,11 @@ public:
     /// Errors: KVJIT_BAD_TARGET where this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
 
-    /// The images of `phases`, and what else was asked for before; compiles missing ones in parallel. Bits that the op
+    /// The images of `asked`, and what else was asked for before; compiles missing ones in parallel. Bits that the op
     /// lacks are passed over; KVJIT_BAD_ARGUMENT for one that no op has.
-    gen::Result<ImageSet> prepare(std::uint32_t phases);
-    /// The stage's text of each program in `phases`. KVJIT_BAD_ARGUMENT where there is none.
-    gen::Result<std::string> emit(std::uint32_t phases, kvjit_stage stage);
+    gen::Result<ImageSet> prepare(std::uint32_t asked);
+    /// The stage's text of each program in `asked`. KVJIT_BAD_ARGUMENT where there is none.
+    gen::Result<std::string> emit(std::uint32_t asked, kvjit_stage stage);
 
 private:
     /// All programs on one target; each target has the same kinds, in the same order.
@@ -47,8 +47,8 @@ private:
 
     /// On the target that was asked for.
     const std::vector<gen::Program>& programs() const { return lowered_.front().programs; }
-    /// Numbers of the programs in `phases` that have no image yet.
-    std::vector<std::size_t> missing(std::uint32_t phases) const;
+    /// Numbers of the programs in `asked` that have no image yet.
+    std::vector<std::size_t> missing(std::uint32_t asked) const;
     /// On each target: the one that the kernel's other images are of first, then the best.
     std::vector<Candidate> candidates(std::size_t program) const;
     /// Takes what memory and stores have of `wanted`, and leaves in it what they lack.
@@ -62,7 +62,7 @@ private:
     std::shared_ptr<Images> images_;
     gen::KernelSpec spec_;
     std::vector<Lowered> lowered_;
-    std::uint32_t phases_ = 0;
+    std::uint32_t bits_ = 0;
     std::mutex finding_;                  // one thread at a time decides on the target
     mutable std::mutex mutex_;            // guards what follows
     std::optional<std::size_t> settled_;  // the target that all images should be of

@@ -13,18 +13,18 @@ void print_piece(void*, const char* text, size_t size) {
     print({text, size});
 }
 
-/// "decode, merge, store": the programs whose bits are in `phases`.
-std::string names_of(std::uint32_t phases) {
+/// "decode, merge, store": the programs whose bits are in `programs`.
+std::string names_of(std::uint32_t programs) {
     std::string names;
-    for (const auto& [name, phase] : kPrograms) {
-        if (phase != KVJIT_ALL_PHASES && (phase & phases) != 0) names += (names.empty() ? "" : ", ") + name;
+    for (const auto& [name, bit] : kPrograms) {
+        if (bit != KVJIT_ALL_PROGRAMS && (bit & programs) != 0) names += (names.empty() ? "" : ", ") + name;
     }
     return names;
 }
 
 /// The library tells programs by bits, the user by names.
 std::string emit_failure(const InspectOptions& options, const kvjit_error& error) {
-    if (error.argument != std::string("phases")) return error_text(error);
+    if (error.argument != std::string("programs")) return error_text(error);
     return "--program is " + options.program + "; on " + options.target + " this op has " +
            names_of(static_cast<std::uint32_t>(error.limit));
 }
@@ -40,8 +40,8 @@ Result<void> emit(const InspectOptions& options) {
     if (!engine) return fail(engine.error());
     const auto kernel = open_kernel(engine->get(), spec, target->get());
     if (!kernel) return fail(kernel.error());
-    const std::uint32_t phases = kPrograms.at(options.program);
-    const auto status = kvjit_kernel_emit(kernel->get(), phases, options.stage, print_piece, nullptr, &error);
+    const std::uint32_t programs = kPrograms.at(options.program);
+    const auto status = kvjit_kernel_emit(kernel->get(), programs, options.stage, print_piece, nullptr, &error);
     if (status != KVJIT_OK) return fail(emit_failure(options, error));
     return {};
 }
@@ -57,8 +57,9 @@ void collect(void* rows, const char* name, const char* takes, const char* def, c
 }  // namespace
 
 const std::map<std::string, std::uint32_t> kPrograms = {
-    {"store", KVJIT_STORE}, {"load", KVJIT_LOAD},   {"decode", KVJIT_DECODE}, {"prefill", KVJIT_PREFILL},
-    {"merge", KVJIT_MERGE}, {"check", KVJIT_CHECK}, {"all", KVJIT_ALL_PHASES}};
+    {"store", KVJIT_PROGRAM_STORE},     {"load", KVJIT_PROGRAM_LOAD},   {"decode", KVJIT_PROGRAM_DECODE},
+    {"prefill", KVJIT_PROGRAM_PREFILL}, {"merge", KVJIT_PROGRAM_MERGE}, {"check", KVJIT_PROGRAM_CHECK},
+    {"all", KVJIT_ALL_PROGRAMS}};
 
 int inspect(const InspectOptions& options) {
     const auto emitted = emit(options);

@@ -16,7 +16,7 @@ struct InspectOptions {
     std::string program = "all";
 };
 
-/// What --program takes: names of programs, and all, as bits of kvjit_phases.
+/// What --program takes: names of programs, and all, as bits of kvjit_programs.
 extern const std::map<std::string, std::uint32_t> kPrograms;
 
 /// Prints the stage of each program. Exit status 0, or 2 if the spec or the target is bad, the op has no such program,

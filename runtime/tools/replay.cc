@@ -149,7 +149,7 @@ Result<void> try_target(kvjit_engine* engine, const kvjit_target* target) {
     if (!kernel) return fail(kernel.error());
     kvjit_error error;
     kvjit_error_init(&error);
-    const kvjit_status status = kvjit_kernel_prepare(kernel->get(), KVJIT_MERGE, &error);
+    const kvjit_status status = kvjit_kernel_prepare(kernel->get(), KVJIT_PROGRAM_MERGE, &error);
     if (is_of_the_machine(status)) return fail(error_text(error));
     return {};
 }

@@ -29,7 +29,7 @@ Result<kvjit_engine_stats> decode_ready(const std::string& folder) {
     if (!engine) return engine.error();
     const auto kernel = engine->kernel(*KernelSpec::parse(kFirstCallSpec));
     if (!kernel) return kernel.error();
-    if (auto done = kernel->prepare(KVJIT_STORE | KVJIT_DECODE); !done) return done.error();
+    if (auto done = kernel->prepare(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE); !done) return done.error();
     return engine->stats();
 }
 
@@ -56,7 +56,7 @@ Result<Compile> compile_decode() {
     if (!engine) return engine.error();
     const auto kernel = engine->kernel(*KernelSpec::parse(kFirstCallSpec));
     if (!kernel) return kernel.error();
-    if (auto done = kernel->prepare(KVJIT_DECODE); !done) return done.error();
+    if (auto done = kernel->prepare(KVJIT_PROGRAM_DECODE); !done) return done.error();
     const kvjit_engine_stats stats = engine->stats();
     return Compile{static_cast<double>(monotonic_nanoseconds() - start) * 1e-9, stats.compile_seconds,
                    stats.compiler_load_seconds, memory_bytes("VmHWM:") - resident, memory_bytes("RssFile:") - files};

@@ -70,7 +70,7 @@ int run_short_of_memory(const kvjit::EngineOptions& options, std::uint64_t expec
 int ask_short_of_memory(const kvjit::Kernel& kernel, std::int64_t n) {
     const std::int64_t before = allocations();
     fail_allocation(n, Failing::kOnce);
-    const auto asked = kernel.prepare(KVJIT_DECODE);
+    const auto asked = kernel.prepare(KVJIT_PROGRAM_DECODE);
     stop_failing();
     if (asked || !is_right(asked.error().status())) return kWrongStatus;
     return allocations() >= before + n ? kRight : kServed;

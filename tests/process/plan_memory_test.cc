@@ -22,7 +22,7 @@ kvjit::Kernel kernel_of(const std::string& text) {
     REQUIRE(spec);
     auto kernel = engine->kernel(*spec);
     REQUIRE(kernel);
-    REQUIRE(kernel->prepare(KVJIT_ALL_PHASES));
+    REQUIRE(kernel->prepare(KVJIT_ALL_PROGRAMS));
     return *std::move(kernel);
 }
 

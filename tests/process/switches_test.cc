@@ -23,7 +23,7 @@ TEST_CASE("without compiling a miss names the program, and a hit works") {
     kvjit::EngineOptions options;
     options.cache_dir = cache.path().c_str();
     options.jit = 0;
-    const auto missed = call_kernel(options)->prepare(KVJIT_DECODE);
+    const auto missed = call_kernel(options)->prepare(KVJIT_PROGRAM_DECODE);
     REQUIRE(!missed);
     CHECK(missed.error().status() == KVJIT_NOT_FOUND);
     CHECK(holds(missed.error().message(), "attend_decode;variant=simd;"));
@@ -76,7 +76,7 @@ TEST_CASE("a missing compiler is an error that says where it was looked for and 
     kvjit::EngineOptions options;
     options.cache_dir = "";
     options.compiler = nowhere.c_str();
-    const auto done = call_kernel(options)->prepare(KVJIT_STORE);
+    const auto done = call_kernel(options)->prepare(KVJIT_PROGRAM_STORE);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_COMPILER_MISSING);
 }
@@ -88,19 +88,19 @@ TEST_CASE("switched off, an entry that can't be read for the moment is not said 
     options.cache_dir = cache.path().c_str();
     options.jit = 0;
     const auto kernel = call_kernel(options);
-    REQUIRE(kernel->emit(KVJIT_STAGE_IDENTITY, KVJIT_DECODE));  // the compiler is known from here on
+    REQUIRE(kernel->emit(KVJIT_STAGE_IDENTITY, KVJIT_PROGRAM_DECODE));  // the compiler is known from here on
     rlimit before{};
     REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
     const rlimit none{0, before.rlim_max};
     REQUIRE(setrlimit(RLIMIT_NOFILE, &none) == 0);
-    const auto failed = kernel->prepare(KVJIT_DECODE);
+    const auto failed = kernel->prepare(KVJIT_PROGRAM_DECODE);
     REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
     REQUIRE(!failed);
     CHECK(failed.error().status() == KVJIT_BAD_FILE);
     CHECK(holds(failed.error().message(), "Too many open files"));
     CHECK(holds(failed.error().message(), "attend_decode;variant=simd;"));
     CHECK(!holds(failed.error().message(), "no store holds"));
-    CHECK(kernel->prepare(KVJIT_DECODE));
+    CHECK(kernel->prepare(KVJIT_PROGRAM_DECODE));
 }
 
 TEST_CASE("a compiler that can't be looked at is as a missing one: a hit works, and only who compiles is told") {
@@ -127,18 +127,18 @@ TEST_CASE("switched off and without a compiler, a miss is a miss; source is rend
     options.compiler = nowhere.c_str();
     options.jit = 0;
     const auto kernel = call_kernel(options);
-    const auto missed = kernel->prepare(KVJIT_STORE);
+    const auto missed = kernel->prepare(KVJIT_PROGRAM_STORE);
     REQUIRE(!missed);
     CHECK(missed.error().status() == KVJIT_NOT_FOUND);
-    CHECK(holds(*kernel->emit(KVJIT_STAGE_SOURCE, KVJIT_STORE), "kvjit_store"));
-    CHECK(kernel->emit(KVJIT_STAGE_SOURCE, KVJIT_LOAD).error().argument() == std::string("phases"));
+    CHECK(holds(*kernel->emit(KVJIT_STAGE_SOURCE, KVJIT_PROGRAM_STORE), "kvjit_store"));
+    CHECK(kernel->emit(KVJIT_STAGE_SOURCE, KVJIT_PROGRAM_LOAD).error().argument() == std::string("programs"));
 }
 
 TEST_CASE("what a log callback throws comes back as an error, from whichever thread compiled") {
     kvjit::EngineOptions options;
     options.cache_dir = "";
     options.log = [](void*, std::int32_t, const char*) { throw 1; };
-    const auto done = call_kernel(options)->prepare(KVJIT_ALL_PHASES);
+    const auto done = call_kernel(options)->prepare(KVJIT_ALL_PROGRAMS);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_INTERNAL);
 }
@@ -150,7 +150,7 @@ TEST_CASE("a file that is no compiler is an error too") {
     kvjit::EngineOptions options;
     options.cache_dir = "";
     options.compiler = path.c_str();
-    const auto done = call_kernel(options)->prepare(KVJIT_STORE);
+    const auto done = call_kernel(options)->prepare(KVJIT_PROGRAM_STORE);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_COMPILER_MISSING);
     CHECK(holds(done.error().message(), path));

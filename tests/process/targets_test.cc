@@ -108,7 +108,7 @@ TEST_CASE("code for any level can be looked at") {
         CAPTURE(level);
         const auto kernel = engine.kernel(*kvjit::KernelSpec::parse(kCallSpec), *kvjit::Target::cpu(level));
         REQUIRE(kernel);
-        const auto text = kernel->emit(KVJIT_STAGE_ASM, KVJIT_STORE);
+        const auto text = kernel->emit(KVJIT_STAGE_ASM, KVJIT_PROGRAM_STORE);
         REQUIRE(text);
         CHECK(text->find("kvjit_store") != text->npos);
         CHECK((text->find("zmm") != text->npos) == (std::string(level) == "x86-64-v4"));

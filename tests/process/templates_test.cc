@@ -25,7 +25,7 @@ kvjit::Kernel kernel_with_templates(const std::string& folder) {
 }
 
 std::string emitted(const kvjit::Kernel& kernel, kvjit_stage stage) {
-    const auto text = kernel.emit(stage, KVJIT_STORE);
+    const auto text = kernel.emit(stage, KVJIT_PROGRAM_STORE);
     REQUIRE(text);
     return *text;
 }
@@ -84,7 +84,7 @@ TEST_CASE("a template that doesn't compile: the error holds Clang's message, the
     const std::string text = read_file(templates.path("cpu/store.cc"));
     write_file(templates.path("cpu/store.cc"), text + "static_assert(no_such_name);\n");
     const auto broken_line = std::ranges::count(text, '\n') + 1;
-    const auto done = kernel_with_templates(templates.path()).prepare(KVJIT_STORE);
+    const auto done = kernel_with_templates(templates.path()).prepare(KVJIT_PROGRAM_STORE);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_COMPILE_FAILED);
     INFO(done.error().message());
@@ -96,14 +96,14 @@ TEST_CASE("other programs of a kernel with one broken template still work") {
     const TemplateFolder templates;
     write_file(templates.path("cpu/merge.cc"), "#error broken\n");
     const kvjit::Kernel kernel = kernel_with_templates(templates.path());
-    CHECK(kernel.prepare(KVJIT_STORE));
-    CHECK(!kernel.prepare(KVJIT_MERGE));
+    CHECK(kernel.prepare(KVJIT_PROGRAM_STORE));
+    CHECK(!kernel.prepare(KVJIT_PROGRAM_MERGE));
 }
 
 TEST_CASE("a template that includes a system header is refused with its line") {
     const TemplateFolder templates;
     write_file(templates.path("cpu/store.cc"), "// one line\n#include <math.h>\n");
-    const auto done = kernel_with_templates(templates.path()).prepare(KVJIT_STORE);
+    const auto done = kernel_with_templates(templates.path()).prepare(KVJIT_PROGRAM_STORE);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_BAD_FILE);
     CHECK(holds(done.error().message(), "cpu/store.cc:2"));
@@ -111,7 +111,7 @@ TEST_CASE("a template that includes a system header is refused with its line") {
 
 TEST_CASE("a folder without the template is an error that names the file") {
     const TemporaryFolder empty;
-    const auto done = kernel_with_templates(empty.path()).prepare(KVJIT_STORE);
+    const auto done = kernel_with_templates(empty.path()).prepare(KVJIT_PROGRAM_STORE);
     REQUIRE(!done);
     CHECK(done.error().status() == KVJIT_BAD_FILE);
     CHECK(holds(done.error().message(), empty.path("cpu/store.cc")));

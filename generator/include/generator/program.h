@@ -17,9 +17,11 @@ struct ProgramInfo {
     ProgramKind kind;
     std::string_view name;   // "attend_decode"
     std::string_view entry;  // "kvjit_attend_decode"
-    kvjit_phases phase;      // KVJIT_DECODE
+    kvjit_programs bit;      // KVJIT_PROGRAM_DECODE
 };
 const ProgramInfo& program_info(ProgramKind kind);
+/// Bits of kvjit_programs.
+inline constexpr std::uint32_t kProgramBits = (1U << kProgramKinds) - 1;
 
 /// One line of the spec block: `constexpr int kHeadDim = 128;` or `using T1 = f16_t;`.
 struct Constant {
@@ -41,7 +43,7 @@ struct Program {
 Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target);
 
 /// For each of those programs, which variants declined and why, and which one serves; also where none does.
-std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t phases);
+std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t programs);
 
 /// New tokens of a sequence that attend_decode takes, at most; attend_prefill takes longer ones. 0: it takes all.
 int decode_tokens(const KernelSpec& spec, Backend backend);

@@ -249,24 +249,25 @@ KVJIT_API kvjit_status kvjit_engine_kernel(kvjit_engine *engine, const kvjit_spe
 KVJIT_API kvjit_kernel *kvjit_kernel_retain(kvjit_kernel *kernel);
 KVJIT_API void kvjit_kernel_release(kvjit_kernel *kernel);
 
-/* Images of a kernel, as bits. A plan asks for those that its batch needs; prepare asks ahead. */
-typedef enum kvjit_phases {
-    KVJIT_STORE = 1,
-    KVJIT_LOAD = 2,
-    KVJIT_DECODE = 4,     /* attend, few query rows */
-    KVJIT_PREFILL = 8,    /* attend, many query rows */
-    KVJIT_MERGE = 16,     /* op Merge; on CPUs attention too */
-    KVJIT_CHECK = 32,     /* CUDA: checks index arrays on the device */
-    KVJIT_ALL_PHASES = 63 /* whatever the op has on the target */
-} kvjit_phases;
+/* The programs of a kernel, as bits. A plan asks for those that its batch needs; prepare asks ahead. */
+typedef enum kvjit_programs {
+    KVJIT_PROGRAM_STORE = 1,
+    KVJIT_PROGRAM_LOAD = 2,
+    KVJIT_PROGRAM_DECODE = 4,  /* attend, few query rows */
+    KVJIT_PROGRAM_PREFILL = 8, /* attend, many query rows */
+    KVJIT_PROGRAM_MERGE = 16,  /* op Merge; on CPUs attention too */
+    KVJIT_PROGRAM_CHECK = 32   /* CUDA: checks index arrays on the device */
+} kvjit_programs;
+/* Whatever the op has on the target, those that a later library adds included. */
+#define KVJIT_ALL_PROGRAMS UINT32_MAX
 
 /* Has the named images ready, compiling what no store holds; those that the op lacks are passed over. Errors:
- * KVJIT_BAD_ARGUMENT (a bit outside KVJIT_ALL_PHASES), KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING, KVJIT_COMPILE_FAILED,
+ * KVJIT_BAD_ARGUMENT (a bit that stands for no program), KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING, KVJIT_COMPILE_FAILED,
  * KVJIT_BAD_FILE (compiling is switched off, and the disk cache can't be read for the moment: the message says why),
  * KVJIT_BAD_TARGET (an image for another machine can't be loaded here, nor one where a policy forbids to run code that
  * was made: docs/compiling.md), KVJIT_OUT_OF_MEMORY. Thread-safe: one compile an image, however many threads and
  * processes ask. */
-KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t phases, kvjit_error *error);
+KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t programs, kvjit_error *error);
 
 typedef enum kvjit_stage {
     KVJIT_STAGE_IDENTITY = 0, /* identity and provenance texts */
@@ -281,7 +282,7 @@ typedef enum kvjit_stage {
 /* Hands what `stage` holds for the named images of `kernel` to the sink, one after the other. Works for any target,
  * also one that this machine can't run; IR and ASM compile anew. Errors: KVJIT_BAD_ARGUMENT where the op has none of
  * them (the limit is the bits that it has), those of the compiler. Thread-safe. */
-KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t phases, kvjit_stage stage, kvjit_sink sink,
+KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t programs, kvjit_stage stage, kvjit_sink sink,
                                          void *context, kvjit_error *error);
 
 /* ---- Tensors ------------------------------------------------------------------------------------------- */
@@ -390,7 +391,8 @@ typedef struct kvjit_plan_options {
      * nothing that only new tokens need: sequences may share any slots, the last page that beams fill included, and
      * table rows; n may exceed m (cross attention; rows i < n - m of a causal sequence see no key: output 0, lse -inf);
      * start_pos is not looked at; elements of cache and scale may overlap, and begin where inputs begin. The plan needs
-     * no store program: KVJIT_STORE is neither prepared nor compiled. Batches may be shared with plans that store. */
+     * no store program: KVJIT_PROGRAM_STORE is neither prepared nor compiled. Batches may be shared with plans that
+     * store. */
     int32_t stores_nothing;
 } kvjit_plan_options;
 

@@ -239,9 +239,9 @@ public:
         return *this;
     }
 
-    Result<void> prepare(std::uint32_t phases = KVJIT_ALL_PHASES) const {
+    Result<void> prepare(std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
         Error error;
-        if (kvjit_kernel_prepare(get(), phases, error.get()) != KVJIT_OK) return error;
+        if (kvjit_kernel_prepare(get(), programs, error.get()) != KVJIT_OK) return error;
         return {};
     }
     Result<Plan> plan(const kvjit_batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
@@ -250,10 +250,10 @@ public:
         if (kvjit_plan_create(get(), &batch, &options, &raw, error.get()) != KVJIT_OK) return error;
         return Plan(raw);
     }
-    Result<std::string> emit(kvjit_stage stage, std::uint32_t phases = KVJIT_ALL_PHASES) const {
+    Result<std::string> emit(kvjit_stage stage, std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
         std::string out;
         Error error;
-        if (kvjit_kernel_emit(get(), phases, stage, detail::append, &out, error.get()) != KVJIT_OK) return error;
+        if (kvjit_kernel_emit(get(), programs, stage, detail::append, &out, error.get()) != KVJIT_OK) return error;
         return out;
     }
     kvjit_kernel* get() const { return handle_.get(); }

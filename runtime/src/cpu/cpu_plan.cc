@@ -78,7 +78,7 @@ public:
     }
 
     gen::Result<void> prepare() {
-        gen::Result<ImageSet> ready = kernel_->prepare(needed_phases());
+        gen::Result<ImageSet> ready = kernel_->prepare(needed_programs());
         if (!ready) return std::unexpected(ready.error());
         images_ = *std::move(ready);
         return {};
@@ -127,11 +127,11 @@ public:
     std::string describe() const override;
 
 private:
-    std::uint32_t needed_phases() const {
+    std::uint32_t needed_programs() const {
         const bool stores = !work_.store.empty();
-        return (stores ? KVJIT_STORE : 0) | (work_.load.empty() ? 0 : KVJIT_LOAD) |
-               (work_.decode.empty() ? 0 : KVJIT_DECODE) | (work_.prefill.empty() ? 0 : KVJIT_PREFILL) |
-               (work_.merge.empty() ? 0 : KVJIT_MERGE);
+        return (stores ? KVJIT_PROGRAM_STORE : 0) | (work_.load.empty() ? 0 : KVJIT_PROGRAM_LOAD) |
+               (work_.decode.empty() ? 0 : KVJIT_PROGRAM_DECODE) | (work_.prefill.empty() ? 0 : KVJIT_PROGRAM_PREFILL) |
+               (work_.merge.empty() ? 0 : KVJIT_PROGRAM_MERGE);
     }
 
     gen::Result<void> allocate() {

@@ -41,7 +41,7 @@ public:
           workspace_(device) {}
 
     gen::Result<void> prepare(const kvjit_plan_options& options) {
-        gen::Result<ImageSet> images = kernel_->prepare(needed_phases());
+        gen::Result<ImageSet> images = kernel_->prepare(needed_programs());
         if (!images) return std::unexpected(images.error());
         images_ = *std::move(images);
         choose(options);
@@ -116,14 +116,14 @@ private:
                                           : choose_splits(decode_blocks(), slots, bounds_.max_kvlen, kSplitUnit);
     }
 
-    std::uint32_t needed_phases() const {
-        std::uint32_t phases = bound_.stores ? KVJIT_STORE : 0;
-        if (gen::loads(spec())) phases |= KVJIT_LOAD;
-        if (!gen::has_keys(spec())) phases |= KVJIT_MERGE;
-        if (attends()) phases |= KVJIT_DECODE;
-        if (prefills()) phases |= KVJIT_PREFILL;
-        if (checks()) phases |= KVJIT_CHECK;
-        return bound_.batch.batch_size == 0 ? 0 : phases;
+    std::uint32_t needed_programs() const {
+        std::uint32_t programs = bound_.stores ? KVJIT_PROGRAM_STORE : 0;
+        if (gen::loads(spec())) programs |= KVJIT_PROGRAM_LOAD;
+        if (!gen::has_keys(spec())) programs |= KVJIT_PROGRAM_MERGE;
+        if (attends()) programs |= KVJIT_PROGRAM_DECODE;
+        if (prefills()) programs |= KVJIT_PROGRAM_PREFILL;
+        if (checks()) programs |= KVJIT_PROGRAM_CHECK;
+        return bound_.batch.batch_size == 0 ? 0 : programs;
     }
 
     /// What a launch needs of the device beside the image.

@@ -72,15 +72,16 @@ TEST_CASE("bits of no program, and programs that the op lacks") {
     kvjit_spec spec;
     kvjit_spec_init(&spec);
     const Handle<kvjit_kernel> kernel = kernel_of(spec);
-    constexpr std::uint32_t kUnknown = 1U << 20 | KVJIT_STORE;
-    const Refusal unknown{KVJIT_BAD_ARGUMENT, "phases", kUnknown, KVJIT_ALL_PHASES};
-    const Refusal lacking{KVJIT_BAD_ARGUMENT, "phases", KVJIT_LOAD,
-                          KVJIT_STORE | KVJIT_DECODE | KVJIT_PREFILL | KVJIT_MERGE};
+    constexpr std::uint32_t kUnknown = 1U << 20 | KVJIT_PROGRAM_STORE;
+    const Refusal unknown{KVJIT_BAD_ARGUMENT, "programs", kUnknown, 63};
+    const Refusal lacking{KVJIT_BAD_ARGUMENT, "programs", KVJIT_PROGRAM_LOAD,
+                          KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL | KVJIT_PROGRAM_MERGE};
     kvjit_error e = new_error();
     expect_error(kvjit_kernel_prepare(kernel.get(), kUnknown, &e), e, unknown);
     expect_error(kvjit_kernel_emit(kernel.get(), kUnknown, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, unknown);
-    expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_LOAD, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, lacking);
-    CHECK(kvjit_kernel_prepare(kernel.get(), KVJIT_LOAD, &e) == KVJIT_OK);
+    expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_PROGRAM_LOAD, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e,
+                 lacking);
+    CHECK(kvjit_kernel_prepare(kernel.get(), KVJIT_PROGRAM_LOAD, &e) == KVJIT_OK);
 }
 
 }  // namespace

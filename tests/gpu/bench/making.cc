@@ -19,13 +19,13 @@ constexpr char kMerge[] = "op=Merge,head_dim=128,t1=f16";
 struct Program {
     const char* name;
     const char* spec;
-    kvjit_phases phase;
+    kvjit_programs bit;
 };
 constexpr Program kPrograms[] = {
-    {"store, int8 pages", kInt8, KVJIT_STORE},      {"check, int8 pages", kInt8, KVJIT_CHECK},
-    {"decode, f16 pages", kF16, KVJIT_DECODE},      {"decode, int8 pages", kInt8, KVJIT_DECODE},
-    {"prefill, f16 packed", kDense, KVJIT_PREFILL}, {"prefill, int8 pages", kInt8, KVJIT_PREFILL},
-    {"load, int8 pages", kLoad, KVJIT_LOAD},        {"merge", kMerge, KVJIT_MERGE},
+    {"store, int8 pages", kInt8, KVJIT_PROGRAM_STORE},      {"check, int8 pages", kInt8, KVJIT_PROGRAM_CHECK},
+    {"decode, f16 pages", kF16, KVJIT_PROGRAM_DECODE},      {"decode, int8 pages", kInt8, KVJIT_PROGRAM_DECODE},
+    {"prefill, f16 packed", kDense, KVJIT_PROGRAM_PREFILL}, {"prefill, int8 pages", kInt8, KVJIT_PROGRAM_PREFILL},
+    {"load, int8 pages", kLoad, KVJIT_PROGRAM_LOAD},        {"merge", kMerge, KVJIT_PROGRAM_MERGE},
 };
 
 double microseconds_since(Clock::time_point start) {
@@ -43,7 +43,7 @@ void bench_compiles(const Setup& setup) {
     for (int round = 0; round < (setup.quick ? 1 : 5); ++round) {
         for (std::size_t i = 0; i < std::size(kPrograms); ++i) {
             const Engine engine = memory_engine();
-            expect_done(kernel_for(setup, kPrograms[i].spec, engine).prepare(kPrograms[i].phase));
+            expect_done(kernel_for(setup, kPrograms[i].spec, engine).prepare(kPrograms[i].bit));
             times[i].push_back(1e6 * engine.stats().compile_seconds);
             load_seconds = std::max(load_seconds, engine.stats().compiler_load_seconds);
         }
@@ -61,12 +61,12 @@ Engine disk_engine(const test::TemporaryFolder& folder) {
 /// A new engine each time, as in a new process.
 void bench_disk(const Setup& setup, const Program& program) {
     const test::TemporaryFolder folder;
-    expect_done(kernel_for(setup, program.spec, disk_engine(folder)).prepare(program.phase));
+    expect_done(kernel_for(setup, program.spec, disk_engine(folder)).prepare(program.bit));
     std::vector<double> times;
     for (int round = 0; round < 9; ++round) {
         const Engine engine = disk_engine(folder);
         const auto start = Clock::now();
-        expect_done(kernel_for(setup, program.spec, engine).prepare(program.phase));
+        expect_done(kernel_for(setup, program.spec, engine).prepare(program.bit));
         times.push_back(microseconds_since(start));
         if (engine.stats().disk_hits != 1) throw std::runtime_error("the disk cache did not serve the program");
     }

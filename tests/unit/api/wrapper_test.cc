@@ -29,7 +29,7 @@ TEST_CASE("kernels outlive the engine that made them") {
     REQUIRE(kernel);
     const kvjit::Kernel copy = *kernel;
     *engine = *kvjit::Engine::create(options);
-    const auto identity = copy.emit(KVJIT_STAGE_IDENTITY, KVJIT_STORE);
+    const auto identity = copy.emit(KVJIT_STAGE_IDENTITY, KVJIT_PROGRAM_STORE);
     REQUIRE(identity);
     CHECK(identity->rfind("identity: store;variant=simd;", 0) == 0);
 }

@@ -26,7 +26,7 @@ struct Kernels {
 
 /// The stage's text of the decode program.
 std::string emitted(const Kernel& kernel, kvjit_stage stage) {
-    auto text = kernel.emit(stage, KVJIT_DECODE);
+    auto text = kernel.emit(stage, KVJIT_PROGRAM_DECODE);
     REQUIRE_MESSAGE(text, text.error().message());
     return *text;
 }
@@ -66,7 +66,7 @@ TEST_CASE("a generation of which NVRTC knows nothing is refused with what it kno
     const Kernels kernels;
     const auto kernel = kernels.make(Target::cuda("sm_110"));
     REQUIRE_MESSAGE(kernel, kernel.error().message());
-    const auto text = kernel->emit(KVJIT_STAGE_LOG, KVJIT_DECODE);
+    const auto text = kernel->emit(KVJIT_STAGE_LOG, KVJIT_PROGRAM_DECODE);
     REQUIRE_FALSE(text.has_value());
     CHECK(text.error().status() == KVJIT_BAD_TARGET);
     CHECK(contains(text.error().message(), "target is sm_110"));

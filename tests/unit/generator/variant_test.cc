@@ -76,18 +76,18 @@ TEST_CASE("the explanation names each variant once, why it declines, and the one
     CHECK(explain_variants(kPrefill, spec_of(kPlain + ",t2=f32"), target_of("sm_80")) ==
           "mma (cuda/attend_prefill_mma.cu) declines: t2 is f32; products on tensor cores are of f16\n"
           "dot (cuda/attend_prefill_dot.cu) serves\n");
-    const std::string none = explain(spec_of("op=Merge,head_dim=512"), target_of("sm_80"), KVJIT_ALL_PHASES);
+    const std::string none = explain(spec_of("op=Merge,head_dim=512"), target_of("sm_80"), KVJIT_ALL_PROGRAMS);
     CHECK(none == "merge:\nwarps (cuda/merge.cu) declines: head_dim is 512; CUDA kernels take at most 256\n");
 }
 
 TEST_CASE("the explanation has the asked programs, in the order of a call") {
-    const std::string all = explain(spec_of(kPlain), target_of("sm_80"), KVJIT_ALL_PHASES);
+    const std::string all = explain(spec_of(kPlain), target_of("sm_80"), KVJIT_ALL_PROGRAMS);
     std::size_t at = 0;
     for (const char* name : {"check:\n", "store:\n", "attend_decode:\n", "attend_prefill:\n"}) {
         at = all.find(name, at);
         CHECK_MESSAGE(at != all.npos, name);
     }
-    CHECK(explain(spec_of(kPlain), target_of("x86-64"), KVJIT_MERGE) == "merge:\nsimd (cpu/merge.cc) serves\n");
+    CHECK(explain(spec_of(kPlain), target_of("x86-64"), KVJIT_PROGRAM_MERGE) == "merge:\nsimd (cpu/merge.cc) serves\n");
 }
 
 TEST_CASE("variant and revision are part of the identity; a source holds the one algorithm") {

@@ -26,11 +26,11 @@ ImagePtr of(const ImageSet& set, gen::ProgramKind kind) {
 TEST_CASE("prepare gives the asked images and those from before, and takes none twice") {
     World world;
     const Setting at(world);
-    const auto first = at.kernel->prepare(KVJIT_STORE);
+    const auto first = at.kernel->prepare(KVJIT_PROGRAM_STORE);
     REQUIRE(first.has_value());
     CHECK(of(*first, gen::ProgramKind::kStore) != nullptr);
     CHECK(of(*first, gen::ProgramKind::kAttendDecode) == nullptr);
-    const auto second = at.kernel->prepare(KVJIT_ALL_PHASES);
+    const auto second = at.kernel->prepare(KVJIT_ALL_PROGRAMS);
     REQUIRE(second.has_value());
     CHECK(of(*second, gen::ProgramKind::kStore) == of(*first, gen::ProgramKind::kStore));
     CHECK(world.compiles == 4);
@@ -43,8 +43,8 @@ TEST_CASE("what a store has for the lesser target makes it the kernel's") {
     put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[0]);
     put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[1]);
     const Setting at(world, false);
-    REQUIRE(at.kernel->prepare(KVJIT_STORE).has_value());
-    REQUIRE(at.kernel->prepare(KVJIT_DECODE).has_value());
+    REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_STORE).has_value());
+    REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_DECODE).has_value());
     CHECK(is_for(world.asked.back()[0], two_levels()[1]));
     CHECK(is_for(world.asked.back()[1], two_levels()[0]));
     CHECK(world.warnings.empty());
@@ -55,9 +55,9 @@ TEST_CASE("an image of another target than the kernel's is better than none, and
     put(world, kSpec, gen::ProgramKind::kStore, two_levels()[1]);
     put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[0]);
     const Setting at(world, false);
-    REQUIRE(at.kernel->prepare(KVJIT_STORE).has_value());
+    REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_STORE).has_value());
     CHECK(world.warnings.empty());
-    REQUIRE(at.kernel->prepare(KVJIT_DECODE).has_value());
+    REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_DECODE).has_value());
     REQUIRE(world.warnings.size() == 1);
     CHECK(world.warnings[0].find("attend_decode") != std::string::npos);
     CHECK(world.warnings[0].find(two_levels()[0].text()) != std::string::npos);
@@ -67,7 +67,7 @@ TEST_CASE("an image of another target than the kernel's is better than none, and
 TEST_CASE("what is compiled is for the best target") {
     World world;
     const Setting at(world);
-    REQUIRE(at.kernel->prepare(KVJIT_STORE | KVJIT_DECODE).has_value());
+    REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE).has_value());
     for (const auto& [identity, entry] : world.entries) CHECK(is_for(identity, two_levels()[0]));
     CHECK(world.entries.size() == 2);
 }
@@ -75,10 +75,10 @@ TEST_CASE("what is compiled is for the best target") {
 TEST_CASE("a search that finds nothing settles nothing") {
     World world;
     const Setting at(world, false);
-    CHECK(at.kernel->prepare(KVJIT_STORE).error().status == KVJIT_NOT_FOUND);
+    CHECK(at.kernel->prepare(KVJIT_PROGRAM_STORE).error().status == KVJIT_NOT_FOUND);
     put(world, kSpec, gen::ProgramKind::kStore, two_levels()[1]);
     put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[1]);
-    REQUIRE(at.kernel->prepare(KVJIT_STORE | KVJIT_DECODE).has_value());
+    REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE).has_value());
     CHECK(world.warnings.empty());
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("an image brings its launch shape") {
     World world;
     const gen::TargetList gpu = {*gen::named_target("sm_80")};
     const auto kernel = *Kernel::make(std::make_shared<Images>(options_over(world)), spec_of(kSpec), gpu);
-    const auto set = kernel->prepare(KVJIT_DECODE);
+    const auto set = kernel->prepare(KVJIT_PROGRAM_DECODE);
     REQUIRE(set.has_value());
     const auto programs = gen::lower(spec_of(kSpec), gpu[0]);
     const auto decode = std::ranges::find(*programs, gen::ProgramKind::kAttendDecode, &gen::Program::kind);

@@ -31,8 +31,8 @@ TEST_CASE("an idle kernel stays with its images until it is trimmed; a held one 
     World world;
     const auto engine = engine_over(world, 8);
     const KernelPtr held = *engine->kernel(spec_with(64), two_levels());
-    REQUIRE(held->prepare(KVJIT_MERGE).has_value());
-    REQUIRE((*engine->kernel(spec_with(128), two_levels()))->prepare(KVJIT_MERGE).has_value());
+    REQUIRE(held->prepare(KVJIT_PROGRAM_MERGE).has_value());
+    REQUIRE((*engine->kernel(spec_with(128), two_levels()))->prepare(KVJIT_PROGRAM_MERGE).has_value());
     CHECK(world.images == 2);
     CHECK(engine->trim() == 1);
     CHECK(world.images == 1);
@@ -45,14 +45,14 @@ TEST_CASE("more idle kernels than the limit are dropped, those first that nobody
     World world;
     const auto engine = engine_over(world, 2);
     for (const int head_dim : {64, 128, 64}) {
-        REQUIRE((*engine->kernel(spec_with(head_dim), two_levels()))->prepare(KVJIT_MERGE).has_value());
+        REQUIRE((*engine->kernel(spec_with(head_dim), two_levels()))->prepare(KVJIT_PROGRAM_MERGE).has_value());
     }
     const KernelPtr third = *engine->kernel(spec_with(96), two_levels());  // held: counts for nothing
-    REQUIRE((*engine->kernel(spec_with(256), two_levels()))->prepare(KVJIT_MERGE).has_value());
+    REQUIRE((*engine->kernel(spec_with(256), two_levels()))->prepare(KVJIT_PROGRAM_MERGE).has_value());
     CHECK(world.images == 3);  // 256 is held while room is made
     (*engine->kernel(spec_with(512), two_levels())).reset();
     CHECK(world.images == 2);
-    REQUIRE((*engine->kernel(spec_with(64), two_levels()))->prepare(KVJIT_MERGE).has_value());
+    REQUIRE((*engine->kernel(spec_with(64), two_levels()))->prepare(KVJIT_PROGRAM_MERGE).has_value());
     CHECK(world.compiles == 3);  // 64 was asked for twice: it is still there
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("kernels and their images outlive the engine") {
     auto engine = engine_over(world, 8);
     KernelPtr kernel = *engine->kernel(spec_with(64), two_levels());
     engine.reset();
-    CHECK(kernel->prepare(KVJIT_MERGE).has_value());
+    CHECK(kernel->prepare(KVJIT_PROGRAM_MERGE).has_value());
     CHECK(world.images == 1);
     kernel.reset();
     CHECK(world.images == 0);
