@@ -72,15 +72,18 @@ constexpr ProgramKind kMergeAlone[] = {kMerge};
 
 constexpr Operator kOperators[] = {
     {KVJIT_OP_KEY_VALUE_CACHE, "KeyValueCache", Keys::kCache,
-     "head_dim t1 t2 t3 quant_bit quant_group cache_mode page_size index_type layout", kKeyValueCacheTensors,
-     kKeyValueCacheCpu, kKeyValueCacheCuda},
+     "head_dim value_head_dim t1 t2 t3 quant_bit quant_group cache_mode page_size index_type starts_type layout "
+     "value_layout",
+     kKeyValueCacheTensors, kKeyValueCacheCpu, kKeyValueCacheCuda},
     {KVJIT_OP_MULTI_HEAD_ATTENTION, "MultiHeadAttention", Keys::kDense,
-     "head_dim group t1 is_causal is_alibi attn_mask", kAttentionTensors, kAttentionCpu, kAttentionCuda},
+     "head_dim value_head_dim group t1 starts_type is_causal is_alibi has_window has_soft_cap has_sinks attn_mask",
+     kAttentionTensors, kAttentionCpu, kAttentionCuda},
     {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, "MultiHeadCacheAttention", Keys::kCache,
-     "head_dim group t1 t2 t3 quant_bit quant_group cache_mode page_size index_type is_causal is_alibi attn_mask "
-     "layout",
+     "head_dim value_head_dim group t1 t2 t3 quant_bit quant_group cache_mode page_size index_type starts_type "
+     "is_causal is_alibi has_window has_soft_cap has_sinks attn_mask layout value_layout",
      kCacheAttentionTensors, kCacheAttentionCpu, kCacheAttentionCuda},
-    {KVJIT_OP_MERGE, "Merge", Keys::kNone, "head_dim t1", kMergeTensors, kMergeAlone, kMergeAlone},
+    {KVJIT_OP_MERGE, "Merge", Keys::kNone, "head_dim t1 starts_type has_sinks", kMergeTensors, kMergeAlone,
+     kMergeAlone},
 };
 
 constexpr TensorName kNames[] = {

@@ -60,6 +60,11 @@ kvjit_dtype input_type(const KernelSpec& spec) {
     return static_cast<kvjit_dtype>(spec.t1);
 }
 
+/// Of the table; packed keys and values have kvstarts in its place.
+std::string index_storage(const KernelSpec& spec) {
+    return (has_cache(spec) ? spec.index_type : spec.starts_type) == KVJIT_I32 ? "i32" : "i64";
+}
+
 /// Tokens a table entry stands for; 0: one entry holds the whole sequence (offset, and dense keys and values).
 int page_size(const KernelSpec& spec) {
     if (!has_cache(spec) || spec.cache_mode == KVJIT_OFFSET) return 0;
@@ -71,7 +76,6 @@ int page_size(const KernelSpec& spec) {
 /// code.
 std::vector<Constant> cache_constants(const KernelSpec& spec) {
     const bool quantised = has_cache(spec) && spec.quant_bit != 0;
-    const bool narrow = has_cache(spec) && spec.index_type == KVJIT_I32;
     return {
         number("kHeadDim", spec.head_dim),
         type("T1", storage(input_type(spec))),
@@ -80,7 +84,7 @@ std::vector<Constant> cache_constants(const KernelSpec& spec) {
         number("kQuantBit", quantised ? spec.quant_bit : 0),
         number("kQuantGroup", quantised ? spec.quant_group : spec.head_dim),
         number("kPageSize", page_size(spec)),
-        type("Index", narrow ? "i32" : "i64"),
+        type("Index", index_storage(spec)),
         flag("kHeadInner", is_head_inner(spec)),
     };
 }
@@ -102,9 +106,8 @@ std::vector<Constant> merge_constants(const KernelSpec& spec) {
 }
 
 std::vector<Constant> check_constants(const KernelSpec& spec) {
-    const bool narrow = has_cache(spec) && spec.index_type == KVJIT_I32;
     return {flag("kCached", has_cache(spec)), flag("kBlocks", has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE),
-            number("kPageSize", page_size(spec)), type("Index", narrow ? "i32" : "i64")};
+            number("kPageSize", page_size(spec)), type("Index", index_storage(spec))};
 }
 
 std::vector<Constant> constants_of(ProgramKind kind, const KernelSpec& spec, Backend backend) {

@@ -23,7 +23,9 @@ constexpr Name kIndexTypes[] = {{"i64", KVJIT_I64}, {"i32", KVJIT_I32}};
 constexpr Name kModes[] = {{"offset", KVJIT_OFFSET},
                            {"token_table", KVJIT_TOKEN_TABLE},
                            {"page_table", KVJIT_PAGE_TABLE},
-                           {"block_table", KVJIT_BLOCK_TABLE}};
+                           {"block_table", KVJIT_BLOCK_TABLE},
+                           {"block_pointers", KVJIT_BLOCK_POINTERS},
+                           {"sequence_table", KVJIT_SEQUENCE_TABLE}};
 constexpr Name kQuantBits[] = {{"0", 0}, {"8", 8}, {"4", 4}};
 constexpr Name kBools[] = {{"0", 0}, {"1", 1}};
 constexpr Name kMaskRanks[] = {{"0", 0}, {"2", 2}, {"3", 3}};
@@ -80,27 +82,58 @@ std::optional<std::string_view> pmx_layout(std::string_view text) {
     return kPmxLayouts[revision - 1][static_cast<std::size_t>(text[0] - '0')];
 }
 
-/// An order of some of N, T, L, 2, H with D last; T, 2 and H are always there, no letter twice.
-bool is_axis_order(std::string_view axes) {
-    if (axes.empty() || axes.back() != 'D') return false;
-    for (char axis : axes) {
-        if (std::ranges::count(axes, axis) != 1 || !std::string_view("NTL2HD").contains(axis)) return false;
+/// Some of N, T, L, 2, H, D, no letter twice; T, H and D are always there. D and T may be split: further on stands d or
+/// t with the extent of its inner part.
+bool is_axis_order(std::string_view layout) {
+    const std::optional<Axes> axes = parse_axes(layout);
+    if (!axes) return false;
+    for (std::size_t i = 0; i < axes->letters.size(); ++i) {
+        const char letter = axes->letters[i];
+        if (!std::string_view("NTL2HDtd").contains(letter)) return false;
+        if (axes->letters.find(letter, i + 1) != std::string::npos) return false;
     }
-    return std::ranges::all_of(std::string_view("T2H"), [&](char axis) { return axes.contains(axis); });
+    const auto split = [&](char inner, char outer) {
+        return !axes->has(inner) || axes->letters.find(inner) > axes->letters.find(outer);
+    };
+    return axes->has('T') && axes->has('H') && axes->has('D') && split('t', 'T') && split('d', 'D');
+}
+
+template <std::size_t N>
+void set_text(char (&to)[N], std::string_view text) {
+    std::ranges::fill(to, '\0');
+    std::ranges::copy(text, to);
 }
 
 struct LayoutField {
     static std::string print(const KernelSpec& spec) { return std::string(layout_axes(spec)); }
     static bool parse(std::string_view text, KernelSpec& spec) {
         const std::string_view axes = pmx_layout(text).value_or(text);
-        if (!is_axis_order(axes)) return false;
-        std::ranges::fill(spec.layout, '\0');
-        std::ranges::copy(axes, spec.layout);
+        if (axes.size() >= sizeof spec.layout || !is_axis_order(axes)) return false;
+        set_text(spec.layout, axes);
         return true;
     }
     static bool legal(const KernelSpec& spec) { return is_axis_order(layout_axes(spec)); }
     static std::int64_t limit(std::int64_t) { return 0; }
 };
+
+/// Of values, where they lie apart from keys and in another order.
+struct ValueLayoutField {
+    static constexpr std::string_view kSame = "layout";
+    static std::string_view axes(const KernelSpec& spec) {
+        return {spec.value_layout, strnlen(spec.value_layout, sizeof spec.value_layout)};
+    }
+    static std::string print(const KernelSpec& spec) { return std::string(axes(spec).empty() ? kSame : axes(spec)); }
+    static bool parse(std::string_view text, KernelSpec& spec) {
+        if (text.size() >= sizeof spec.value_layout || (text != kSame && !is_axis_order(text))) return false;
+        set_text(spec.value_layout, text == kSame ? "" : text);
+        return true;
+    }
+    static bool legal(const KernelSpec& spec) { return axes(spec).empty() || is_axis_order(axes(spec)); }
+    static std::int64_t limit(std::int64_t) { return 0; }
+};
+
+/// 0, or what head_dim takes.
+struct ValueHeadDimField : NumberField<&KernelSpec::value_head_dim, 0, 512, 8> {};
 
 struct OpField {
     static std::string print(const KernelSpec& spec) {
@@ -120,6 +153,34 @@ bool is_quantised(const KernelSpec& spec) {
     return spec.quant_bit != 0;
 }
 
+bool has_pages(const KernelSpec& spec) {
+    return is_paged(spec) || spec.cache_mode == KVJIT_BLOCK_POINTERS;
+}
+
+/// Entries are indices, not addresses.
+bool has_indices(const KernelSpec& spec) {
+    return spec.cache_mode != KVJIT_BLOCK_POINTERS;
+}
+
+/// Axis N is there: blocks are numbered.
+bool has_block_axis(const KernelSpec& spec) {
+    return spec.cache_mode == KVJIT_BLOCK_TABLE || spec.cache_mode == KVJIT_SEQUENCE_TABLE;
+}
+
+/// Keys and values are two tensors.
+bool is_apart(const KernelSpec& spec) {
+    return !layout_axes(spec).contains('2');
+}
+
+/// Whether the inner part `axis` of a split axis of either layout doesn't divide `whole`.
+bool splits_badly(const KernelSpec& spec, char axis, std::int64_t whole) {
+    for (const std::string_view layout : {layout_axes(spec), ValueLayoutField::axes(spec)}) {
+        const std::optional<Axes> axes = parse_axes(layout);
+        if (axes && axes->has(axis) && whole % axes->extent(axis) != 0) return true;
+    }
+    return false;
+}
+
 /// `decides`, `counts`: see Field; none: the operator alone decides.
 template <class F>
 constexpr Field field(std::string_view name, std::string_view takes, std::string_view help,
@@ -131,6 +192,8 @@ constexpr std::array kFields = {
     field<OpField>("op", "KeyValueCache | MultiHeadAttention | MultiHeadCacheAttention | Merge", "the operator"),
     field<NumberField<&KernelSpec::head_dim, 8, 512, 8>>("head_dim", "a multiple of 8 from 8 to 512",
                                                          "elements of one head, D"),
+    field<ValueHeadDimField>("value_head_dim", "0, or a multiple of 8 up to 512",
+                             "elements of a value's head; 0: head_dim"),
     field<NumberField<&KernelSpec::group, 1, 256>>("group", "1 to 256",
                                                    "query heads that share a kv head, num_heads / num_kv_heads"),
     field<NamedField<&KernelSpec::t1, kInputTypes>>(
@@ -143,20 +206,32 @@ constexpr std::array kFields = {
     field<NumberField<&KernelSpec::quant_group, 4, 512>>(
         "quant_group", "head_dim (up to 512), or a power of two from 4 that divides it", "elements that share a scale",
         "quant_bit", is_quantised),
-    field<NamedField<&KernelSpec::cache_mode, kModes>>("cache_mode", "offset | token_table | page_table | block_table",
-                                                       "where position t of a sequence lies in the cache"),
+    field<NamedField<&KernelSpec::cache_mode, kModes>>(
+        "cache_mode", "offset | token_table | page_table | block_table | block_pointers | sequence_table",
+        "where position t of a sequence lies in the cache"),
     field<NumberField<&KernelSpec::page_size, 1, 1 << 20>>("page_size", "1 to 1048576; powers of two are fastest",
-                                                           "tokens a page or block; page_table, block_table",
-                                                           "cache_mode", is_paged),
-    field<NamedField<&KernelSpec::index_type, kIndexTypes>>("index_type", "i64 | i32", "elements of cachestarts"),
+                                                           "tokens a page or block", "cache_mode", has_pages),
+    field<NamedField<&KernelSpec::index_type, kIndexTypes>>("index_type", "i64 | i32", "elements of cachestarts",
+                                                            "cache_mode", has_indices),
+    field<NamedField<&KernelSpec::starts_type, kIndexTypes>>("starts_type", "i64 | i32",
+                                                             "elements of seqstarts, kvstarts and the batch's others"),
     field<NamedField<&KernelSpec::is_causal, kBools>>("is_causal", "0 | 1",
                                                       "mask keys past the query, but in decoding_batches"),
     field<NamedField<&KernelSpec::is_alibi, kBools>>("is_alibi", "0 | 1",
                                                      "add slope[h] * distance; masks keys past the query everywhere"),
+    field<NamedField<&KernelSpec::has_window, kBools>>("has_window", "0 | 1",
+                                                       "hide keys further from the query than the batch's window"),
+    field<NamedField<&KernelSpec::has_soft_cap, kBools>>("has_soft_cap", "0 | 1",
+                                                         "cap scores: c * tanh(score / c), c the batch's soft_cap"),
+    field<NamedField<&KernelSpec::has_sinks, kBools>>("has_sinks", "0 | 1",
+                                                      "add exp(sinks[h]) to each row's sum of exp(score)"),
     field<NamedField<&KernelSpec::attn_mask, kMaskRanks>>("attn_mask", "0 | 2 | 3",
                                                           "rank of the additive mask: none, (S, W), (H, S, W)"),
-    field<LayoutField>("layout", "an order of T, L, 2, H (block_table: and N), then D; or PMX's 0..3, r1:0..r1:3",
-                       "axes of the cache, outermost first; L may be absent"),
+    field<LayoutField>(
+        "layout", "an order of T, L, 2, H (block_table: and N), then D; or PMX's 0..3, r1:0..r1:3; NHDTd8 splits D",
+        "axes of the cache, outermost first; L may be absent, and 2 where keys and values lie apart"),
+    field<ValueLayoutField>("value_layout", "layout, or an order of axes as layout takes it",
+                            "axes of the values' tensor, where keys and values lie apart", "layout", is_apart),
 };
 
 /// What fields may not be together. The first broken rule is the error.
@@ -185,11 +260,19 @@ constexpr Rule kRules[] = {
          return is_quantised(s) && s.quant_group != s.head_dim && !(power && s.head_dim % s.quant_group == 0);
      },
      "it takes head_dim, or a power of two from 4 that divides head_dim, which is", &KernelSpec::head_dim},
-    {"layout",
+    {"layout", [](const KernelSpec& s) { return has_cache(s) && layout_axes(s).contains('N') != has_block_axis(s); },
+     "axis N stands in the layout of a block_table or sequence_table, and only there"},
+    {"value_layout",
      [](const KernelSpec& s) {
-         return has_cache(s) && layout_axes(s).contains('N') != (s.cache_mode == KVJIT_BLOCK_TABLE);
+         const std::string_view values = ValueLayoutField::axes(s);
+         return !values.empty() && (values.contains('2') || values.contains('N') != has_block_axis(s) ||
+                                    values.contains('L') != layout_axes(s).contains('L'));
      },
-     "axis N stands in a block_table's layout, and only there"},
+     "it has no axis 2, and N and L where layout has them"},
+    {"layout", [](const KernelSpec& s) { return has_cache(s) && splits_badly(s, 'd', s.head_dim); },
+     "the pieces of a split axis D must make up head_dim, which is", &KernelSpec::head_dim},
+    {"layout", [](const KernelSpec& s) { return has_cache(s) && has_pages(s) && splits_badly(s, 't', s.page_size); },
+     "the pieces of a split axis T must make up page_size, which is", &KernelSpec::page_size},
 };
 
 /// "op" counts always.
@@ -299,6 +382,7 @@ KernelSpec default_spec() {
     spec.quant_group = 8;
     spec.page_size = 128;
     spec.index_type = KVJIT_I64;
+    spec.starts_type = KVJIT_I64;
     spec.is_causal = 1;
     std::ranges::copy(kPmxLayouts[1][0], spec.layout);
     return spec;
@@ -378,6 +462,31 @@ kvjit_dtype scale_type(const KernelSpec& spec) {
 
 bool is_head_inner(const KernelSpec& spec) {
     return !has_cache(spec) || layout_axes(spec).find('H') > layout_axes(spec).find('T');
+}
+
+std::size_t Axes::find(char letter) const {
+    return letters.find(letter);
+}
+
+std::int64_t Axes::extent(char letter) const {
+    return has(letter) ? inner[find(letter)] : 0;
+}
+
+std::optional<Axes> parse_axes(std::string_view layout) {
+    Axes axes;
+    while (!layout.empty()) {
+        const char letter = layout.front();
+        layout.remove_prefix(1);
+        std::int32_t extent = 0;
+        if (letter == 'd' || letter == 't') {
+            const auto [end, error] = std::from_chars(layout.data(), layout.data() + layout.size(), extent);
+            if (error != std::errc() || extent < 1 || layout.front() == '0') return std::nullopt;
+            layout.remove_prefix(static_cast<std::size_t>(end - layout.data()));
+        }
+        axes.letters += letter;
+        axes.inner.push_back(extent);
+    }
+    return axes;
 }
 
 std::string_view layout_axes(const KernelSpec& spec) {

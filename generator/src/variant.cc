@@ -1,5 +1,6 @@
 #include "generator/variant.h"
 
+#include <algorithm>
 #include <array>
 
 namespace kvjit::gen {
@@ -10,11 +11,34 @@ namespace {
 
 constexpr int kMaxCudaHeadDim = 256;
 
-Result<void> serves_all(const KernelSpec&, const Target&) {
+/// What specs can say and no variant can do yet.
+struct Lack {
+    std::string_view field;
+    bool (*asked)(const KernelSpec&);
+};
+constexpr Lack kLacks[] = {
+    {"value_head_dim", [](const KernelSpec& s) { return s.value_head_dim != 0 && s.value_head_dim != s.head_dim; }},
+    {"cache_mode",
+     [](const KernelSpec& s) { return s.cache_mode == KVJIT_BLOCK_POINTERS || s.cache_mode == KVJIT_SEQUENCE_TABLE; }},
+    {"has_window", [](const KernelSpec& s) { return s.has_window != 0; }},
+    {"has_soft_cap", [](const KernelSpec& s) { return s.has_soft_cap != 0; }},
+    {"has_sinks", [](const KernelSpec& s) { return s.has_sinks != 0; }},
+    {"layout", [](const KernelSpec& s) { return !layout_axes(s).contains('2') || !layout_axes(s).ends_with('D'); }},
+};
+
+Result<void> serves_all(const KernelSpec& spec, const Target&) {
+    for (const Lack& lack : kLacks) {
+        if (!lack.asked(spec)) continue;
+        const Field& field = *std::ranges::find(spec_fields(), lack.field, &Field::name);
+        const std::string value = field.print(spec);
+        return fail(KVJIT_BAD_SPEC, std::string(field.name),
+                    std::string(field.name) + " is " + value + "; this version of kvjit has no kernels for it yet");
+    }
     return {};
 }
 
-Result<void> serves_cuda(const KernelSpec& spec, const Target&) {
+Result<void> serves_cuda(const KernelSpec& spec, const Target& target) {
+    if (auto all = serves_all(spec, target); !all) return all;
     if (spec.head_dim <= kMaxCudaHeadDim) return {};
     return fail(KVJIT_BAD_SPEC, "head_dim",
                 "head_dim is " + std::to_string(spec.head_dim) + "; CUDA kernels take at most " +

@@ -38,11 +38,12 @@ template <class T>
 inline constexpr int kPlaces = 0;
 
 template <>
-inline constexpr auto kPlaces<kvjit_spec> =
-    places(&kvjit_spec::struct_size, &kvjit_spec::op, &kvjit_spec::head_dim, &kvjit_spec::group, &kvjit_spec::t1,
-           &kvjit_spec::t2, &kvjit_spec::t3, &kvjit_spec::quant_bit, &kvjit_spec::quant_group, &kvjit_spec::cache_mode,
-           &kvjit_spec::page_size, &kvjit_spec::index_type, &kvjit_spec::is_causal, &kvjit_spec::is_alibi,
-           &kvjit_spec::attn_mask, &kvjit_spec::layout);
+inline constexpr auto kPlaces<kvjit_spec> = places(
+    &kvjit_spec::struct_size, &kvjit_spec::op, &kvjit_spec::head_dim, &kvjit_spec::value_head_dim, &kvjit_spec::group,
+    &kvjit_spec::t1, &kvjit_spec::t2, &kvjit_spec::t3, &kvjit_spec::quant_bit, &kvjit_spec::quant_group,
+    &kvjit_spec::cache_mode, &kvjit_spec::page_size, &kvjit_spec::index_type, &kvjit_spec::starts_type,
+    &kvjit_spec::is_causal, &kvjit_spec::is_alibi, &kvjit_spec::has_window, &kvjit_spec::has_soft_cap,
+    &kvjit_spec::has_sinks, &kvjit_spec::attn_mask, &kvjit_spec::layout, &kvjit_spec::value_layout);
 
 template <>
 inline constexpr auto kPlaces<kvjit_engine_options> =

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "generator/error.h"
 #include "kvjit/kvjit.h"
@@ -57,6 +59,18 @@ kvjit_dtype scale_type(const KernelSpec& spec);
 bool is_head_inner(const KernelSpec& spec);
 /// Axes of the cache, outermost first: "L2HTD".
 std::string_view layout_axes(const KernelSpec& spec);
+
+/// A layout's axes, one letter each: "NHDTd8" has five, of which d is the inner part of D, of extent 8.
+struct Axes {
+    std::string letters;
+    std::vector<std::int32_t> inner;  // extents, 0 for an axis whose extent the layout doesn't say
+
+    bool has(char letter) const { return find(letter) != std::string::npos; }
+    std::size_t find(char letter) const;
+    std::int64_t extent(char letter) const;
+};
+/// Nothing where a number is missing or has no place.
+std::optional<Axes> parse_axes(std::string_view layout);
 
 std::string_view dtype_name(kvjit_dtype type);  // "f16"
 std::int64_t dtype_bytes(kvjit_dtype type);

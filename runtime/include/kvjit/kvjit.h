@@ -100,30 +100,43 @@ typedef enum kvjit_dtype {
 } kvjit_dtype;
 
 typedef enum kvjit_cache_mode {
-    KVJIT_OFFSET = 0,      /* slot = cachestarts[b] + t */
-    KVJIT_TOKEN_TABLE = 1, /* slot = cachestarts[kvstarts[b] + t] */
-    KVJIT_PAGE_TABLE = 2,  /* slot = cachestarts[b, t / page_size] + t % page_size */
-    KVJIT_BLOCK_TABLE = 3  /* block cachestarts[b, t / page_size], token t % page_size in it */
+    KVJIT_OFFSET = 0,         /* slot = cachestarts[b] + t */
+    KVJIT_TOKEN_TABLE = 1,    /* slot = cachestarts[kvstarts[b] + t] */
+    KVJIT_PAGE_TABLE = 2,     /* slot = cachestarts[b, t / page_size] + t % page_size */
+    KVJIT_BLOCK_TABLE = 3,    /* block cachestarts[b, t / page_size], token t % page_size in it */
+    KVJIT_BLOCK_POINTERS = 4, /* the block at address cachestarts[b, t / page_size]; not yet */
+    KVJIT_SEQUENCE_TABLE = 5  /* block cachestarts[b], token t in it: one entry a sequence; not yet */
 } kvjit_cache_mode;
 
-/* Plain values; copy freely. The field table in generator/src/spec.cc parses, prints, explains and checks each. */
+/* Plain values; copy freely. The field table in generator/src/spec.cc parses, prints, explains and checks each.
+ * "Not yet": the field is read, printed and checked, but this version has no kernels for it: kvjit_engine_kernel
+ * refuses it with KVJIT_BAD_SPEC. */
 typedef struct kvjit_spec {
     uint32_t struct_size;
-    int32_t op;          /* kvjit_op */
-    int32_t head_dim;    /* D: a multiple of 8, 8..512 */
-    int32_t group;       /* G = num_heads / num_kv_heads, 1..256 */
-    int32_t t1;          /* query, current_key, current_value, attn_mask, outputs */
-    int32_t t2;          /* cache elements when quant_bit is 0; KVJIT_AUTO: t1 */
-    int32_t t3;          /* quantisation scales; KVJIT_AUTO: t1 */
-    int32_t quant_bit;   /* 0, 8 or 4 */
-    int32_t quant_group; /* consecutive elements of D that share a scale: D or a power of two from 4 dividing it */
-    int32_t cache_mode;  /* kvjit_cache_mode */
-    int32_t page_size;   /* tokens a page or block; page_table and block_table only */
-    int32_t index_type;  /* element type of cachestarts: KVJIT_I64 or KVJIT_I32 */
-    int32_t is_causal;   /* 0 or 1: mask keys past the query in sequences b >= decoding_batches */
-    int32_t is_alibi;    /* 0 or 1: add slope[h] * dist; implies the causal cut everywhere */
-    int32_t attn_mask;   /* rank of the additive mask: 0 (none), 2 (S, W) or 3 (H, S, W) */
-    char layout[8];      /* axis order of the cache, NUL-padded: "L2HTD", "N2LTHD", ... D is last */
+    int32_t op;             /* kvjit_op */
+    int32_t head_dim;       /* D: a multiple of 8, 8..512 */
+    int32_t value_head_dim; /* D of values and outputs; 0: head_dim. Others: not yet */
+    int32_t group;          /* G = num_heads / num_kv_heads, 1..256 */
+    int32_t t1;             /* query, current_key, current_value, attn_mask, outputs */
+    int32_t t2;             /* cache elements when quant_bit is 0; KVJIT_AUTO: t1 */
+    int32_t t3;             /* quantisation scales; KVJIT_AUTO: t1 */
+    int32_t quant_bit;      /* 0, 8 or 4 */
+    int32_t quant_group;    /* consecutive elements of D that share a scale: D or a power of two from 4 dividing it */
+    int32_t cache_mode;     /* kvjit_cache_mode */
+    int32_t page_size;      /* tokens a page or block; page_table, block_table and block_pointers only */
+    int32_t index_type;     /* elements of the table, cachestarts: KVJIT_I64 or KVJIT_I32 */
+    int32_t starts_type;    /* elements of the batch's other arrays, seqstarts and so on: KVJIT_I64 or KVJIT_I32 */
+    int32_t is_causal;      /* 0 or 1: mask keys past the query in sequences b >= decoding_batches */
+    int32_t is_alibi;       /* 0 or 1: add slope[h] * dist; implies the causal cut everywhere */
+    int32_t has_window;     /* 0 or 1: batch.window_left and window_right count; not yet */
+    int32_t has_soft_cap;   /* 0 or 1: batch.soft_cap counts; not yet */
+    int32_t has_sinks;      /* 0 or 1: runs take sinks; not yet */
+    int32_t attn_mask;      /* rank of the additive mask: 0 (none), 2 (S, W) or 3 (H, S, W) */
+    /* Axis orders, NUL-padded. `layout`: of the cache, "L2HTD", "N2LTHD", ...; D is last. Without a 2 it is that of
+     * key_cache, and of value_cache unless value_layout has another: not yet. A small letter with a number is the inner
+     * part of a split axis: "NHDTd8" has D/8 pieces of 8 elements; that, and D elsewhere: not yet. */
+    char layout[16];
+    char value_layout[16]; /* "": as layout */
 } kvjit_spec;
 
 /* Fills in every default, of as many fields as the program's struct has. */

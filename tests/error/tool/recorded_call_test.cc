@@ -79,7 +79,7 @@ TEST_CASE("metadata that is missing, unknown or wrong") {
     CHECK_SAYS(error_of_meta("t1", "bf16"), "'t1' is 'bf16', expected one of f32 f16");
     CHECK_SAYS(error_of_meta("t2", "i8"), "'t2' is 'i8'");
     CHECK_SAYS(error_of_meta("layer_idx", "1"), "'layer_idx' is '1', expected an integer from 0 to 0");
-    CHECK_SAYS(error_of_meta("layout_order", "TLHD"), "'layout_order'");
+    CHECK_SAYS(error_of_meta("layout_order", "TLD"), "'layout_order'");
     CHECK_SAYS(error_of_meta("layout_order", "TL2HD2HD"), "'layout_order'");
     CHECK_SAYS(error_of_meta("softmax_scale", "nan"), "'softmax_scale'");
     CHECK_SAYS(error_of_meta("softmax_scale", "1e99"), "'softmax_scale'");

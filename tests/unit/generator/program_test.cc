@@ -68,11 +68,19 @@ TEST_CASE("perturbing a field gives another identity wherever the code differs")
         {"is_alibi=1", kAttend},  {"attn_mask=2", kAttend},   {"attn_mask=3", kAttend},
     };
     std::set<std::string_view> fields = {"op", "t2", "t3", "quant_bit", "quant_group", "cache_mode", "layout"};
+    // Below; or of no program yet, see variant_test.cc.
+    fields.insert({"starts_type", "value_head_dim", "has_window", "has_soft_cap", "has_sinks", "value_layout"});
     for (const Case& test : cases) {
         CHECK_MESSAGE(changed(kBase, kBase + "," + test.change) == test.programs, test.change);
         fields.insert(std::string_view(test.change).substr(0, test.change.find('=')));
     }
     for (const Field& field : spec_fields()) CHECK_MESSAGE(fields.contains(field.name), field.name);
+}
+
+TEST_CASE("the width of starts is code where packed keys have them for a table, and nowhere else") {
+    CHECK(changed(kBase, kBase + ",starts_type=i32").empty());
+    CHECK(changed("op=MultiHeadAttention", "op=MultiHeadAttention,starts_type=i32") == kAttend);
+    CHECK(changed("op=Merge", "op=Merge,starts_type=i32").empty());
 }
 
 TEST_CASE("perturbing what the base already sets") {

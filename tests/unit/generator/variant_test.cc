@@ -65,6 +65,32 @@ TEST_CASE("head_dim ends at 256 on CUDA, at the spec's own limit on CPUs") {
     }
 }
 
+TEST_CASE("what no kernel can do yet is a spec all the same, and refused by its field") {
+    const std::pair<const char*, const char*> specs[] = {
+        {"value_head_dim=64", "value_head_dim"},
+        {"cache_mode=block_pointers,layout=2LTHD", "cache_mode"},
+        {"cache_mode=sequence_table,layout=N2HTD", "cache_mode"},
+        {"has_window=1", "has_window"},
+        {"has_soft_cap=1", "has_soft_cap"},
+        {"has_sinks=1", "has_sinks"},
+        {"op=Merge,has_sinks=1", "has_sinks"},
+        {"layout=THD", "layout"},
+        {"layout=T2DH", "layout"},
+        {"layout=2HTDd8", "layout"},
+    };
+    for (const auto& [text, field] : specs) {
+        for (const char* target : {"x86-64", "sm_90a"}) {
+            CAPTURE(text);
+            const Result<std::vector<Program>> refused = lower(spec_of(text), target_of(target));
+            REQUIRE(!refused.has_value());
+            CHECK(refused.error().status == KVJIT_BAD_SPEC);
+            CHECK(refused.error().argument == field);
+            CHECK(refused.error().message.ends_with("this version of kvjit has no kernels for it yet"));
+        }
+    }
+    CHECK(lower(spec_of("value_head_dim=128"), target_of("x86-64")).has_value());  // head_dim's own
+}
+
 TEST_CASE("the explanation names each variant once, why it declines, and the one that serves") {
     CHECK(explain_variants(kDecode, spec_of(kPlain), target_of("sm_80")) ==
           "mma (cuda/attend_decode_mma.cu) serves\n"
