@@ -36,6 +36,8 @@ kvjit_batch defaults() {
     kvjit_batch batch{};
     batch.struct_size = sizeof batch;
     batch.num_layers = 1;
+    batch.window_left = -1;
+    batch.window_right = -1;
     batch.num_repeat = 1;
     return batch;
 }

@@ -67,7 +67,9 @@ inline constexpr auto kPlaces<kvjit_batch> =
            &kvjit_batch::num_layers, &kvjit_batch::max_tokens, &kvjit_batch::num_blocks, &kvjit_batch::decoding_batches,
            &kvjit_batch::max_seqlen, &kvjit_batch::max_kvlen, &kvjit_batch::seqstarts, &kvjit_batch::kvstarts,
            &kvjit_batch::start_pos, &kvjit_batch::cachestarts, &kvjit_batch::rowstarts, &kvjit_batch::row_index,
-           &kvjit_batch::alibi_slopes, &kvjit_batch::softmax_scale, &kvjit_batch::num_repeat);
+           &kvjit_batch::alibi_slopes, &kvjit_batch::softmax_scale, &kvjit_batch::num_repeat, &kvjit_batch::window_left,
+           &kvjit_batch::window_right, &kvjit_batch::soft_cap, &kvjit_batch::kvlens, &kvjit_batch::last_page_len,
+           &kvjit_batch::scalestarts, &kvjit_batch::store_slots);
 
 template <>
 inline constexpr auto kPlaces<kvjit_plan_options> =
@@ -79,8 +81,10 @@ inline constexpr auto kPlaces<kvjit_plan_options> =
 template <>
 inline constexpr auto kPlaces<kvjit_tensors> = places(
     &kvjit_tensors::struct_size, &kvjit_tensors::query, &kvjit_tensors::current_key, &kvjit_tensors::current_value,
-    &kvjit_tensors::cache, &kvjit_tensors::scale, &kvjit_tensors::attn_mask, &kvjit_tensors::key, &kvjit_tensors::value,
-    &kvjit_tensors::partial_output, &kvjit_tensors::partial_lse, &kvjit_tensors::attn_output, &kvjit_tensors::lse);
+    &kvjit_tensors::cache, &kvjit_tensors::scale, &kvjit_tensors::key_cache, &kvjit_tensors::value_cache,
+    &kvjit_tensors::key_scale, &kvjit_tensors::value_scale, &kvjit_tensors::attn_mask, &kvjit_tensors::sinks,
+    &kvjit_tensors::key, &kvjit_tensors::value, &kvjit_tensors::partial_output, &kvjit_tensors::partial_lse,
+    &kvjit_tensors::attn_output, &kvjit_tensors::lse);
 
 /// No field lies where an older header's struct has padding, which its programs hand over with anything in it.
 template <std::size_t N>

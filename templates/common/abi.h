@@ -7,7 +7,7 @@
 
 namespace kvjit::abi {
 
-inline constexpr int kKernelAbi = 1;
+inline constexpr int kKernelAbi = 2;
 
 using i64 = long;  // as std::int64_t on every machine that kvjit runs on; NVRTC knows no name for it
 static_assert(sizeof(i64) == 8);
@@ -19,18 +19,34 @@ inline constexpr i64 kChunk = 512;
 /// Keys of one sequence, at most: kernels compare positions in 32 bits. Offsets are 64-bit all the same.
 inline constexpr i64 kMaxKeys = i64{1} << 30;
 
-/// New tokens of one call, at most. More is a start that nobody has set: a plan splits what it is given before it sees
-/// a tensor.
+/// New tokens of one call, at most. More is almost certainly a start that nobody has set; and a plan splits what it is
+/// given before any tensor bounds it.
 inline constexpr i64 kMaxNewTokens = i64{1} << 30;
+
+/// What is not limited.
+inline constexpr i64 kNoLimit = 0x7fffffffffffffff;
+
+/// An array of starts, lengths, positions or rows: 32-bit elements where `narrow`, else 64-bit ones. Null: not given.
+struct Indices {
+    const void* data;
+    i64 narrow;
+};
 
 /// One of key, value, key scale, value scale, at the layer that the call works on:
 ///     address(entry, t, h) = base + entry * page_stride + t * token_stride + h * head_stride
-/// where entry is a token index (page_stride == token_stride) or a block id, and t the token inside the page.
+/// where entry is a token index (page_stride == token_stride), a block id or a block's address (page_stride == 1, base
+/// the way from there to key or value), and t the token inside the page.
 struct Plane {
     char* base;
     i64 page_stride;
     i64 token_stride;
     i64 head_stride;
+};
+
+/// Of a layout that splits axes: from one piece of a row's elements, or of a page's tokens, to the next. Else 0.
+struct Pieces {
+    i64 element_stride;
+    i64 token_stride;
 };
 
 struct Cache {
@@ -44,9 +60,21 @@ struct Cache {
 /// t % kPageSize of entry row[t / kPageSize].
 struct Table {
     const void* entries;  // Index
-    const i64* rowstarts;
-    const i64* row_index;
+    const void* scales;   // entries of the scales, where they are not those of the codes: addresses of scale blocks
+    Indices rowstarts;
+    Indices row_index;
     i64 row_stride;  // in entries
+};
+
+/// How many keys sequence b has, m:
+///     starts given:  starts[b + 1] - starts[b]
+///     counts given:  counts[b]
+///     last given:    those of its row's pages, the last of which holds last[b] keys
+/// One of the three is.
+struct KeyCounts {
+    Indices starts;  // (B+1); the mask's columns, packed keys and token tables begin at starts[b], too
+    Indices counts;  // (B)
+    Indices last;    // (B)
 };
 
 /// A dense tensor (token, head, D), D contiguous.
@@ -65,18 +93,21 @@ struct TokenItem {
 
 struct StoreArgs {
     Cache cache;
+    Pieces key_pieces, value_pieces;
     Table table;
     Rows key, value;  // T1, row = seqstarts[b] + i
-    const i64* seqstarts;
-    const i64* start_pos;
+    Indices seqstarts;
+    KeyCounts keys;  // new tokens are the last of them
+    Indices slots;   // (S), where given: row i goes there, whatever the table says; below 0: nowhere
 };
 
 struct LoadArgs {
     Cache cache;
+    Pieces key_pieces, value_pieces;
     Table table;
     // T1 out, row = kvstarts[b] + t, head = h * num_repeat + r. Either base may be null: not asked for
     Rows key, value;
-    const i64* kvstarts;
+    KeyCounts keys;
     i64 num_repeat;
 };
 
@@ -86,7 +117,7 @@ struct LoadArgs {
 /// partial >= 0: write each chunk's (acc, max, sum) to
 ///     partials[partial + (((c * rows) + i - row_begin) * heads + h - head_begin*kGroup) * kPartialStride]
 /// floats, c counted from 0 at key 0, rows = row_end - row_begin, heads = (head_end - head_begin) * kGroup,
-/// kPartialStride = head_dim + 8, acc at +0, max at +head_dim, sum at +head_dim+1.
+/// kPartialStride = D + 8, acc at +0, max at +D, sum at +D+1, D the head_dim of values.
 struct AttendItem {
     i64 sequence;
     i64 row_begin, row_end;
@@ -103,15 +134,18 @@ struct AttendArgs {
     i64 lse_token_stride, lse_head_stride;
     Cache cache;
     Table table;
-    const i64* seqstarts;
-    const i64* kvstarts;
+    Indices seqstarts;
+    KeyCounts keys;
     const char* mask;  // T1; element (h, i, j) at h*mask_head_stride + i*mask_row_stride + j, i and j global
     i64 mask_head_stride, mask_row_stride;
     const float* slopes;  // (H), ALiBi only
     float* partials;
     i64 num_kv_heads;
     i64 decoding_batches;
+    i64 window_left, window_right;  // keys that a row sees before and after its own position; kNoLimit: all
+    const float* sinks;             // (H): natural log of what is added to a row's sum of exp(score)
     float softmax_scale;
+    float soft_cap;
 };
 
 /// Work for merge: output tokens and query heads, and where their parts lie. Strides are in elements of the partial
@@ -132,6 +166,7 @@ struct MergeArgs {
     Rows output;  // T1
     float* lse;   // null: not asked for
     i64 lse_token_stride, lse_head_stride;
+    const float* sinks;  // (H), as AttendArgs has them; of partials, it alone counts them
 };
 
 // Entry points of CPU programs, extern "C", one call an item:
@@ -193,9 +228,10 @@ struct Finding {
 /// Index arrays, and what they must agree with. What is no limit is kNoLimit.
 struct CheckedBatch {
     i64 batch_size;  // not 0
-    const i64* seqstarts;
-    const i64* kvstarts;         // null: Merge, which has no keys
-    const i64* start_pos;        // null: nothing is stored
+    Indices seqstarts;
+    KeyCounts keys;              // none given: Merge, which has no keys
+    Indices start_pos;           // null: nobody says where new tokens begin
+    bool stores;                 // new tokens need slots
     i64 max_seqlen, max_kvlen;   // 0: unknown
     i64 most_tokens, most_keys;  // S and K whose tensors have bytes that fit 64 bits
     i64 num_slots;               // of the cache: tokens, or blocks where entries are blocks
@@ -204,8 +240,6 @@ struct CheckedBatch {
     i64 table_entries;            // all, of a table with rowstarts
     i64 table_rows, row_entries;  // of one without
 };
-
-inline constexpr i64 kNoLimit = 0x7fffffffffffffff;
 
 /// The first fault that was found. count 0: none, and the rest means nothing.
 struct Fault {
@@ -266,7 +300,7 @@ struct CudaMergeArgs {
     Launch launch;
     MergeArgs merge;
     MergeItem item;  // all rows and heads of the output tensor
-    const i64* seqstarts;
+    Indices seqstarts;
 };
 
 }  // namespace kvjit::abi

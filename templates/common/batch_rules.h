@@ -7,6 +7,7 @@
 #pragma once
 
 #include "common/abi.h"
+#include "common/indices.h"
 #include "common/types.h"
 
 namespace kvjit {
@@ -33,10 +34,6 @@ KVJIT_INLINE i64 sum(i64 a, i64 b) {
     return static_cast<i64>(static_cast<u64>(a) + static_cast<u64>(b));
 }
 
-KVJIT_INLINE i64 length(const i64* starts, i64 b) {
-    return static_cast<i64>(static_cast<u64>(starts[b + 1]) - static_cast<u64>(starts[b]));
-}
-
 /// The last of `starts`, a number of rows.
 KVJIT_INLINE bool total_holds(Finding& found, i64 rows, i64 batch_size, i64 most, Rule below, Rule bytes) {
     return expect(rows >= 0, found, {below, batch_size - 1, batch_size, rows, 0}) &&
@@ -51,22 +48,23 @@ KVJIT_INLINE bool room_holds(Finding& found, const CheckedBatch& batch, Paging p
 }
 
 KVJIT_INLINE bool totals_hold(Finding& found, const CheckedBatch& batch, Paging paging) {
-    const i64 count = batch.batch_size, tokens = batch.seqstarts[count];
+    const i64 count = batch.batch_size, tokens = index_at(batch.seqstarts, count);
     if (!expect(tokens <= abi::kMaxNewTokens, found,
                 {Rule::kNewTokens, count - 1, count, tokens, abi::kMaxNewTokens}) ||
         !total_holds(found, tokens, count, batch.most_tokens, Rule::kTokensBelow0, Rule::kTokensBytes)) {
         return false;
     }
-    if (!batch.kvstarts) return true;
-    const i64 keys = batch.kvstarts[count];
+    if (!is_given(batch.keys.starts)) return true;
+    const i64 keys = index_at(batch.keys.starts, count);
     return total_holds(found, keys, count, batch.most_keys, Rule::kKeysBelow0, Rule::kKeysBytes) &&
            room_holds(found, batch, paging, keys);
 }
 
 /// Of starts[b] and starts[b + 1] those that a reader of sequence b uses.
-KVJIT_INLINE bool start_holds(Finding& found, const i64* starts, i64 b, Rule begins, Rule falls) {
-    return expect(b != 0 || starts[0] == 0, found, {begins, 0, 0, starts[0], 0}) &&
-           expect(starts[b + 1] >= starts[b], found, {falls, b, b + 1, starts[b + 1], starts[b]});
+KVJIT_INLINE bool start_holds(Finding& found, const abi::Indices& starts, i64 b, Rule begins, Rule falls) {
+    const i64 begin = index_at(starts, b), end = index_at(starts, b + 1);
+    return expect(b != 0 || begin == 0, found, {begins, 0, 0, begin, 0}) &&
+           expect(end >= begin, found, {falls, b, b + 1, end, begin});
 }
 
 KVJIT_INLINE bool bound_holds(Finding& found, i64 b, i64 count, i64 bound, Rule rule) {
@@ -79,22 +77,26 @@ KVJIT_INLINE bool tokens_hold(Finding& found, const CheckedBatch& batch, i64 b) 
 }
 
 KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, i64 b) {
-    const i64* starts = batch.kvstarts;
-    const i64 keys = length(starts, b), end = sum(starts[b], abi::kMaxKeys);
+    const abi::Indices& starts = batch.keys.starts;
+    const i64 keys = key_count(batch.keys, b), end = sum(index_at(starts, b), abi::kMaxKeys);
     return start_holds(found, starts, b, Rule::kKvstartsBegin, Rule::kKvstartsFall) &&
-           expect(keys <= abi::kMaxKeys, found, {Rule::kSequenceKeys, b, b + 1, starts[b + 1], end}) &&
+           expect(keys <= abi::kMaxKeys, found, {Rule::kSequenceKeys, b, b + 1, index_at(starts, b + 1), end}) &&
            bound_holds(found, b, keys, batch.max_kvlen, Rule::kMaxKvlen);
 }
 
-/// Where new tokens are stored: they are the last of their sequence's keys. If they are more than those, no start_pos
-/// suits.
+/// Where new tokens are stored: they are the last of their sequence's keys, which start_pos may say, too. If they are
+/// more than those, no start_pos suits.
 KVJIT_INLINE bool position_holds(Finding& found, const CheckedBatch& batch, i64 b) {
-    if (!batch.start_pos) return true;
-    const i64 keys = length(batch.kvstarts, b), tokens = length(batch.seqstarts, b), past = batch.start_pos[b];
-    const i64 least = sum(batch.kvstarts[b], tokens);
-    return expect(keys >= tokens, found, {Rule::kNewKeys, b, b + 1, batch.kvstarts[b + 1], least, tokens}) &&
-           expect(past >= 0, found, {Rule::kStartBelow0, b, b, past, 0}) &&
-           expect(past == keys - tokens, found, {Rule::kStart, b, b, past, keys - tokens, tokens});
+    if (!batch.stores) return true;
+    const abi::Indices& starts = batch.keys.starts;
+    const i64 keys = key_count(batch.keys, b), tokens = length(batch.seqstarts, b), past = keys - tokens;
+    const i64 least = sum(index_at(starts, b), tokens);
+    if (!expect(keys >= tokens, found, {Rule::kNewKeys, b, b + 1, index_at(starts, b + 1), least, tokens}))
+        return false;
+    if (!is_given(batch.start_pos)) return true;
+    const i64 start = index_at(batch.start_pos, b);
+    return expect(start >= 0, found, {Rule::kStartBelow0, b, b, start, 0}) &&
+           expect(start == past, found, {Rule::kStart, b, b, start, past, tokens});
 }
 
 // ---- Rows of the table ----------------------------------------------------------------------------------------------
@@ -104,30 +106,26 @@ KVJIT_INLINE i64 used_entries(i64 keys, Paging paging) {
     return paging.page == 0 ? keys > 0 : keys / paging.page + (keys % paging.page != 0);
 }
 
-/// Where sequence b's row is among a table's entries, as slots.h has it.
-KVJIT_INLINE i64 row_begin(const abi::Table& table, i64 b) {
-    if (table.rowstarts) return table.rowstarts[b];
-    return (table.row_index ? table.row_index[b] : b) * table.row_stride;
+KVJIT_INLINE bool row_index_holds(Finding& found, const CheckedBatch& batch, i64 b) {
+    if (!is_given(batch.table.row_index)) return true;
+    const i64 row = index_at(batch.table.row_index, b);
+    return expect(row >= 0 && row < batch.table_rows, found, {Rule::kRowIndex, b, b, row, batch.table_rows});
 }
 
 KVJIT_INLINE bool row_begin_holds(Finding& found, const CheckedBatch& batch, i64 b) {
-    const i64* starts = batch.table.rowstarts;
-    const i64* index = batch.table.row_index;
+    const abi::Indices& starts = batch.table.rowstarts;
+    if (!is_given(starts)) return row_index_holds(found, batch, b);
     const i64 end = b + 1;
-    if (!starts) {
-        return expect(!index || (index[b] >= 0 && index[b] < batch.table_rows), found,
-                      {Rule::kRowIndex, b, b, index ? index[b] : 0, batch.table_rows});
-    }
-    return start_holds(found, starts, b, Rule::kRowstartsBegin, Rule::kRowstartsFall) &&
-           expect(end < batch.batch_size || starts[end] <= batch.table_entries, found,
-                  {Rule::kRowstartsEnd, b, end, starts[end], batch.table_entries});
+    if (!start_holds(found, starts, b, Rule::kRowstartsBegin, Rule::kRowstartsFall)) return false;
+    return end < batch.batch_size || expect(index_at(starts, end) <= batch.table_entries, found,
+                                            {Rule::kRowstartsEnd, b, end, index_at(starts, end), batch.table_entries});
 }
 
 /// Sequence b's row lies in the table, and is long enough.
 KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 b) {
     if (!row_begin_holds(found, batch, b)) return false;
-    const i64 keys = length(batch.kvstarts, b);
-    const i64 entries = batch.table.rowstarts ? length(batch.table.rowstarts, b) : batch.row_entries;
+    const i64 keys = key_count(batch.keys, b);
+    const i64 entries = is_given(batch.table.rowstarts) ? length(batch.table.rowstarts, b) : batch.row_entries;
     if (used_entries(keys, paging) <= entries) return true;
     found = {Rule::kRowLength, b, b, keys, entries * paging.page, entries};
     return false;
@@ -146,8 +144,8 @@ KVJIT_INLINE bool entry_holds(Finding& found, const CheckedBatch& batch, Paging 
     if (entry >= 0 && entry <= last_entry(batch, paging, tokens)) return true;
     const abi::Table& table = batch.table;
     const Rule rule = paging.blocks ? Rule::kBlock : entry < 0 ? Rule::kSlotBelow0 : Rule::kSlotEnd;
-    const bool has_rows = !table.rowstarts && paging.page != 0;
-    const i64 row = !has_rows ? -1 : table.row_index ? table.row_index[b] : b;
+    const bool has_rows = !is_given(table.rowstarts) && paging.page != 0;
+    const i64 row = !has_rows ? -1 : is_given(table.row_index) ? index_at(table.row_index, b) : b;
     found = {rule, b, has_rows ? p : row_begin(table, b) + p, entry, batch.num_slots, tokens, row};
     return false;
 }
@@ -160,7 +158,7 @@ struct NewEntries {
 };
 
 KVJIT_INLINE NewEntries new_entries(const CheckedBatch& batch, Paging paging, i64 b) {
-    const i64 keys = length(batch.kvstarts, b), past = batch.start_pos[b];
+    const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b);
     if (keys == past) return {0, 0};
     return {paging.page == 0 ? 0 : past / paging.page, used_entries(keys, paging)};
 }
@@ -173,7 +171,7 @@ struct NewSlots {
 
 /// Of new tokens behind entry p of sequence b. It is in range: no sum or product overflows.
 KVJIT_INLINE NewSlots new_slots(const CheckedBatch& batch, Paging paging, i64 b, i64 p, i64 entry) {
-    const i64 keys = length(batch.kvstarts, b), past = batch.start_pos[b], begin = p * paging.page;
+    const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b), begin = p * paging.page;
     const i64 first = begin > past ? begin : past;
     const i64 last = paging.page == 0 || begin + paging.page > keys ? keys : begin + paging.page;
     const i64 slot = entry * (paging.blocks ? paging.page : 1) - begin;

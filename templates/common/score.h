@@ -5,12 +5,13 @@
 #pragma once
 
 #include "common/abi.h"
+#include "common/indices.h"
 #include "common/spec_block.h"
 #include "common/types.h"
 
 namespace kvjit {
 
-/// CallSequence b of the call: `tokens` new ones (n) whose rows begin at query_begin, `keys` (m) whose columns begin at
+/// Sequence b of the call: `tokens` new ones (n) whose rows begin at query_begin, `keys` (m) whose columns begin at
 /// key_begin.
 struct CallSequence {
     i64 query_begin, tokens;
@@ -19,10 +20,9 @@ struct CallSequence {
 };
 
 KVJIT_INLINE CallSequence sequence_of(const abi::AttendArgs& args, i64 b) {
-    const i64 query = args.seqstarts[b];
-    const i64 key = args.kvstarts[b];
     const bool cut = kAlibi || (kCausal && b >= args.decoding_batches);
-    return {query, args.seqstarts[b + 1] - query, key, args.kvstarts[b + 1] - key, cut};
+    return {index_at(args.seqstarts, b), length(args.seqstarts, b), index_at(args.keys.starts, b),
+            key_count(args.keys, b), cut};
 }
 
 /// Position of new token i among the keys, bottom-right aligned: dist = j - query_position. Negative where m < n.

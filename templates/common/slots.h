@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/abi.h"
+#include "common/indices.h"
 #include "common/spec_block.h"
 #include "common/types.h"
 
@@ -12,9 +13,7 @@ inline constexpr i64 kPageDivisor = kPageSize == 0 ? 1 : kPageSize;
 
 /// Sequence b's row of the table.
 KVJIT_INLINE const Index* table_row(const abi::Table& table, i64 b) {
-    const Index* entries = static_cast<const Index*>(table.entries);
-    if (table.rowstarts) return entries + table.rowstarts[b];
-    return entries + (table.row_index ? table.row_index[b] : b) * table.row_stride;
+    return static_cast<const Index*>(table.entries) + row_begin(table, b);
 }
 
 /// Where the entry is that position t falls into.

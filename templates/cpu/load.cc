@@ -50,7 +50,7 @@ KVJIT_INLINE void load_run(const LoadStream& stream, const abi::TokenItem& item,
 KVJIT_INLINE void load_item(const abi::LoadArgs& args, const abi::TokenItem& item) {
     const LoadStream key = {args.key, args.cache.key, args.cache.key_scale, args.num_repeat};
     const LoadStream value = {args.value, args.cache.value, args.cache.value_scale, args.num_repeat};
-    const i64 first_row = args.kvstarts[item.sequence];
+    const i64 first_row = index_at(args.keys.starts, item.sequence);
     for_each_run(table_row(args.table, item.sequence), item.begin, item.end, [&](const Run& run) {
         load_run(key, item, run, first_row + run.position);
         load_run(value, item, run, first_row + run.position);

@@ -50,8 +50,8 @@ KVJIT_INLINE void store_run(const StoreStream& key, const StoreStream& value, co
 KVJIT_INLINE void store_item(const abi::StoreArgs& args, const abi::TokenItem& item) {
     const StoreStream key = {args.key, args.cache.key, args.cache.key_scale};
     const StoreStream value = {args.value, args.cache.value, args.cache.value_scale};
-    const i64 start = args.start_pos[item.sequence];
-    const i64 row_of_position_0 = args.seqstarts[item.sequence] - start;
+    const i64 start = key_count(args.keys, item.sequence) - length(args.seqstarts, item.sequence);
+    const i64 row_of_position_0 = index_at(args.seqstarts, item.sequence) - start;
     for_each_run(table_row(args.table, item.sequence), start + item.begin, start + item.end,
                  [&](const Run& run) { store_run(key, value, item, run, row_of_position_0 + run.position); });
 }

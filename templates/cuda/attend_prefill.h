@@ -25,7 +25,7 @@ static_assert(!kSame<T1, i8_t>);
 /// prefill_tiles.
 template <int kRows>
 KVJIT_INLINE i64 first_tile(const abi::AttendArgs& args, i64 b) {
-    return prefill_tiles(args.seqstarts[b], b, kGroup, kRows);
+    return prefill_tiles(index_at(args.seqstarts, b), b, kGroup, kRows);
 }
 
 template <class Algorithm>

@@ -32,7 +32,7 @@ KVJIT_INLINE Place place_of_thread(i64 blocks) {
 
 /// Tensors have rows for the tokens and keys of sequences 0..b.
 KVJIT_INLINE bool rows_hold(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
-    const i64 tokens = args.batch.seqstarts[b + 1], keys = args.batch.kvstarts[b + 1];
+    const i64 tokens = index_at(args.batch.seqstarts, b + 1), keys = index_at(args.batch.keys.starts, b + 1);
     return expect(tokens <= args.query_rows, found, {Rule::kQueryRows, b, b + 1, tokens, args.query_rows}) &&
            expect(keys <= args.key_rows, found, {Rule::kKeyRows, b, b + 1, keys, args.key_rows});
 }
@@ -49,7 +49,7 @@ KVJIT_INLINE bool sequence_holds(const abi::CudaCheckArgs& args, Finding& found,
 // ---- 4. Entries and new slots, once all sequences hold -------------------------------------------------------------
 
 KVJIT_INLINE void check_entry(const abi::CudaCheckArgs& args, i64 b, i64 p) {
-    const i64 rest = length(args.batch.kvstarts, b) - p * kPageSize;
+    const i64 rest = key_count(args.batch.keys, b) - p * kPageSize;
     const i64 tokens = kPageSize == 0 || rest < kPageSize ? rest : kPageSize;
     Finding found;
     if (!entry_holds(found, args.batch, kPaging, b, p, table_row(args.batch.table, b)[p], tokens))
@@ -107,7 +107,7 @@ KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& p
 }
 
 KVJIT_INLINE void check_entries(const abi::CudaCheckArgs& args, const Place& place, i64 b) {
-    const i64 used = used_entries(length(args.batch.kvstarts, b), kPaging);
+    const i64 used = used_entries(key_count(args.batch.keys, b), kPaging);
     const u32 turn = static_cast<u32>(place.warp + b) % static_cast<u32>(place.warps);  // others begin with other warps
     for (i64 p = i64{turn} * kWarpSize + place.lane; p < used; p += place.warps * kWarpSize) check_entry(args, b, p);
 }
@@ -117,7 +117,7 @@ KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place
     i64 turn = 0;  // of which warp
     for (i64 b = 0; b < args.batch.batch_size; ++b) {
         check_entries(args, place, b);
-        if (!args.batch.start_pos) continue;
+        if (!args.batch.stores) continue;
         const NewEntries entries = new_entries(args.batch, kPaging, b);
         for (i64 p = entries.first; p < entries.last; ++p) {
             if (turn == place.warp) check_shared(args, place, b, p);

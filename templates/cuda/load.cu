@@ -45,11 +45,11 @@ KVJIT_INLINE void load_slot(const abi::Rows& to, const TokenPlace& place, i64 re
 KVJIT_INLINE void load_row(const abi::CudaLoadArgs& args) {
     const TokenPlace place = place_of_warp(args.launch);
     const abi::Rows& to = place.value ? args.load.value : args.load.key;
-    const i64* kvstarts = args.load.kvstarts;
+    const abi::Indices& kvstarts = args.load.keys.starts;
     const i64 sequences = args.launch.batch_size;
-    if (is_faulty(args.launch) || !to.base || place.row >= kvstarts[sequences]) return;
-    const i64 b = find_sequence(sequences, place.row, [&](i64 s) { return kvstarts[s]; });
-    const Slot slot = slot_of(args.load.table, b, place.row - kvstarts[b]);
+    if (is_faulty(args.launch) || !to.base || place.row >= index_at(kvstarts, sequences)) return;
+    const i64 b = find_sequence(sequences, place.row, [&](i64 s) { return index_at(kvstarts, s); });
+    const Slot slot = slot_of(args.load.table, b, place.row - index_at(kvstarts, b));
 
     const abi::Cache& cache = args.load.cache;
     const abi::Plane& from = place.value ? cache.value : cache.key;

@@ -30,7 +30,7 @@ KVJIT_INLINE Parts parts_of_warp(const abi::MergeItem& item) {
 
 /// Tokens that there are: of the item, and of the batch, if the call has one.
 KVJIT_INLINE i64 token_end(const abi::CudaMergeArgs& args) {
-    const i64 end = args.seqstarts ? args.seqstarts[args.launch.batch_size] : args.item.token_end;
+    const i64 end = is_given(args.seqstarts) ? index_at(args.seqstarts, args.launch.batch_size) : args.item.token_end;
     return end < args.item.token_end ? end : args.item.token_end;
 }
 

@@ -103,11 +103,12 @@ KVJIT_INLINE void encode_row(char* to, T3* scales, const char* from) {
 
 KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args) {
     const TokenPlace place = place_of_warp(args.launch);
-    const i64* seqstarts = args.store.seqstarts;
+    const abi::Indices& seqstarts = args.store.seqstarts;
     const i64 sequences = args.launch.batch_size;
-    if (is_faulty(args.launch) || place.row >= seqstarts[sequences]) return;
-    const i64 b = find_sequence(sequences, place.row, [&](i64 s) { return seqstarts[s]; });
-    const Slot slot = slot_of(args.store.table, b, args.store.start_pos[b] + place.row - seqstarts[b]);
+    if (is_faulty(args.launch) || place.row >= index_at(seqstarts, sequences)) return;
+    const i64 b = find_sequence(sequences, place.row, [&](i64 s) { return index_at(seqstarts, s); });
+    const i64 position = key_count(args.store.keys, b) - index_at(seqstarts, b + 1) + place.row;
+    const Slot slot = slot_of(args.store.table, b, position);
 
     const abi::Cache& cache = args.store.cache;
     const abi::Plane& to = place.value ? cache.value : cache.key;

@@ -12,6 +12,15 @@ std::string numbers_text(const char* name, const std::vector<std::int64_t>& numb
     return text + (numbers.size() > 12 ? ",...]" : "]");
 }
 
+/// What follows from the rest.
+void leave_out(const Case& which, kvjit_batch& batch) {
+    const bool has_group = which.spec.op != KVJIT_OP_KEY_VALUE_CACHE;
+    if (which.given == Given::kAll) return;
+    batch.start_pos = nullptr;
+    if (which.given == Given::kKvHeads && has_group) batch.num_heads = 0;
+    if (which.given == Given::kHeads && has_group) batch.num_kv_heads = 0;
+}
+
 }  // namespace
 
 Bound bind(const Call& call) {
@@ -30,12 +39,13 @@ Bound bind(const Call& call) {
         batch.max_seqlen = std::max(batch.max_seqlen, problem.new_tokens(b));
         batch.max_kvlen = std::max(batch.max_kvlen, problem.kv_tokens(b));
     }
-    batch.seqstarts = call.seqstarts.data<std::int64_t>();
-    batch.kvstarts = call.kvstarts.data<std::int64_t>();
-    batch.start_pos = call.start_pos.data<std::int64_t>();
+    batch.seqstarts = call.seqstarts.view().data;
+    batch.kvstarts = call.kvstarts.view().data;
+    batch.start_pos = call.start_pos.view().data;
     batch.cachestarts = call.cachestarts.view();
-    batch.rowstarts = call.rowstarts.data<std::int64_t>();
-    batch.row_index = call.row_index.data<std::int64_t>();
+    batch.rowstarts = call.rowstarts.view().data;
+    batch.row_index = call.row_index.view().data;
+    leave_out(call.which, batch);
     batch.alibi_slopes = problem.slopes.empty() ? nullptr : problem.slopes.data();
     batch.softmax_scale = problem.softmax_scale;
     batch.num_repeat = problem.num_repeat;

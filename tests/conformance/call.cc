@@ -216,16 +216,16 @@ private:
 
     void make_indices() {
         const Guard guard = call_.which.guard;
-        call_.seqstarts = Placed::integers(call_.problem.seqstarts, KVJIT_I64, guard);
-        call_.kvstarts = Placed::integers(call_.problem.kvstarts, KVJIT_I64, guard);
+        call_.seqstarts = Placed::integers(call_.problem.seqstarts, spec().starts_type, guard);
+        call_.kvstarts = Placed::integers(call_.problem.kvstarts, spec().starts_type, guard);
         if (!call_.problem.start_pos.empty()) {
-            call_.start_pos = Placed::integers(call_.problem.start_pos, KVJIT_I64, guard);
+            call_.start_pos = Placed::integers(call_.problem.start_pos, spec().starts_type, guard);
         }
         if (!call_.problem.rowstarts.empty()) {
-            call_.rowstarts = Placed::integers(call_.problem.rowstarts, KVJIT_I64, guard);
+            call_.rowstarts = Placed::integers(call_.problem.rowstarts, spec().starts_type, guard);
         }
         if (!call_.problem.row_index.empty()) {
-            call_.row_index = Placed::integers(call_.problem.row_index, KVJIT_I64, guard);
+            call_.row_index = Placed::integers(call_.problem.row_index, spec().starts_type, guard);
         }
     }
 

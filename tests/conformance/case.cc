@@ -24,6 +24,8 @@ enum FactorId {
     kLayout,
     kPageSize,
     kIndexType,
+    kStartsType,
+    kGiven,
     kCausal,
     kAlibi,
     kMask,
@@ -146,6 +148,7 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
     if (spec.quant_bit != 0) spec.t3 = kScaleTypes[level(levels, kT3)];
     const int group = kQuantGroups[level(levels, kQuantGroup)];
     if (spec.quant_bit != 0) spec.quant_group = group == 0 ? spec.head_dim : group;
+    spec.starts_type = level(levels, kStartsType) == 0 ? KVJIT_I64 : KVJIT_I32;
     spec.is_causal = level(levels, kCausal);
     spec.is_alibi = level(levels, kAlibi);
     spec.attn_mask = std::array{0, 2, 3}[level(levels, kMask)];
@@ -184,6 +187,8 @@ const std::vector<Factor>& factors() {
                                         {kLayout, "layout", count(token_layouts())},
                                         {kPageSize, "page_size", count(kPageSizes)},
                                         {kIndexType, "index_type", 2},
+                                        {kStartsType, "starts_type", 2},
+                                        {kGiven, "given", 3},
                                         {kCausal, "is_causal", 2},
                                         {kAlibi, "is_alibi", 2},
                                         {kMask, "attn_mask", 3},
@@ -231,6 +236,7 @@ Case case_of(const Levels& levels) {
     made.own_scale = level(levels, kOwnScale) != 0;
     made.own_slopes = level(levels, kOwnSlopes) != 0;
     made.num_repeat = level(levels, kRepeat) == 0 ? 1 : 3;
+    made.given = static_cast<Given>(level(levels, kGiven));
     made.bounds_known = level(levels, kBounds) == 0;
     made.outputs_whole = level(levels, kOutputs) == 0;
     made.stores = static_cast<Stores>(level(levels, kStores));

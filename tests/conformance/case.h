@@ -21,6 +21,8 @@ enum class NewTokens { kOne, kNoneOrOne, kFew, kTileEdge, kRagged };
 enum class PastTokens { kNone, kFew, kVectorEdge, kChunkEdge, kChunks, kRagged };
 /// Whether a call stores: its run brings new tokens, or none; or its plan says that none ever will.
 enum class Stores { kYes, kNotThisRun, kNever };
+/// How much of a batch is given: all, or neither start_pos nor one of the numbers of heads, which follow from the rest.
+enum class Given { kAll, kHeads, kKvHeads };
 /// Who runs a plan's tasks, and in which order.
 enum class Order { kPool, kSerial, kReversed, kShuffled };
 
@@ -36,6 +38,7 @@ struct Case {
     bool own_scale = false;
     bool own_slopes = false;
     std::int64_t num_repeat = 1;
+    Given given = Given::kAll;
     bool bounds_known = true;   // max_seqlen and max_kvlen are given
     bool outputs_whole = true;  // false: lse, or one of key and value, is not asked for
     Stores stores = Stores::kYes;

@@ -48,9 +48,9 @@ Bound alone(const Call& call, std::int64_t b, OneSequence& starts) {
     bound.batch.batch_size = 1;
     bound.batch.seqstarts = starts.seqstarts;
     bound.batch.kvstarts = starts.kvstarts;
-    if (bound.batch.start_pos != nullptr) bound.batch.start_pos += b;
-    if (bound.batch.rowstarts != nullptr) bound.batch.rowstarts += b;
-    if (bound.batch.row_index != nullptr) bound.batch.row_index += b;
+    for (const void** array : {&bound.batch.start_pos, &bound.batch.rowstarts, &bound.batch.row_index}) {
+        if (*array != nullptr) *array = static_cast<const std::int64_t*>(*array) + b;
+    }
     const bool by_token = problem.spec.cache_mode == KVJIT_TOKEN_TABLE;
     const std::int64_t token = problem.kvstarts[static_cast<std::size_t>(b)];
     if (bound.batch.rowstarts == nullptr && bound.batch.row_index == nullptr) {

@@ -55,6 +55,9 @@ std::string value_of(const std::string& text, const std::string& field) {
     return padded.substr(at + lead.size(), padded.find(',', at + lead.size()) - at - lead.size());
 }
 
+/// Fields that no kernel serves with another value than the default.
+const std::set<std::string> kNotYet = {"value_head_dim", "has_window", "has_soft_cap", "has_sinks", "value_layout"};
+
 TEST_CASE("the sweep varies every field of a spec") {
     std::set<std::string> fields;
     std::map<std::string, std::set<std::string>> values;
@@ -69,7 +72,9 @@ TEST_CASE("the sweep varies every field of a spec") {
         REQUIRE(text);
         for (const std::string& name : fields) values[name].insert(value_of(*text, name));
     }
-    for (const std::string& name : fields) CHECK_MESSAGE(values[name].size() > 1, name << " is the same in all cases");
+    for (const std::string& name : fields) {
+        CHECK_MESSAGE((values[name].size() > 1) != kNotYet.contains(name), name);
+    }
 }
 
 TEST_CASE("cases are what their levels say, and legal") {

@@ -126,10 +126,10 @@ Call beams(const Case& which, std::uint64_t seed) {
         call.cachestarts = Placed::integers(problem.cachestarts, which.spec.index_type, Guard::kAfter);
     } else {
         problem.row_index.assign(problem.row_index.size(), std::int64_t{problem.row_index[Problem::at(longest)]});
-        call.row_index = Placed::integers(problem.row_index, KVJIT_I64, Guard::kAfter);
+        call.row_index = Placed::integers(problem.row_index, which.spec.starts_type, Guard::kAfter);
     }
     for (std::int64_t b = 1; b <= which.batch_size; ++b) problem.kvstarts[Problem::at(b)] = b * keys;
-    call.kvstarts = Placed::integers(problem.kvstarts, KVJIT_I64, Guard::kAfter);
+    call.kvstarts = Placed::integers(problem.kvstarts, which.spec.starts_type, Guard::kAfter);
     call.remember();
     return call;
 }

@@ -300,15 +300,17 @@ KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t programs
 
 /* ---- Tensors ------------------------------------------------------------------------------------------- */
 
-#define KVJIT_MAX_RANK 6
+#define KVJIT_MAX_RANK 8
 
-/* A view: whose memory it is, is the caller's business. Absent: all zero. An empty tensor may have data NULL. */
+/* A view: whose memory it is, is the caller's business. Absent: all zero. An empty tensor may have data NULL. The
+ * struct lies by value in others, and so never changes its size. */
 typedef struct kvjit_tensor {
     void *data;
     int32_t dtype; /* kvjit_dtype */
     int32_t rank;
     int64_t shape[KVJIT_MAX_RANK];
     int64_t strides[KVJIT_MAX_RANK]; /* in elements */
+    int64_t reserved[2];             /* 0: anything else is KVJIT_BAD_ARGUMENT, as its meaning is not known here */
 } kvjit_tensor;
 
 /* A view of `data` with row-major strides. rank > KVJIT_MAX_RANK gives an absent tensor. */
@@ -349,7 +351,7 @@ typedef enum kvjit_check_level {
 typedef struct kvjit_batch {
     uint32_t struct_size;
     int64_t batch_size;       /* B */
-    int64_t num_heads;        /* H; query heads */
+    int64_t num_heads;        /* H, query heads; 0: num_kv_heads * group */
     int64_t num_kv_heads;     /* Hkv; 0: num_heads / group; to KeyValueCache num_heads, else it looks at this alone */
     int64_t num_layers;       /* L; default 1 */
     int64_t max_tokens;       /* MaxT: extent of axis T; not for block_table */
@@ -357,18 +359,28 @@ typedef struct kvjit_batch {
     int64_t decoding_batches; /* the first sequences, never causally masked */
     int64_t max_seqlen;       /* upper bound of n; 0: unknown */
     int64_t max_kvlen;        /* upper bound of m; 0: unknown */
-    const int64_t *seqstarts; /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1; at most 2^30 a
-                                 call, where the host reads them */
-    const int64_t *kvstarts;  /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence */
-    const int64_t *start_pos; /* (B): position of its first new token; cache operators only, and not looked at, NULL or
-                                 not, by a plan whose options say stores_nothing */
+    /* Arrays that are void here have elements of the spec's starts_type. */
+    const void *seqstarts; /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1; at most 2^30 a
+                              call, where the host reads them */
+    const void *kvstarts;  /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence */
+    const void *start_pos; /* (B): position of its first new token, the number of its keys less that of its new
+                              tokens, or NULL: then nobody checks that; cache operators only, and not looked at by a
+                              plan whose options say stores_nothing */
     kvjit_tensor
         cachestarts; /* offset (B); token_table (K); page_table, block_table (B, MaxP), or (entries) with rowstarts */
-    const int64_t *rowstarts;  /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
-    const int64_t *row_index;  /* (B) or NULL: sequence b's table row is cachestarts[row_index[b], :] */
+    const void *rowstarts;     /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
+    const void *row_index;     /* (B) or NULL: sequence b's table row is cachestarts[row_index[b], :] */
     const float *alibi_slopes; /* (H) or NULL: the usual powers of two */
     float softmax_scale;       /* 0: 1/sqrt(head_dim) */
     int64_t num_repeat;        /* KeyValueCache outputs: copies of each kv head; default 1 */
+    int64_t window_left;       /* keys that a row sees before its own position; -1, the default: all; not yet */
+    int64_t window_right;      /* and after it, the same */
+    float soft_cap;            /* > 0 where the spec has one, else 0; not yet */
+    /* Not yet: NULL, absent. */
+    const void *kvlens;        /* (B): the sequences' keys, in place of kvstarts */
+    const void *last_page_len; /* (B): keys of each sequence's last page, in place of kvstarts, with rowstarts */
+    kvjit_tensor scalestarts;  /* as cachestarts: addresses of the scale blocks of quantised block_pointers */
+    kvjit_tensor store_slots;  /* (S) or (L, S), KVJIT_I64 or KVJIT_I32: where new tokens go, below 0: nowhere */
 } kvjit_batch;
 
 KVJIT_API void kvjit_batch_init_sized(kvjit_batch *batch, size_t size);
@@ -466,7 +478,12 @@ typedef struct kvjit_tensors {
     kvjit_tensor current_value;
     kvjit_tensor cache;
     kvjit_tensor scale;
+    kvjit_tensor key_cache; /* these four where the layout lacks axis 2, in place of cache and scale: not yet */
+    kvjit_tensor value_cache;
+    kvjit_tensor key_scale;
+    kvjit_tensor value_scale;
     kvjit_tensor attn_mask;
+    kvjit_tensor sinks; /* (H), float32, where the spec has sinks: not yet */
     kvjit_tensor key;
     kvjit_tensor value;
     kvjit_tensor partial_output;

@@ -2,9 +2,11 @@
 
 #include <cmath>
 
+#include "call/batch_view.h"
 #include "check/arithmetic.h"
 #include "check/batch_parts.h"
 #include "check/fault.h"
+#include "check/view.h"
 #include "generator/operator.h"
 
 namespace kvjit::rt {
@@ -38,7 +40,7 @@ struct Scalar {
 
 constexpr Scalar kScalars[] = {
     {"batch_size", &kvjit_batch::batch_size, 0, kMaxCount, always},
-    {"num_heads", &kvjit_batch::num_heads, 1, kMaxCount, has_query_heads},
+    {"num_heads", &kvjit_batch::num_heads, 0, kMaxCount, has_query_heads},
     {"num_kv_heads", &kvjit_batch::num_kv_heads, 0, kMaxCount, gen::has_keys},
     {"num_layers", &kvjit_batch::num_layers, 1, kMaxCount, gen::has_cache},
     {"max_tokens", &kvjit_batch::max_tokens, 0, kMaxInt64, has_slots},
@@ -65,8 +67,9 @@ Result<void> check_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
                               : Result<void>();
 }
 
-/// Of query heads that alone say how many kv heads there are.
+/// Of query heads that alone say how many kv heads there are, or the other way round.
 Result<void> check_group(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (batch.num_heads == 0) return check_range("num_kv_heads", batch.num_kv_heads, 1, kMaxCount / spec.group);
     if (batch.num_heads % spec.group == 0) return {};
     return refuse(KVJIT_BAD_ARGUMENT, "num_heads", batch.num_heads, spec.group,
                   text("with num_kv_heads 0 it takes multiples of the spec's group, ", spec.group));
@@ -77,8 +80,10 @@ Result<void> check_heads(const KernelSpec& spec, const kvjit_batch& batch) {
         const char* name = batch.num_kv_heads == 0 ? "num_heads" : "num_kv_heads";
         return check_range(name, kv_heads(spec, batch), 1, kMaxCount);
     }
-    if (!gen::attends(spec)) return {};
-    if (batch.num_kv_heads == 0) return check_group(spec, batch);
+    if (!gen::attends(spec) || batch.num_heads + batch.num_kv_heads == 0) {
+        return check_range("num_heads", batch.num_heads, 1, kMaxCount);
+    }
+    if (batch.num_kv_heads == 0 || batch.num_heads == 0) return check_group(spec, batch);
     const std::int64_t heads = batch.num_kv_heads * spec.group;
     if (batch.num_heads == heads) return {};
     return refuse(
@@ -109,7 +114,7 @@ Result<void> check_cache_bytes(const KernelSpec& spec, const kvjit_batch& batch)
 
 struct IndexArray {
     const char* name;
-    const std::int64_t* kvjit_batch::* member;
+    const void* kvjit_batch::* member;
     bool (*needed)(const KernelSpec&);
     bool optional;
 };
@@ -120,19 +125,17 @@ constexpr IndexArray kIndexArrays[] = {
     {"rowstarts", &kvjit_batch::rowstarts, gen::has_cache, true},
     {"row_index", &kvjit_batch::row_index, gen::has_cache, true},
 };
-constexpr IndexArray kStartPos = {"start_pos", &kvjit_batch::start_pos, gen::has_cache, false};
+constexpr IndexArray kStartPos = {"start_pos", &kvjit_batch::start_pos, gen::has_cache, true};
 
-/// `unless` ends the rule that the array has to be there.
-Result<void> check_pointer(const KernelSpec& spec, const kvjit_batch& batch, const IndexArray& array,
-                           std::string_view unless = "") {
+Result<void> check_pointer(const KernelSpec& spec, const kvjit_batch& batch, const IndexArray& array) {
     if (!array.needed(spec)) return {};
-    const std::int64_t* pointer = batch.*array.member;
+    const void* pointer = batch.*array.member;
     if (pointer == nullptr && !array.optional && batch.batch_size > 0) {
-        return gen::fail(KVJIT_BAD_ARGUMENT, array.name,
-                         text(array.name, " is null; ", op_name(spec), " needs it", unless));
+        return gen::fail(KVJIT_BAD_ARGUMENT, array.name, text(array.name, " is null; ", op_name(spec), " needs it"));
     }
-    const std::int64_t past = misalignment(pointer, sizeof *pointer);
-    return past == 0 ? Result<void>() : refuse_misaligned(array.name, past, sizeof *pointer);
+    const std::int64_t bytes = gen::dtype_bytes(static_cast<kvjit_dtype>(spec.starts_type));
+    const std::int64_t past = misalignment(pointer, bytes);
+    return past == 0 ? Result<void>() : refuse_misaligned(array.name, past, bytes);
 }
 
 Result<void> check_pointers(const KernelSpec& spec, const kvjit_batch& batch) {
@@ -142,19 +145,48 @@ Result<void> check_pointers(const KernelSpec& spec, const kvjit_batch& batch) {
     return {};
 }
 
-Result<void> check_start_pos(const KernelSpec& spec, const kvjit_batch& batch) {
-    return check_pointer(spec, batch, kStartPos, kIfStored);
+/// What later versions take.
+Result<void> check_later(const KernelSpec&, const kvjit_batch& batch) {
+    const struct {
+        const char* name;
+        bool given;
+    } members[] = {{"kvlens", batch.kvlens != nullptr},
+                   {"last_page_len", batch.last_page_len != nullptr},
+                   {"scalestarts", is_present(batch.scalestarts)},
+                   {"store_slots", is_present(batch.store_slots)}};
+    for (const auto& member : members) {
+        if (!member.given) continue;
+        return gen::fail(KVJIT_BAD_ARGUMENT, member.name,
+                         text(member.name, " is given; this version of kvjit can't use it yet"));
+    }
+    return {};
 }
 
-Result<void> check_slopes(const kvjit_batch& batch) {
+Result<void> check_slopes(const kvjit_batch& batch, std::int64_t num_heads) {
     const std::int64_t past = misalignment(batch.alibi_slopes, sizeof(float));
     if (past != 0) return refuse_misaligned("alibi_slopes", past, sizeof(float));
-    for (std::int64_t h = 0; h < batch.num_heads; ++h) {
+    for (std::int64_t h = 0; h < num_heads; ++h) {
         if (std::isfinite(batch.alibi_slopes[h])) continue;
         return gen::fail(KVJIT_BAD_ARGUMENT, "alibi_slopes",
                          text("alibi_slopes[", h, "] is ", batch.alibi_slopes[h], "; it takes finite numbers"), h);
     }
     return {};
+}
+
+/// Of a spec without window and cap.
+Result<void> check_bounds(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (!gen::attends(spec)) return {};
+    const struct {
+        const char* name;
+        std::int64_t value;
+    } windows[] = {{"window_left", batch.window_left}, {"window_right", batch.window_right}};
+    for (const auto& window : windows) {
+        if (window.value == -1) continue;
+        return refuse(KVJIT_BAD_ARGUMENT, window.name, window.value, -1, "the spec's has_window is 0, so it takes -1");
+    }
+    if (batch.soft_cap == 0) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, "soft_cap",
+                     text("soft_cap is ", batch.soft_cap, "; the spec's has_soft_cap is 0, so it takes 0"));
 }
 
 Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
@@ -164,16 +196,16 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
                          text("softmax_scale is ", batch.softmax_scale, "; it takes a finite number"));
     }
     if (spec.is_alibi != 0) {
-        if (auto few = check_range("num_heads", batch.num_heads, 1, kMaxSlopes); !few) return few;
+        if (auto few = check_range("num_heads", query_heads(spec, batch), 1, kMaxSlopes); !few) return few;
     }
     if (batch.alibi_slopes == nullptr) return {};
-    if (spec.is_alibi != 0) return check_slopes(batch);
+    if (spec.is_alibi != 0) return check_slopes(batch, query_heads(spec, batch));
     return gen::fail(KVJIT_BAD_ARGUMENT, "alibi_slopes", "alibi_slopes is given; the spec's is_alibi is 0");
 }
 
 using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
-constexpr Part kOutline[] = {check_scalars,  check_heads,  check_layers,     check_cache_bytes,
-                             check_pointers, check_floats, check_table_shape};
+constexpr Part kOutline[] = {check_scalars, check_heads,  check_layers, check_cache_bytes, check_pointers,
+                             check_later,   check_bounds, check_floats, check_table_shape};
 
 /// What a batch's arrays hold, and the most careless level that looks at it.
 struct ArrayPart {
@@ -196,12 +228,13 @@ Result<void> check_batch_scalars(const KernelSpec& spec, const kvjit_batch& batc
     for (const Part check : kOutline) {
         if (Result<void> result = check(spec, batch); !result) return result;
     }
-    return use.stores ? check_start_pos(spec, batch) : Result<void>();
+    return use.stores ? check_pointer(spec, batch, kStartPos) : Result<void>();
 }
 
 Result<void> check_batch(const KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
     if (Result<void> result = check_batch_scalars(spec, batch, use); !result || batch.batch_size == 0) return result;
-    const BatchArrays arrays{spec, checked_batch(spec, batch, use.stores), paging_of(spec)};
+    const BatchView view = batch_view(spec, batch, use.stores);
+    const BatchArrays arrays{spec, checked_batch(view), view.cache.paging()};
     for (const ArrayPart& part : kArrayParts) {
         if (use.level > part.level) continue;
         if (Result<void> result = part.check(arrays); !result) return result;

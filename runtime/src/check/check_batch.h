@@ -10,22 +10,6 @@ namespace kvjit::rt {
 /// Query heads with ALiBi: a plan keeps a slope for each of them.
 inline constexpr std::int64_t kMaxSlopes = std::int64_t{1} << 24;
 
-/// S: rows of query-side tensors. 0 where B == 0, whatever seqstarts is.
-inline std::int64_t query_rows(const kvjit_batch& batch) {
-    return batch.batch_size == 0 ? 0 : batch.seqstarts[batch.batch_size];
-}
-
-/// K: rows of packed key and value. 0 where B == 0. Not for Merge, which has no kvstarts.
-inline std::int64_t key_rows(const kvjit_batch& batch) {
-    return batch.batch_size == 0 ? 0 : batch.kvstarts[batch.batch_size];
-}
-
-/// Hkv. Where it isn't given it follows from H and the group; KeyValueCache has no query heads, H stands for it there.
-inline std::int64_t kv_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
-    if (batch.num_kv_heads != 0) return batch.num_kv_heads;
-    return gen::loads(spec) ? batch.num_heads : batch.num_heads / spec.group;
-}
-
 /// How a plan uses its batch. Options must have passed check_options.
 struct BatchUse {
     kvjit_check_level level;
@@ -34,20 +18,20 @@ struct BatchUse {
 
 BatchUse batch_use(const gen::KernelSpec& spec, const kvjit_plan_options& options);
 
-/// What a batch says without its arrays being read, except alibi_slopes: scalars in range, H == Hkv * group, sizes
-/// whose bytes fit 64 bits, pointers (null only where B == 0; aligned to their element), type, rank, extents and
-/// strides of cachestarts. `spec` is a validated one. O(H). Errors and thread safety as check_batch.
+/// What a batch says without its arrays being read, except alibi_slopes: scalars in range, H == Hkv * group where both
+/// are given, sizes whose bytes fit 64 bits, pointers (null only where B == 0; aligned to their element), type, rank,
+/// extents and strides of cachestarts. `spec` is a validated one. O(H). Errors and thread safety as check_batch.
 /// Always: S and K not negative, S at most abi::kMaxNewTokens. KVJIT_CHECK_BATCH and up, in O(B): starts begin at 0 and
-/// are monotonic, m == start_pos + n, max_seqlen and max_kvlen (0: unknown) not too small, row_index and rowstarts
-/// inside cachestarts, m <= entries of the row * page_size. KVJIT_CHECK_FULL, in O(B + pages + r log r), r the runs of
-/// new tokens on neighbouring slots: every entry that a key uses stays inside the cache, and no two new tokens of the
-/// call have one slot. Entries past a row's last used page are never read.
+/// are monotonic, m == start_pos + n (without start_pos m >= n), max_seqlen and max_kvlen (0: unknown) not too small,
+/// row_index and rowstarts inside cachestarts, m <= entries of the row * page_size. KVJIT_CHECK_FULL, in O(B + pages +
+/// r log r), r the runs of new tokens on neighbouring slots: every entry that a key uses stays inside the cache, and no
+/// two new tokens of the call have one slot. Entries past a row's last used page are never read.
 ///
 /// What an operator doesn't take is not looked at, so that kernels of several operators can share one batch:
 /// MultiHeadAttention takes no start_pos, num_layers, cachestarts ...; Merge only seqstarts and num_heads;
 /// KeyValueCache only num_kv_heads (num_heads where that is 0). Two things are refused though they could be ignored,
-/// because they point to a mistake: rowstarts or row_index in a mode that has no use for them, and alibi_slopes for an
-/// attention kernel without ALiBi.
+/// because they point to a mistake: rowstarts or row_index in a mode that has no use for them, and alibi_slopes,
+/// soft_cap or a window for an attention kernel whose spec has none.
 ///
 /// Whether a call stores its new tokens is known at run time only, so where a plan may store, new tokens are checked in
 /// any case. Where it stores nothing, start_pos is not looked at, n may exceed m, and tokens share slots as they like;

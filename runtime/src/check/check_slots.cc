@@ -36,7 +36,7 @@ std::vector<NewSlots> new_runs(const BatchArrays& arrays) {
 }  // namespace
 
 Result<void> check_new_slots(const BatchArrays& arrays) {
-    if (arrays.batch.start_pos == nullptr) return {};
+    if (!arrays.batch.stores) return {};
     std::vector<NewSlots> runs =
         arrays.spec.index_type == KVJIT_I32 ? new_runs<std::int32_t>(arrays) : new_runs<std::int64_t>(arrays);
     std::ranges::sort(runs, {}, &NewSlots::begin);

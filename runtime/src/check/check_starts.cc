@@ -13,7 +13,7 @@ Result<void> check_totals(const BatchArrays& arrays) {
 Result<void> check_starts(const BatchArrays& arrays) {
     Result<void> tokens =
         check_sequences(arrays, [&](Finding& found, std::int64_t b) { return tokens_hold(found, arrays.batch, b); });
-    if (!tokens || arrays.batch.kvstarts == nullptr) return tokens;
+    if (!tokens || !is_given(arrays.batch.keys.starts)) return tokens;
     return check_sequences(arrays, [&](Finding& found, std::int64_t b) { return keys_hold(found, arrays.batch, b); });
 }
 

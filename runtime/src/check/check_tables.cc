@@ -42,7 +42,7 @@ Result<void> check_row_arrays(const KernelSpec& spec, const kvjit_batch& batch) 
 /// Entries are many: the loop asks no more than whether one is inside, and the rule tells of one that isn't.
 template <class Index>
 bool entries_hold(Finding& found, const BatchArrays& arrays, std::int64_t b) {
-    const std::int64_t keys = length(arrays.batch.kvstarts, b);
+    const std::int64_t keys = key_count(arrays.batch.keys, b);
     const std::int64_t whole = arrays.paging.page == 0 ? keys : arrays.paging.page;
     const std::int64_t last = last_entry(arrays.batch, arrays.paging, whole);
     const std::int64_t used = used_entries(keys, arrays.paging);

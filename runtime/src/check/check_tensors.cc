@@ -21,25 +21,25 @@ using Use = gen::TensorUse;
 // ---- Which operator takes which tensor --------------------------------------------------------------------
 
 struct Call {
-    const KernelSpec& spec;
-    const kvjit_batch& batch;
+    const BatchView& batch;
     const BatchRows& rows;
-    bool stores;
     const kvjit_tensors& tensors;
+
+    const KernelSpec& spec() const { return batch.spec; }
 };
 
 /// With the spec's and the plan's conditions resolved: kMask becomes kInput or nothing, say.
 std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
     switch (tensor.use) {
         case Use::kMask:
-            return call.spec.attn_mask != 0 ? std::optional(Use::kInput) : std::nullopt;
+            return call.spec().attn_mask != 0 ? std::optional(Use::kInput) : std::nullopt;
         case Use::kStored:
-            return call.stores ? std::optional(Use::kInputOpt) : std::nullopt;
+            return call.batch.stores ? std::optional(Use::kInputOpt) : std::nullopt;
         case Use::kScale:
-            if (call.spec.quant_bit == 0) return std::nullopt;
-            return call.stores ? Use::kScale : Use::kInput;
+            if (call.spec().quant_bit == 0) return std::nullopt;
+            return call.batch.stores ? Use::kScale : Use::kInput;
         case Use::kCache:
-            return call.stores ? Use::kCache : Use::kInput;
+            return call.batch.stores ? Use::kCache : Use::kInput;
         default:
             return tensor.use;
     }
@@ -83,12 +83,11 @@ Axis axis_of(const Call& call, char axis) {
         case 'H':
             return {"H", call.batch.num_heads, false};
         case 'G':
-            return {"Hkv", kv_heads(call.spec, call.batch), false};
+            return {"Hkv", call.batch.num_kv_heads, false};
         case 'R':
-            return {"Hkv * num_repeat", saturating_product(kv_heads(call.spec, call.batch), call.batch.num_repeat),
-                    false};
+            return {"Hkv * num_repeat", saturating_product(call.batch.num_kv_heads, call.batch.num_repeat), false};
         case 'D':
-            return {"D", call.spec.head_dim, false};
+            return {"D", call.spec().head_dim, false};
         case 'P':
             return {"P", 1, true};
         case 'p':
@@ -105,28 +104,14 @@ std::int64_t row_elements(const KernelSpec& spec, Type type) {
 }
 
 Axis layout_axis(const Call& call, char axis, Type type) {
-    const bool blocks = call.spec.cache_mode == KVJIT_BLOCK_TABLE;
-    switch (axis) {
-        case 'N':
-            return {"N", call.batch.num_blocks, false};
-        case 'T':
-            return {"T", blocks ? call.spec.page_size : call.batch.max_tokens, false};
-        case 'L':
-            return {"L", call.batch.num_layers, false};
-        case '2':
-            return {"2", 2, false};
-        case 'H':
-            return {"Hkv", kv_heads(call.spec, call.batch), false};
-        case 'D':
-            return {"D", row_elements(call.spec, type), false};
-        default:
-            return {};
-    }
+    static constexpr std::string_view kNames[] = {"N", "T", "L", "2", "Hkv", "D"};
+    const std::string_view name = kNames[std::string_view("NTL2HD").find(axis)];
+    return {name, axis == 'D' ? row_elements(call.spec(), type) : call.batch.cache.extent(axis), false};
 }
 
 ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
-    const std::string_view axes = gen::layout_axes(call.spec);
-    ViewRule rule{tensor.name,    type_of(call.spec, tensor.type), static_cast<std::int32_t>(axes.size()), {}, true,
+    const std::string_view axes = gen::layout_axes(call.spec());
+    ViewRule rule{tensor.name,    type_of(call.spec(), tensor.type), static_cast<std::int32_t>(axes.size()), {}, true,
                   is_written(use)};
     std::ranges::transform(axes, rule.axes.begin(), [&](char axis) { return layout_axis(call, axis, tensor.type); });
     rule.free_axis = static_cast<int>(axes.find('2'));
@@ -135,11 +120,11 @@ ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
 }
 
 ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
-    const std::string_view mask_axes = call.spec.attn_mask == 3 ? "HSW" : "SW";
+    const std::string_view mask_axes = call.spec().attn_mask == 3 ? "HSW" : "SW";
     const std::string_view axes = !tensor.axes.empty() ? tensor.axes : mask_axes;
     const bool contiguous = tensor.type != Type::kF32;  // lse has no axis D
     ViewRule rule{
-        tensor.name,    type_of(call.spec, tensor.type), static_cast<std::int32_t>(axes.size()), {}, contiguous,
+        tensor.name,    type_of(call.spec(), tensor.type), static_cast<std::int32_t>(axes.size()), {}, contiguous,
         is_written(use)};
     std::ranges::transform(axes, rule.axes.begin(), [&](char axis) { return axis_of(call, axis); });
     return rule;
@@ -166,7 +151,7 @@ std::unexpected<gen::Error> refuse_given(std::string_view name, std::string_view
 Result<void> check_absent(const Call& call, const Tensor& tensor, std::optional<Use> use) {
     if (!use || is_optional(*use) || call.batch.batch_size == 0) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, std::string(tensor.name),
-                     text(tensor.name, " is missing; ", op_name(call.spec), " needs it"));
+                     text(tensor.name, " is missing; ", op_name(call.spec()), " needs it"));
 }
 
 Result<void> check_tensor(const Call& call, const Tensor& tensor) {
@@ -179,13 +164,13 @@ Result<void> check_tensor(const Call& call, const Tensor& tensor) {
 
 /// Those that the operator takes, and that there are no others. Both lists are in the order of kvjit_tensors.
 Result<void> check_each(const Call& call) {
-    std::span<const Tensor> taken = gen::operator_of(call.spec).tensors;
+    std::span<const Tensor> taken = gen::operator_of(call.spec()).tensors;
     for (const gen::TensorName& tensor : gen::tensor_names()) {
         if (!taken.empty() && taken.front().member == tensor.member) {
             if (Result<void> result = check_tensor(call, taken.front()); !result) return result;
             taken = taken.subspan(1);
         } else if (is_present(call.tensors.*tensor.member)) {
-            return refuse_given(tensor.name, text(op_name(call.spec), " takes none"));
+            return refuse_given(tensor.name, text(op_name(call.spec()), " takes none"));
         }
     }
     return {};
@@ -205,7 +190,7 @@ bool begin_together(const kvjit_tensor& a, const kvjit_tensor& b) {
 }
 
 Result<void> check_overlap(const Call& call, const Tensor& output) {
-    for (const Tensor& other : gen::operator_of(call.spec).tensors) {
+    for (const Tensor& other : gen::operator_of(call.spec()).tensors) {
         if (&other == &output || !begin_together(call.tensors.*output.member, call.tensors.*other.member)) continue;
         return gen::fail(
             KVJIT_BAD_ARGUMENT, std::string(output.name),
@@ -216,7 +201,7 @@ Result<void> check_overlap(const Call& call, const Tensor& output) {
 }
 
 Result<void> check_overlaps(const Call& call) {
-    for (const Tensor& tensor : gen::operator_of(call.spec).tensors) {
+    for (const Tensor& tensor : gen::operator_of(call.spec()).tensors) {
         const std::optional<Use> use = use_of(call, tensor);
         if (!use || !is_written(*use)) continue;
         if (Result<void> result = check_overlap(call, tensor); !result) return result;
@@ -238,8 +223,8 @@ Result<void> check_strides(std::string_view name, const kvjit_tensor& view) {
 }
 
 Result<void> check_layer(const Call& call, std::int64_t layer_idx) {
-    const std::int64_t layers = call.batch.num_layers;
-    if (!gen::has_cache(call.spec) || (layer_idx >= 0 && layer_idx < layers)) return {};
+    const std::int64_t layers = call.batch.cache.num_layers();
+    if (!gen::has_cache(call.spec()) || (layer_idx >= 0 && layer_idx < layers)) return {};
     return refuse(KVJIT_BAD_ARGUMENT, "layer_idx", layer_idx, layers,
                   text("the cache has layers 0 to num_layers - 1, num_layers is ", layers));
 }
@@ -259,12 +244,12 @@ Result<void> check_row_alignment(const KernelSpec& spec, const kvjit_tensors& te
 }
 
 BatchRows rows_of(const KernelSpec& spec, const kvjit_batch& batch) {
-    return {query_rows(batch), gen::has_keys(spec) ? key_rows(batch) : 0};
+    return {query_rows(spec, batch), key_rows(spec, batch)};
 }
 
-Result<void> check_tensors(const KernelSpec& spec, const kvjit_batch& batch, const BatchRows& rows, bool stores,
-                           const kvjit_tensors& tensors, std::int64_t layer_idx) {
-    const Call call{spec, batch, rows, stores, tensors};
+Result<void> check_tensors(const BatchView& batch, const BatchRows& rows, const kvjit_tensors& tensors,
+                           std::int64_t layer_idx) {
+    const Call call{batch, rows, tensors};
     if (Result<void> each = check_each(call); !each) return each;
     if (Result<void> pair = check_pair(tensors); !pair) return pair;
     if (Result<void> layer = check_layer(call, layer_idx); !layer) return layer;

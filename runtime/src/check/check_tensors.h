@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "call/batch_view.h"
 #include "check/view.h"
-#include "generator/spec.h"
 
 namespace kvjit::rt {
 
@@ -17,9 +17,9 @@ struct BatchRows {
 /// From a batch whose arrays the host can read.
 BatchRows rows_of(const gen::KernelSpec& spec, const kvjit_batch& batch);
 
-/// Everything about the tensors of one run. `spec` is validated, `batch` has passed check_batch at any level; its
-/// arrays are not read. `rows`: 0 where the host doesn't know them. `stores`: BatchUse's; where it is
-/// false, current_key and current_value are refused, and cache and scale are inputs alone.
+/// Everything about the tensors of one run. The batch has passed check_batch at any level; its arrays are not read.
+/// `rows`: 0 where the host doesn't know them. Where the plan stores nothing, current_key and current_value are
+/// refused, and cache and scale are inputs alone.
 ///
 /// Which tensors the operator takes (the table above kvjit_tensors); each one's type, rank, extents, pointer and
 /// strides (see check_view); current_key and current_value together or neither; layer_idx in 0..L-1 (cache operators).
@@ -32,8 +32,8 @@ BatchRows rows_of(const gen::KernelSpec& spec, const kvjit_batch& batch);
 ///
 /// Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. Reads no tensor's elements, O(1). Allocates on failure
 /// only. Thread-safe.
-gen::Result<void> check_tensors(const gen::KernelSpec& spec, const kvjit_batch& batch, const BatchRows& rows,
-                                bool stores, const kvjit_tensors& tensors, std::int64_t layer_idx);
+gen::Result<void> check_tensors(const BatchView& batch, const BatchRows& rows, const kvjit_tensors& tensors,
+                                std::int64_t layer_idx);
 
 /// What CUDA kernels need beyond: tensors of rows begin at multiples of 16 bytes, and their strides keep rows aligned
 /// to row_alignment. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_SHAPE. O(1). Thread-safe.

@@ -7,13 +7,12 @@
 #include <optional>
 #include <span>
 
-#include "bind.h"
+#include "call/bind.h"
+#include "call/call_plan.h"
 #include "check/check_batch.h"
 #include "check/check_options.h"
-#include "check/check_tensors.h"
 #include "cpu/executor.h"
 #include "cpu/split.h"
-#include "generator/operator.h"
 
 namespace kvjit::rt {
 namespace {
@@ -68,20 +67,23 @@ private:
     std::span<const Item> others_;
 };
 
-class CpuPlan final : public Plan {
+class CpuPlan final : public CallPlan {
 public:
-    /// `user`: none where the executor is the caller's own.
-    CpuPlan(KernelPtr kernel, BoundBatch bound, const kvjit_executor& executor, std::optional<PoolUser> user)
-        : kernel_(std::move(kernel)), bound_(std::move(bound)), executor_(executor), user_(user) {
-        work_ =
-            split(bound_.spec, bound_.batch, bound_.num_kv_heads, std::max(1, executor_.concurrency), bound_.stores);
-    }
+    /// `user`: none where the executor is the caller's own. `slopes`: slopes_of.
+    CpuPlan(KernelPtr kernel, const BatchView& view, const BatchRows& rows, std::vector<float> slopes,
+            const kvjit_executor& executor, std::optional<PoolUser> user)
+        : CallPlan(std::move(kernel), view, rows),
+          slopes_(std::move(slopes)),
+          executor_(executor),
+          user_(user),
+          work_(split(view, std::max(1, executor.concurrency))) {}
 
     gen::Result<void> prepare() {
-        gen::Result<ImageSet> ready = kernel_->prepare(needed_programs());
-        if (!ready) return std::unexpected(ready.error());
-        images_ = *std::move(ready);
-        return {};
+        const std::uint32_t with_items =
+            (work_.store.empty() ? 0 : KVJIT_PROGRAM_STORE) | (work_.load.empty() ? 0 : KVJIT_PROGRAM_LOAD) |
+            (work_.decode.empty() ? 0 : KVJIT_PROGRAM_DECODE) | (work_.prefill.empty() ? 0 : KVJIT_PROGRAM_PREFILL) |
+            (work_.merge.empty() ? 0 : KVJIT_PROGRAM_MERGE);
+        return CallPlan::prepare(possible_programs() & with_items);
     }
 
     gen::Result<void> take_workspace(const kvjit_plan_options& options) {
@@ -97,27 +99,6 @@ public:
         return {};
     }
 
-    gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) override {
-        if (user_) {
-            if (auto checked = user_->check(); !checked) return checked;
-        }
-        if (auto checked = check_tensors(bound_.spec, bound_.batch, rows_of(bound_.spec, bound_.batch), bound_.stores,
-                                         tensors, layer_idx);
-            !checked)
-            return checked;
-        if (!gen::has_keys(bound_.spec)) {
-            run_merge(bind_merge(tensors, work_.merge));
-            return {};
-        }
-        if (tensors.current_key.rank != 0) run_store(tensors, layer_idx);
-        if (gen::loads(bound_.spec)) {
-            run_load(tensors, layer_idx);
-        } else {
-            run_attend(tensors, layer_idx);
-        }
-        return {};
-    }
-
     gen::Result<void> synchronize() override { return {}; }
 
     std::size_t workspace_bytes() const override {
@@ -127,13 +108,6 @@ public:
     std::string describe() const override;
 
 private:
-    std::uint32_t needed_programs() const {
-        const bool stores = !work_.store.empty();
-        return (stores ? KVJIT_PROGRAM_STORE : 0) | (work_.load.empty() ? 0 : KVJIT_PROGRAM_LOAD) |
-               (work_.decode.empty() ? 0 : KVJIT_PROGRAM_DECODE) | (work_.prefill.empty() ? 0 : KVJIT_PROGRAM_PREFILL) |
-               (work_.merge.empty() ? 0 : KVJIT_PROGRAM_MERGE);
-    }
-
     gen::Result<void> allocate() {
         if (workspace_bytes() == 0) return {};
         owned_.reset(::operator new(workspace_bytes(), std::align_val_t{kWorkspaceAlignment}, std::nothrow));
@@ -147,43 +121,46 @@ private:
     }
 
     /// Null: the plan has no items for it.
-    void* entry(gen::ProgramKind kind) const {
-        const ImagePtr& image = images_[static_cast<std::size_t>(kind)];
-        return image ? image->entry() : nullptr;
-    }
+    void* entry(gen::ProgramKind kind) const { return image(kind) ? image(kind)->entry() : nullptr; }
 
-    void run_store(const kvjit_tensors& tensors, std::int64_t layer_idx) {
-        Stage<abi::StoreArgs, abi::TokenItem> stage(bind_store(bound_, tensors, layer_idx),
-                                                    entry(gen::ProgramKind::kStore), work_.store);
-        if (query_rows(bound_.batch) * bound_.num_kv_heads * bound_.spec.head_dim <= kSerialElements) {
+    gen::Result<void> check_run(const kvjit_tensors&) override { return user_ ? user_->check() : gen::Result<void>(); }
+
+    gen::Result<void> store(const abi::StoreArgs& args, std::int64_t rows) override {
+        Stage<abi::StoreArgs, abi::TokenItem> stage(args, entry(gen::ProgramKind::kStore), work_.store);
+        if (rows * batch().num_kv_heads * spec().head_dim <= kSerialElements) {
             stage.run_serially();
         } else {
             stage.run(executor_);
         }
+        return {};
     }
 
-    void run_load(const kvjit_tensors& tensors, std::int64_t layer_idx) {
-        if (tensors.key.rank == 0 && tensors.value.rank == 0) return;
-        Stage<abi::LoadArgs, abi::TokenItem>(bind_load(bound_, tensors, layer_idx), entry(gen::ProgramKind::kLoad),
-                                             work_.load)
-            .run(executor_);
+    gen::Result<void> load(const abi::LoadArgs& args, std::int64_t) override {
+        Stage<abi::LoadArgs, abi::TokenItem>(args, entry(gen::ProgramKind::kLoad), work_.load).run(executor_);
+        return {};
     }
 
-    void run_attend(const kvjit_tensors& tensors, std::int64_t layer_idx) {
-        Stage<abi::AttendArgs, abi::AttendItem>(bind_attend(bound_, tensors, layer_idx, partials_),
-                                                entry(gen::ProgramKind::kAttendPrefill), work_.prefill,
+    gen::Result<void> attend(abi::AttendArgs args, const kvjit_tensors& tensors) override {
+        args.partials = partials_;
+        args.slopes = slopes_.data();
+        Stage<abi::AttendArgs, abi::AttendItem>(args, entry(gen::ProgramKind::kAttendPrefill), work_.prefill,
                                                 entry(gen::ProgramKind::kAttendDecode), work_.decode)
             .run(executor_);
         run_merge(bind_split_merge(tensors, partials_));
+        return {};
+    }
+
+    gen::Result<void> merge(const abi::MergeArgs& args, const kvjit_tensors& tensors) override {
+        place_parts(tensors, work_.merge);
+        run_merge(args);
+        return {};
     }
 
     void run_merge(const abi::MergeArgs& args) {
         Stage<abi::MergeArgs, abi::MergeItem>(args, entry(gen::ProgramKind::kMerge), work_.merge).run(executor_);
     }
 
-    KernelPtr kernel_;
-    ImageSet images_;
-    BoundBatch bound_;
+    std::vector<float> slopes_;
     kvjit_executor executor_;
     std::optional<PoolUser> user_;
     Work work_;
@@ -192,12 +169,11 @@ private:
 };
 
 std::string CpuPlan::describe() const {
-    const kvjit_batch& batch = bound_.batch;
-    std::string text = gen::print_spec(bound_.spec) + "\n";
+    std::string text = gen::print_spec(spec()) + "\n";
     const auto line = [&](std::string_view name, std::int64_t value) {
         text.append(name).append(": ").append(std::to_string(value)).append("\n");
     };
-    line("sequences", batch.batch_size);
+    line("sequences", batch().batch_size);
     line("threads", executor_.concurrency);
     line("store items", std::ssize(work_.store));
     line("load items", std::ssize(work_.load));
@@ -223,9 +199,11 @@ gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_b
     if (auto checked = check_batch(kernel->spec(), batch, use); !checked) return std::unexpected(checked.error());
     const gen::Result<kvjit_executor> executor = executor_of(options);
     if (!executor) return std::unexpected(executor.error());
-    BoundBatch bound = bind_batch(kernel->spec(), batch, use.stores);
+    const BatchView view = batch_view(kernel->spec(), batch, use.stores);
+    const BatchRows rows = rows_of(kernel->spec(), batch);
     const auto user = options.executor == nullptr ? std::optional<PoolUser>(*executor) : std::nullopt;
-    auto plan = std::make_unique<CpuPlan>(std::move(kernel), std::move(bound), *executor, user);
+    auto plan =
+        std::make_unique<CpuPlan>(std::move(kernel), view, rows, slopes_of(view, batch.alibi_slopes), *executor, user);
     if (auto taken = plan->take_workspace(options); !taken) return std::unexpected(taken.error());
     if (auto prepared = plan->prepare(); !prepared) return std::unexpected(prepared.error());
     return plan;

@@ -27,8 +27,8 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
 }
 
 /// Tokens or keys of sequence b. Starts that nobody has checked may fall, or lie so far apart that sums would overflow.
-std::int64_t length(const std::int64_t* starts, std::int64_t b) {
-    return std::clamp<std::int64_t>(starts[b + 1] - starts[b], 0, kMaxInt64 / 4);
+std::int64_t rows_of(const abi::Indices& starts, std::int64_t b) {
+    return std::clamp<std::int64_t>(length(starts, b), 0, kMaxInt64 / 4);
 }
 
 /// What the tiles of a path span: query rows, and kv heads.
@@ -55,12 +55,11 @@ struct Tile {
 
 class AttendSplitter {
 public:
-    AttendSplitter(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads,
-                   std::int64_t concurrency)
-        : spec_(spec),
+    AttendSplitter(const BatchView& batch, std::int64_t concurrency)
+        : spec_(batch.spec),
           batch_(batch),
-          num_kv_heads_(num_kv_heads),
-          decode_tokens_(gen::decode_tokens(spec, gen::Backend::kCpu)),
+          num_kv_heads_(batch.num_kv_heads),
+          decode_tokens_(gen::decode_tokens(batch.spec, gen::Backend::kCpu)),
           target_items_(std::min(concurrency * kItemsPerThread, kMaxItems)) {}
 
     void split(Work& work) {
@@ -84,7 +83,7 @@ private:
         std::vector<Tile> tiles;
         const TileSize decode_size = tile_size(true), prefill_size = tile_size(false);
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
-            const std::int64_t n = length(batch_.seqstarts, b);
+            const std::int64_t n = rows_of(batch_.seqstarts, b);
             const bool decode = decodes(b);
             const TileSize size = decode ? decode_size : prefill_size;
             for (std::int64_t row = 0; row < n; row += size.rows) {
@@ -95,7 +94,7 @@ private:
         return tiles;
     }
 
-    bool decodes(std::int64_t b) const { return length(batch_.seqstarts, b) <= decode_tokens_; }
+    bool decodes(std::int64_t b) const { return rows_of(batch_.seqstarts, b) <= decode_tokens_; }
 
     /// The finest that pays, made coarser where it gave too many tiles: first in heads, which share nothing, then in
     /// rows. What remains are up to 2 * kMaxItems tiles, or one for each sequence and kMaxItems more.
@@ -104,7 +103,8 @@ private:
                       decode ? decode_heads() : 1};
         std::int64_t pieces = 0;  // of rows
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
-            if (decodes(b) == decode) pieces = saturating_sum(pieces, ceil_div(length(batch_.seqstarts, b), size.rows));
+            if (decodes(b) == decode)
+                pieces = saturating_sum(pieces, ceil_div(rows_of(batch_.seqstarts, b), size.rows));
         }
         const std::int64_t heads = ceil_div(saturating_product(pieces, num_kv_heads_), kMaxItems);
         size.heads = std::clamp(heads, size.heads, num_kv_heads_);
@@ -127,10 +127,10 @@ private:
         return heads;
     }
 
-    std::int64_t keys(std::int64_t b) const { return length(batch_.kvstarts, b); }
+    std::int64_t keys(std::int64_t b) const { return rows_of(batch_.keys.starts, b); }
 
     Tile tile(std::int64_t b, std::int64_t row_begin, std::int64_t row_end, std::int64_t heads, bool decode) const {
-        const std::int64_t n = length(batch_.seqstarts, b);
+        const std::int64_t n = rows_of(batch_.seqstarts, b);
         const bool cut = spec_.is_alibi || (spec_.is_causal && b >= batch_.decoding_batches);
         const std::int64_t visible = cut ? std::clamp<std::int64_t>(keys(b) - n + row_end, 0, keys(b)) : keys(b);
         return {b, row_begin, row_end, 0, heads, ceil_div(visible, abi::kChunk), decode};
@@ -179,7 +179,7 @@ private:
         const std::int64_t rows = tile.row_end - tile.row_begin;
         const std::int64_t first = work.partial_floats;
         work.partial_floats += partial_floats(tile);
-        const std::int64_t token = batch_.seqstarts[tile.sequence];
+        const std::int64_t token = index_at(batch_.seqstarts, tile.sequence);
         const std::int64_t step = ceil_div(saturating_product(tile.heads(), target_items_), kMaxItems);
         for (std::int64_t head = 0; head < tile.heads(); head += step) {
             const std::int64_t offset = first + head * spec_.group * stride;
@@ -202,7 +202,7 @@ private:
     }
 
     const gen::KernelSpec& spec_;
-    const kvjit_batch& batch_;
+    const BatchView& batch_;
     std::int64_t num_kv_heads_;
     std::int64_t decode_tokens_;
     std::int64_t target_items_;
@@ -215,25 +215,25 @@ std::int64_t tokens_each(std::int64_t tokens, std::int64_t token_elements) {
 }
 
 /// Cuts 0..count-1 of each sequence into items.
-std::vector<abi::TokenItem> token_items(const kvjit_batch& batch, const std::int64_t* starts,
-                                        std::int64_t token_elements, std::int64_t num_kv_heads) {
+std::vector<abi::TokenItem> token_items(const BatchView& batch, const abi::Indices& starts,
+                                        std::int64_t token_elements) {
     std::int64_t tokens = 0;
-    for (std::int64_t b = 0; b < batch.batch_size; ++b) tokens = saturating_sum(tokens, length(starts, b));
+    for (std::int64_t b = 0; b < batch.batch_size; ++b) tokens = saturating_sum(tokens, rows_of(starts, b));
     const std::int64_t step = tokens_each(tokens, token_elements);
     std::vector<abi::TokenItem> items;
     for (std::int64_t b = 0; b < batch.batch_size; ++b) {
-        const std::int64_t count = length(starts, b);
+        const std::int64_t count = rows_of(starts, b);
         for (std::int64_t begin = 0; begin < count; begin += step) {
-            items.push_back({b, begin, std::min(begin + step, count), 0, num_kv_heads});
+            items.push_back({b, begin, std::min(begin + step, count), 0, batch.num_kv_heads});
         }
     }
     return items;
 }
 
 /// Merge: output tokens in items; where their parts lie is known when the tensors are (bind.cc).
-std::vector<abi::MergeItem> merge_items(const gen::KernelSpec& spec, const kvjit_batch& batch) {
-    const std::int64_t tokens = batch.seqstarts[batch.batch_size];
-    const std::int64_t step = tokens_each(tokens, batch.num_heads * spec.head_dim + 1);
+std::vector<abi::MergeItem> merge_items(const BatchView& batch) {
+    const std::int64_t tokens = index_at(batch.seqstarts, batch.batch_size);
+    const std::int64_t step = tokens_each(tokens, batch.num_heads * batch.spec.head_dim + 1);
     std::vector<abi::MergeItem> items;
     for (std::int64_t begin = 0; begin < tokens; begin += step) {
         abi::MergeItem item{};
@@ -247,21 +247,19 @@ std::vector<abi::MergeItem> merge_items(const gen::KernelSpec& spec, const kvjit
 
 }  // namespace
 
-Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads, std::int64_t concurrency,
-           bool stores) {
+Work split(const BatchView& batch, std::int64_t concurrency) {
     Work work;
     if (batch.batch_size == 0) return work;
-    if (!gen::has_keys(spec)) {
-        work.merge = merge_items(spec, batch);
+    if (!gen::has_keys(batch.spec)) {
+        work.merge = merge_items(batch);
         return work;
     }
-    const std::int64_t token_elements = saturating_product(num_kv_heads, std::int64_t{spec.head_dim});
-    if (stores) work.store = token_items(batch, batch.seqstarts, token_elements, num_kv_heads);
-    if (gen::loads(spec)) {
-        const std::int64_t elements = saturating_product(token_elements, batch.num_repeat);
-        work.load = token_items(batch, batch.kvstarts, elements, num_kv_heads);
+    const std::int64_t token_elements = saturating_product(batch.num_kv_heads, std::int64_t{batch.spec.head_dim});
+    if (batch.stores) work.store = token_items(batch, batch.seqstarts, token_elements);
+    if (gen::loads(batch.spec)) {
+        work.load = token_items(batch, batch.keys.starts, saturating_product(token_elements, batch.num_repeat));
     } else {
-        AttendSplitter(spec, batch, num_kv_heads, concurrency).split(work);
+        AttendSplitter(batch, concurrency).split(work);
     }
     return work;
 }

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "call/batch_view.h"
 #include "common/abi.h"
-#include "generator/spec.h"
 
 namespace kvjit::rt {
 
@@ -19,8 +19,7 @@ struct Work {
     std::int64_t partial_floats = 0;  // workspace that split items write and merge reads
 };
 
-/// `concurrency`: how many items the executor runs at once. `stores`: whether calls may store. The batch is checked.
-Work split(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads, std::int64_t concurrency,
-           bool stores);
+/// `concurrency`: how many items the executor runs at once. The batch is checked.
+Work split(const BatchView& batch, std::int64_t concurrency);
 
 }  // namespace kvjit::rt

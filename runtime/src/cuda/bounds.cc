@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "call/batch_view.h"
 #include "check/fault.h"
 #include "common/abi.h"
 #include "generator/operator.h"
@@ -36,9 +37,9 @@ Result<void> check_same(const kvjit_batch& batch, const kvjit_batch& mirror) {
     return {};
 }
 
-std::int64_t longest(const std::int64_t* starts, std::int64_t batch_size) {
+std::int64_t longest(const abi::Indices& starts, std::int64_t batch_size) {
     std::int64_t most = 0;
-    for (std::int64_t b = 0; b < batch_size; ++b) most = std::max(most, starts[b + 1] - starts[b]);
+    for (std::int64_t b = 0; b < batch_size; ++b) most = std::max(most, length(starts, b));
     return most;
 }
 
@@ -59,8 +60,9 @@ Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch
         if (auto checked = check_batch(spec, *mirror, use); !checked) return std::unexpected(checked.error());
         bounds.rows = rows_of(spec, *mirror);
         const bool keys = gen::has_keys(spec);
-        if (bounds.max_seqlen == 0) bounds.max_seqlen = longest(mirror->seqstarts, mirror->batch_size);
-        if (bounds.max_kvlen == 0 && keys) bounds.max_kvlen = longest(mirror->kvstarts, mirror->batch_size);
+        if (bounds.max_seqlen == 0) bounds.max_seqlen = longest(indices(spec, mirror->seqstarts), mirror->batch_size);
+        if (bounds.max_kvlen == 0 && keys)
+            bounds.max_kvlen = longest(indices(spec, mirror->kvstarts), mirror->batch_size);
     }
     if (!gen::attends(spec) || mirror != nullptr) return bounds;
     if (auto known = check_known("max_seqlen", bounds.max_seqlen, batch); !known) return std::unexpected(known.error());

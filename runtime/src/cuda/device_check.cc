@@ -31,8 +31,8 @@ std::int64_t query_rows_of(const kvjit_tensors& tensors) {
 
 }  // namespace
 
-abi::CudaCheckArgs bind_check(const BoundBatch& bound, const kvjit_tensors& tensors, kvjit_check_level level) {
-    return {.batch = checked_batch(bound.spec, bound.batch, bound.stores),
+abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tensors, kvjit_check_level level) {
+    return {.batch = checked_batch(batch),
             .query_rows = query_rows_of(tensors),
             .key_rows = key_rows_of(tensors),
             .entries = level == KVJIT_CHECK_FULL,

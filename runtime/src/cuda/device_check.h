@@ -1,13 +1,13 @@
 // The check kernel as a plan sees it: its arguments, and what it found as an error.
 #pragma once
 
-#include "bind.h"
+#include "call/batch_view.h"
 #include "common/abi.h"
 
 namespace kvjit::rt {
 
 /// Arguments but for fault and blocks. `level` is above KVJIT_CHECK_NONE.
-abi::CudaCheckArgs bind_check(const BoundBatch& bound, const kvjit_tensors& tensors, kvjit_check_level level);
+abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tensors, kvjit_check_level level);
 
 /// The same error that check_batch would give; of tensors with too few rows, one that names the array. `fault.count` is
 /// not 0.

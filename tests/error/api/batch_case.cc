@@ -32,6 +32,7 @@ BatchCase::BatchCase(std::string_view spec_text) : spec(spec_of(spec_text)), bat
     batch.num_kv_heads = 2;
     batch.num_layers = 2;
     batch.num_repeat = 1;
+    batch.window_left = batch.window_right = -1;
     const bool blocks = spec.cache_mode == KVJIT_BLOCK_TABLE;
     batch.max_tokens = blocks ? 0 : 64;
     batch.num_blocks = blocks ? 8 : 0;
@@ -48,15 +49,21 @@ BatchCase::BatchCase(std::string_view spec_text) : spec(spec_of(spec_text)), bat
 
 void BatchCase::bind() {
     const auto data = [](auto& values) { return values.empty() ? nullptr : values.data(); };
-    batch.seqstarts = data(seqstarts);
-    batch.kvstarts = data(kvstarts);
-    batch.start_pos = data(start_pos);
-    batch.rowstarts = data(rowstarts);
-    batch.row_index = data(row_index);
+    narrow.clear();
+    const auto starts = [&](const std::vector<std::int64_t>& values) -> const void* {
+        if (values.empty() || spec.starts_type == KVJIT_I64) return data(values);
+        narrow.emplace_back(values.begin(), values.end());
+        return narrow.back().data();
+    };
+    batch.seqstarts = starts(seqstarts);
+    batch.kvstarts = starts(kvstarts);
+    batch.start_pos = starts(start_pos);
+    batch.rowstarts = starts(rowstarts);
+    batch.row_index = starts(row_index);
     batch.alibi_slopes = data(slopes);
     table32.assign(table.begin(), table.end());
-    const bool narrow = spec.index_type == KVJIT_I32;
-    batch.cachestarts.data = narrow ? static_cast<void*>(data(table32)) : data(table);
+    const bool narrow_table = spec.index_type == KVJIT_I32;
+    batch.cachestarts.data = narrow_table ? static_cast<void*>(data(table32)) : data(table);
 }
 
 void BatchCase::set_lengths(std::initializer_list<std::int64_t> n, std::initializer_list<std::int64_t> m) {

@@ -22,6 +22,7 @@ struct BatchCase {
     std::vector<std::int64_t> rowstarts;
     std::vector<std::int64_t> row_index;
     std::vector<float> slopes;
+    std::vector<std::vector<std::int32_t>> narrow;  // the arrays of starts for starts_type=i32
     kvjit_batch batch;
 
     /// `spec_text` goes over head_dim=16,group=2,t1=f32,page_size=4. The table is a legal one of the spec's mode.

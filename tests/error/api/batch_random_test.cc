@@ -19,6 +19,8 @@ constexpr const char* kSpecs[] = {
     "op=KeyValueCache,cache_mode=page_table,page_size=3,index_type=i32",
     "op=MultiHeadCacheAttention,cache_mode=block_table,page_size=4,layout=N2LTHD",
     "op=MultiHeadCacheAttention,cache_mode=block_table,page_size=5,layout=N2LTHD,index_type=i32",
+    "op=MultiHeadCacheAttention,cache_mode=token_table,starts_type=i32",
+    "op=KeyValueCache,cache_mode=page_table,page_size=4,starts_type=i32,index_type=i32",
 };
 
 /// KVJIT_TEST_SEED=N runs the one batch of that seed.
@@ -36,7 +38,7 @@ TEST_CASE("the full check accepts what is legal, token by token, and nothing els
         Rng rng(seed);
         RandomBatch c(kSpecs[seed % std::size(kSpecs)], rng);
         const bool stores = rng.chance(0.5);
-        if (!stores) c.batch.start_pos = nullptr;
+        if (!stores || rng.chance(0.2)) c.leave_out_start_pos();
         const auto result = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, stores});
         INFO((result ? std::string("accepted") : result.error().message));
         const bool want = is_legal(c, stores);

@@ -94,6 +94,13 @@ void RandomBatch::spoil(Rng& rng) {
     }
 }
 
+void RandomBatch::leave_out_start_pos() {
+    batch.start_pos = nullptr;
+    for (std::size_t b = 0; b < start_pos.size(); ++b) {
+        start_pos[b] = kvstarts[b + 1] - kvstarts[b] - (seqstarts[b + 1] - seqstarts[b]);
+    }
+}
+
 template <class T>
 const T* RandomBatch::guarded(const std::vector<T>& values) {
     if (values.empty()) return nullptr;
@@ -103,11 +110,15 @@ const T* RandomBatch::guarded(const std::vector<T>& values) {
 }
 
 void RandomBatch::guard() {
-    batch.seqstarts = guarded(seqstarts);
-    batch.kvstarts = guarded(kvstarts);
-    batch.start_pos = guarded(start_pos);
-    batch.rowstarts = guarded(rowstarts);
-    batch.row_index = guarded(row_index);
+    const auto starts = [&](const std::vector<std::int64_t>& values) -> const void* {
+        if (spec.starts_type == KVJIT_I64) return guarded(values);
+        return guarded(std::vector<std::int32_t>(values.begin(), values.end()));
+    };
+    batch.seqstarts = starts(seqstarts);
+    batch.kvstarts = starts(kvstarts);
+    batch.start_pos = starts(start_pos);
+    batch.rowstarts = starts(rowstarts);
+    batch.row_index = starts(row_index);
     const bool narrow = spec.index_type == KVJIT_I32;
     batch.cachestarts.data = narrow ? const_cast<std::int32_t*>(guarded(table32))
                                     : static_cast<void*>(const_cast<std::int64_t*>(guarded(table)));

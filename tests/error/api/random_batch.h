@@ -14,6 +14,9 @@ namespace kvjit::test {
 struct RandomBatch : BatchCase {
     RandomBatch(std::string_view spec, Rng& rng);
 
+    /// Then new tokens are the last of the keys, whatever `start_pos` was: it becomes that.
+    void leave_out_start_pos();
+
 private:
     void draw_lengths(Rng& rng);
     void draw_table(Rng& rng);

@@ -62,19 +62,24 @@ void check_sizes(const std::string& argument, const T& whole, const std::vector<
 
 #define F(member) FIELD(kvjit_batch, member)
 const std::vector<Field> kBatchFields = {
-    F(struct_size),      F(batch_size), F(num_heads),    F(num_kv_heads),  F(num_layers), F(max_tokens), F(num_blocks),
-    F(decoding_batches), F(max_seqlen), F(max_kvlen),    F(seqstarts),     F(kvstarts),   F(start_pos),  F(cachestarts),
-    F(rowstarts),        F(row_index),  F(alibi_slopes), F(softmax_scale), F(num_repeat)};
+    F(struct_size), F(batch_size),       F(num_heads),    F(num_kv_heads), F(num_layers),   F(max_tokens),
+    F(num_blocks),  F(decoding_batches), F(max_seqlen),   F(max_kvlen),    F(seqstarts),    F(kvstarts),
+    F(start_pos),   F(cachestarts),      F(rowstarts),    F(row_index),    F(alibi_slopes), F(softmax_scale),
+    F(num_repeat),  F(window_left),      F(window_right), F(soft_cap),     F(kvlens),       F(last_page_len),
+    F(scalestarts), F(store_slots)};
 #undef F
 #define F(member) FIELD(kvjit_tensors, member)
 const std::vector<Field> kTensorsFields = {
-    F(struct_size), F(query), F(current_key),    F(current_value), F(cache),       F(scale), F(attn_mask),
-    F(key),         F(value), F(partial_output), F(partial_lse),   F(attn_output), F(lse)};
+    F(struct_size), F(query),       F(current_key),    F(current_value), F(cache),       F(scale),
+    F(key_cache),   F(value_cache), F(key_scale),      F(value_scale),   F(attn_mask),   F(sinks),
+    F(key),         F(value),       F(partial_output), F(partial_lse),   F(attn_output), F(lse)};
 #undef F
 #define F(member) FIELD(kvjit_spec, member)
 const std::vector<Field> kSpecFields = {
-    F(struct_size), F(op),         F(head_dim),  F(group),      F(t1),        F(t2),       F(t3),        F(quant_bit),
-    F(quant_group), F(cache_mode), F(page_size), F(index_type), F(is_causal), F(is_alibi), F(attn_mask), F(layout)};
+    F(struct_size), F(op),          F(head_dim),  F(value_head_dim), F(group),      F(t1),
+    F(t2),          F(t3),          F(quant_bit), F(quant_group),    F(cache_mode), F(page_size),
+    F(index_type),  F(starts_type), F(is_causal), F(is_alibi),       F(has_window), F(has_soft_cap),
+    F(has_sinks),   F(attn_mask),   F(layout),    F(value_layout)};
 #undef F
 #define F(member) FIELD(kvjit_plan_options, member)
 const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),   F(executor), F(workspace),

@@ -27,7 +27,8 @@ std::span<const TensorsMisuse> tensor_pointer_misuses();
 std::span<const TensorsMisuse> stride_misuses();
 
 inline gen::Result<void> check(const TensorsCase& c) {
-    return rt::check_tensors(c.spec, c.batch, rt::rows_of(c.spec, c.batch), c.stores, c.tensors, c.layer_idx);
+    return rt::check_tensors(rt::batch_view(c.spec, c.batch, c.stores), rt::rows_of(c.spec, c.batch), c.tensors,
+                             c.layer_idx);
 }
 
 inline void expect_misuses(std::span<const TensorsMisuse> misuses) {

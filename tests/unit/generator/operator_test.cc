@@ -3,6 +3,7 @@
 
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include "generator/operator.h"
@@ -83,10 +84,19 @@ Table read_table() {
 
 }  // namespace
 
+/// Those that some operator takes. What is there for later ones stands in the struct alone.
+static std::size_t taken_tensors() {
+    std::set<std::string_view> names;
+    for (const Operator& op : operators()) {
+        for (const OperatorTensor& tensor : op.tensors) names.insert(tensor.name);
+    }
+    return names.size();
+}
+
 TEST_CASE("the table in kvjit.h says what operators take and make") {
     const Table table = read_table();
     REQUIRE(table.names.size() == operators().size());
-    REQUIRE(table.rows.size() == tensor_names().size());
+    REQUIRE(table.rows.size() == taken_tensors());
     for (std::size_t column = 0; column < table.names.size(); ++column) {
         const Operator& op = operators()[column];
         CHECK(table.names[column] == op.name);

@@ -28,6 +28,7 @@ kvjit_batch batch_of(const Lengths& lengths, const gen::KernelSpec& spec) {
     batch.num_repeat = 1;
     batch.batch_size = std::ssize(lengths.seqstarts) - 1;
     batch.num_heads = lengths.num_kv_heads * spec.group;
+    batch.num_kv_heads = lengths.num_kv_heads;
     batch.seqstarts = lengths.seqstarts.data();
     batch.kvstarts = lengths.kvstarts.data();
     return batch;
@@ -35,7 +36,7 @@ kvjit_batch batch_of(const Lengths& lengths, const gen::KernelSpec& spec) {
 
 rt::Work split_of(const std::string& text, const Lengths& lengths, std::int64_t threads = 8) {
     const gen::KernelSpec spec = *gen::parse_spec(text);
-    return rt::split(spec, batch_of(lengths, spec), lengths.num_kv_heads, threads, true);
+    return rt::split(rt::batch_view(spec, batch_of(lengths, spec), true), threads);
 }
 
 void check_items(const rt::Work& work, std::int64_t sequences) {

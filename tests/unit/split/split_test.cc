@@ -19,6 +19,11 @@ struct Lengths {
         seqstarts.push_back(seqstarts.back() + n);
         kvstarts.push_back(kvstarts.back() + m);
     }
+    std::int64_t tokens(std::int64_t b) const { return length(seqstarts, static_cast<std::size_t>(b)); }
+    std::int64_t keys(std::int64_t b) const { return length(kvstarts, static_cast<std::size_t>(b)); }
+    static std::int64_t length(const std::vector<std::int64_t>& starts, std::size_t b) {
+        return starts[b + 1] - starts[b];
+    }
     kvjit_batch batch(std::int64_t num_heads) const {
         kvjit_batch batch{};
         batch.num_repeat = 1;
@@ -30,8 +35,15 @@ struct Lengths {
     }
 };
 
-gen::KernelSpec spec(const std::string& text) {
+gen::KernelSpec spec_of(const std::string& text) {
     return *gen::parse_spec(text);
+}
+
+/// `lengths` with as many query heads as `kv_heads` and the spec's group make.
+rt::Work split(const gen::KernelSpec& spec, const Lengths& lengths, std::int64_t kv_heads, std::int64_t threads,
+               bool stores = true) {
+    const kvjit_batch batch = lengths.batch(gen::loads(spec) ? kv_heads : kv_heads * spec.group);
+    return rt::split(rt::batch_view(spec, batch, stores), threads);
 }
 
 /// (sequence, row, kv head, chunk) -> how often an item covers it.
@@ -50,14 +62,13 @@ void cover(const std::vector<abi::AttendItem>& items, Coverage& coverage) {
 }
 
 void check_attend(const gen::KernelSpec& spec, const Lengths& lengths, std::int64_t kv_heads, std::int64_t threads) {
-    const kvjit_batch batch = lengths.batch(kv_heads * spec.group);
-    const rt::Work work = rt::split(spec, batch, kv_heads, threads, true);
+    const rt::Work work = split(spec, lengths, kv_heads, threads);
     Coverage coverage;
     cover(work.decode, coverage);
     cover(work.prefill, coverage);
     const bool cut = spec.is_alibi || spec.is_causal;
-    for (std::int64_t b = 0; b < batch.batch_size; ++b) {
-        const auto n = batch.seqstarts[b + 1] - batch.seqstarts[b], m = batch.kvstarts[b + 1] - batch.kvstarts[b];
+    for (std::int64_t b = 0; b < std::ssize(lengths.seqstarts) - 1; ++b) {
+        const auto n = lengths.tokens(b), m = lengths.keys(b);
         for (std::int64_t row = 0; row < n; ++row) {
             const auto seen = cut ? std::clamp<std::int64_t>(m - n + row + 1, 0, m) : m;
             const auto chunks = (seen + abi::kChunk - 1) / abi::kChunk;
@@ -105,9 +116,8 @@ TEST_CASE("attend items cover every visible chunk once, for ragged batches at an
                 lengths.add(n, n + (random() % 2 == 0 ? random() % 5000 : 0));
             }
             const std::int64_t kv_heads = 1 + random() % 4, threads = 1 + random() % 9;
-            check_attend(spec(text), lengths, kv_heads, threads);
-            const kvjit_batch batch = lengths.batch(kv_heads * spec(text).group);
-            check_partials(spec(text), rt::split(spec(text), batch, kv_heads, threads, true));
+            check_attend(spec_of(text), lengths, kv_heads, threads);
+            check_partials(spec_of(text), split(spec_of(text), lengths, kv_heads, threads));
         }
     }
 }
@@ -115,12 +125,12 @@ TEST_CASE("attend items cover every visible chunk once, for ragged batches at an
 TEST_CASE("a long sequence alone is split over its keys, many short ones are not") {
     Lengths one;
     one.add(1, 32768);
-    const rt::Work split = rt::split(spec("layout=L2HTD"), one.batch(2), 2, 8, true);
-    CHECK(split.decode.size() >= 8);
-    CHECK(split.partial_floats > 0);
+    const rt::Work cut = split(spec_of("layout=L2HTD"), one, 2, 8);
+    CHECK(cut.decode.size() >= 8);
+    CHECK(cut.partial_floats > 0);
     Lengths many;
     for (int b = 0; b < 64; ++b) many.add(1, 512);
-    const rt::Work whole = rt::split(spec("layout=L2HTD"), many.batch(8), 8, 8, true);
+    const rt::Work whole = split(spec_of("layout=L2HTD"), many, 8, 8);
     CHECK(whole.partial_floats == 0);
     CHECK(whole.merge.empty());
 }
@@ -130,7 +140,7 @@ TEST_CASE("the longest sequences go first, all heads of one before the next") {
     lengths.add(1, 512);
     lengths.add(1, 2048);
     lengths.add(1, 1024);
-    const rt::Work work = rt::split(spec("layout=L2HTD"), lengths.batch(3), 3, 1, true);
+    const rt::Work work = split(spec_of("layout=L2HTD"), lengths, 3, 1);
     std::vector<std::pair<std::int64_t, std::int64_t>> order;
     for (const abi::AttendItem& item : work.decode) order.emplace_back(item.sequence, item.head_begin);
     CHECK(order == decltype(order){{1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {0, 0}, {0, 1}, {0, 2}});
@@ -139,8 +149,8 @@ TEST_CASE("the longest sequences go first, all heads of one before the next") {
 TEST_CASE("partials of long prefills stay within a budget, and what is left whole is still covered once") {
     Lengths lengths;
     lengths.add(128, 1 << 18);
-    const gen::KernelSpec grouped = spec("op=MultiHeadAttention,group=4");
-    const rt::Work work = rt::split(grouped, lengths.batch(32), 8, 64, true);
+    const gen::KernelSpec grouped = spec_of("op=MultiHeadAttention,group=4");
+    const rt::Work work = split(grouped, lengths, 8, 64);
     CHECK(work.partial_floats * 4 <= 64 << 20);
     check_attend(grouped, lengths, 8, 64);
     check_partials(grouped, work);
@@ -151,7 +161,7 @@ TEST_CASE("rows times group decides the path, not the place in the batch") {
     lengths.add(1, 100);
     lengths.add(2, 100);
     lengths.add(100, 100);
-    const rt::Work work = rt::split(spec("group=8"), lengths.batch(8), 1, 2, true);
+    const rt::Work work = split(spec_of("group=8"), lengths, 1, 2);
     for (const abi::AttendItem& item : work.decode) CHECK(item.sequence < 2);
     for (const abi::AttendItem& item : work.prefill) CHECK(item.sequence == 2);
 }
@@ -161,8 +171,7 @@ TEST_CASE("store and load items cover every token once; empty sequences have non
     lengths.add(0, 0);
     lengths.add(3000, 3100);
     lengths.add(1, 7);
-    kvjit_batch batch = lengths.batch(8);
-    const rt::Work work = rt::split(spec("op=KeyValueCache"), batch, 8, 2, true);
+    const rt::Work work = split(spec_of("op=KeyValueCache"), lengths, 8, 2);
     std::map<std::pair<std::int64_t, std::int64_t>, int> stored, loaded;
     for (const auto& item : work.store) {
         for (auto t = item.begin; t < item.end; ++t) ++stored[{item.sequence, t}];
@@ -170,7 +179,7 @@ TEST_CASE("store and load items cover every token once; empty sequences have non
     for (const auto& item : work.load) {
         for (auto t = item.begin; t < item.end; ++t) ++loaded[{item.sequence, t}];
     }
-    CHECK(rt::split(spec("op=KeyValueCache"), batch, 8, 2, false).store.empty());
+    CHECK(split(spec_of("op=KeyValueCache"), lengths, 8, 2, false).store.empty());
     CHECK(stored.size() == 3001);
     CHECK(loaded.size() == 3107);
     CHECK(std::ranges::all_of(stored, [](const auto& entry) { return entry.second == 1; }));

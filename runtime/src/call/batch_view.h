@@ -1,0 +1,64 @@
+// A batch as the kernels of one plan see it, with the defaults filled in.
+#pragma once
+
+#include <cstdint>
+
+#include "call/cache_view.h"
+#include "common/abi.h"
+#include "common/batch_rules.h"
+#include "generator/operator.h"
+
+namespace kvjit::rt {
+
+/// An array of the batch; null: not given.
+inline abi::Indices indices(const gen::KernelSpec& spec, const void* array) {
+    return {array, spec.starts_type == KVJIT_I32};
+}
+
+inline std::int64_t element_bytes(const kvjit_tensor& tensor) {
+    return gen::dtype_bytes(static_cast<kvjit_dtype>(tensor.dtype));
+}
+
+/// Hkv. Where it isn't given it follows from H and the group; KeyValueCache has no query heads, H stands for it there.
+inline std::int64_t kv_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    if (batch.num_kv_heads != 0) return batch.num_kv_heads;
+    return gen::loads(spec) ? batch.num_heads : batch.num_heads / spec.group;
+}
+
+/// H. Where it isn't given it follows from Hkv and the group.
+inline std::int64_t query_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    return batch.num_heads != 0 ? batch.num_heads : batch.num_kv_heads * spec.group;
+}
+
+/// S: rows of query-side tensors. 0 where B == 0, whatever seqstarts is.
+inline std::int64_t query_rows(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    return batch.batch_size == 0 ? 0 : index_at(indices(spec, batch.seqstarts), batch.batch_size);
+}
+
+/// K: rows of packed key and value. 0 where B == 0, and for Merge, which has no keys.
+inline std::int64_t key_rows(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    if (batch.batch_size == 0 || !gen::has_keys(spec)) return 0;
+    return index_at(indices(spec, batch.kvstarts), batch.batch_size);
+}
+
+/// The batch's arrays are the caller's and outlive it.
+struct BatchView {
+    gen::KernelSpec spec;
+    std::int64_t batch_size;
+    std::int64_t num_heads, num_kv_heads;
+    std::int64_t decoding_batches;
+    std::int64_t num_repeat;
+    abi::Indices seqstarts;
+    abi::KeyCounts keys;     // none given: Merge
+    abi::Indices start_pos;  // null: not given, or the plan stores nothing
+    std::int64_t max_seqlen, max_kvlen;
+    CacheView cache;
+    kvjit_tensor cachestarts;
+    float softmax_scale;
+    bool stores;  // whether runs may store
+};
+
+/// The batch has passed check_batch_scalars. Reads no array. `stores`: BatchUse's.
+BatchView batch_view(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores);
+
+}  // namespace kvjit::rt

@@ -1,0 +1,47 @@
+// Where a batch's keys and values lie, made once from spec and batch: for the checks, the binding and the launches.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "common/abi.h"
+#include "common/batch_rules.h"
+#include "generator/spec.h"
+
+namespace kvjit::rt {
+
+/// Of a cache and its table; or of packed keys and values, whose table is kvstarts. The batch's arrays outlive it.
+class CacheView {
+public:
+    /// The batch has passed check_batch_scalars. Reads no array.
+    CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads);
+
+    /// Tokens behind an entry of the table, and what an entry is.
+    Paging paging() const { return paging_; }
+    const abi::Table& table() const { return table_; }
+    /// Extent of what entries count, the cache's tokens or blocks; kNoLimit for packed keys and values.
+    std::int64_t num_slots() const { return num_slots_; }
+    /// Extent of an axis of the cache, but for D, which depends on the tensor's type.
+    std::int64_t extent(char axis) const;
+    /// The layers that a call may name.
+    std::int64_t num_layers() const { return num_layers_; }
+
+    /// Keys and values of one layer, with their scales.
+    abi::Cache planes(const kvjit_tensors& tensors, std::int64_t layer) const;
+
+private:
+    abi::Plane plane(const kvjit_tensor& tensor, std::int64_t layer, std::int64_t part) const;
+
+    /// Where axes stand in the layout, -1: nowhere.
+    struct Places {
+        int block, token, layer, part, head;
+    };
+
+    bool cached_, quantised_;
+    Paging paging_;
+    abi::Table table_;
+    std::int64_t num_slots_, block_tokens_, num_layers_, num_kv_heads_;
+    Places at_{};
+};
+
+}  // namespace kvjit::rt

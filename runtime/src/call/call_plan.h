@@ -1,0 +1,54 @@
+// The recipe of a call: which programs run when, with what. Backends only launch them.
+#pragma once
+
+#include "call/batch_view.h"
+#include "check/check_tensors.h"
+#include "common/abi.h"
+#include "kernel.h"
+#include "plan.h"
+
+namespace kvjit::rt {
+
+/// A plan whose run checks the tensors, binds each program's arguments and hands them to the backend.
+class CallPlan : public Plan {
+public:
+    gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) final;
+
+protected:
+    /// `rows`: see check_tensors.
+    CallPlan(KernelPtr kernel, const BatchView& batch, const BatchRows& rows);
+
+    /// What a run of the operator on this batch may call for, as bits of kvjit_programs.
+    std::uint32_t possible_programs() const;
+    /// Has images of `programs` ready, some of possible_programs: those that runs will launch.
+    gen::Result<void> prepare(std::uint32_t programs);
+
+    const Kernel& kernel() const { return *kernel_; }
+    const BatchView& batch() const { return batch_; }
+    const gen::KernelSpec& spec() const { return batch_.spec; }
+    bool needs(std::uint32_t programs) const { return (programs_ & programs) != 0; }
+    /// Null: the plan doesn't need the program.
+    const ImagePtr& image(gen::ProgramKind kind) const { return images_[static_cast<std::size_t>(kind)]; }
+
+private:
+    /// What a run needs beside right tensors. Nothing has been written.
+    virtual gen::Result<void> check_run(const kvjit_tensors& tensors) = 0;
+    // The launches, in the order of a call. `rows`: of the packed tensors that a program moves.
+    virtual gen::Result<void> check_arrays(const kvjit_tensors&) { return {}; }
+    virtual gen::Result<void> store(const abi::StoreArgs& args, std::int64_t rows) = 0;
+    virtual gen::Result<void> load(const abi::LoadArgs& args, std::int64_t rows) = 0;
+    /// Decode and prefill; adds partials and slopes to the arguments.
+    virtual gen::Result<void> attend(abi::AttendArgs args, const kvjit_tensors& tensors) = 0;
+    /// Op Merge; adds the parts' places to its items.
+    virtual gen::Result<void> merge(const abi::MergeArgs& args, const kvjit_tensors& tensors) = 0;
+
+    gen::Result<void> launch(const kvjit_tensors& tensors, std::int64_t layer_idx);
+
+    KernelPtr kernel_;
+    BatchView batch_;
+    BatchRows rows_;
+    std::uint32_t programs_ = 0;
+    ImageSet images_;
+};
+
+}  // namespace kvjit::rt

@@ -1,0 +1,34 @@
+// Arrays of starts, lengths, positions and rows, whose elements have 64 or 32 bits: a sequence's few are read once for
+// many keys, so that their width shapes no code.
+#pragma once
+
+#include "common/abi.h"
+#include "common/types.h"
+
+namespace kvjit {
+
+KVJIT_INLINE bool is_given(const abi::Indices& array) {
+    return array.data != nullptr;
+}
+
+KVJIT_INLINE i64 index_at(const abi::Indices& array, i64 i) {
+    return array.narrow != 0 ? static_cast<const i32*>(array.data)[i] : static_cast<const i64*>(array.data)[i];
+}
+
+/// starts[b + 1] - starts[b]. It wraps: a lane of the check may see wrong starts of which another lane has to tell.
+KVJIT_INLINE i64 length(const abi::Indices& starts, i64 b) {
+    return static_cast<i64>(static_cast<u64>(index_at(starts, b + 1)) - static_cast<u64>(index_at(starts, b)));
+}
+
+/// m, the keys of sequence b.
+KVJIT_INLINE i64 key_count(const abi::KeyCounts& keys, i64 b) {
+    return length(keys.starts, b);
+}
+
+/// Where sequence b's row is among a table's entries.
+KVJIT_INLINE i64 row_begin(const abi::Table& table, i64 b) {
+    if (is_given(table.rowstarts)) return index_at(table.rowstarts, b);
+    return (is_given(table.row_index) ? index_at(table.row_index, b) : b) * table.row_stride;
+}
+
+}  // namespace kvjit
