@@ -65,12 +65,12 @@ void clear_flags(const fs::path& dump) {
     close(file);
 }
 
-/// LLVM doesn't say where it lies, but has it open.
+/// LLVM doesn't say where it lies, but has it open. Files that are closed meanwhile are passed over.
 void mend_header() {
     const std::string name = "jit-" + std::to_string(getpid()) + ".dump";
-    std::error_code error;
-    for (const fs::directory_entry& file : fs::directory_iterator("/proc/self/fd", error)) {
-        const fs::path path = fs::read_symlink(file.path(), error);
+    std::error_code error, unreadable;
+    for (fs::directory_iterator file("/proc/self/fd", error), end; !error && file != end; file.increment(error)) {
+        const fs::path path = fs::read_symlink(file->path(), unreadable);
         if (path.filename() == name) return clear_flags(path);
     }
 }
