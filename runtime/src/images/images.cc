@@ -132,28 +132,42 @@ gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
     return *hit ? (*hit)->image : compile(wanted);
 }
 
-/// Nothing, not an error, where the disk cache can't say and compiling serves as well.
+/// Nothing, not an error, where the disk cache can't say or holds a bad object, and compiling serves as well.
 gen::Result<std::optional<Images::Found>> Images::from_disk(std::span<Wanted> wanted) {
     if (!options_.disk) return std::nullopt;
     const auto start = std::chrono::steady_clock::now();
-    const Answer answer = options_.disk->find(wanted);
-    if (const auto* failed = std::get_if<Failed>(&answer); failed && !options_.jit) {
-        return not_compiled(KVJIT_BAD_FILE, failed->reason + "; it may hold the program", wanted.front());
+    std::optional<gen::Error> unloadable;  // the best one's
+    for (std::size_t next = 0; next < wanted.size();) {
+        const Answer answer = options_.disk->find(wanted.subspan(next));
+        if (const auto* failed = std::get_if<Failed>(&answer); failed && !options_.jit) {
+            return not_compiled(KVJIT_BAD_FILE, failed->reason + "; it may hold the program", wanted.front());
+        }
+        const auto* held = std::get_if<Held>(&answer);
+        if (!held) break;
+        const std::size_t which = next + held->which;
+        gen::Result<ImagePtr> image = load_held(wanted[which], held->entry);
+        if (image) {
+            disk_seconds_ += seconds_since(start);
+            return Found{which, *std::move(image)};
+        }
+        // A digest that holds over an object that doesn't load is a defect, but a lesser candidate may serve, or the
+        // compiler. Memory or permission that is missing here would be missing for what they give, too.
+        if (image.error().status != KVJIT_BAD_FILE) return std::unexpected(image.error());
+        if (!unloadable) unloadable = image.error();
+        next = which + 1;
     }
-    const auto* held = std::get_if<Held>(&answer);
-    if (!held) return std::nullopt;
-    const Wanted& found = wanted[held->which];
-    gen::Result<ImagePtr> image = load(found, held->entry.object);
+    if (unloadable && !options_.jit) return std::unexpected(*unloadable);
+    return std::nullopt;
+}
+
+gen::Result<ImagePtr> Images::load_held(const Wanted& wanted, const Entry& entry) {
+    gen::Result<ImagePtr> image = load(wanted, entry.object);
     if (!image) {
         options_.log(KVJIT_LOG_WARNING, "a cached object can't be loaded: " + image.error().message);
-        // A digest that holds over an object that doesn't load is a defect, but compiling still serves. Memory or
-        // permission that is missing here would be missing for what the compiler makes, too.
-        if (options_.jit && image.error().status == KVJIT_BAD_FILE) return std::nullopt;
-        return std::unexpected(image.error());
+        return image;
     }
     ++disk_hits_;
-    disk_seconds_ += seconds_since(start);
-    return Found{held->which, keep(found.identity(), *std::move(image))};
+    return keep(wanted.identity(), *std::move(image));
 }
 
 gen::Result<ImagePtr> Images::compile(Wanted& wanted) {

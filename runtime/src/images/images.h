@@ -66,6 +66,7 @@ private:
     /// Another thread's image, if it was first.
     ImagePtr keep(const std::string& identity, ImagePtr image);
     gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted);
+    gen::Result<ImagePtr> load_held(const Wanted& wanted, const Entry& entry);
     gen::Result<ImagePtr> produce(Wanted& wanted);
     gen::Result<ImagePtr> compile(Wanted& wanted);
     gen::Result<ImagePtr> load(const Wanted& wanted, std::string_view object);

@@ -45,8 +45,11 @@ public:
 
     Compiler& compiler() override { return compiler_; }
     gen::Result<void> check_machine(const gen::Target&) override { return {}; }
-    gen::Result<ImagePtr> load(std::string_view, const gen::Program& program, const std::string&) override {
+    gen::Result<ImagePtr> load(std::string_view object, const gen::Program& program, const std::string&) override {
         ++world_.loads;
+        if (const auto it = world_.refused_objects.find(object); it != world_.refused_objects.end()) {
+            return gen::fail(it->second, "object", std::string(object) + " doesn't load");
+        }
         return std::make_shared<CountedImage>(world_, program.launch);
     }
     gen::Result<std::unique_ptr<Plan>> plan(KernelPtr, const kvjit_batch&, const kvjit_plan_options&) override {

@@ -23,7 +23,8 @@ struct World {
     bool compiler_is_missing = false;
     bool source_is_bad = false;
     // Loader
-    std::atomic<int> loads{0}, images{0};  // that were loaded, that are alive
+    std::atomic<int> loads{0}, images{0};                              // that were asked for, that are alive
+    std::map<std::string, kvjit_status, std::less<>> refused_objects;  // and why they don't load
     // Cache
     std::map<std::string, Entry> entries;         // by identity
     std::vector<std::vector<std::string>> asked;  // identities, a row for each find

@@ -16,6 +16,14 @@ const gen::Target& second() {
     return two_levels()[1];
 }
 
+/// What the cache holds for Merge on the target is an object that doesn't load.
+void put_bad(World& world, const gen::Target& target, kvjit_status status) {
+    put(world, "op=Merge", gen::ProgramKind::kMerge, target);
+    const std::string object = "bad object for " + target.name();
+    world.entries[gen::identity_text(gen::lower(spec_of("op=Merge"), target)->front(), target)].object = object;
+    world.refused_objects[object] = status;
+}
+
 /// A program on both levels, best first.
 struct BothLevels {
     explicit BothLevels(const std::string& spec = "op=Merge") {
@@ -195,4 +203,58 @@ TEST_CASE("without compiling, what is in memory for a lesser target is better th
     CHECK((*images.find(merge.candidates))->image == lesser->image);
     world.failure = "the disk is on fire";
     CHECK((*images.find(merge.candidates))->image == lesser->image);
+}
+
+TEST_CASE("without a compiler, where an object doesn't load the next candidate serves") {
+    for (const bool jit : {false, true}) {
+        CAPTURE(jit);
+        World world;
+        world.compiler_is_missing = true;
+        put_bad(world, best(), KVJIT_BAD_FILE);
+        put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+        Images images(options_over(world, jit));
+        const BothLevels merge;
+        const auto found = images.find(merge.candidates);
+        REQUIRE(found.has_value());
+        REQUIRE(found->has_value());
+        CHECK((*found)->which == 1);
+        CHECK(images.stats().disk_hits == 1);
+        REQUIRE(world.warnings.size() == 1);
+        CHECK(world.warnings[0].find("bad object for x86-64-v3") != std::string::npos);
+    }
+}
+
+TEST_CASE("without compiling, where no candidate's object loads the error is the best one's") {
+    World world;
+    put_bad(world, best(), KVJIT_BAD_FILE);
+    put_bad(world, second(), KVJIT_BAD_FILE);
+    Images images(options_over(world, false));
+    const BothLevels merge;
+    const auto found = images.find(merge.candidates);
+    REQUIRE(!found.has_value());
+    CHECK(found.error().status == KVJIT_BAD_FILE);
+    CHECK(found.error().message == "bad object for x86-64-v3 doesn't load");
+    CHECK(world.loads == 2);
+}
+
+TEST_CASE("what is missing to load one object would be missing for the next") {
+    World world;
+    put_bad(world, best(), KVJIT_OUT_OF_MEMORY);
+    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    Images images(options_over(world, false));
+    const BothLevels merge;
+    const auto found = images.find(merge.candidates);
+    REQUIRE(!found.has_value());
+    CHECK(found.error().status == KVJIT_OUT_OF_MEMORY);
+    CHECK(world.loads == 1);
+}
+
+TEST_CASE("with a compiler, an object that doesn't load costs a compile") {
+    World world;
+    put_bad(world, best(), KVJIT_BAD_FILE);
+    Images images(options_over(world));
+    const BothLevels merge;
+    CHECK(!images.find(merge.candidates)->has_value());
+    CHECK(images.make(merge.candidates[0]).has_value());
+    CHECK(world.compiles == 1);
 }
