@@ -10,32 +10,15 @@
 #include <fstream>
 #include <iterator>
 
+#include "elf_bytes.h"
 #include "elf_view.h"
 #include "support.h"
 #include "support/temporary_folder.h"
 
 using namespace kvjit;
-using test::contains;
+using test::with_notes;
 
 namespace {
-
-/// An ELF file of a program header and a note.
-std::string with_notes(const std::string& notes, std::uint64_t alignment = 4) {
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_phoff = sizeof header;
-    header.e_phentsize = sizeof(Elf64_Phdr);
-    header.e_phnum = 1;
-    Elf64_Phdr segment{};
-    segment.p_type = PT_NOTE;
-    segment.p_offset = sizeof header + sizeof segment;
-    segment.p_filesz = notes.size();
-    segment.p_align = alignment;
-    std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-    return bytes.append(reinterpret_cast<const char*>(&segment), sizeof segment) + notes;
-}
 
 std::string note(std::uint32_t type, const std::string& owner, const std::string& content) {
     const Elf64_Nhdr header{static_cast<std::uint32_t>(owner.size()), static_cast<std::uint32_t>(content.size()), type};

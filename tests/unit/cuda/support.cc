@@ -1,10 +1,9 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "support.h"
 
-#include <elf.h>
-
 #include <algorithm>
-#include <cstring>
+
+#include "elf_bytes.h"
 
 namespace kvjit::test {
 namespace {
@@ -58,21 +57,7 @@ int fail_everywhere(const std::function<gen::Result<void>(FakeMachine&)>& action
 }
 
 std::string fake_cubin() {
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_machine = 190;
-    header.e_shoff = sizeof header;
-    header.e_shentsize = sizeof(Elf64_Shdr);
-    header.e_shnum = 1;
-    Elf64_Shdr section{};
-    section.sh_type = SHT_PROGBITS;
-    section.sh_offset = sizeof header + sizeof section;
-    section.sh_size = 8;
-    std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-    bytes.append(reinterpret_cast<const char*>(&section), sizeof section);
-    return bytes + "the code";
+    return cubin_of("the code");
 }
 
 bool contains(const std::string& text, std::string_view part) {

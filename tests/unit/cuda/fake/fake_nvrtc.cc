@@ -1,12 +1,11 @@
 // An NVRTC 12.8 that compiles nothing: its cubin says which architecture it was asked for, and its log all options.
-#include <elf.h>
-
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <iterator>
 #include <string>
 #include <string_view>
+
+#include "elf_bytes.h"
 
 #define KVJIT_FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 
@@ -18,24 +17,6 @@ constexpr int kInvalidOption = 5;
 struct FakeProgram {
     std::string cubin, log;
 };
-
-/// A whole ELF file for CUDA, whose one section has `text`.
-std::string cubin_of(const std::string& text) {
-    Elf64_Ehdr header{};
-    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-    header.e_ident[EI_CLASS] = ELFCLASS64;
-    header.e_ident[EI_DATA] = ELFDATA2LSB;
-    header.e_machine = 190;
-    header.e_shoff = sizeof header;
-    header.e_shentsize = sizeof(Elf64_Shdr);
-    header.e_shnum = 1;
-    Elf64_Shdr section{};
-    section.sh_type = SHT_PROGBITS;
-    section.sh_offset = sizeof header + sizeof section;
-    section.sh_size = text.size();
-    std::string bytes(reinterpret_cast<const char*>(&header), sizeof header);
-    return bytes.append(reinterpret_cast<const char*>(&section), sizeof section) + text;
-}
 
 bool is_known(std::string architecture) {
     if (architecture.ends_with('a')) architecture.pop_back();
@@ -82,7 +63,7 @@ KVJIT_FAKE_EXPORT int nvrtcCompileProgram(FakeProgram* program, int count, const
         if (!option.starts_with(kArchitecture)) continue;
         const std::string architecture = option.substr(kArchitecture.size());
         if (!is_known(architecture)) return kInvalidOption;
-        program->cubin = cubin_of(architecture);
+        program->cubin = kvjit::test::cubin_of(architecture);
     }
     return 0;
 }
