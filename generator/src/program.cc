@@ -146,6 +146,12 @@ Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target)
     return programs;
 }
 
+std::uint32_t program_bits(const KernelSpec& spec, Backend backend) {
+    std::uint32_t bits = 0;
+    for (const ProgramKind kind : operator_of(spec).programs(backend)) bits |= program_info(kind).bit;
+    return bits;
+}
+
 std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t programs) {
     std::string text;
     for (const ProgramKind kind : operator_of(spec).programs(target.backend)) {

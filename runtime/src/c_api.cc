@@ -79,6 +79,11 @@ void send(const std::string& text, kvjit_sink sink, void* context) {
     sink(context, text.data(), text.size());
 }
 
+/// Null stands for this machine.
+gen::Result<const gen::TargetList*> targets_of(const kvjit_target* target) {
+    return target != nullptr ? target->targets : rt::find_targets("host");
+}
+
 }  // namespace
 
 kvjit_status kvjit_target_create(const char* name, kvjit_target** target, kvjit_error* error) {
@@ -138,13 +143,28 @@ kvjit_status kvjit_engine_kernel(kvjit_engine* engine, const kvjit_spec* spec, c
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, "spec");
         if (!read) return std::unexpected(read.error());
-        const gen::Result<const gen::TargetList*> wanted =
-            target != nullptr ? target->targets : rt::find_targets("host");
+        const gen::Result<const gen::TargetList*> wanted = targets_of(target);
         if (!wanted) return std::unexpected(wanted.error());
         gen::Result<rt::KernelPtr> found = engine->engine->kernel(*read, **wanted);
         if (!found) return std::unexpected(found.error());
         *kernel = new kvjit_kernel{*std::move(found)};
         return {};
+    });
+}
+
+kvjit_status kvjit_engine_explain(kvjit_engine* engine, const kvjit_spec* spec, const kvjit_target* target,
+                                  uint32_t programs, kvjit_sink sink, void* context, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(engine, "engine"); !given) return given;
+        if (auto given = rt::has_sink(sink); !given) return given;
+        const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, "spec");
+        if (!read) return std::unexpected(read.error());
+        const gen::Result<const gen::TargetList*> wanted = targets_of(target);
+        if (!wanted) return std::unexpected(wanted.error());
+        const gen::Result<rt::Explanation> explained = engine->engine->explain(*read, **wanted, programs);
+        if (!explained) return std::unexpected(explained.error());
+        send(explained->text, sink, context);
+        return explained->served;
     });
 }
 
@@ -170,10 +190,10 @@ kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t programs, kvjit_st
                                void* context, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
-        if (auto given = rt::not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
-        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_VARIANTS) {
-            return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 5",
-                             stage, KVJIT_STAGE_VARIANTS);
+        if (auto given = rt::has_sink(sink); !given) return given;
+        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_LOG) {
+            return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 4",
+                             stage, KVJIT_STAGE_LOG);
         }
         const gen::Result<std::string> text = kernel->kernel->emit(programs, stage);
         if (!text) return std::unexpected(text.error());

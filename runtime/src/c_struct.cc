@@ -57,6 +57,10 @@ gen::Result<void> not_null(const void* pointer, const char* name) {
     return gen::fail(KVJIT_BAD_ARGUMENT, name, std::string(name) + " is null");
 }
 
+gen::Result<void> has_sink(kvjit_sink sink) {
+    return not_null(reinterpret_cast<const void*>(sink), "sink");
+}
+
 kvjit_status report(const gen::Error& failure, kvjit_error* error) {
     if (error == nullptr || error->struct_size < kErrorBytes) return failure.status;
     error->status = failure.status;

@@ -80,6 +80,7 @@ struct PlanOptions {
 gen::Result<PlanOptions> read_plan_options(const kvjit_plan_options* given);
 
 gen::Result<void> not_null(const void* pointer, const char* name);
+gen::Result<void> has_sink(kvjit_sink sink);
 
 /// A kvjit_error of the first header: whoever's is shorter has not set it up.
 inline constexpr std::size_t kErrorBytes = offsetof(kvjit_error, message) + sizeof(kvjit_error::message);

@@ -137,7 +137,7 @@ kvjit_status kvjit_spec_print(const kvjit_spec* spec, kvjit_sink sink, void* con
         const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, "spec");
         if (!read) return std::unexpected(read.error());
         if (auto valid = gen::validate_spec(*read); !valid) return valid;
-        if (auto given = rt::not_null(reinterpret_cast<const void*>(sink), "sink"); !given) return given;
+        if (auto given = rt::has_sink(sink); !given) return given;
         const std::string text = gen::print_spec(*read);
         sink(context, text.data(), text.size());
         return {};

@@ -25,6 +25,12 @@ public:
     /// The kernel for a spec; made at the first request. `targets` are interned (targets.h). Errors: Kernel::make's.
     gen::Result<KernelPtr> kernel(const gen::KernelSpec& spec, const gen::TargetList& targets);
 
+    /// See kvjit_engine_explain. Errors, but for those of `served`: of a bad spec, and of programs that it lacks.
+    gen::Result<Explanation> explain(const gen::KernelSpec& spec, const gen::TargetList& targets,
+                                     std::uint32_t programs) const {
+        return explain_kernel(*images_, spec, targets, programs);
+    }
+
     /// Drops the kernels that nobody holds, with the images that no other kernel or plan has. How many.
     std::size_t trim();
 

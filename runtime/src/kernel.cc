@@ -14,11 +14,29 @@ gen::Result<void> check_known(std::uint32_t asked) {
                   text("it takes KVJIT_ALL_PROGRAMS or bits of kvjit_programs, ", gen::kProgramBits));
 }
 
+/// For what shows programs: there is one at least.
+gen::Result<void> check_present(std::uint32_t asked, const gen::KernelSpec& spec, const gen::Target& target) {
+    if (auto known = check_known(asked); !known) return known;
+    const std::uint32_t present = gen::program_bits(spec, target.backend);
+    if ((asked & present) != 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, present, text("on its target this op has ", present));
+}
+
 std::size_t index_of(const gen::Program& program) {
     return static_cast<std::size_t>(program.kind);
 }
 
 }  // namespace
+
+gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelSpec& spec,
+                                        const gen::TargetList& targets, std::uint32_t asked) {
+    if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
+    const gen::Target target = images.known_target(targets.front());
+    if (auto present = check_present(asked, spec, target); !present) return std::unexpected(present.error());
+    const gen::Result<std::vector<gen::Program>> lowered = gen::lower(spec, target);
+    const gen::Result<void> served = lowered ? gen::Result<void>{} : std::unexpected(lowered.error());
+    return Explanation{gen::explain(spec, target, asked), served};
+}
 
 gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::KernelSpec& spec,
                                     const gen::TargetList& targets) {
@@ -35,9 +53,7 @@ gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::K
 }
 
 Kernel::Kernel(std::shared_ptr<Images> images, const gen::KernelSpec& spec, std::vector<Lowered> lowered)
-    : images_(std::move(images)), spec_(spec), lowered_(std::move(lowered)) {
-    for (const gen::Program& program : programs()) bits_ |= gen::program_info(program.kind).bit;
-}
+    : images_(std::move(images)), spec_(spec), lowered_(std::move(lowered)) {}
 
 std::vector<std::size_t> Kernel::missing(std::uint32_t asked) const {
     const std::lock_guard lock(mutex_);
@@ -136,11 +152,7 @@ std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {
 }
 
 gen::Result<std::string> Kernel::emit(std::uint32_t asked, kvjit_stage stage) {
-    if (auto known = check_known(asked); !known) return std::unexpected(known.error());
-    if ((asked & bits_) == 0) {
-        return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, bits_, text("on its target this op has ", bits_));
-    }
-    if (stage == KVJIT_STAGE_VARIANTS) return gen::explain(spec_, target(), asked);
+    if (auto present = check_present(asked, spec_, target()); !present) return std::unexpected(present.error());
     std::string texts;
     for (const gen::Program& program : programs()) {
         if ((gen::program_info(program.kind).bit & asked) == 0) continue;

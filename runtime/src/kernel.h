@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "images/images.h"
@@ -14,6 +15,16 @@ namespace kvjit::rt {
 
 /// By gen::ProgramKind; null where nobody has asked for it yet, or the op lacks it.
 using ImageSet = std::array<ImagePtr, gen::kProgramKinds>;
+
+/// Which variants serve a spec's programs, and why the others don't.
+struct Explanation {
+    std::string text;
+    gen::Result<void> served;  // else why there is no such kernel
+};
+/// Of the kernel that Kernel::make would make. Errors: KVJIT_BAD_SPEC, KVJIT_BAD_ARGUMENT where the op has none of the
+/// programs in `asked`.
+gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelSpec& spec,
+                                        const gen::TargetList& targets, std::uint32_t asked);
 
 /// Thread-safe.
 class Kernel {
@@ -62,7 +73,6 @@ private:
     std::shared_ptr<Images> images_;
     gen::KernelSpec spec_;
     std::vector<Lowered> lowered_;
-    std::uint32_t bits_ = 0;
     std::mutex finding_;                  // one thread at a time decides on the target
     mutable std::mutex mutex_;            // guards what follows
     std::optional<std::size_t> settled_;  // the target that all images should be of

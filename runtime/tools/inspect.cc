@@ -23,13 +23,39 @@ std::string names_of(std::uint32_t programs) {
 }
 
 /// The library tells programs by bits, the user by names.
-std::string emit_failure(const InspectOptions& options, const kvjit_error& error) {
+std::string failure_of(const InspectOptions& options, const kvjit_error& error) {
     if (error.argument != std::string("programs")) return error_text(error);
     return "--program is " + options.program + "; on " + options.target + " this op has " +
            names_of(static_cast<std::uint32_t>(error.limit));
 }
 
-Result<void> emit(const InspectOptions& options) {
+Result<void> emit(const InspectOptions& options, kvjit_engine* engine, const kvjit_spec& spec,
+                  const kvjit_target* target) {
+    const auto kernel = open_kernel(engine, spec, target);
+    if (!kernel) return fail(kernel.error());
+    kvjit_error error;
+    kvjit_error_init(&error);
+    const std::uint32_t programs = kPrograms.at(options.program);
+    const auto status = kvjit_kernel_emit(kernel->get(), programs, options.stage, print_piece, nullptr, &error);
+    if (status != KVJIT_OK) return fail(failure_of(options, error));
+    return {};
+}
+
+/// The spec has been checked: it is refused only where there is no kernel.
+Result<void> explain(const InspectOptions& options, kvjit_engine* engine, const kvjit_spec& spec,
+                     const kvjit_target* target) {
+    kvjit_error error;
+    kvjit_error_init(&error);
+    const std::uint32_t programs = kPrograms.at(options.program);
+    const auto status = kvjit_engine_explain(engine, &spec, target, programs, print_piece, nullptr, &error);
+    if (status == KVJIT_BAD_SPEC) {
+        return fail("no kernel of this spec exists on " + options.target + ": " + error_text(error));
+    }
+    if (status != KVJIT_OK) return fail(failure_of(options, error));
+    return {};
+}
+
+Result<void> show(const InspectOptions& options) {
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_spec spec;
@@ -38,12 +64,8 @@ Result<void> emit(const InspectOptions& options) {
     if (!target) return fail(target.error());
     const auto engine = open_engine(nullptr);
     if (!engine) return fail(engine.error());
-    const auto kernel = open_kernel(engine->get(), spec, target->get());
-    if (!kernel) return fail(kernel.error());
-    const std::uint32_t programs = kPrograms.at(options.program);
-    const auto status = kvjit_kernel_emit(kernel->get(), programs, options.stage, print_piece, nullptr, &error);
-    if (status != KVJIT_OK) return fail(emit_failure(options, error));
-    return {};
+    const auto part = options.why ? explain : emit;
+    return part(options, engine->get(), spec, target->get());
 }
 
 struct FieldRow {
@@ -62,9 +84,9 @@ const std::map<std::string, std::uint32_t> kPrograms = {
     {"all", KVJIT_ALL_PROGRAMS}};
 
 int inspect(const InspectOptions& options) {
-    const auto emitted = emit(options);
-    if (emitted) return kExitOk;
-    complain(emitted.error());
+    const auto shown = show(options);
+    if (shown) return kExitOk;
+    complain(shown.error());
     return kExitBadInput;
 }
 

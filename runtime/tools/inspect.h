@@ -13,14 +13,15 @@ struct InspectOptions {
     std::string spec;
     std::string target = "host";
     kvjit_stage stage = KVJIT_STAGE_IDENTITY;
+    bool why = false;  // instead of a stage: which algorithm serves each program
     std::string program = "all";
 };
 
 /// What --program takes: names of programs, and all, as bits of kvjit_programs.
 extern const std::map<std::string, std::uint32_t> kPrograms;
 
-/// Prints the stage of each program. Exit status 0, or 2 if the spec or the target is bad, the op has no such program,
-/// or a compile fails.
+/// Prints the stage of each program, or why which algorithm serves it. Exit status 0, or 2 if the spec or the target is
+/// bad, there is no such kernel, the op has no such program, or a compile fails.
 int inspect(const InspectOptions& options);
 
 /// The spec's fields, what each takes, its default and what it means.

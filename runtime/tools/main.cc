@@ -64,7 +64,6 @@ struct Request {
     std::vector<std::string> spec_words;
     std::string op = "all";
     std::string stage = "identity";
-    bool why = false;
 };
 
 template <class Value>
@@ -103,7 +102,7 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
         ->check(CLI::IsMember(names_of(kStages)))
         ->capture_default_str();
     command
-        ->add_flag("--why", request.why,
+        ->add_flag("--why", options.why,
                    "Show which algorithm serves each program on the target, and what those before it can't do")
         ->excludes("--emit");
     command->add_option("--program", options.program, "this program only (check: of CUDA), or all")
@@ -114,7 +113,7 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
 }
 
 void finish(Request& request) {
-    request.inspect.stage = request.why ? KVJIT_STAGE_VARIANTS : kStages.at(request.stage);
+    request.inspect.stage = kStages.at(request.stage);
     for (const std::string& word : request.spec_words) request.inspect.spec += word + " ";
     for (const auto op :
          {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_ATTENTION}) {

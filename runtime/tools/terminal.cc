@@ -65,6 +65,11 @@ std::string escaped_but_for(std::string_view kept, std::string_view text) {
     return out;
 }
 
+void flush_output() {
+    errno = 0;
+    if (std::fflush(stdout) != 0 && first_write_error == 0) first_write_error = errno;
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -93,16 +98,15 @@ void print(std::string_view text) {
 }
 
 bool output_is_good() {
-    errno = 0;
-    const bool flushed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
-    if (flushed && first_write_error == 0) return true;
-    if (first_write_error == 0) first_write_error = errno;
+    flush_output();
+    if (std::ferror(stdout) == 0 && first_write_error == 0) return true;
     complain(std::string("standard output can't be written: ") +
              (first_write_error ? std::strerror(first_write_error) : "some of it was lost"));
     return false;
 }
 
 void complain(std::string_view message) {
+    flush_output();  // what was said before stands before, where both go to one place; a loss is told at the end
     std::fprintf(stderr, "kvjit: %s\n", escaped_lines(message).c_str());
 }
 

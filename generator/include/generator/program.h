@@ -42,6 +42,9 @@ struct Program {
 /// host can't read, and merge what they have split. Errors: KVJIT_BAD_SPEC where a program has no variant that serves.
 Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target);
 
+/// Bits of kvjit_programs: those that the spec has on the backend.
+std::uint32_t program_bits(const KernelSpec& spec, Backend backend);
+
 /// For each of those programs, which variants declined and why, and which one serves; also where none does.
 std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t programs);
 

@@ -287,9 +287,7 @@ typedef enum kvjit_stage {
     KVJIT_STAGE_SOURCE = 1,   /* the rendered translation unit */
     KVJIT_STAGE_IR = 2,       /* optimised LLVM IR; not for CUDA */
     KVJIT_STAGE_ASM = 3,      /* target assembly; for CUDA, PTX */
-    KVJIT_STAGE_LOG = 4,      /* what the compiler said; for CUDA registers, spills and shared memory */
-    KVJIT_STAGE_VARIANTS = 5  /* the algorithms that each program has on the target, in order of preference: which one
-                                 serves, and what those before it can't do */
+    KVJIT_STAGE_LOG = 4       /* what the compiler said; for CUDA registers, spills and shared memory */
 } kvjit_stage;
 
 /* Hands what `stage` holds for the named images of `kernel` to the sink, one after the other. Works for any target,
@@ -297,6 +295,14 @@ typedef enum kvjit_stage {
  * them (the limit is the bits that it has), those of the compiler. Thread-safe. */
 KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t programs, kvjit_stage stage, kvjit_sink sink,
                                          void *context, kvjit_error *error);
+
+/* Tells the sink of each named program that `spec` has on `target` (NULL: this machine) which algorithms there are, in
+ * order of preference: which one serves, and what those before it can't do. Compiles nothing. Where there is no kernel,
+ * as no algorithm of some program serves, the sink is told all the same, and then the error is that of
+ * kvjit_engine_kernel, KVJIT_BAD_SPEC. Other errors, before anything is told: KVJIT_BAD_ARGUMENT where the op has none
+ * of the programs (the limit is the bits that it has), KVJIT_BAD_SPEC, KVJIT_BAD_TARGET. Thread-safe. */
+KVJIT_API kvjit_status kvjit_engine_explain(kvjit_engine *engine, const kvjit_spec *spec, const kvjit_target *target,
+                                            uint32_t programs, kvjit_sink sink, void *context, kvjit_error *error);
 
 /* ---- Tensors ------------------------------------------------------------------------------------------- */
 

@@ -282,6 +282,17 @@ public:
         kvjit_engine_get_stats(get(), &stats);
         return stats;
     }
+    /// Which algorithm serves each program, and why those before it don't: into `text`, also where the error says that
+    /// there is no kernel. See kvjit_engine_explain.
+    Result<void> explain(const kvjit_spec& spec, const Target& target, std::string& text,
+                         std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
+        Error error;
+        text.clear();
+        const auto status =
+            kvjit_engine_explain(get(), &spec, target.get(), programs, detail::append, &text, error.get());
+        if (status != KVJIT_OK) return error;
+        return {};
+    }
     /// Drops the kernels that nobody holds; how many (see kvjit_engine_trim).
     std::size_t trim() { return kvjit_engine_trim(get()); }
     kvjit_engine* get() const { return handle_.get(); }

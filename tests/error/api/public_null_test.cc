@@ -45,6 +45,11 @@ TEST_CASE("null arguments of engines and kernels") {
     expect_null(kvjit_kernel_emit(nullptr, KVJIT_PROGRAM_STORE, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, "kernel");
     expect_null(kvjit_kernel_emit(some.get(), KVJIT_PROGRAM_STORE, KVJIT_STAGE_SOURCE, nullptr, nullptr, &e), e,
                 "sink");
+    expect_null(kvjit_engine_explain(nullptr, &spec, nullptr, KVJIT_ALL_PROGRAMS, drop, nullptr, &e), e, "engine");
+    expect_null(kvjit_engine_explain(shared_engine(), nullptr, nullptr, KVJIT_ALL_PROGRAMS, drop, nullptr, &e), e,
+                "spec");
+    expect_null(kvjit_engine_explain(shared_engine(), &spec, nullptr, KVJIT_ALL_PROGRAMS, nullptr, nullptr, &e), e,
+                "sink");
 }
 
 TEST_CASE("null arguments of plans and runs") {

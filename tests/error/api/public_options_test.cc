@@ -9,6 +9,10 @@ namespace {
 
 void drop(void*, const char*, size_t) {}
 
+void append(void* text, const char* piece, size_t size) {
+    static_cast<std::string*>(text)->append(piece, size);
+}
+
 struct EngineMisuse {
     std::string_view name;
     void (*spoil)(kvjit_engine_options&);
@@ -82,6 +86,24 @@ TEST_CASE("bits of no program, and programs that the op lacks") {
     expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_PROGRAM_LOAD, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e,
                  lacking);
     CHECK(kvjit_kernel_prepare(kernel.get(), KVJIT_PROGRAM_LOAD, &e) == KVJIT_OK);
+    std::string told;
+    expect_error(kvjit_engine_explain(shared_engine(), &spec, nullptr, kUnknown, append, &told, &e), e, unknown);
+    expect_error(kvjit_engine_explain(shared_engine(), &spec, nullptr, KVJIT_PROGRAM_LOAD, append, &told, &e), e,
+                 lacking);
+    spec.head_dim = 12;
+    expect_error(kvjit_engine_explain(shared_engine(), &spec, nullptr, KVJIT_ALL_PROGRAMS, append, &told, &e), e,
+                 {KVJIT_BAD_SPEC, "head_dim", 12, 8});
+    CHECK(told.empty());
+}
+
+TEST_CASE("stages are numbered from 0 to 4") {
+    kvjit_spec spec;
+    kvjit_spec_init(&spec);
+    const Handle<kvjit_kernel> kernel = kernel_of(spec);
+    kvjit_error e = new_error();
+    const auto past = static_cast<kvjit_stage>(KVJIT_STAGE_LOG + 1);
+    expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_ALL_PROGRAMS, past, drop, nullptr, &e), e,
+                 {KVJIT_BAD_ARGUMENT, "stage", 5, KVJIT_STAGE_LOG});
 }
 
 }  // namespace

@@ -50,6 +50,22 @@ TEST_CASE("--why tells which algorithm serves each program, and why those before
           "store:\nsimd (cpu/store.cc) serves\n");
 }
 
+TEST_CASE("--why explains every program also where there is no kernel, and ends with that") {
+    const ChildResult all = run_kvjit({"inspect", "head_dim=512", "op=KeyValueCache", "--target", "sm_90a", "--why"});
+    CHECK(all.exit_code == 2);
+    const std::string declines = "declines: head_dim is 512; CUDA kernels take at most 256\n";
+    CHECK(all.out == "check:\nwarps (cuda/check.cu) " + declines + "store:\nwarps (cuda/store.cu) " + declines +
+                         "load:\nwarps (cuda/load.cu) " + declines);
+    CHECK(all.err ==
+          "kvjit: no kernel of this spec exists on sm_90a: KVJIT_BAD_SPEC: head_dim is 512; CUDA kernels take at most "
+          "256\n");
+    const ChildResult lacking =
+        run_kvjit({"inspect", "head_dim=512", "--target", "sm_90a", "--why", "--program", "load"});
+    CHECK(lacking.exit_code == 2);
+    CHECK(lacking.out.empty());
+    CHECK(lacking.err == "kvjit: --program is load; on sm_90a this op has check, decode, prefill, store\n");
+}
+
 TEST_CASE("bad arguments are refused with status 2") {
     for (const auto& arguments : {std::vector<std::string>{},
                                   {"frobnicate"},

@@ -34,6 +34,22 @@ TEST_CASE("kernels outlive the engine that made them") {
     CHECK(identity->rfind("identity: store;variant=simd;", 0) == 0);
 }
 
+TEST_CASE("an explanation is told also where there is no kernel") {
+    const auto engine = kvjit::Engine::create();
+    const auto target = kvjit::Target::cuda("sm_90a");
+    kvjit::KernelSpec spec = *kvjit::KernelSpec::parse("op=Merge,head_dim=64");
+    std::string text = "before";
+    CHECK(engine->explain(spec, *target, text));
+    CHECK(text == "merge:\nwarps (cuda/merge.cu) serves\n");
+    spec.head_dim = 512;
+    const auto refused = engine->explain(spec, *target, text, KVJIT_PROGRAM_MERGE);
+    REQUIRE(!refused);
+    CHECK(refused.error().status() == KVJIT_BAD_SPEC);
+    CHECK(refused.error().limit() == 256);
+    CHECK(text == "merge:\nwarps (cuda/merge.cu) declines: head_dim is 512; CUDA kernels take at most 256\n");
+    CHECK(engine->kernel(spec, *target).error().message() == std::string(refused.error().message()));
+}
+
 TEST_CASE("a target's text has its level and what there is beside it") {
     const auto host = kvjit::Target::host();
     REQUIRE(host);
