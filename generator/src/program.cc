@@ -4,6 +4,7 @@
 #include <array>
 
 #include "common/abi.h"
+#include "generator/identity.h"
 #include "generator/operator.h"
 
 namespace kvjit::gen {
@@ -173,11 +174,14 @@ std::vector<Constant> target_constants(const Target& target) {
 }
 
 std::string identity_text(const Program& program, const Target& target) {
-    std::string text(program_info(program.kind).name);
-    text.append(";variant=").append(program.variant->name);
-    text += ";revision=" + std::to_string(program.variant->revision);
-    for (const Constant& constant : program.constants) text += ";" + constant.name + "=" + constant.value;
-    return text + ";abi=" + std::to_string(abi::kKernelAbi) + ";" + target.text();
+    Identity identity{std::string(program_info(program.kind).name),
+                      std::string(program.variant->name),
+                      program.variant->revision,
+                      {},
+                      abi::kKernelAbi,
+                      target.text()};
+    for (const Constant& constant : program.constants) identity.constants.push_back({constant.name, constant.value});
+    return print_identity(identity);
 }
 
 }  // namespace kvjit::gen

@@ -4,6 +4,13 @@ namespace kvjit::gen {
 namespace {
 
 constexpr std::string_view kCudaTriple = "nvptx64-nvidia-cuda";
+constexpr std::string_view kEmulated = "cuda-emulated:";
+
+/// What stands behind `start` and a colon; nothing where another start stands.
+std::optional<std::string_view> behind(std::string_view start, std::string_view text) {
+    const bool there = text.starts_with(start) && text.substr(start.size()).starts_with(':');
+    return there ? std::optional(text.substr(start.size() + 1)) : std::nullopt;
+}
 
 std::string level_list() {
     std::string text;
@@ -24,7 +31,22 @@ std::string Target::name() const {
 
 std::string Target::text() const {
     const std::string_view triple = backend == Backend::kCuda ? kCudaTriple : kCpuTriple;
-    return (backend == Backend::kCudaEmulated ? "cuda-emulated:" : "") + std::string(triple) + ":" + name();
+    return std::string(backend == Backend::kCudaEmulated ? kEmulated : "").append(triple) + ":" + name();
+}
+
+Result<Target> parse_target(std::string_view text) {
+    if (const auto name = behind(kCudaTriple, text)) {
+        const Architecture architecture = architecture_of(*name);
+        if (architecture.number > 0) return Target{Backend::kCuda, {}, architecture, 0};
+    }
+    const bool emulated = text.starts_with(kEmulated);
+    if (const auto name = behind(kCpuTriple, text.substr(emulated ? kEmulated.size() : 0))) {
+        const std::optional<X86Features> features = parse_features(*name);
+        if (features) return Target{emulated ? Backend::kCudaEmulated : Backend::kCpu, *features, {}, 0};
+    }
+    return fail(KVJIT_BAD_TARGET, "target",
+                "\"" + std::string(text) + "\" is no target that this version of kvjit knows, as " +
+                    std::string(kCpuTriple) + ":x86-64-v3 or " + std::string(kCudaTriple) + ":sm_90a");
 }
 
 Target cpu_target(const X86Features& features) {

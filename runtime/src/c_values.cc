@@ -3,6 +3,7 @@
 #include <string>
 
 #include "c_struct.h"
+#include "generator/identity.h"
 #include "generator/spec.h"
 #include "kvjit/kvjit.h"
 
@@ -140,6 +141,19 @@ kvjit_status kvjit_spec_print(const kvjit_spec* spec, kvjit_sink sink, void* con
         if (auto given = rt::has_sink(sink); !given) return given;
         const std::string text = gen::print_spec(*read);
         sink(context, text.data(), text.size());
+        return {};
+    });
+}
+
+kvjit_status kvjit_identity_diff(const char* before, const char* after, kvjit_sink sink, void* context,
+                                 kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(before, "before"); !given) return given;
+        if (auto given = rt::not_null(after, "after"); !given) return given;
+        if (auto given = rt::has_sink(sink); !given) return given;
+        const gen::Result<std::string> text = gen::diff_stages(before, after);
+        if (!text) return std::unexpected(text.error());
+        sink(context, text->data(), text->size());
         return {};
     });
 }

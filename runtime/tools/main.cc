@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "diff.h"
 #include "inspect.h"
 #include "kvjit/kvjit.h"
 #include "replay.h"
@@ -55,13 +56,16 @@ const std::string kInspectExamples =
     "  kvjit inspect head_dim=64 quant_bit=8 layout=L2HTD --emit source --program store\n"
     "  kvjit inspect op=MultiHeadAttention,head_dim=128,t1=f32 --target x86-64-v3 --emit asm --program prefill\n"
     "  kvjit inspect head_dim=128 group=4 cache_mode=page_table --target sm_90a --emit log --program decode\n"
-    "  kvjit inspect head_dim=128 group=4 t1=f32 --target sm_90a --why\n";
+    "  kvjit inspect head_dim=128 group=4 t1=f32 --target sm_90a --why\n"
+    "  kvjit inspect head_dim=128 group=4 > old.txt    and after an update, in bash:\n"
+    "  kvjit inspect --diff old.txt <(kvjit inspect head_dim=128 group=4)\n";
 
 /// What the command line asks for.
 struct Request {
     ReplayOptions replay;
     InspectOptions inspect;
     std::vector<std::string> spec_words;
+    std::vector<std::string> diffed;  // two texts or files, or none
     std::string op = "all";
     std::string stage = "identity";
 };
@@ -90,11 +94,24 @@ CLI::App* add_replay(CLI::App& app, Request& request) {
     return command;
 }
 
+/// Instead of a spec.
+void add_diff(CLI::App& inspect, Request& request) {
+    CLI::Option* diff = inspect.add_option(
+        "--diff", request.diffed,
+        "Show what differs between the identities BEFORE and AFTER: texts that --emit identity printed, files that "
+        "have them, or - for standard input");
+    diff->type_name("BEFORE AFTER")->expected(2);
+    for (const char* other : {"SPEC", "--target", "--emit", "--why", "--program"}) diff->excludes(other);
+    inspect.parse_complete_callback([&request] {
+        if (request.spec_words.empty() && request.diffed.empty()) throw CLI::RequiredError("SPEC or --diff");
+    });
+}
+
 CLI::App* add_inspect(CLI::App& app, Request& request) {
     CLI::App* command = app.add_subcommand(
         "inspect", "Show what a spec becomes: identity, source, IR, assembly or the compiler's report");
     InspectOptions& options = request.inspect;
-    command->add_option("SPEC", request.spec_words, "field=value pairs, see below")->required();
+    command->add_option("SPEC", request.spec_words, "field=value pairs, see below");
     command->add_option("--target", options.target, kTargetHelp)->capture_default_str();
     command
         ->add_option("--emit", request.stage,
@@ -108,6 +125,7 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
     command->add_option("--program", options.program, "this program only (check: of CUDA), or all")
         ->check(CLI::IsMember(names_of(kPrograms)))
         ->capture_default_str();
+    add_diff(*command, request);
     command->footer([] { return spec_fields_help() + kInspectExamples; });
     return command;
 }
@@ -178,7 +196,8 @@ int run(int argc, char** argv) {
     }
     finish(request);
     if (replaying->parsed()) return replay(request.replay);
-    return inspecting->parsed() ? inspect(request.inspect) : kExitBadInput;
+    if (!inspecting->parsed()) return kExitBadInput;
+    return request.diffed.empty() ? inspect(request.inspect) : diff(request.diffed[0], request.diffed[1]);
 }
 
 }  // namespace

@@ -37,6 +37,10 @@ struct Target {
     bool operator==(const Target&) const = default;
 };
 
+/// The inverse of Target::text, also of one that a version with other levels wrote. Errors: KVJIT_BAD_TARGET; the
+/// message is a clause.
+Result<Target> parse_target(std::string_view text);
+
 /// Targets that may serve a request, best first; at least one, all of one backend.
 using TargetList = std::vector<Target>;
 

@@ -304,6 +304,13 @@ KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t programs
 KVJIT_API kvjit_status kvjit_engine_explain(kvjit_engine *engine, const kvjit_spec *spec, const kvjit_target *target,
                                             uint32_t programs, kvjit_sink sink, void *context, kvjit_error *error);
 
+/* Tells the sink what differs between `before` and `after`, each a text of KVJIT_STAGE_IDENTITY, of this version of
+ * kvjit or an older one, or identities alone, a line each, as errors have them: for each program a
+ * line for each difference, in words, or "nothing". Programs are told apart by their names; where each text has one,
+ * those two are compared. Errors: KVJIT_BAD_ARGUMENT names the text, its line and what is wrong there. Thread-safe. */
+KVJIT_API kvjit_status kvjit_identity_diff(const char *before, const char *after, kvjit_sink sink, void *context,
+                                           kvjit_error *error);
+
 /* ---- Tensors ------------------------------------------------------------------------------------------- */
 
 #define KVJIT_MAX_RANK 8

@@ -308,4 +308,14 @@ private:
     detail::Handle<kvjit_engine, kvjit_engine_release> handle_;
 };
 
+/// What differs between two texts of KVJIT_STAGE_IDENTITY, in words. See kvjit_identity_diff.
+inline Result<std::string> diff_identities(const std::string& before, const std::string& after) {
+    std::string text;
+    Error error;
+    if (kvjit_identity_diff(before.c_str(), after.c_str(), detail::append, &text, error.get()) != KVJIT_OK) {
+        return error;
+    }
+    return text;
+}
+
 }  // namespace kvjit

@@ -14,6 +14,7 @@
 #include "cpu/clang/plugin.h"
 #include "cpu/compiler_identity.h"
 #include "environment.h"
+#include "generator/identity.h"
 #include "library_search.h"
 
 namespace kvjit::rt {
@@ -86,10 +87,7 @@ public:
             text = describe_compiler(*path);
         }
         if (!text) return unopened(*path + " is no compiler of kvjit's");
-        *text += "flags";
-        for (const char* flag : flags_) *text += std::string(" ") + flag;
-        *text += std::string(" passes ") + std::string(kClangPasses);
-        return identity_ = *std::move(text);  // whole or not at all: memory may end while it is made
+        return identity_ = gen::print_maker(*text, flags_, kClangPasses);  // whole: memory may end while it is made
     }
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,

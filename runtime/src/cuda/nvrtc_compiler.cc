@@ -11,6 +11,7 @@
 #include "cuda/nvrtc_program.h"
 #include "cuda/nvrtc_search.h"
 #include "generator/architecture.h"
+#include "generator/identity.h"
 
 namespace kvjit::rt {
 namespace {
@@ -57,11 +58,9 @@ public:
         if (!identity_.empty()) return identity_;
         const gen::Result<std::string> path = locate();
         if (!path) return std::unexpected(path.error());
-        gen::Result<std::string> text = describe_nvrtc(*path);
-        if (!text) return text;
-        *text += "flags";
-        for (const char* flag : flags_) *text += std::string(" ") + flag;
-        return identity_ = *std::move(text);
+        const gen::Result<std::string> libraries = describe_nvrtc(*path);
+        if (!libraries) return libraries;
+        return identity_ = gen::print_maker(*libraries, flags_);
     }
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,

@@ -3,6 +3,8 @@
 #include <chrono>
 #include <vector>
 
+#include "generator/identity.h"
+
 namespace kvjit::rt {
 namespace {
 
@@ -205,7 +207,7 @@ gen::Result<std::string> Images::emit(const Candidate& candidate, kvjit_stage st
         const gen::Result<EntryKey> key = wanted->key();
         if (!key) return std::unexpected(key.error());
         if (!key->maker) return std::unexpected(key->maker.error());
-        return "identity: " + key->identity + "\nprovenance: source=" + key->source + ";" + *key->maker + "\n";
+        return gen::print_stage(key->identity, key->source, *key->maker);
     }
     const gen::Result<Backend*> backend = this->backend(wanted->target());
     if (!backend) return std::unexpected(backend.error());

@@ -52,6 +52,13 @@ TEST_CASE("null arguments of engines and kernels") {
                 "sink");
 }
 
+TEST_CASE("null arguments of a comparison") {
+    kvjit_error e = new_error();
+    expect_null(kvjit_identity_diff(nullptr, "", drop, nullptr, &e), e, "before");
+    expect_null(kvjit_identity_diff("", nullptr, drop, nullptr, &e), e, "after");
+    expect_null(kvjit_identity_diff("", "", nullptr, nullptr, &e), e, "sink");
+}
+
 TEST_CASE("null arguments of plans and runs") {
     kvjit_error e = new_error();
     TensorsCase c(kDensePlain);

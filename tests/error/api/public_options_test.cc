@@ -96,6 +96,18 @@ TEST_CASE("bits of no program, and programs that the op lacks") {
     CHECK(told.empty());
 }
 
+TEST_CASE("a text that is no identity is named with its line") {
+    const std::string good = "merge;variant=simd;revision=1;abi=1;x86_64-unknown-linux-gnu:x86-64-v3\n";
+    kvjit_error e = new_error();
+    std::string told;
+    expect_error(kvjit_identity_diff((good + "merge").c_str(), good.c_str(), append, &told, &e), e,
+                 {KVJIT_BAD_ARGUMENT, "before", 2});
+    expect_error(kvjit_identity_diff(good.c_str(), "", append, &told, &e), e, {KVJIT_BAD_ARGUMENT, "after"});
+    CHECK(told.empty());
+    CHECK(kvjit_identity_diff(good.c_str(), good.c_str(), append, &told, &e) == KVJIT_OK);
+    CHECK(told == "merge: nothing\n");
+}
+
 TEST_CASE("stages are numbered from 0 to 4") {
     kvjit_spec spec;
     kvjit_spec_init(&spec);

@@ -28,8 +28,8 @@ std::string take_contents(const std::string& path) {
     return contents.str();
 }
 
-void redirect(int stream, const char* path) {
-    const int file = open(path, O_WRONLY | O_TRUNC);
+void redirect(int stream, const char* path, int mode = O_WRONLY | O_TRUNC) {
+    const int file = open(path, mode);
     if (file >= 0) dup2(file, stream);
 }
 
@@ -64,11 +64,12 @@ void arrange_output(Output output, const std::string& path) {
 
 }  // namespace
 
-ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output) {
+ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output, const std::string& input) {
     const std::string out = temporary_file("out");
     const std::string err = temporary_file("err");
     const pid_t child = fork();
     if (child == 0) {
+        redirect(STDIN_FILENO, input.c_str(), O_RDONLY);
         redirect(STDERR_FILENO, err.c_str());
         arrange_output(output, out);
         become_kvjit(arguments);

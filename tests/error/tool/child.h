@@ -16,6 +16,8 @@ struct ChildResult {
 /// Where the child's standard output goes.
 enum class Output { kCaptured, kClosed, kFull, kBrokenPipe };
 
-ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output = Output::kCaptured);
+/// `input`: the file that it reads as standard input.
+ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output = Output::kCaptured,
+                      const std::string& input = "/dev/null");
 
 }  // namespace kvjit::test

@@ -66,6 +66,79 @@ TEST_CASE("--why explains every program also where there is no kernel, and ends 
     CHECK(lacking.err == "kvjit: --program is load; on sm_90a this op has check, decode, prefill, store\n");
 }
 
+const std::string kStore = "store;variant=simd;revision=1;kHeadDim=64;abi=1;x86_64-unknown-linux-gnu:x86-64-v3";
+
+/// A file of identities, which lives as long as this object.
+class IdentityFile {
+public:
+    explicit IdentityFile(const std::string& text) {
+        const int file = mkstemp(path_.data());
+        CHECK(write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+        close(file);
+    }
+    ~IdentityFile() { unlink(path_.c_str()); }
+    IdentityFile(const IdentityFile&) = delete;
+    IdentityFile& operator=(const IdentityFile&) = delete;
+
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_ = "/tmp/kvjit-identity-XXXXXX";
+};
+
+TEST_CASE("--diff tells what differs between two texts, or files of what inspect printed") {
+    const ChildResult texts = run_kvjit({"inspect", "--diff", kStore, "load" + kStore.substr(5)});
+    CHECK(texts.exit_code == 0);
+    CHECK(texts.out == "store:\n  program: store -> load\n");
+    const auto printed = [](const std::string& head_dim) {
+        return run_kvjit({"inspect", "head_dim=" + head_dim, "--target", "x86-64-v3"}).out;
+    };
+    const IdentityFile narrow(printed("64")), wide(printed("128"));
+    const ChildResult equal = run_kvjit({"inspect", "--diff", narrow.path(), narrow.path()});
+    CHECK(equal.exit_code == 0);
+    CHECK(equal.out == "store: nothing\nattend_decode: nothing\nattend_prefill: nothing\nmerge: nothing\n");
+    const ChildResult input = run_kvjit({"inspect", "--diff", "-", narrow.path()}, Output::kCaptured, narrow.path());
+    CHECK(input.out == equal.out);
+    const ChildResult files = run_kvjit({"inspect", "--diff", narrow.path(), wide.path()});
+    CHECK(files.exit_code == 0);
+    for (const char* part :
+         {"store:\n  constant kHeadDim: 64 -> 128\n", "merge:\n  constant kHeadDim: 64 -> 128\n", "\n  source: "}) {
+        CHECK_MESSAGE(mentions(files.out, part), files.out);
+    }
+    CHECK(!mentions(files.out, "flags"));
+}
+
+TEST_CASE("--diff refuses what is no identity, with the reason") {
+    const IdentityFile empty(""), nul(kStore + std::string(1, '\0')), good(kStore);
+    struct Case {
+        std::vector<std::string> texts;
+        std::string reason;
+    };
+    const Case cases[] = {
+        {{kStore, "store;x"}, "after, line 1: \"store;x\" is no identity"},
+        {{"store;\x1b[2J", kStore}, "before, line 1: \"store;\\x1b[2J\" is no identity"},
+        {{empty.path(), good.path()}, "before: there is no identity"},
+        {{good.path(), nul.path()}, "a NUL byte is in no identity"},
+        {{"/nonexistent", kStore}, "/nonexistent: can't be read: No such file"},
+        {{kStore, "/tmp"}, "/tmp: can't be read: Is a directory"},
+        {{"-", "-"}, "there is one standard input"},
+        {{"-", kStore}, "before: there is no identity"},
+        {{kStore}, "--diff"},
+        {{kStore, kStore, kStore}, "--diff"},
+        {{kStore, kStore, "--why"}, "--diff"},
+        {{kStore, kStore, "--target", "sm_90a"}, "--diff"},
+    };
+    for (const Case& test : cases) {
+        std::vector<std::string> arguments = {"inspect", "--diff"};
+        arguments.insert(arguments.end(), test.texts.begin(), test.texts.end());
+        const ChildResult result = run_kvjit(arguments);
+        CHECK(result.exit_code == 2);
+        CHECK(result.out.empty());
+        CHECK_MESSAGE(mentions(result.err, test.reason), result.err);
+    }
+    CHECK(mentions(run_kvjit({"inspect"}).err, "SPEC or --diff is required"));
+}
+
 TEST_CASE("bad arguments are refused with status 2") {
     for (const auto& arguments : {std::vector<std::string>{},
                                   {"frobnicate"},

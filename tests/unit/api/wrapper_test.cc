@@ -50,6 +50,12 @@ TEST_CASE("an explanation is told also where there is no kernel") {
     CHECK(engine->kernel(spec, *target).error().message() == std::string(refused.error().message()));
 }
 
+TEST_CASE("identities are compared in words") {
+    const std::string identity = "merge;variant=simd;revision=1;abi=1;x86_64-unknown-linux-gnu:x86-64-v3";
+    CHECK(*kvjit::diff_identities(identity, identity) == "merge: nothing\n");
+    CHECK(kvjit::diff_identities(identity, "merge").error().argument() == std::string("after"));
+}
+
 TEST_CASE("a target's text has its level and what there is beside it") {
     const auto host = kvjit::Target::host();
     REQUIRE(host);

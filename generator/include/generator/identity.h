@@ -1,0 +1,61 @@
+// Identities and provenances as texts. Whoever writes one or reads it does so here.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "generator/error.h"
+
+namespace kvjit::gen {
+
+struct NamedValue {
+    std::string name, value;
+    bool operator==(const NamedValue&) const = default;
+};
+
+/// What code must do, and where. Names are texts: they may be another version's.
+struct Identity {
+    std::string program;                // "attend_decode"
+    std::string variant;                // "simd"
+    int revision = 0;                   // from 1 on
+    std::vector<NamedValue> constants;  // in the order of the spec block
+    int abi = 0;                        // kernel ABI, from 1 on
+    std::string target;                 // Target::text()
+    bool operator==(const Identity&) const = default;
+};
+
+/// "attend_decode;variant=simd;revision=1;kHeadDim=128;...;abi=1;x86_64-unknown-linux-gnu:..."
+std::string print_identity(const Identity& identity);
+/// The inverse. Errors: KVJIT_BAD_ARGUMENT; the message is a clause that begins with what is wrong.
+Result<Identity> parse_identity(std::string_view text);
+
+/// How code was made.
+struct Provenance {
+    std::string source;                 // digest of the rendered source, 64 hexadecimal digits
+    std::vector<NamedValue> libraries;  // the compiler's: {"libLLVM.so.19.1", "build=5f1c..."}
+    std::vector<std::string> flags;
+    std::string passes;  // Clang's; else empty
+};
+
+/// All of a provenance but the source. `libraries`: a line each, "libLLVM.so.19.1 build=5f1c...\n".
+std::string print_maker(std::string_view libraries, std::span<const char* const> flags, std::string_view passes = {});
+
+/// One program's part of KVJIT_STAGE_IDENTITY: "identity: ...\nprovenance: source=...;..." and a newline.
+std::string print_stage(std::string_view identity, std::string_view source, std::string_view maker);
+
+/// What one program's part says.
+struct Described {
+    Identity identity;
+    std::optional<Provenance> provenance;
+};
+/// The inverse, of several programs, each once; an identity alone in a line will do, too. `name`: what errors call the
+/// text. Errors: KVJIT_BAD_ARGUMENT, with the line as its value.
+Result<std::vector<Described>> parse_stage(std::string_view text, std::string_view name);
+
+/// What differs between two such texts. See kvjit_identity_diff.
+Result<std::string> diff_stages(std::string_view before, std::string_view after);
+
+}  // namespace kvjit::gen
