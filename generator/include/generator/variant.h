@@ -21,7 +21,8 @@ struct Variant {
     std::string_view name;           // "mma"; part of the identity
     std::string_view template_path;  // "cuda/attend_decode_mma.cu"
     /// Part of the identity: raised when the results or the arguments of its code change, so that no store of older
-    /// kernels answers for it. tests/unit/generator/revisions.txt ties it to the templates' text.
+    /// kernels answers for it. tests/unit/generator/revisions.txt ties it to the templates' text, and to flags and
+    /// target_constants.
     int revision;
     /// Nothing where it serves the spec on the target; else the first thing of the two that it can't do.
     Result<void> (*serves)(const KernelSpec&, const Target&);

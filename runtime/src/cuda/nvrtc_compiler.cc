@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/nvrtc_flags.h"
 #include "cuda/nvrtc_library.h"
 #include "cuda/nvrtc_program.h"
 #include "cuda/nvrtc_search.h"
@@ -18,14 +19,6 @@ namespace {
 
 constexpr int kFirstFamilies = 12090;  // "sm_100f"
 
-// Part of the provenance. The architecture is part of the identity.
-constexpr const char* kFlags[] = {
-    "--std=c++20",
-    "--device-as-default-execution-space",  // templates mark no function as __device__
-    "--minimal",                            // no builtin types and functions beyond the language: templates need none
-    "--fmad=true",                          // as -ffp-contract=on: a*b+c rounds once where an expression writes it
-    "-Xptxas=-v",                           // registers, spills and shared memory go into the log
-};
 constexpr const char* kLineInfo = "--generate-line-info";
 
 std::unexpected<gen::Error> unknown_target(const gen::Target& target, const NvrtcLibrary& library) {
@@ -49,7 +42,7 @@ std::optional<gen::Architecture> nearest(const gen::Target& target, const NvrtcL
 class NvrtcCompiler final : public Compiler {
 public:
     explicit NvrtcCompiler(NvrtcOptions options)
-        : options_(std::move(options)), flags_(std::begin(kFlags), std::end(kFlags)) {
+        : options_(std::move(options)), flags_(kNvrtcFlags.begin(), kNvrtcFlags.end()) {
         if (options_.line_info) flags_.push_back(kLineInfo);
     }
 

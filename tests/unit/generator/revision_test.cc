@@ -1,6 +1,6 @@
 // A program's revision is part of its identity, so that a store of older kernels never answers for mended ones. Here
-// each template is tied to its revision by a digest of its text, comments and blanks left out: nobody changes the one
-// and forgets the other.
+// each template is tied to its revision by a digest of its text, comments and blanks left out, and all else that
+// results follow from is recorded beside them: nobody changes the one and forgets the other.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -9,8 +9,12 @@
 #include <iomanip>
 #include <map>
 #include <set>
+#include <span>
 #include <sstream>
 
+#include "cpu/clang/flags.h"
+#include "cuda/emulation/flags.h"
+#include "cuda/nvrtc_flags.h"
 #include "generator/render.h"
 #include "generator/variant.h"
 
@@ -34,17 +38,73 @@ void visit(std::string path, std::set<std::string>& seen, const std::function<vo
 }
 
 /// FNV-1a, 64 bits, of all that isn't blank.
-std::string digest_of(std::string_view template_path) {
-    std::uint64_t digest = 0xcbf29ce484222325;
-    std::set<std::string> seen;
-    visit(std::string(template_path), seen, [&](std::string_view code) {
-        for (const char c : code) {
-            if (c != ' ') digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+class Digest {
+public:
+    void add(std::string_view text) {
+        for (const char c : text) {
+            if (c != ' ') digest_ = (digest_ ^ static_cast<unsigned char>(c)) * 0x100000001b3;
         }
-    });
-    std::ostringstream text;
-    text << std::hex << std::setw(16) << std::setfill('0') << digest;
-    return text.str();
+    }
+
+    std::string text() const {
+        std::ostringstream text;
+        text << std::hex << std::setw(16) << std::setfill('0') << digest_;
+        return text.str();
+    }
+
+private:
+    std::uint64_t digest_ = 0xcbf29ce484222325;
+};
+
+std::string digest_of_file(std::string_view path) {
+    Digest digest;
+    std::set<std::string> seen;
+    visit(std::string(path), seen, [&](std::string_view code) { digest.add(code); });
+    return digest.text();
+}
+
+/// Each in a line of its own: one word more isn't two.
+std::string digest_of_list(std::span<const char* const> words, std::string_view last = {}) {
+    Digest digest;
+    for (const char* word : words) digest.add(std::string(word) + "\n");
+    digest.add(last);
+    return digest.text();
+}
+
+void add_constants(Digest& digest, const Target& target) {
+    for (const Constant& constant : target_constants(target)) {
+        digest.add(constant.type + "\n" + constant.name + "\n" + constant.value + "\n");
+    }
+}
+
+/// What target_constants makes of targets that differ in it. A new architecture or level changes nothing here.
+std::string digest_of_target_constants() {
+    Digest digest;
+    for (const char* name : {"x86-64", "x86-64-v2", "x86-64-v2+avx+f16c", "x86-64-v2+avx+fma", "x86-64-v3", "x86-64-v4",
+                             "x86-64-v4+avx512vnni", "x86-64-v4-amx", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90",
+                             "sm_90a", "sm_100", "sm_103a", "sm_120"}) {
+        add_constants(digest, *named_target(name));
+    }
+    add_constants(digest, emulated_target(*named_target("x86-64-v4")));
+    return digest.text();
+}
+
+/// What programs' results follow from, though neither a template's text nor an identity has it.
+struct Basis {
+    std::string name, digest;
+    std::string_view whose;  // programs
+};
+
+std::vector<Basis> bases() {
+    using kvjit::rt::kClangFlags, kvjit::rt::kClangPasses, kvjit::rt::kEmulationFlags, kvjit::rt::kNvrtcFlags;
+    return {
+        {"target_constants", digest_of_target_constants(), "of the targets that have other constants"},
+        {"clang_flags_and_passes", digest_of_list(kClangFlags, kClangPasses), "of CPUs"},
+        {"nvrtc_flags", digest_of_list(kNvrtcFlags), "of CUDA"},
+        {"emulation_flags", digest_of_list(kEmulationFlags), "of CUDA, which are those of emulated ones"},
+        {"cuda/primitives_emulated.h", digest_of_file("cuda/primitives_emulated.h"),
+         "of CUDA, which are those of emulated ones"},
+    };
 }
 
 /// Of each template, its line as it should be in revisions.txt.
@@ -54,7 +114,7 @@ std::map<std::string, std::string> lines_of_variants() {
         for (const Backend backend : {Backend::kCpu, Backend::kCuda}) {
             for (const Variant& variant : variants(static_cast<ProgramKind>(kind), backend)) {
                 const std::string path(variant.template_path);
-                lines[path] = path + " " + std::to_string(variant.revision) + " " + digest_of(path);
+                lines[path] = path + " " + std::to_string(variant.revision) + " " + digest_of_file(path);
             }
         }
     }
@@ -81,7 +141,29 @@ TEST_CASE("a template that changes is looked at: are its results or arguments ot
                       "raise its revision in generator/src/variant.cc. Then this is its line in ", KVJIT_REVISIONS,
                       ":\n", line);
     }
-    CHECK(recorded.size() == lines_of_variants().size());
+    CHECK(recorded.size() == lines_of_variants().size() + bases().size());
+}
+
+TEST_CASE("so is all else that results follow from") {
+    const auto recorded = recorded_lines();
+    for (const Basis& basis : bases()) {
+        const std::string line = basis.name + " - " + basis.digest;
+        const auto it = recorded.find(basis.name);
+        const bool same = it != recorded.end() && it->second == line;
+        CHECK_MESSAGE(
+            same, basis.name, " changed. Where results change by it, raise, in generator/src/variant.cc, the ",
+            "revisions of the programs ", basis.whose, ". Then this is its line in ", KVJIT_REVISIONS, ":\n", line);
+    }
+}
+
+TEST_CASE("a digest of a list sees each word, its order and what stands behind") {
+    const char* const two[] = {"-x", "c++"};
+    const char* const one[] = {"-xc++"};
+    const char* const turned[] = {"c++", "-x"};
+    const std::set<std::string> digests = {digest_of_list(two),        digest_of_list(one),
+                                           digest_of_list(turned),     digest_of_list(two, "sroa"),
+                                           digest_of_list({}, "sroa"), digest_of_list({})};
+    CHECK(digests.size() == 6);
 }
 
 TEST_CASE("a digest sees code, and neither comments nor indentation") {
@@ -95,4 +177,5 @@ TEST_CASE("a digest sees code, and neither comments nor indentation") {
     CHECK(!code.contains("bound by reading"));
     CHECK(seen.contains("common/score.h"));
     CHECK(seen.contains("cuda/primitives_ptx.h"));
+    CHECK(digest_of_file("cuda/primitives_emulated.h") != digest_of_file("cuda/primitives_ptx.h"));
 }
