@@ -56,9 +56,8 @@ gen::Result<Wanted> Images::wanted(const Candidate& candidate) const {
 
 std::shared_ptr<Images::Cell> Images::cell(const std::string& identity) {
     const std::lock_guard lock(cells_mutex_);
-    std::shared_ptr<Cell>& cell = cells_[identity];
-    if (!cell) cell = std::make_shared<Cell>();
-    return cell;
+    if (const auto it = cells_.find(identity); it != cells_.end()) return it->second;
+    return cells_.emplace(identity, std::make_shared<Cell>()).first->second;  // no name without a cell: memory may end
 }
 
 ImagePtr Images::in_memory(const std::string& identity) {
