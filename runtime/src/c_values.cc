@@ -65,6 +65,13 @@ void kvjit_tensors_init_sized(kvjit_tensors* tensors, size_t size) {
     init(tensors, size);
 }
 
+const char* kvjit_version() {
+    return KVJIT_VERSION;
+}
+int32_t kvjit_version_number() {
+    return KVJIT_VERSION_NUMBER;
+}
+
 const char* kvjit_status_name(kvjit_status status) {
     switch (status) {
         case KVJIT_OK:

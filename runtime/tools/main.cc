@@ -183,7 +183,7 @@ int run(int argc, char** argv) {
         return kExitBadInput;
     }
     CLI::App app("kvjit: attention and KV-cache kernels, specialised for one configuration.", "kvjit");
-    app.set_version_flag("--version", std::string("kvjit ") + KVJIT_VERSION);
+    app.set_version_flag("--version", std::string("kvjit ") + kvjit_version());
     app.require_subcommand(1);
     app.footer(kMainFooter);
     Request request;

@@ -27,17 +27,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kvjit/version.h"
+
 #if defined(__GNUC__)
 #define KVJIT_API __attribute__((visibility("default")))
 #else
 #define KVJIT_API
 #endif
 
-#define KVJIT_VERSION "0.1.0"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- Version ------------------------------------------------------------------------------------------ */
+
+/* The version of the library that is loaded, "0.1.0" say. Static storage. Thread-safe. KVJIT_VERSION is that of the
+ * headers that the program was compiled with; docs/abi.md says which go together. */
+KVJIT_API const char *kvjit_version(void);
+/* The same as KVJIT_VERSION_NUMBER counts it. Thread-safe. */
+KVJIT_API int32_t kvjit_version_number(void);
 
 /* ---- Errors ------------------------------------------------------------------------------------------- */
 

@@ -110,7 +110,7 @@ void note_machine(Report& report, const gpu::Gpu& gpu) {
     report.note("L2 cache", std::to_string(gpu.attribute(gpu::kL2CacheBytes) >> 20) + " MiB");
     report.note("memory", std::to_string(gpu.memory().total_bytes >> 20) + " MiB");
     report.note("driver", "CUDA " + std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10));
-    report.note("kvjit", KVJIT_VERSION);
+    report.note("kvjit", kvjit_version());
 }
 
 /// Half a second of copies, so that clocks are up when timing begins; then the copy's own row.

@@ -1,0 +1,17 @@
+# What finds an installed kvjit: find_package(kvjit 0.1) and pkg-config. Included where the target kvjit is made.
+include(CMakePackageConfigHelpers)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kvjit)
+install(EXPORT kvjitTargets NAMESPACE kvjit:: FILE kvjitConfig.cmake DESTINATION ${package})
+# Another minor version of 0.x may differ in what it promised: docs/abi.md.
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/kvjitConfigVersion.cmake
+                                 VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/kvjitConfigVersion.cmake DESTINATION ${package})
+
+set(pc_folder ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH KVJIT_PREFIX_FROM_PC ${pc_folder} ${CMAKE_INSTALL_PREFIX})
+file(RELATIVE_PATH KVJIT_LIBDIR_FROM_PREFIX ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_LIBDIR})
+file(RELATIVE_PATH KVJIT_INCLUDEDIR_FROM_PREFIX ${CMAKE_INSTALL_PREFIX} ${CMAKE_INSTALL_FULL_INCLUDEDIR})
+string(REGEX REPLACE "/$" "" KVJIT_PREFIX_FROM_PC ${KVJIT_PREFIX_FROM_PC})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/kvjit.pc.in ${CMAKE_CURRENT_BINARY_DIR}/kvjit.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/kvjit.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

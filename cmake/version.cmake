@@ -1,0 +1,10 @@
+# KVJIT_HEADER_VERSION: the version that the public headers state, MAJOR.MINOR.PATCH.
+set(version_header ${CMAKE_CURRENT_LIST_DIR}/../runtime/include/kvjit/version.h)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${version_header})
+file(STRINGS ${version_header} version_lines REGEX "^#define KVJIT_VERSION_(MAJOR|MINOR|PATCH) [0-9]+$")
+string(REGEX REPLACE "#define KVJIT_VERSION_[A-Z]+ " "" version_numbers "${version_lines}")
+list(LENGTH version_numbers version_count)
+if(NOT version_count EQUAL 3)
+  message(FATAL_ERROR "${version_header} states ${version_count} numbers of a version; it takes KVJIT_VERSION_MAJOR, _MINOR and _PATCH")
+endif()
+list(JOIN version_numbers "." KVJIT_HEADER_VERSION)

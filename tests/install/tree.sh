@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs into one folder and moves that to another: nothing may know where it was put first.
+# shellcheck source-path=SCRIPTDIR source=common.sh
+. "$(dirname -- "$0")/common.sh"
+
+rm -rf "$KVJIT_TREE" "$KVJIT_TREE.first"
+"$CMAKE" --install "$KVJIT_BUILD" --prefix "$KVJIT_TREE.first" >/dev/null
+mv "$KVJIT_TREE.first" "$KVJIT_TREE"
+for header in kvjit.h kvjit.hpp dlpack.hpp version.h; do
+    [[ -f $KVJIT_TREE/include/kvjit/$header ]] || fail "kvjit/$header is not installed"
+done
+if grep -rIl "$KVJIT_TREE.first" "$KVJIT_TREE"; then fail "these files name the folder that the tree was in first"; fi
+if [[ -x $KVJIT_TREE/bin/kvjit ]]; then
+    [[ $("$KVJIT_TREE/bin/kvjit" --version) == "kvjit $version" ]] || fail "bin/kvjit has another version"
+fi
