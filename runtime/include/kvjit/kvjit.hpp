@@ -1,9 +1,14 @@
 // kvjit for C++17: ownership and Result over the C ABI of kvjit.h, which documents what everything does. Header-only.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <initializer_list>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <variant>
@@ -16,6 +21,16 @@ namespace kvjit {
 class Error {
 public:
     Error() { kvjit_error_init(&error_); }
+    /// For errors of a program's own; texts that don't fit are cut.
+    Error(kvjit_status status, const char* argument, const char* message, std::int64_t value = 0,
+          std::int64_t limit = 0)
+        : Error() {
+        error_.status = status;
+        error_.value = value;
+        error_.limit = limit;
+        std::snprintf(error_.argument, sizeof error_.argument, "%s", argument);
+        std::snprintf(error_.message, sizeof error_.message, "%s", message);
+    }
     kvjit_status status() const { return static_cast<kvjit_status>(error_.status); }
     const char* message() const { return error_.message; }
     const char* argument() const { return error_.argument; }
@@ -29,7 +44,75 @@ private:
     kvjit_error error_;
 };
 
-/// A value or an Error, shaped like std::expected.
+namespace detail {
+
+/// An Error on the heap that copies share: what isn't there costs a pointer. Where memory ends, it is an Error that
+/// says so.
+class SharedError {
+public:
+    SharedError() = default;
+    explicit SharedError(const Error& error) : held_(new(std::nothrow) Held{error, {1}}) {
+        if (held_ == nullptr) held_ = out_of_memory();
+    }
+    /// Copying is all there is, so that a Result that was moved from still has its Error.
+    SharedError(const SharedError& other) noexcept : held_(other.held_) {
+        if (held_ != nullptr) held_->owners.fetch_add(1, std::memory_order_relaxed);
+    }
+    SharedError& operator=(SharedError other) noexcept {
+        std::swap(held_, other.held_);
+        return *this;
+    }
+    ~SharedError() {
+        if (held_ != nullptr && held_->owners.fetch_sub(1, std::memory_order_acq_rel) == 1) delete held_;
+    }
+    explicit operator bool() const { return held_ != nullptr; }
+    const Error& operator*() const { return held_->error; }
+
+private:
+    struct Held {
+        Error error;
+        std::atomic<long> owners;
+    };
+    /// Owned by itself, too: nobody deletes it.
+    static Held* out_of_memory() {
+        static Held held{Error(KVJIT_OUT_OF_MEMORY, "memory", "out of memory, and none for the error that was met"),
+                         {1}};
+        held.owners.fetch_add(1, std::memory_order_relaxed);
+        return &held;
+    }
+    Held* held_ = nullptr;
+};
+
+}  // namespace detail
+
+#if defined(__cpp_exceptions)
+/// What Result::value() throws where there is none: what() is the Error's message.
+class Exception : public std::runtime_error {
+public:
+    explicit Exception(const detail::SharedError& error) : std::runtime_error((*error).message()), error_(error) {}
+    const Error& error() const noexcept { return *error_; }
+    kvjit_status status() const noexcept { return error().status(); }
+
+private:
+    detail::SharedError error_;
+};
+#endif
+
+namespace detail {
+
+[[noreturn]] inline void no_value(const SharedError& error) {
+#if defined(__cpp_exceptions)
+    throw Exception(error);
+#else
+    static_cast<void>(error);
+    std::abort();
+#endif
+}
+
+}  // namespace detail
+
+/// A value or an Error, shaped like std::expected. An Error is allocated when there is one; success pays nothing for
+/// it.
 template <class T>
 class [[nodiscard]] Result {
 public:
@@ -47,14 +130,18 @@ public:
     T&& operator*() && { return std::move(*std::get_if<0>(&state_)); }
     T* operator->() { return std::get_if<0>(&state_); }
     const T* operator->() const { return std::get_if<0>(&state_); }
-    /// Throws std::bad_variant_access without a value.
-    T& value() & { return std::get<0>(state_); }
-    T&& value() && { return std::get<0>(std::move(state_)); }
-    /// Precondition: !has_value().
-    const Error& error() const { return *std::get_if<1>(&state_); }
+    /// Without a value: throws Exception. Where exceptions are switched off (-fno-exceptions), calls std::abort.
+    T& value() & { return demand(), **this; }
+    const T& value() const& { return demand(), **this; }
+    T&& value() && { return demand(), *std::move(*this); }
+    /// Precondition: !has_value(). As long as this Result, or a copy of it.
+    const Error& error() const { return **std::get_if<1>(&state_); }
 
 private:
-    std::variant<T, Error> state_;
+    void demand() const {
+        if (!has_value()) detail::no_value(*std::get_if<1>(&state_));
+    }
+    std::variant<T, detail::SharedError> state_;
 };
 
 /// Success or an Error.
@@ -65,16 +152,19 @@ public:
     using error_type = Error;
 
     Result() = default;
-    Result(const Error& error) : error_(error), failed_(true) {}
+    Result(const Error& error) : error_(error) {}
 
-    bool has_value() const { return !failed_; }
+    bool has_value() const { return !error_; }
     explicit operator bool() const { return has_value(); }
-    /// Precondition: !has_value().
-    const Error& error() const { return error_; }
+    /// After a failure as Result<T>'s.
+    void value() const {
+        if (error_) detail::no_value(error_);
+    }
+    /// Precondition: !has_value(). As long as this Result, or a copy of it.
+    const Error& error() const { return *error_; }
 
 private:
-    Error error_;
-    bool failed_ = false;
+    detail::SharedError error_;
 };
 
 namespace detail {
