@@ -72,6 +72,24 @@ int32_t kvjit_version_number() {
     return KVJIT_VERSION_NUMBER;
 }
 
+size_t kvjit_struct_size(const char* name) {
+    for (const rt::StructFields& fields : rt::kStructs) {
+        if (name != nullptr && std::strcmp(fields.name(), name) == 0) return fields.bytes;
+    }
+    return 0;
+}
+
+void kvjit_struct_fields(void (*row)(void*, const char*, const char*, const char*, size_t, size_t), void* context) {
+    if (row == nullptr) return;
+    for (const rt::StructFields& fields : rt::kStructs) {
+        for (std::size_t i = 0; i < fields.words.size(); ++i) {
+            const rt::FieldWords& words = fields.words[i];
+            const rt::FieldPlace& place = fields.places[i];
+            row(context, fields.name(), words.name.c_str(), words.type.c_str(), place.begin, place.end - place.begin);
+        }
+    }
+}
+
 const char* kvjit_status_name(kvjit_status status) {
     switch (status) {
         case KVJIT_OK:

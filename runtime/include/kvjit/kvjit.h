@@ -530,6 +530,21 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  * is refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
+/* ---- This header's structs, for languages that don't read it -------------------------------------------- */
+
+/* Bytes of the struct of this name, "kvjit_batch" say, as the library that is loaded knows it: what
+ * kvjit_batch_init_sized takes. 0 for NULL and for names that it doesn't have. Thread-safe. */
+KVJIT_API size_t kvjit_struct_size(const char *name);
+
+/* Calls `row` once a field, for all structs of this header in turn, with the struct's name, the field's, its type, and
+ * where it lies: bytes from the struct's begin, and how many. A struct's fields come in order, after the structs that
+ * it holds. Types are char, int32_t, uint32_t, int64_t, uint64_t, float, double, `pointer` (to whatever), a struct's
+ * name; of an array with its extent behind, "char[8]". So a binding can declare the structs from what it is told:
+ * examples/decode_step.py does, for Python. Texts have static storage. Thread-safe. */
+KVJIT_API void kvjit_struct_fields(void (*row)(void *context, const char *struct_name, const char *name,
+                                               const char *type, size_t offset, size_t size),
+                                   void *context);
+
 #ifdef __cplusplus
 }
 #endif
