@@ -7,7 +7,7 @@
  *   plan + tensors + layer -> bytes  kvjit_run                once a layer: no allocation, no lock, no string
  *
  * Conventions
- *   - Every struct but kvjit_tensor begins with struct_size; fill structs with their kvjit_*_init function, then set fields.
+ *   - Every struct but kvjit_tensor begins with struct_size; kvjit_*_init functions fill structs, then fields are set.
  *   - Structs grow at their end. A function *_sized is told how many bytes of one the program's header has, and touches
  *     nothing behind them; what this library doesn't know of a newer struct becomes 0, and the struct is refused where
  *     it is used. The functions around them are inline, so that the size is the program's and not the library's;

@@ -119,9 +119,9 @@ void RandomBatch::guard() {
     batch.start_pos = starts(start_pos);
     batch.rowstarts = starts(rowstarts);
     batch.row_index = starts(row_index);
-    const bool narrow = spec.index_type == KVJIT_I32;
-    batch.cachestarts.data = narrow ? const_cast<std::int32_t*>(guarded(table32))
-                                    : static_cast<void*>(const_cast<std::int64_t*>(guarded(table)));
+    const bool narrow_table = spec.index_type == KVJIT_I32;
+    batch.cachestarts.data = narrow_table ? const_cast<std::int32_t*>(guarded(table32))
+                                          : static_cast<void*>(const_cast<std::int64_t*>(guarded(table)));
 }
 
 }  // namespace kvjit::test
