@@ -15,6 +15,11 @@ using Digest = std::array<std::uint8_t, 32>;
 /// lengths too. Thread-safe.
 Digest digest_of(std::initializer_list<std::string_view> parts);
 
+/// Its 32 bytes, which live as long as it does.
+inline std::string_view as_text(const Digest& digest) {
+    return {reinterpret_cast<const char*>(digest.data()), digest.size()};
+}
+
 /// 64 lower-case hexadecimal digits.
 std::string digest_hex(const Digest& digest);
 

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "digest.h"
+#include "little_endian.h"
 
 namespace kvjit::rt {
 namespace {
@@ -14,20 +15,6 @@ constexpr std::size_t kMakerDigits = 16;
 constexpr std::size_t kLengthsOffset = 16;
 constexpr std::size_t kDigestOffset = kLengthsOffset + 8 * kSections;
 static_assert(kDigestOffset + sizeof(Digest) == kEntryHeaderBytes);
-
-void put_little_endian(std::string& out, std::uint64_t value, std::size_t bytes) {
-    for (std::size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
-}
-
-std::uint64_t get_little_endian(std::string_view in) {
-    std::uint64_t value = 0;
-    for (std::size_t i = in.size(); i-- > 0;) value = value << 8 | static_cast<unsigned char>(in[i]);
-    return value;
-}
-
-std::string_view as_text(const Digest& digest) {
-    return {reinterpret_cast<const char*>(digest.data()), digest.size()};
-}
 
 /// Cuts the bytes after the header into sections; false if the lengths do not add up to them exactly.
 bool cut_sections(std::string_view bytes, std::span<std::string_view, kSections> sections) {

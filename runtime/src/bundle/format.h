@@ -1,0 +1,85 @@
+// The bytes of a bundle: header, index, and what an entry's bytes must be. docs/bundle_format.md is their
+// specification. Pure functions over bytes that anybody may have written.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "digest.h"
+
+namespace kvjit::rt {
+
+/// Changes whenever the bytes of a bundle, or what an entry's texts mean, change.
+inline constexpr std::uint32_t kBundleVersion = 1;
+inline constexpr std::size_t kBundleHeaderBytes = 192;
+inline constexpr std::size_t kBundleRecordBytes = 140;
+/// Of one entry, and of each of its texts unpacked.
+inline constexpr std::uint64_t kMaxBundleEntryBytes = std::uint64_t{256} << 20;
+
+using PublicKey = std::array<std::uint8_t, 32>;
+using Signature = std::array<std::uint8_t, 64>;
+
+struct BundleHeader {
+    std::uint32_t abi = 0;      // kernel ABI of all entries
+    std::uint64_t entries = 0;  // records of the index
+    std::uint64_t bytes = 0;    // of the whole bundle
+    Digest index{};             // of the index
+    Digest digest{};            // of what stands above: names the whole content
+    PublicKey key{};            // all zero: unsigned
+    Signature signature{};
+
+    bool is_signed() const { return key != PublicKey{}; }
+    std::uint64_t index_bytes() const { return entries * kBundleRecordBytes; }
+};
+
+/// One entry's place and digests. Its parts lie in this order, without gaps.
+struct BundleRecord {
+    Digest identity{};  // of the identity's text
+    std::uint64_t offset = 0;
+    std::uint64_t image_bytes = 0;
+    std::uint32_t identity_bytes = 0, provenance_bytes = 0, target_bytes = 0;
+    std::uint32_t packed_source_bytes = 0, packed_log_bytes = 0;  // as they lie there
+    std::uint32_t source_bytes = 0, log_bytes = 0;                // unpacked
+    Digest code{};                                                // of identity, provenance, target, image
+    Digest texts{};                                               // of source and log, packed
+
+    /// What must be read to run the entry, and the rest.
+    std::uint64_t code_bytes() const {
+        return std::uint64_t{identity_bytes} + provenance_bytes + target_bytes + image_bytes;
+    }
+    std::uint64_t texts_bytes() const { return std::uint64_t{packed_source_bytes} + packed_log_bytes; }
+};
+
+std::string encode_header(const BundleHeader& header);
+std::string encode_record(const BundleRecord& record);
+/// What BundleHeader::digest is of.
+Digest header_digest(const BundleHeader& header);
+
+/// `size`: of the whole bundle, whose first bytes (kBundleHeaderBytes, or all that there are) `bytes` is. The error is
+/// a clause whose subject is the bundle: "is cut short: ...".
+std::expected<BundleHeader, std::string> decode_header(std::string_view bytes, std::uint64_t size);
+
+/// The index of a bundle: sorted by the identities' digests, and such that entries fill what lies behind it, in order.
+class BundleIndex {
+public:
+    /// Checks all of it: digest, order, bounds. The error is a clause, as decode_header's.
+    static std::expected<BundleIndex, std::string> decode(const BundleHeader& header, std::string bytes);
+
+    std::size_t size() const { return bytes_.size() / kBundleRecordBytes; }
+    BundleRecord operator[](std::size_t i) const;
+    /// The number of the entry whose identity has this digest.
+    std::optional<std::size_t> find(const Digest& identity) const;
+
+private:
+    explicit BundleIndex(std::string bytes) : bytes_(std::move(bytes)) {}
+    std::string_view key(std::size_t i) const;
+
+    std::string bytes_;
+};
+
+}  // namespace kvjit::rt
