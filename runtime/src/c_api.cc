@@ -1,6 +1,7 @@
 // kvjit.h, handles: targets, engines, kernels, plans. What needs none is in c_values.cc.
 #include <atomic>
 
+#include "bundle/signature.h"
 #include "c_struct.h"
 #include "check/fault.h"
 #include "disk_cache/disk_store.h"
@@ -52,6 +53,17 @@ std::unique_ptr<rt::Cache> open_disk(const kvjit_engine_options& options, const 
     return rt::open_disk_store(disk);
 }
 
+gen::Result<std::optional<rt::PublicKey>> bundle_key_setting(const char* option) {
+    if (option == nullptr) return std::nullopt;
+    const std::optional<rt::PublicKey> key = rt::parse_public_key(option);
+    if (key) return key;
+    return gen::fail(
+        KVJIT_BAD_ARGUMENT, "bundle_key",
+        "bundle_key is \"" + std::string(option) +
+            "\"; it takes the 64 hexadecimal digits of an Ed25519 public key, as kvjit bundle sign and list "
+            "print them");
+}
+
 gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options& given) {
     const gen::Result<bool> jit = jit_setting(given.jit);
     if (!jit) return std::unexpected(jit.error());
@@ -61,6 +73,8 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     if (given.max_idle_kernels < 0) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "max_idle_kernels", given.max_idle_kernels, 0, "it takes at least 0");
     }
+    const gen::Result<std::optional<rt::PublicKey>> key = bundle_key_setting(given.bundle_key);
+    if (!key) return std::unexpected(key.error());
     const std::string templates = given.template_dir != nullptr
                                       ? given.template_dir
                                       : rt::environment_text(rt::Variable::kTemplateDir).value_or("");
@@ -72,7 +86,7 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     images.disk = open_disk(given, images.log);
     images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return std::make_shared<rt::Engine>(
-        rt::EngineOptions{std::move(images), static_cast<std::size_t>(given.max_idle_kernels)});
+        rt::EngineOptions{std::move(images), static_cast<std::size_t>(given.max_idle_kernels), *key});
 }
 
 void send(const std::string& text, kvjit_sink sink, void* context) {
@@ -119,6 +133,24 @@ kvjit_status kvjit_engine_create(const kvjit_engine_options* options, kvjit_engi
 
 void kvjit_engine_release(kvjit_engine* engine) {
     delete engine;
+}
+
+kvjit_status kvjit_engine_add_bundle(kvjit_engine* engine, const char* path, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(engine, "engine"); !given) return given;
+        if (auto given = rt::not_null(path, "path"); !given) return given;
+        return engine->engine->add_bundle("bundle " + std::string(path), rt::open_bundle_file(path));
+    });
+}
+
+kvjit_status kvjit_engine_add_bundle_memory(kvjit_engine* engine, const void* bundle, size_t size, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(engine, "engine"); !given) return given;
+        if (auto given = rt::not_null(bundle, "bundle"); !given) return given;
+        const std::string_view bytes(static_cast<const char*>(bundle), size);
+        return engine->engine->add_bundle("the bundle of " + std::to_string(size) + " bytes in memory",
+                                          rt::bundle_in_memory(bytes));
+    });
 }
 
 size_t kvjit_engine_trim(kvjit_engine* engine) {

@@ -17,7 +17,16 @@ std::size_t Engine::Hash::operator()(const Key& key) const {
 }
 
 Engine::Engine(EngineOptions options)
-    : images_(std::make_shared<Images>(std::move(options.images))), max_idle_kernels_(options.max_idle_kernels) {}
+    : images_(std::make_shared<Images>(std::move(options.images))),
+      max_idle_kernels_(options.max_idle_kernels),
+      bundle_key_(options.bundle_key) {}
+
+gen::Result<void> Engine::add_bundle(std::string name, std::expected<std::unique_ptr<BundleBytes>, std::string> bytes) {
+    auto bundle = open_bundle(std::move(bytes), {std::move(name), bundle_key_, images_->log()});
+    if (!bundle) return std::unexpected(bundle.error());
+    images_->add_bundle(*std::move(bundle));
+    return {};
+}
 
 KernelPtr Engine::known(const Key& key) {
     const std::shared_lock lock(mutex_);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "bundle/bundle_store.h"
 #include "images/images.h"
 #include "kernel.h"
 
@@ -14,7 +15,8 @@ namespace kvjit::rt {
 
 struct EngineOptions {
     ImagesOptions images;
-    std::size_t max_idle_kernels = 0;  // kept for those who ask again, though nobody holds them
+    std::size_t max_idle_kernels = 0;          // kept for those who ask again, though nobody holds them
+    std::optional<PublicKey> bundle_key = {};  // that bundles must be signed by; nothing: signed or not
 };
 
 /// Thread-safe. Kernels and plans live on without it.
@@ -30,6 +32,9 @@ public:
                                      std::uint32_t programs) const {
         return explain_kernel(*images_, spec, targets, programs);
     }
+
+    /// See kvjit_engine_add_bundle. `name`: in messages. Errors: KVJIT_BAD_FILE.
+    gen::Result<void> add_bundle(std::string name, std::expected<std::unique_ptr<BundleBytes>, std::string> bytes);
 
     /// Drops the kernels that nobody holds, with the images that no other kernel or plan has. How many.
     std::size_t trim();
@@ -58,6 +63,7 @@ private:
 
     std::shared_ptr<Images> images_;
     std::size_t max_idle_kernels_;
+    std::optional<PublicKey> bundle_key_;
     std::shared_mutex mutex_;
     std::unordered_map<Key, Kept, Hash> kernels_;
 };

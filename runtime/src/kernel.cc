@@ -22,6 +22,15 @@ gen::Result<void> check_present(std::uint32_t asked, const gen::KernelSpec& spec
     return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, present, text("on its target this op has ", present));
 }
 
+/// What is missing, and what to do that the next bundle has it.
+gen::Error with_line(gen::Error error, const gen::KernelSpec& spec, const gen::Target& target) {
+    if (error.status == KVJIT_NOT_FOUND || error.status == KVJIT_COMPILER_MISSING) {
+        error.message += "; to have it in a bundle for " + target.name() +
+                         ", add this line to the bundle's specs.txt: " + gen::print_spec(spec);
+    }
+    return error;
+}
+
 std::size_t index_of(const gen::Program& program) {
     return static_cast<std::size_t>(program.kind);
 }
@@ -137,7 +146,7 @@ gen::Result<void> Kernel::make_all(const std::vector<std::size_t>& wanted) {
 gen::Result<void> Kernel::make_one(std::size_t program) {
     const Candidate best = candidates(program).front();
     gen::Result<ImagePtr> image = images_->make(best);
-    if (!image) return std::unexpected(image.error());
+    if (!image) return std::unexpected(with_line(image.error(), spec_, *best.target));
     take(program, *best.target, *std::move(image));
     return {};
 }

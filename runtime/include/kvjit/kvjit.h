@@ -221,7 +221,9 @@ typedef struct kvjit_engine_options {
     void (*log)(void *context, int32_t level, const char *message);
     void *log_context;
     int64_t
-        max_idle_kernels; /* kernels that stay for the next request though nobody holds them; from 0; default 1024 */
+        max_idle_kernels;   /* kernels that stay for the next request though nobody holds them; from 0; default 1024 */
+    const char *bundle_key; /* 64 hexadecimal digits: the Ed25519 public key that bundles must be signed by; NULL: they
+                               may be signed by anybody or nobody */
 } kvjit_engine_options;
 
 KVJIT_API void kvjit_engine_options_init_sized(kvjit_engine_options *options, size_t size);
@@ -229,10 +231,10 @@ static inline void kvjit_engine_options_init(kvjit_engine_options *options) {
     kvjit_engine_options_init_sized(options, sizeof *options);
 }
 
-/* `options` may be NULL. An unusable cache folder is no error: kernels are then kept in memory only, and the log
- * says so once. It also says which variables of the environment (docs/compiling.md) are not understood. An engine
- * serves any number of threads at once. Kernels and plans keep what they need of it alive. Errors: KVJIT_BAD_ARGUMENT
- * for an option or a KVJIT_JIT that isn't one of the above. */
+/* `options` may be NULL, and what it points to need not outlive the call. An unusable cache folder is no error: kernels
+ * are then kept in memory only, and the log says so once. It also says which variables of the environment
+ * (docs/compiling.md) are not understood. An engine serves any number of threads at once. Kernels and plans keep what
+ * they need of it alive. Errors: KVJIT_BAD_ARGUMENT for an option or a KVJIT_JIT that isn't one of the above. */
 KVJIT_API kvjit_status kvjit_engine_create(const kvjit_engine_options *options, kvjit_engine **engine,
                                            kvjit_error *error);
 KVJIT_API void kvjit_engine_release(kvjit_engine *engine);
@@ -240,6 +242,18 @@ KVJIT_API void kvjit_engine_release(kvjit_engine *engine);
  * unmapped. Asked for again, they are made anew, from the disk cache where it has them. Returns how many; 0 for NULL.
  * Thread-safe. */
 KVJIT_API size_t kvjit_engine_trim(kvjit_engine *engine);
+
+/* Adds a bundle: kernels that were made at build time, in one file (docs/bundles.md). What kernels ask for from now on,
+ * the engine looks for in its bundles before the disk cache, and before anything is compiled; several are asked in the
+ * order in which they were added. Reads the index, nothing else, and keeps the file open: renaming or removing it
+ * changes nothing, and an entry that is changed or cut meanwhile is logged and passed over. Nothing of a refused bundle
+ * is used. Errors: KVJIT_BAD_ARGUMENT; KVJIT_BAD_FILE with the reason: it can't be opened, is no bundle, damaged, cut
+ * short, of another format version or kernel ABI, or not signed by bundle_key. Thread-safe. */
+KVJIT_API kvjit_status kvjit_engine_add_bundle(kvjit_engine *engine, const char *path, kvjit_error *error);
+/* The same for a bundle in memory, an array that was linked into the program, say. It is not copied: it must stay as it
+ * is until the engine and all its kernels and plans are released. It needs no alignment. */
+KVJIT_API kvjit_status kvjit_engine_add_bundle_memory(kvjit_engine *engine, const void *bundle, size_t size,
+                                                      kvjit_error *error);
 
 typedef struct kvjit_engine_stats {
     uint32_t struct_size;
@@ -249,6 +263,8 @@ typedef struct kvjit_engine_stats {
     double compile_seconds;       /* summed over compiles, the compiler's loading excluded */
     double compiler_load_seconds; /* opening Clang: once a process, 0 if nothing was compiled */
     double disk_seconds;          /* reading, checking and loading of disk hits */
+    int64_t bundle_hits;          /* programs read from bundles */
+    double bundle_seconds;        /* reading, checking and loading of them */
 } kvjit_engine_stats;
 
 KVJIT_API void kvjit_engine_stats_init_sized(kvjit_engine_stats *stats, size_t size);
@@ -283,8 +299,9 @@ typedef enum kvjit_programs {
 #define KVJIT_ALL_PROGRAMS UINT32_MAX
 
 /* Has the named images ready, compiling what no store holds; those that the op lacks are passed over. Errors:
- * KVJIT_BAD_ARGUMENT (a bit that stands for no program), KVJIT_NOT_FOUND, KVJIT_COMPILER_MISSING, KVJIT_COMPILE_FAILED,
- * KVJIT_BAD_FILE (compiling is switched off, and the disk cache can't be read for the moment: the message says why),
+ * KVJIT_BAD_ARGUMENT (a bit that stands for no program), KVJIT_NOT_FOUND and KVJIT_COMPILER_MISSING (with the line that
+ * a specs.txt needs for a bundle to have it, and what bundles have of the same program), KVJIT_COMPILE_FAILED,
+ * KVJIT_BAD_FILE (compiling is switched off, and a bundle or the disk cache can't be read: the message says why),
  * KVJIT_BAD_TARGET (an image for another machine can't be loaded here, nor one where a policy forbids to run code that
  * was made: docs/compiling.md), KVJIT_OUT_OF_MEMORY. Thread-safe: one compile an image, however many threads and
  * processes ask. */

@@ -383,6 +383,18 @@ public:
         if (status != KVJIT_OK) return error;
         return {};
     }
+    /// Kernels made at build time; see kvjit_engine_add_bundle.
+    Result<void> add_bundle(const std::string& path) {
+        Error error;
+        if (kvjit_engine_add_bundle(get(), path.c_str(), error.get()) != KVJIT_OK) return error;
+        return {};
+    }
+    /// Not copied: see kvjit_engine_add_bundle_memory.
+    Result<void> add_bundle(const void* bundle, std::size_t size) {
+        Error error;
+        if (kvjit_engine_add_bundle_memory(get(), bundle, size, error.get()) != KVJIT_OK) return error;
+        return {};
+    }
     /// Drops the kernels that nobody holds; how many (see kvjit_engine_trim).
     std::size_t trim() { return kvjit_engine_trim(get()); }
     kvjit_engine* get() const { return handle_.get(); }

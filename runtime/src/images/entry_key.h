@@ -15,4 +15,9 @@ struct EntryKey {
     gen::Result<std::string> maker;
 };
 
+/// How the code of a key that names its maker was made: "source=69ee...;libkvjit_compiler build=...".
+inline std::string provenance_text(const EntryKey& key) {
+    return "source=" + key.source + ";" + *key.maker;
+}
+
 }  // namespace kvjit::rt

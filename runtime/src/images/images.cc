@@ -1,7 +1,6 @@
 #include "images/images.h"
 
 #include <chrono>
-#include <vector>
 
 #include "generator/identity.h"
 
@@ -83,24 +82,37 @@ void Images::sweep() {
                   [](const auto& entry) { return entry.second.use_count() == 1 && entry.second->image.expired(); });
 }
 
+void Images::add_bundle(std::shared_ptr<Store> bundle) {
+    const std::lock_guard lock(bundles_mutex_);
+    bundles_.push_back(std::move(bundle));
+}
+
+std::vector<std::shared_ptr<Store>> Images::bundles() const {
+    const std::lock_guard lock(bundles_mutex_);
+    return bundles_;
+}
+
 gen::Result<std::optional<Images::Found>> Images::find(std::span<const Candidate> candidates) {
     const gen::Target& best = *candidates.front().target;
     const gen::Result<Backend*> backend = this->backend(best);
     if (!backend) return std::unexpected(backend.error());
     if (auto runs = (*backend)->check_machine(best); !runs) return std::unexpected(runs.error());
-    gen::Result<Wanted> first = this->wanted(candidates.front());
-    if (!first) return std::unexpected(first.error());
-    if (ImagePtr image = in_memory(first->identity())) return Found{0, std::move(image)};
-    if (compiles((*backend)->compiler())) return from_disk({&*first, 1});
+    Compiler& compiler = (*backend)->compiler();
     std::vector<Wanted> all;
-    for (const Candidate& candidate : candidates) {
-        all.emplace_back(candidate, (*backend)->compiler(), options_.templates);
-    }
-    gen::Result<std::optional<Found>> found = from_disk(all);
-    for (std::size_t i = 1; i < all.size() && (!found || !*found); ++i) {
+    all.emplace_back(candidates.front(), compiler, options_.templates);
+    if (ImagePtr image = in_memory(all.front().identity())) return Found{0, std::move(image)};
+    for (const Candidate& lesser : candidates.subspan(1)) all.emplace_back(lesser, compiler, options_.templates);
+    std::string failure;
+    gen::Result<std::optional<Found>> found = from_bundles(all, failure);
+    if (!found || *found) return found;
+    if (compiles(compiler)) return from_disk({all.data(), 1}, failure);
+    found = from_disk(all, failure);
+    if (!found || *found) return found;
+    for (std::size_t i = 1; i < all.size(); ++i) {
         if (ImagePtr image = in_memory(all[i].identity())) return Found{i, std::move(image)};
     }
-    return found;
+    if (options_.jit || failure.empty()) return std::nullopt;
+    return not_compiled(KVJIT_BAD_FILE, failure + "; it may hold the program", all.front());
 }
 
 /// Without a disk cache nobody needs to know whether there is a compiler before it is needed.
@@ -125,53 +137,108 @@ gen::Result<ImagePtr> Images::make(const Candidate& candidate) {
 }
 
 gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
-    if (!options_.jit) return not_compiled(KVJIT_NOT_FOUND, "no store holds the program", wanted);
+    if (!options_.jit) return std::unexpected(not_found(wanted));
     // Another process may have published it since this one looked.
-    const std::unique_ptr<Cache::Guard> guard = options_.disk ? options_.disk->lock(wanted) : nullptr;
-    const gen::Result<std::optional<Found>> hit = from_disk({&wanted, 1});
+    const std::unique_ptr<Cache::Guard> guard = lock(wanted);
+    std::string failure;
+    const gen::Result<std::optional<Found>> hit = from_disk({&wanted, 1}, failure);
     if (!hit) return std::unexpected(hit.error());
-    return *hit ? (*hit)->image : compile(wanted);
-}
-
-/// Nothing, not an error, where the disk cache can't say or holds a bad object, and compiling serves as well.
-gen::Result<std::optional<Images::Found>> Images::from_disk(std::span<Wanted> wanted) {
-    if (!options_.disk) return std::nullopt;
-    const auto start = std::chrono::steady_clock::now();
-    std::optional<gen::Error> unloadable;  // the best one's
-    for (std::size_t next = 0; next < wanted.size();) {
-        const Answer answer = options_.disk->find(wanted.subspan(next));
-        if (const auto* failed = std::get_if<Failed>(&answer); failed && !options_.jit) {
-            return not_compiled(KVJIT_BAD_FILE, failed->reason + "; it may hold the program", wanted.front());
-        }
-        const auto* held = std::get_if<Held>(&answer);
-        if (!held) break;
-        const std::size_t which = next + held->which;
-        gen::Result<ImagePtr> image = load_held(wanted[which], held->entry);
-        if (image) {
-            disk_seconds_ += seconds_since(start);
-            return Found{which, *std::move(image)};
-        }
-        // A digest that holds over an object that doesn't load is a defect, but a lesser candidate may serve, or the
-        // compiler. Memory or permission that is missing here would be missing for what they give, too.
-        if (image.error().status != KVJIT_BAD_FILE) return std::unexpected(image.error());
-        if (!unloadable) unloadable = image.error();
-        next = which + 1;
-    }
-    if (unloadable && !options_.jit) return std::unexpected(*unloadable);
-    return std::nullopt;
-}
-
-gen::Result<ImagePtr> Images::load_held(const Wanted& wanted, const Entry& entry) {
-    gen::Result<ImagePtr> image = load(wanted, entry.object);
-    if (!image) {
-        options_.log(KVJIT_LOG_WARNING, "a cached object can't be loaded: " + image.error().message);
-        return image;
-    }
-    ++disk_hits_;
+    if (*hit) return (*hit)->image;
+    const gen::Result<Entry> made = compile(wanted);
+    if (!made) return std::unexpected(made.error());
+    gen::Result<ImagePtr> image = load(wanted, made->object);
+    if (!image) return image;
+    publish(wanted, *made);
     return keep(wanted.identity(), *std::move(image));
 }
 
-gen::Result<ImagePtr> Images::compile(Wanted& wanted) {
+gen::Result<MadeEntry> Images::entry(const Candidate& candidate) {
+    gen::Result<Wanted> wanted = this->wanted(candidate);
+    if (!wanted) return std::unexpected(wanted.error());
+    gen::Result<EntryKey> key = wanted->key();
+    if (!key) return std::unexpected(key.error());
+    if (!key->maker) return std::unexpected(key->maker.error());
+    const std::unique_ptr<Cache::Guard> guard = lock(*wanted);
+    if (options_.disk) {
+        Answer answer = options_.disk->find({&*wanted, 1});
+        if (auto* held = std::get_if<Held>(&answer)) {
+            ++of_disk_.hits;
+            return MadeEntry{*std::move(key), std::move(held->entry)};
+        }
+    }
+    gen::Result<Entry> made = compile(*wanted);
+    if (!made) return std::unexpected(made.error());
+    publish(*wanted, *made);
+    return MadeEntry{*std::move(key), *std::move(made)};
+}
+
+std::unique_ptr<Cache::Guard> Images::lock(Wanted& wanted) {
+    return options_.disk ? options_.disk->lock(wanted) : nullptr;
+}
+
+void Images::publish(Wanted& wanted, const Entry& entry) {
+    if (options_.disk) options_.disk->publish(wanted, entry);
+}
+
+gen::Error Images::not_found(const Wanted& wanted) const {
+    gen::Error error = not_compiled(KVJIT_NOT_FOUND, "no store holds the program", wanted).error();
+    for (const std::shared_ptr<Store>& bundle : bundles()) {
+        if (const std::string near = bundle->near_miss(wanted); !near.empty()) error.message += "; " + near;
+    }
+    return error;
+}
+
+/// For each candidate in turn, so that the best one that any has wins. What was loaded is not read again.
+gen::Result<std::optional<Images::Found>> Images::from_bundles(std::span<Wanted> wanted, std::string& failure) {
+    const std::vector<std::shared_ptr<Store>> bundles = this->bundles();
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+        for (const std::shared_ptr<Store>& bundle : bundles) {
+            if (!bundle->may_hold(wanted[i])) continue;
+            if (ImagePtr image = in_memory(wanted[i].identity())) return Found{i, std::move(image)};
+            gen::Result<std::optional<Found>> found = ask(*bundle, {&wanted[i], 1}, of_bundles_, failure);
+            if (!found) return found;
+            if (*found) return Found{i, std::move((*found)->image)};
+        }
+    }
+    return std::nullopt;
+}
+
+gen::Result<std::optional<Images::Found>> Images::from_disk(std::span<Wanted> wanted, std::string& failure) {
+    if (!options_.disk) return std::nullopt;
+    return ask(*options_.disk, wanted, of_disk_, failure);
+}
+
+gen::Result<std::optional<Images::Found>> Images::ask(Store& store, std::span<Wanted> wanted, Tally& tally,
+                                                      std::string& failure) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto fail = [&](const std::string& reason) {
+        if (failure.empty()) failure = reason;
+        return std::nullopt;
+    };
+    for (std::size_t next = 0; next < wanted.size();) {
+        const Answer answer = store.find(wanted.subspan(next));
+        if (const auto* failed = std::get_if<Failed>(&answer)) return fail(failed->reason);
+        const auto* held = std::get_if<Held>(&answer);
+        if (!held) break;
+        const std::size_t which = next + held->which;
+        gen::Result<ImagePtr> image = load(wanted[which], held->entry.object);
+        if (image) {
+            ++tally.hits;
+            tally.seconds += seconds_since(start);
+            return Found{which, keep(wanted[which].identity(), *std::move(image))};
+        }
+        const std::string why = "a stored object can't be loaded: " + image.error().message;
+        options_.log(KVJIT_LOG_WARNING, why);
+        // A digest that holds over an object that doesn't load is a defect, but a lesser candidate, another store or the
+        // compiler may serve. Memory or permission that is missing here would be missing for what they give, too.
+        if (image.error().status != KVJIT_BAD_FILE) return std::unexpected(image.error());
+        fail(why);
+        next = which + 1;
+    }
+    return std::nullopt;
+}
+
+gen::Result<Entry> Images::compile(Wanted& wanted) {
     const gen::Result<Backend*> backend = this->backend(wanted.target());
     if (!backend) return std::unexpected(backend.error());
     const gen::Result<std::string>& source = wanted.source();
@@ -185,10 +252,7 @@ gen::Result<ImagePtr> Images::compile(Wanted& wanted) {
     ++compiles_;
     compile_seconds_ += seconds_since(start) - (compiler.load_seconds() - load_before);
     options_.log(KVJIT_LOG_INFO, "compiled " + wanted.name());
-    gen::Result<ImagePtr> image = load(wanted, output->object);
-    if (!image) return image;
-    if (options_.disk) options_.disk->publish(wanted, {output->object, *source, output->log});
-    return keep(wanted.identity(), *std::move(image));
+    return Entry{std::move(output->object), *source, std::move(output->log)};
 }
 
 gen::Result<ImagePtr> Images::load(const Wanted& wanted, std::string_view object) {
@@ -220,13 +284,15 @@ kvjit_engine_stats Images::stats() const {
     kvjit_engine_stats stats{};
     stats.struct_size = sizeof stats;
     stats.compiles = compiles_;
-    stats.disk_hits = disk_hits_;
+    stats.disk_hits = of_disk_.hits;
     stats.memory_hits = memory_hits_;
     stats.compile_seconds = compile_seconds_;
     for (const std::unique_ptr<Backend>& backend : options_.backends) {
         if (backend) stats.compiler_load_seconds += backend->compiler().load_seconds();
     }
-    stats.disk_seconds = disk_seconds_;
+    stats.disk_seconds = of_disk_.seconds;
+    stats.bundle_hits = of_bundles_.hits;
+    stats.bundle_seconds = of_bundles_.seconds;
     return stats;
 }
 

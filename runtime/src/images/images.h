@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "backend.h"
 #include "images/image.h"
@@ -25,24 +26,42 @@ struct ImagesOptions {
     Log log;
 };
 
+/// An entry with all that names it.
+struct MadeEntry {
+    EntryKey key;  // names its maker
+    Entry entry;
+};
+
 /// Thread-safe. Holds images weakly: those that neither a kernel nor a plan holds are gone.
 class Images {
 public:
     explicit Images(ImagesOptions options);
     ~Images();
 
+    /// A store that was shipped with the program: asked before the disk cache, behind those that were added before.
+    void add_bundle(std::shared_ptr<Store> bundle);
+
     struct Found {
         std::size_t which;  // of the candidates
         ImagePtr image;
     };
-    /// The image of the best candidate that memory or a store has; nothing if none has any. Candidates stand best first
-    /// and are of one backend. Where there is a compiler, it serves the first one, and nothing is asked for the others.
+    /// The image of a candidate that memory or a store has; nothing if none has any. Candidates stand best first and
+    /// are of one backend. Who is asked, in this order (docs/bundles.md):
+    ///   1. memory        for the first candidate
+    ///   2. bundles       for each candidate in turn, in the order in which they were added
+    ///   3. disk cache    for the first candidate where there is a compiler, which would make no other; else for all
+    ///   4. memory        for the others, where there is no compiler
     /// Errors: what the machine can't run; without compiling, what keeps a store from answering.
     gen::Result<std::optional<Found>> find(std::span<const Candidate> candidates);
 
-    /// The image of one candidate: as find, else from the compiler. One compile an identity, however many threads and
-    /// processes ask; those who waited for a failing one get its error. Errors: KVJIT_NOT_FOUND without compiling.
+    /// The image of one candidate that find had nothing for, from the compiler. One compile an identity, however many
+    /// threads and processes ask; those who waited for a failing one get its error. Errors: KVJIT_NOT_FOUND without
+    /// compiling, with what bundles have of the same program.
     gen::Result<ImagePtr> make(const Candidate& candidate);
+
+    /// What an image is made of, from the disk cache or the compiler, which then publishes it there. Of any target:
+    /// nothing is loaded. Each call compiles for itself what is not there.
+    gen::Result<MadeEntry> entry(const Candidate& candidate);
 
     /// Text of a stage, made anew (KVJIT_STAGE_*).
     gen::Result<std::string> emit(const Candidate& candidate, kvjit_stage stage);
@@ -58,6 +77,11 @@ public:
 
 private:
     struct Cell;
+    /// Of one kind of stores.
+    struct Tally {
+        std::atomic<std::int64_t> hits{0};
+        std::atomic<double> seconds{0};
+    };
 
     gen::Result<Wanted> wanted(const Candidate& candidate) const;
     bool compiles(Compiler& compiler) const;
@@ -65,18 +89,28 @@ private:
     ImagePtr in_memory(const std::string& identity);
     /// Another thread's image, if it was first.
     ImagePtr keep(const std::string& identity, ImagePtr image);
-    gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted);
-    gen::Result<ImagePtr> load_held(const Wanted& wanted, const Entry& entry);
+    std::vector<std::shared_ptr<Store>> bundles() const;
+    /// The next three hand out nothing, and no error, where a store can't say: `failure` is then the first reason.
+    gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, std::string& failure);
+    gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted, std::string& failure);
+    gen::Result<std::optional<Found>> ask(Store& store, std::span<Wanted> wanted, Tally& tally, std::string& failure);
+    gen::Error not_found(const Wanted& wanted) const;
+    std::unique_ptr<Cache::Guard> lock(Wanted& wanted);
+    void publish(Wanted& wanted, const Entry& entry);
     gen::Result<ImagePtr> produce(Wanted& wanted);
-    gen::Result<ImagePtr> compile(Wanted& wanted);
+    gen::Result<Entry> compile(Wanted& wanted);
     gen::Result<ImagePtr> load(const Wanted& wanted, std::string_view object);
 
     ImagesOptions options_;
     std::mutex cells_mutex_;
     std::map<std::string, std::shared_ptr<Cell>, std::less<>> cells_;
 
-    std::atomic<std::int64_t> compiles_{0}, disk_hits_{0}, memory_hits_{0};
-    std::atomic<double> compile_seconds_{0}, disk_seconds_{0};
+    mutable std::mutex bundles_mutex_;
+    std::vector<std::shared_ptr<Store>> bundles_;
+
+    std::atomic<std::int64_t> compiles_{0}, memory_hits_{0};
+    std::atomic<double> compile_seconds_{0};
+    Tally of_bundles_, of_disk_;
 };
 
 }  // namespace kvjit::rt

@@ -23,10 +23,10 @@ struct Held {
     Entry entry;
 };
 
-/// The store holds no such entry, or held a bad one.
+/// The store holds no such entry, or held a bad one that is gone now.
 struct NotThere {};
 
-/// The store can't say whether it holds the entry: asked later, it may find it.
+/// The store can't say whether it holds the entry, which it may find when asked later; or holds a bad one for good.
 struct Failed {
     std::string reason;  // a clause: "/cache/4f can't be opened: Too many open files"
 };
@@ -36,9 +36,15 @@ using Answer = std::variant<Held, NotThere, Failed>;
 class Store {
 public:
     virtual ~Store() = default;
-    /// Looks for the candidates, best first, at least one; each entry's digest is verified. A bad one is removed and
-    /// logged; so is logged what failed, since a caller that can do without the store need not care. Thread-safe.
+    /// Looks for the candidates, best first, at least one; each entry's digest is verified. A bad one is logged, and
+    /// removed where that can be; so is logged what failed, since a caller that can do without the store need not care.
+    /// Thread-safe.
     virtual Answer find(std::span<Wanted> candidates) = 0;
+    /// False where it is known without reading that the entry isn't there. Thread-safe.
+    virtual bool may_hold(const Wanted&) const { return true; }
+    /// What it has of the same program that doesn't serve, as a clause: "bundle a.kvjb has it for sm_90a"; or "".
+    /// Thread-safe.
+    virtual std::string near_miss(const Wanted&) const { return ""; }
 };
 
 /// A store that keeps what the compiler made.

@@ -87,16 +87,16 @@ const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),   F(
                                         F(split_keys),      F(stores_nothing)};
 #undef F
 #define F(member) FIELD(kvjit_engine_options, member)
-const std::vector<Field> kEngineFields = {F(struct_size), F(jit), F(cache_dir),   F(cache_max_bytes), F(template_dir),
-                                          F(compiler),    F(log), F(log_context), F(max_idle_kernels)};
+const std::vector<Field> kEngineFields = {F(struct_size), F(jit), F(cache_dir),   F(cache_max_bytes),  F(template_dir),
+                                          F(compiler),    F(log), F(log_context), F(max_idle_kernels), F(bundle_key)};
 #undef F
 #define F(member) FIELD(kvjit_executor, member)
 const std::vector<Field> kExecutorFields = {F(struct_size), F(concurrency), F(context), F(run)};
 #undef F
 #define F(member) FIELD(kvjit_engine_stats, member)
-const std::vector<Field> kStatsFields = {F(struct_size), F(compiles),        F(disk_hits),
-                                         F(memory_hits), F(compile_seconds), F(compiler_load_seconds),
-                                         F(disk_seconds)};
+const std::vector<Field> kStatsFields = {F(struct_size),  F(compiles),        F(disk_hits),
+                                         F(memory_hits),  F(compile_seconds), F(compiler_load_seconds),
+                                         F(disk_seconds), F(bundle_hits),     F(bundle_seconds)};
 #undef F
 
 /// Plans for `c`, whatever comes of it.

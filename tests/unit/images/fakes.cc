@@ -116,12 +116,29 @@ gen::KernelSpec spec_of(const std::string& text) {
     return *spec;
 }
 
-void put(World& world, const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {
+Answer FakeBundle::find(std::span<Wanted> candidates) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        read.push_back(candidates[i].identity());
+        if (!failure.empty()) return Failed{failure};
+        if (const auto it = entries.find(read.back()); it != entries.end()) return Held{i, it->second};
+    }
+    return NotThere{};
+}
+
+std::string identity_of(const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {
     const auto programs = gen::lower(spec_of(spec), target);
     REQUIRE(programs.has_value());
     const auto it = std::ranges::find(*programs, kind, &gen::Program::kind);
     REQUIRE(it != programs->end());
-    world.entries[gen::identity_text(*it, target)] = {"object", "source", "log"};
+    return gen::identity_text(*it, target);
+}
+
+void put(World& world, const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {
+    world.entries[identity_of(spec, kind, target)] = {"object", "source", "log"};
+}
+
+void put(FakeBundle& bundle, const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {
+    bundle.entries[identity_of(spec, kind, target)] = {"bundled object", "", ""};
 }
 
 bool is_for(const std::string& identity, const gen::Target& target) {

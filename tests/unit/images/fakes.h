@@ -34,6 +34,18 @@ struct World {
     std::vector<std::string> warnings;
 };
 
+/// A store that was shipped: what it holds, and what it was asked for.
+class FakeBundle final : public Store {
+public:
+    Answer find(std::span<Wanted> candidates) override;
+    bool may_hold(const Wanted& wanted) const override { return entries.contains(wanted.identity()); }
+    std::string near_miss(const Wanted&) const override { return near; }
+
+    std::map<std::string, Entry> entries;  // by identity
+    std::vector<std::string> read;         // identities
+    std::string failure, near;
+};
+
 /// Images over the fakes.
 ImagesOptions options_over(World& world, bool jit = true);
 
@@ -41,8 +53,11 @@ ImagesOptions options_over(World& world, bool jit = true);
 const gen::TargetList& two_levels();
 
 gen::KernelSpec spec_of(const std::string& text);
+/// Of the spec's program on the target.
+std::string identity_of(const std::string& spec, gen::ProgramKind kind, const gen::Target& target);
 /// What the cache holds for the spec's program on the target.
 void put(World& world, const std::string& spec, gen::ProgramKind kind, const gen::Target& target);
+void put(FakeBundle& bundle, const std::string& spec, gen::ProgramKind kind, const gen::Target& target);
 /// The target's text in an identity.
 bool is_for(const std::string& identity, const gen::Target& target);
 

@@ -1,0 +1,91 @@
+#include "bundle/bundle_store.h"
+
+#include <set>
+#include <string_view>
+
+#include "bundle/bundle.h"
+#include "bundle/signature.h"
+#include "common/abi.h"
+#include "generator/identity.h"
+
+namespace kvjit::rt {
+namespace {
+
+constexpr std::size_t kMostNearMisses = 4;
+
+/// What keeps `other` from serving for `wanted`, which are of the same program.
+std::string difference(const gen::Identity& wanted, const gen::Identity& other) {
+    const auto is_of = [](std::string_view what, int theirs, int ours) {
+        return std::string(what) + ' ' + std::to_string(theirs) + " (this library's is " + std::to_string(ours) + ")";
+    };
+    if (other.abi != wanted.abi) return "for " + is_of("kernel ABI", other.abi, wanted.abi);
+    if (other.target != wanted.target) return "for " + other.target;
+    if (other.revision != wanted.revision) return "of " + is_of("revision", other.revision, wanted.revision);
+    return "of variant " + other.variant;
+}
+
+class BundleStore final : public Store {
+public:
+    BundleStore(Bundle bundle, BundleOptions options) : bundle_(std::move(bundle)), options_(std::move(options)) {}
+
+    Answer find(std::span<Wanted> candidates) override {
+        Answer answer = NotThere{};  // the first failure, unless a later candidate is there
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+            const std::optional<std::size_t> entry = bundle_.find(candidates[i].identity());
+            if (!entry) continue;
+            auto code = bundle_.code(*entry);
+            if (code) return Held{i, {std::move(code->image), "", ""}};
+            const std::string reason = options_.name + ' ' + code.error();
+            options_.log(KVJIT_LOG_WARNING, reason);
+            if (std::holds_alternative<NotThere>(answer)) answer = Failed{reason};
+        }
+        return answer;
+    }
+
+    bool may_hold(const Wanted& wanted) const override { return bundle_.find(wanted.identity()).has_value(); }
+
+    std::string near_miss(const Wanted& wanted) const override {
+        const auto parts = gen::parse_identity(wanted.identity());
+        std::set<std::string> differences;
+        for (std::size_t i = 0; parts && i < bundle_.size() && differences.size() < kMostNearMisses; ++i) {
+            const auto identity = bundle_.identity(i);
+            if (!identity) continue;
+            const auto other = gen::parse_identity(*identity);
+            if (other && other->program == parts->program && other->constants == parts->constants) differences.insert(difference(*parts, *other));
+        }
+        std::string clause;
+        for (const std::string& each : differences) clause += (clause.empty() ? " has it " : ", ") + each;
+        return clause.empty() ? "" : options_.name + clause;
+    }
+
+private:
+    Bundle bundle_;
+    BundleOptions options_;
+};
+
+/// Why this library, or the engine, does not take a bundle that is whole; "" if they do. A clause.
+std::string objection(const BundleHeader& header, const std::optional<PublicKey>& key) {
+    if (header.abi != abi::kKernelAbi) {
+        return "is for kernel ABI " + std::to_string(header.abi) + "; this library's is " +
+               std::to_string(abi::kKernelAbi) + ": make the bundle with this version of kvjit";
+    }
+    if (!key || header.key == *key) return "";
+    return (header.is_signed() ? "is signed by key " + print_public_key(header.key) : std::string("is not signed")) +
+           "; this engine takes bundles signed by key " + print_public_key(*key);
+}
+
+}  // namespace
+
+gen::Result<std::unique_ptr<Store>> open_bundle(std::expected<std::unique_ptr<BundleBytes>, std::string> bytes,
+                                                BundleOptions options) {
+    const auto refuse = [&](const std::string& why) {
+        return gen::fail(KVJIT_BAD_FILE, "bundle", options.name + ' ' + why);
+    };
+    if (!bytes) return refuse(bytes.error());
+    auto bundle = Bundle::open(*std::move(bytes));
+    if (!bundle) return refuse(bundle.error());
+    if (const std::string why = objection(bundle->header(), options.key); !why.empty()) return refuse(why);
+    return std::make_unique<BundleStore>(*std::move(bundle), std::move(options));
+}
+
+}  // namespace kvjit::rt
