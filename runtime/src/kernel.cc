@@ -25,7 +25,9 @@ gen::Result<void> check_present(std::uint32_t asked, const gen::KernelSpec& spec
 /// What is missing, and what to do that the next bundle has it.
 gen::Error with_line(gen::Error error, const gen::KernelSpec& spec, const gen::Target& target) {
     if (error.status == KVJIT_NOT_FOUND || error.status == KVJIT_COMPILER_MISSING) {
-        error.message += "; to have it in a bundle for " + target.name() +
+        const std::string name = target.name();
+        const std::string level = name.substr(0, name.find('+'));  // what a bundle is made for, rather than one machine
+        error.message += "; to have it in a bundle for " + level +
                          ", add this line to the bundle's specs.txt: " + gen::print_spec(spec);
     }
     return error;

@@ -13,6 +13,13 @@ namespace {
 
 constexpr std::size_t kMostNearMisses = 4;
 
+/// Whether `other` is the same program for another target of the same kind, or from another version of kvjit.
+bool is_near(const gen::Identity& wanted, const gen::Identity& other) {
+    const auto kind = [](const std::string& target) { return target.substr(0, target.rfind(':')); };
+    return other.program == wanted.program && other.constants == wanted.constants &&
+           kind(other.target) == kind(wanted.target);
+}
+
 /// What keeps `other` from serving for `wanted`, which are of the same program.
 std::string difference(const gen::Identity& wanted, const gen::Identity& other) {
     const auto is_of = [](std::string_view what, int theirs, int ours) {
@@ -51,7 +58,7 @@ public:
             const auto identity = bundle_.identity(i);
             if (!identity) continue;
             const auto other = gen::parse_identity(*identity);
-            if (other && other->program == parts->program && other->constants == parts->constants) differences.insert(difference(*parts, *other));
+            if (other && is_near(*parts, *other)) differences.insert(difference(*parts, *other));
         }
         std::string clause;
         for (const std::string& each : differences) clause += (clause.empty() ? " has it " : ", ") + each;

@@ -123,6 +123,7 @@ TEST_CASE("what a bundle has of the same program for others is told") {
           "bundle x.kvjb has it for kernel ABI 77 (this library's is " + abi + ")");
     CHECK(near(with(";revision=1", ";revision=99")) == "bundle x.kvjb has it of revision 99 (this library's is 1)");
     CHECK(near(with("kHeadDim=", "kHeadDim=1")) == "");
+    CHECK(near(with("x86_64-unknown-linux-gnu:x86-64-v3", "nvptx64-nvidia-cuda:sm_80")) == "");
 }
 
 TEST_CASE("a bundle of another kernel ABI is refused, and so is what is none") {
