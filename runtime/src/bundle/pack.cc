@@ -7,7 +7,7 @@
 namespace kvjit::rt {
 namespace {
 
-constexpr int kLevel = 19;  // a source is packed once, and lies in every copy of the bundle
+constexpr int kLevel = 9;  // 2 ms for the longest source; 19 takes 50 ms, for 5% less
 
 }  // namespace
 

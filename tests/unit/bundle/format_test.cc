@@ -13,7 +13,7 @@ namespace {
 
 std::string zstd(const std::string& text) {
     std::string packed(ZSTD_compressBound(text.size()), '\0');
-    packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 19));
+    packed.resize(ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), 9));
     return packed;
 }
 
