@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bundle/command.h"
 #include "diff.h"
 #include "inspect.h"
 #include "kvjit/kvjit.h"
@@ -39,8 +40,9 @@ constexpr const char* kMainFooter =
     "Examples:\n"
     "  kvjit replay call.safetensors\n"
     "  kvjit inspect op=MultiHeadCacheAttention,head_dim=128,group=4 --emit source --program decode\n"
+    "  kvjit bundle create kernels.kvjb --specs specs.txt --targets x86-64-v3,sm_80\n"
     "  kvjit help inspect              the fields of a spec\n"
-    "Exit status: 0 all well, 1 a replayed result was wrong, 2 bad arguments, files, target or output.";
+    "Exit status: 0 all well, 1 a replayed result or a bundle was wrong, 2 bad arguments, files, target or output.";
 
 constexpr const char* kReplayFooter =
     "Each FILE is one recorded MultiHeadCacheAttention call in the safetensors format (docs/semantics.md, section 9).\n"
@@ -155,13 +157,13 @@ Result<void> check_command(std::span<char* const> arguments) {
     const auto is_one_of = [](std::initializer_list<std::string_view> names, const std::string& word) {
         return std::ranges::find(names, word) != names.end();
     };
-    const std::string takes = ", expected one of: replay, inspect, help; kvjit help says more";
+    const std::string takes = ", expected one of: replay, inspect, bundle, help; kvjit help says more";
     if (words.empty()) return fail("a command is missing" + takes);
-    if (!is_one_of({"replay", "inspect", "help", "--help", "-h", "--version"}, words[0])) {
+    if (!is_one_of({"replay", "inspect", "bundle", "help", "--help", "-h", "--version"}, words[0])) {
         return fail(in_quotes(words[0]) + " is no command" + takes);
     }
     if (words[0] != "help" || words.size() == 1) return {};
-    if (!is_one_of({"replay", "inspect", "help", "--help", "-h"}, words[1])) {
+    if (!is_one_of({"replay", "inspect", "bundle", "help", "--help", "-h"}, words[1])) {
         return fail(in_quotes(words[1]) + " is no command" + takes);
     }
     if (words.size() > 2) return fail(in_quotes(words[2]) + " is one word too many after help " + words[1]);
@@ -189,6 +191,7 @@ int run(int argc, char** argv) {
     Request request;
     const CLI::App* replaying = add_replay(app, request);
     const CLI::App* inspecting = add_inspect(app, request);
+    const BundleCommand bundle(app);
     try {
         app.parse(reversed_arguments(argc, argv));
     } catch (const CLI::ParseError& error) {
@@ -196,6 +199,7 @@ int run(int argc, char** argv) {
     }
     finish(request);
     if (replaying->parsed()) return replay(request.replay);
+    if (bundle.parsed()) return bundle.run();
     if (!inspecting->parsed()) return kExitBadInput;
     return request.diffed.empty() ? inspect(request.inspect) : diff(request.diffed[0], request.diffed[1]);
 }

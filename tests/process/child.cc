@@ -1,8 +1,11 @@
 // A process of an engine: opens a cache folder, runs one call, and says what it saw as lines "name value".
 //     process_child CACHE_FOLDER
-// The environment decides the rest (KVJIT_JIT, KVJIT_TEMPLATE_DIR, KVJIT_COMPILER).
+// The environment decides the rest (KVJIT_JIT, KVJIT_TEMPLATE_DIR, KVJIT_COMPILER; KVJIT_TEST_BUNDLE: bundles to add,
+// with colons between).
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include "call.h"
@@ -24,11 +27,21 @@ std::int64_t mappings(const std::string& text) {
     return found;
 }
 
+/// Adds the bundles, and says of those that are refused why.
+void add_bundles(kvjit::Engine& engine, const char* paths) {
+    std::istringstream list(paths != nullptr ? paths : "");
+    for (std::string path; std::getline(list, path, ':');) {
+        const auto added = engine.add_bundle(path);
+        if (!added) say("refused", added.error().message());
+    }
+}
+
 kvjit::Result<void> run(const char* folder) {
     kvjit::EngineOptions options;
     options.cache_dir = folder;
-    const auto engine = kvjit::Engine::create(options);
+    auto engine = kvjit::Engine::create(options);
     if (!engine) return engine.error();
+    add_bundles(*engine, std::getenv("KVJIT_TEST_BUNDLE"));
     const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(kvjit::test::kCallSpec));
     if (!kernel) return kernel.error();
     if (auto done = kernel->prepare(); !done) return done;
@@ -37,8 +50,9 @@ kvjit::Result<void> run(const char* folder) {
     const kvjit_engine_stats stats = engine->stats();
     say("compiles", stats.compiles);
     say("disk_hits", stats.disk_hits);
+    say("bundle_hits", stats.bundle_hits);
     say("output", std::to_string(call.output_hash()));
-    for (const char* text : {"libLLVM", "libclang", "libkvjit_compiler", "rwx"}) say(text, mappings(text));
+    for (const char* text : {"libLLVM", "libclang", "libkvjit_compiler", "libnvrtc", "rwx"}) say(text, mappings(text));
     return {};
 }
 

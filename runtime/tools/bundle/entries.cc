@@ -1,0 +1,111 @@
+#include "bundle/entries.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "bundle/files.h"
+#include "targets.h"
+
+namespace kvjit::tool {
+namespace {
+
+/// The target itself, also where its name stands for several.
+Result<std::vector<gen::Target>> find_targets(std::span<const std::string> names) {
+    std::vector<gen::Target> targets;
+    for (const std::string& name : names) {
+        const gen::Result<const gen::TargetList*> found = rt::find_targets(name);
+        if (!found) return fail(error_text(found.error()));
+        if (std::ranges::find(targets, (*found)->front()) == targets.end()) targets.push_back((*found)->front());
+    }
+    return targets;
+}
+
+void add_jobs(EntryJobs& jobs, const std::vector<gen::Program>& programs, const gen::Target& target,
+              const std::string& spec) {
+    for (const gen::Program& program : programs) {
+        jobs.jobs.try_emplace(gen::identity_text(program, target), EntryJob{target, program, spec});
+    }
+}
+
+/// What threads share while they make entries.
+class Making {
+public:
+    Making(rt::Images& images, const EntryJobs& jobs, const std::function<void(const EntryJob&)>& done)
+        : images_(images), done_(done) {
+        for (const auto& [identity, job] : jobs.jobs) jobs_.push_back(&job);
+        made_.resize(jobs_.size());
+    }
+
+    void work() {
+        for (std::size_t i = next_++; i < jobs_.size() && !failed_; i = next_++) make(i);
+    }
+
+    Result<std::vector<rt::MadeEntry>> take() {
+        if (failed_) return fail(failure_);
+        std::vector<rt::MadeEntry> all;
+        for (std::optional<rt::MadeEntry>& made : made_) all.push_back(*std::move(made));
+        return all;
+    }
+
+private:
+    void make(std::size_t i) {
+        const EntryJob& job = *jobs_[i];
+        gen::Result<rt::MadeEntry> made = images_.entry({&job.target, &job.program});
+        const std::lock_guard lock(mutex_);
+        if (made) {
+            made_[i] = *std::move(made);
+            done_(job);
+        } else if (!failed_.exchange(true)) {
+            failure_ = std::string(gen::program_info(job.program.kind).name) + " of " + job.spec + " for " +
+                       job.target.name() + ": " + error_text(made.error());
+        }
+    }
+
+    rt::Images& images_;
+    const std::function<void(const EntryJob&)>& done_;
+    std::vector<const EntryJob*> jobs_;
+    std::atomic<std::size_t> next_{0};
+    std::atomic<bool> failed_{false};
+    std::mutex mutex_;  // guards what follows
+    std::vector<std::optional<rt::MadeEntry>> made_;
+    std::string failure_;
+};
+
+}  // namespace
+
+Result<EntryJobs> plan_entries(std::span<const gen::KernelSpec> specs, std::span<const std::string> names) {
+    const Result<std::vector<gen::Target>> targets = find_targets(names);
+    if (!targets) return fail(targets.error());
+    EntryJobs jobs;
+    for (const gen::KernelSpec& spec : specs) {
+        const std::string text = gen::print_spec(spec);
+        const std::size_t left_out_before = jobs.left_out.size();
+        for (const gen::Target& target : *targets) {
+            const gen::Result<std::vector<gen::Program>> programs = gen::lower(spec, target);
+            if (programs) {
+                add_jobs(jobs, *programs, target, text);
+            } else {
+                jobs.left_out.push_back(text + " for " + target.name() + ": " + programs.error().message);
+            }
+        }
+        const bool is_nowhere = jobs.left_out.size() - left_out_before == targets->size();
+        if (is_nowhere) return fail("no target can have " + jobs.left_out.back());
+    }
+    return jobs;
+}
+
+Result<std::vector<rt::MadeEntry>> make_entries(rt::Images& images, const EntryJobs& jobs, int threads,
+                                                const std::function<void(const EntryJob&)>& done) {
+    Making making(images, jobs, done);
+    {
+        std::vector<std::jthread> others;
+        for (int i = 1; i < threads; ++i) others.emplace_back([&] { making.work(); });
+        making.work();
+    }
+    return making.take();
+}
+
+}  // namespace kvjit::tool

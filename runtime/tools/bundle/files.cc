@@ -1,0 +1,118 @@
+#include "bundle/files.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+
+#include "disk_cache/file_calls.h"
+#include "terminal.h"
+
+namespace kvjit::tool {
+namespace {
+
+std::string reason(int error) {
+    return std::strerror(error);
+}
+
+bool write_all(int file, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t put = ::write(file, bytes.data(), bytes.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return false;
+        bytes.remove_prefix(static_cast<std::size_t>(put));
+    }
+    return true;
+}
+
+}  // namespace
+
+std::string error_text(const gen::Error& error) {
+    return std::string(kvjit_status_name(error.status)) + ": " + error.message;
+}
+
+Result<rt::Bundle> open_bundle(const std::string& path) {
+    auto bytes = rt::open_bundle_file(path);
+    if (!bytes) return fail(path + ' ' + bytes.error());
+    auto bundle = rt::Bundle::open(*std::move(bytes));
+    if (!bundle) return fail(path + ' ' + bundle.error());
+    return *std::move(bundle);
+}
+
+Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, const std::string& path) {
+    std::vector<rt::BundleEntry> entries;
+    for (std::size_t i = 0; i < bundle.size(); ++i) {
+        auto entry = rt::read_entry(bundle, i);
+        if (!entry) return fail(path + ' ' + entry.error());
+        entries.push_back(*std::move(entry));
+    }
+    return entries;
+}
+
+Result<std::string> read_file(const std::string& path) {
+    std::ifstream file;
+    if (path != "-") file.open(path, std::ios::binary);
+    std::istream& in = path == "-" ? std::cin : file;
+    errno = 0;
+    std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (path != "-" && !file.is_open()) return fail(path + " can't be opened: " + reason(errno));
+    if (in.bad() || errno == EISDIR) return fail(path + " can't be read: " + reason(errno));
+    return text;
+}
+
+Result<void> write_file(const std::string& path, std::string_view bytes) {
+    const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
+    const auto failed = [&](int error) {
+        ::unlink(temporary.c_str());
+        return fail(path + " can't be written: " + reason(error));
+    };
+    const rt::Fd file(rt::system_calls().open(AT_FDCWD, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
+    if (!file.open()) return fail(path + " can't be written: " + reason(-file.get()));
+    if (!write_all(file.get(), bytes) || ::fsync(file.get()) != 0) return failed(errno);
+    if (std::rename(temporary.c_str(), path.c_str()) != 0) return failed(errno);
+    return {};
+}
+
+Result<rt::SecretKey> read_key(const std::string& path) {
+    const Result<std::string> text = read_file(path);
+    if (!text) return fail(text.error());
+    if (const auto key = rt::parse_secret_key(*text)) return *key;
+    return fail(path + " is no private Ed25519 key in PEM, as openssl genpkey -algorithm ed25519 writes it");
+}
+
+Result<void> write_bundle(const std::string& path, std::string bytes, const std::string& key_file) {
+    if (!key_file.empty()) {
+        const Result<rt::SecretKey> key = read_key(key_file);
+        if (!key) return fail(key.error());
+        if (auto done = sign_bytes(bytes, *key); !done) return done;
+    }
+    return write_file(path, bytes);
+}
+
+Result<void> sign_bytes(std::string& bytes, const rt::SecretKey& key) {
+    auto header = rt::decode_header(std::string_view(bytes).substr(0, rt::kBundleHeaderBytes), bytes.size());
+    if (!header) return fail("what is to be signed " + header.error());
+    rt::sign(*header, key);
+    bytes.replace(0, rt::kBundleHeaderBytes, rt::encode_header(*header));
+    return {};
+}
+
+std::string size_text(std::uint64_t bytes) {
+    char text[64];
+    std::snprintf(text, sizeof text, "%llu bytes (%.1f MB)", static_cast<unsigned long long>(bytes),
+                  static_cast<double>(bytes) / 1e6);
+    return text;
+}
+
+int finish(const Result<int>& result) {
+    if (result) return *result;
+    complain(result.error());
+    return kExitBadInput;
+}
+
+}  // namespace kvjit::tool

@@ -1,0 +1,41 @@
+// Bundles and keys as files.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bundle/bundle.h"
+#include "bundle/encode.h"
+#include "bundle/signature.h"
+#include "generator/error.h"
+#include "result.h"
+
+namespace kvjit::tool {
+
+/// "KVJIT_BAD_SPEC: head_dim is 12; ..."
+std::string error_text(const gen::Error& error);
+
+Result<rt::Bundle> open_bundle(const std::string& path);
+Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, const std::string& path);
+
+/// All of a file; "-" is standard input.
+Result<std::string> read_file(const std::string& path);
+/// Under another name, then renamed: who reads `path` sees the old file or all of the new one.
+Result<void> write_file(const std::string& path, std::string_view bytes);
+
+/// Of a file that `openssl genpkey -algorithm ed25519` wrote.
+Result<rt::SecretKey> read_key(const std::string& path);
+
+/// The bundle's bytes, signed where there is a key, to `path`. `key_file` "": none.
+Result<void> write_bundle(const std::string& path, std::string bytes, const std::string& key_file);
+/// Puts a signature into a bundle's bytes.
+Result<void> sign_bytes(std::string& bytes, const rt::SecretKey& key);
+
+/// "1234567 bytes (1.2 MB)"
+std::string size_text(std::uint64_t bytes);
+
+/// The exit status of what printed its results itself: a failure is told.
+int finish(const Result<int>& result);
+
+}  // namespace kvjit::tool
