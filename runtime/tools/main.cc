@@ -162,6 +162,7 @@ Result<void> check_command(std::span<char* const> arguments) {
     if (!is_one_of({"replay", "inspect", "bundle", "help", "--help", "-h", "--version"}, words[0])) {
         return fail(in_quotes(words[0]) + " is no command" + takes);
     }
+    if (words[0] == "bundle") return check_bundle_command(std::span(words).subspan(1));
     if (words[0] != "help" || words.size() == 1) return {};
     if (!is_one_of({"replay", "inspect", "bundle", "help", "--help", "-h"}, words[1])) {
         return fail(in_quotes(words[1]) + " is no command" + takes);

@@ -1,5 +1,6 @@
-// kvjit_first_call CACHE_FOLDER START: makes an engine, plans and runs one decode step whose kernels lie in the folder,
-// and prints the nanoseconds since START and its peak of resident bytes. Fails rather than compile.
+// kvjit_first_call STORE START: makes an engine, plans and runs one decode step whose kernels lie in the store, a
+// cache's folder or a bundle, *.kvjb, and prints the nanoseconds since START and its peak of resident bytes. Fails
+// rather than compile.
 #include <cstdio>
 #include <cstdlib>
 
@@ -39,13 +40,15 @@ kvjit::Tensors tensors() {
     return tensors;
 }
 
-bool run(const char* folder) {
+bool run(const std::string& store) {
+    const bool is_bundle = store.ends_with(".kvjb");
     kvjit::EngineOptions options;
-    options.cache_dir = folder;
+    options.cache_dir = is_bundle ? "" : store.c_str();
     options.jit = 0;
-    const auto engine = kvjit::Engine::create(options);
+    auto engine = kvjit::Engine::create(options);
     const auto spec = kvjit::KernelSpec::parse(kvjit::bench::kFirstCallSpec);
     if (!engine || !spec) return false;
+    if (is_bundle && !engine->add_bundle(store)) return false;
     const auto kernel = engine->kernel(*spec);
     if (!kernel) return false;
     auto plan = kernel->plan(one_step());

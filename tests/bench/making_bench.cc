@@ -1,12 +1,7 @@
 // Getting at a kernel: compiled, from disk, from memory, in a process that has just been started.
-#include <fcntl.h>
 #include <malloc.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -97,41 +92,13 @@ void BM_disk_hit(benchmark::State& state) {
 }
 BENCHMARK(BM_disk_hit)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
-struct ChildResult {
-    double seconds = 0;         // from before the start of the process to the end of its first call
-    double resident_bytes = 0;  // its peak
-};
-
-/// Starts first_call.cc's program and reads what it says. 0 seconds: it failed.
-ChildResult start_child() {
-    int ends[2];
-    if (::pipe2(ends, O_CLOEXEC) != 0) return {};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    std::string program = KVJIT_FIRST_CALL, folder = scratch_folder(), now = std::to_string(monotonic_nanoseconds());
-    char* const arguments[] = {program.data(), folder.data(), now.data(), nullptr};
-    pid_t child = 0;
-    const bool started = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ) == 0;
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    char text[64] = {};
-    if (started) static_cast<void>(!::read(ends[0], text, sizeof text - 1));
-    ::close(ends[0]);
-    int status = -1;
-    if (!started || ::waitpid(child, &status, 0) != child || status != 0) return {};
-    char* rest = nullptr;
-    const double nanoseconds = std::strtod(text, &rest);
-    return {nanoseconds * 1e-9, std::strtod(rest, nullptr)};
-}
-
 /// From exec to the end of the first call, kernels on disk.
 void BM_exec_to_first_call(benchmark::State& state) {
     if (failed(state, decode_ready(scratch_folder()))) return;
     std::vector<double> seconds;
     double resident = 0;
     for (auto _ : state) {
-        const ChildResult child = start_child();
+        const ChildResult child = start_child(scratch_folder());
         if (child.seconds <= 0) return state.SkipWithError("the child process failed");
         state.SetIterationTime(child.seconds);
         seconds.push_back(child.seconds);

@@ -1,12 +1,18 @@
 #include "setup.h"
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "bandwidth.h"
+#include "first_call.h"
 #include "half.h"
 #include "support/rng.h"
 
@@ -162,6 +168,28 @@ double quantile(std::vector<double> values, double rank) {
     const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank * static_cast<double>(values.size()));
     std::ranges::nth_element(values, at);
     return *at;
+}
+
+ChildResult start_child(const std::string& store) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return {};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    std::string program = KVJIT_FIRST_CALL, path = store, now = std::to_string(monotonic_nanoseconds());
+    char* const arguments[] = {program.data(), path.data(), now.data(), nullptr};
+    pid_t child = 0;
+    const bool started = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ) == 0;
+    posix_spawn_file_actions_destroy(&actions);
+    ::close(ends[1]);
+    char text[64] = {};
+    if (started) static_cast<void>(!::read(ends[0], text, sizeof text - 1));
+    ::close(ends[0]);
+    int status = -1;
+    if (!started || ::waitpid(child, &status, 0) != child || status != 0) return {};
+    char* rest = nullptr;
+    const double nanoseconds = std::strtod(text, &rest);
+    return {nanoseconds * 1e-9, std::strtod(rest, nullptr)};
 }
 
 Result<Plan> make_plan(const std::string& spec, const Batch& batch) {

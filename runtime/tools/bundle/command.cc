@@ -1,9 +1,13 @@
 #include "bundle/command.h"
 
-#include "result.h"
+#include <algorithm>
+
+#include "safetensors.h"
 
 namespace kvjit::tool {
 namespace {
+
+constexpr std::string_view kCommands[] = {"create", "list", "verify", "extract", "merge", "diff", "sign"};
 
 constexpr const char* kFooter =
     "A bundle is one file of kernels that were made ahead, for any target: a program that adds it to its engine\n"
@@ -66,6 +70,17 @@ constexpr const char* kSignFooter =
 constexpr const char* kKeyHelp = "Sign it: a private Ed25519 key in PEM (openssl genpkey -algorithm ed25519)";
 
 }  // namespace
+
+Result<void> check_bundle_command(std::span<const std::string> words) {
+    std::string takes = ", expected one of:";
+    for (const std::string_view command : kCommands) takes.append(" ").append(command).append(",");
+    takes.back() = ';';
+    takes += " kvjit help bundle says more";
+    if (words.empty()) return fail("a command of kvjit bundle is missing" + takes);
+    const bool is_known = std::ranges::find(kCommands, words[0]) != std::end(kCommands);
+    if (is_known || words[0] == "--help" || words[0] == "-h") return {};
+    return fail(in_quotes(words[0]) + " is no command of kvjit bundle" + takes);
+}
 
 BundleCommand::BundleCommand(CLI::App& app)
     : command_(app.add_subcommand("bundle", "Make, look at and sign bundles: kernels made ahead, in one file")),

@@ -3,9 +3,16 @@
 
 #include <CLI/CLI.hpp>
 
+#include <span>
+#include <string>
+
 #include "bundle/options.h"
+#include "result.h"
 
 namespace kvjit::tool {
+
+/// Names what stands where a command of `kvjit bundle` must; `words` come after that.
+Result<void> check_bundle_command(std::span<const std::string> words);
 
 /// The subcommand of `app` with its own ones. Lives as long as the app is parsed.
 class BundleCommand {

@@ -148,9 +148,10 @@ public:
         Result<std::vector<rt::BundleEntry>> entries = read_entries(*bundle, path);
         if (!entries) return fail(entries.error());
         for (rt::BundleEntry& entry : *entries) {
-            const auto known = entries_.find(entry.code.identity);
+            const std::string identity = entry.code.identity;
+            const auto known = entries_.find(identity);
             if (known == entries_.end()) {
-                entries_.emplace(entry.code.identity, From{path, std::move(entry)});
+                entries_.emplace(identity, From{path, std::move(entry)});
             } else if (!equal(known->second.entry, entry)) {
                 return conflict(known->second, path);
             }

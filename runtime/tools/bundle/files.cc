@@ -6,9 +6,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 
 #include "disk_cache/file_calls.h"
 #include "terminal.h"
@@ -20,14 +17,14 @@ std::string reason(int error) {
     return std::strerror(error);
 }
 
-bool write_all(int file, std::string_view bytes) {
+/// 0 or -errno.
+int write_all(int file, std::string_view bytes) {
     while (!bytes.empty()) {
-        const ssize_t put = ::write(file, bytes.data(), bytes.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return false;
+        const ssize_t put = rt::system_calls().write(file, bytes.data(), bytes.size());
+        if (put < 0) return static_cast<int>(put);
         bytes.remove_prefix(static_cast<std::size_t>(put));
     }
-    return true;
+    return rt::system_calls().sync(file);
 }
 
 }  // namespace
@@ -55,27 +52,30 @@ Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, cons
 }
 
 Result<std::string> read_file(const std::string& path) {
-    std::ifstream file;
-    if (path != "-") file.open(path, std::ios::binary);
-    std::istream& in = path == "-" ? std::cin : file;
-    errno = 0;
-    std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (path != "-" && !file.is_open()) return fail(path + " can't be opened: " + reason(errno));
-    if (in.bad() || errno == EISDIR) return fail(path + " can't be read: " + reason(errno));
+    const bool is_input = path == "-";
+    const rt::Fd opened(is_input ? -ENOENT : rt::system_calls().open(AT_FDCWD, path.c_str(), O_RDONLY, 0));
+    if (!is_input && !opened.open()) return fail(path + " can't be opened: " + reason(-opened.get()));
+    const int file = is_input ? STDIN_FILENO : opened.get();
+    std::string text;
+    char buffer[65536];
+    ssize_t got = 0;
+    while ((got = rt::system_calls().read(file, buffer, sizeof buffer)) > 0) {
+        text.append(buffer, static_cast<std::size_t>(got));
+    }
+    if (got < 0) return fail(path + " can't be read: " + reason(static_cast<int>(-got)));
     return text;
 }
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {
+    rt::FileCalls& calls = rt::system_calls();
     const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
-    const auto failed = [&](int error) {
-        ::unlink(temporary.c_str());
-        return fail(path + " can't be written: " + reason(error));
-    };
-    const rt::Fd file(rt::system_calls().open(AT_FDCWD, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
+    const rt::Fd file(calls.open(AT_FDCWD, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
     if (!file.open()) return fail(path + " can't be written: " + reason(-file.get()));
-    if (!write_all(file.get(), bytes) || ::fsync(file.get()) != 0) return failed(errno);
-    if (std::rename(temporary.c_str(), path.c_str()) != 0) return failed(errno);
-    return {};
+    int error = write_all(file.get(), bytes);
+    if (error == 0) error = calls.rename(AT_FDCWD, temporary.c_str(), path.c_str());
+    if (error == 0) return {};
+    calls.remove(AT_FDCWD, temporary.c_str());
+    return fail(path + " can't be written: " + reason(-error));
 }
 
 Result<rt::SecretKey> read_key(const std::string& path) {

@@ -41,6 +41,10 @@ TEST_CASE("null arguments of engines and kernels") {
     expect_null(kvjit_engine_kernel(nullptr, &spec, nullptr, &kernel, &e), e, "engine");
     expect_null(kvjit_engine_kernel(shared_engine(), nullptr, nullptr, &kernel, &e), e, "spec");
     expect_null(kvjit_engine_kernel(shared_engine(), &spec, nullptr, nullptr, &e), e, "kernel");
+    expect_null(kvjit_engine_add_bundle(nullptr, "path", &e), e, "engine");
+    expect_null(kvjit_engine_add_bundle(shared_engine(), nullptr, &e), e, "path");
+    expect_null(kvjit_engine_add_bundle_memory(nullptr, "bytes", 5, &e), e, "engine");
+    expect_null(kvjit_engine_add_bundle_memory(shared_engine(), nullptr, 5, &e), e, "bundle");
     expect_null(kvjit_kernel_prepare(nullptr, KVJIT_PROGRAM_STORE, &e), e, "kernel");
     expect_null(kvjit_kernel_emit(nullptr, KVJIT_PROGRAM_STORE, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, "kernel");
     expect_null(kvjit_kernel_emit(some.get(), KVJIT_PROGRAM_STORE, KVJIT_STAGE_SOURCE, nullptr, nullptr, &e), e,

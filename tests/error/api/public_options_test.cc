@@ -21,6 +21,12 @@ struct EngineMisuse {
 
 constexpr EngineMisuse kEngineMisuses[] = {
     {"jit beyond on", [](kvjit_engine_options& o) { o.jit = 77; }, {KVJIT_BAD_ARGUMENT, "jit", 77, 1}},
+    {"a bundle_key that is none",
+     [](kvjit_engine_options& o) { o.bundle_key = "19bf44"; },
+     {KVJIT_BAD_ARGUMENT, "bundle_key", 0, 0}},
+    {"a bundle_key of zeros",
+     [](kvjit_engine_options& o) { o.bundle_key = "0000000000000000000000000000000000000000000000000000000000000000"; },
+     {KVJIT_BAD_ARGUMENT, "bundle_key", 0, 0}},
     {"jit below unset", [](kvjit_engine_options& o) { o.jit = -2; }, {KVJIT_BAD_ARGUMENT, "jit", -2, 1}},
     {"a cache of less than nothing",
      [](kvjit_engine_options& o) { o.cache_max_bytes = -5; },

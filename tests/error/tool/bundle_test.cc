@@ -1,0 +1,226 @@
+// What `kvjit bundle` says about its arguments and about bundles that are none, or no longer.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "child.h"
+#include "support/temporary_folder.h"
+
+namespace kvjit::test {
+namespace {
+
+bool mentions(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
+std::string read_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+constexpr char kKey[] =
+    "-----BEGIN PRIVATE KEY-----\n"
+    "MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n"
+    "-----END PRIVATE KEY-----\n";
+constexpr char kPublicKey[] = "19bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1";
+constexpr char kOtherKey[] = "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a";
+
+/// A folder with bundles of small programs.
+struct Bundles {
+    Bundles() {
+        create(one, {"op=Merge,head_dim=64"});
+        create(two, {"op=Merge,head_dim=64", "op=Merge,head_dim=128"});
+    }
+    void create(const std::string& path, std::vector<std::string> specs) const {
+        std::vector<std::string> arguments = {"bundle", "create", path, "--targets", "x86-64-v3"};
+        arguments.insert(arguments.end(), specs.begin(), specs.end());
+        const ChildResult made = run_kvjit(arguments);
+        REQUIRE_MESSAGE(made.exit_code == 0, made.err);
+    }
+
+    TemporaryFolder folder;
+    std::string one = folder.path("one.kvjb"), two = folder.path("two.kvjb"), out = folder.path("out.kvjb");
+};
+
+TEST_CASE("each command has help with examples") {
+    CHECK(mentions(run_kvjit({"help", "bundle"}).out, "Examples:"));
+    for (const char* command : {"create", "list", "verify", "extract", "merge", "diff", "sign"}) {
+        CAPTURE(command);
+        const ChildResult help = run_kvjit({"bundle", command, "--help"});
+        CHECK(help.exit_code == 0);
+        CHECK(mentions(help.out, "Example"));
+        CHECK(mentions(help.out, std::string("kvjit bundle ") + command));
+    }
+}
+
+TEST_CASE("bad arguments are refused with status 2, and nothing is written") {
+    const TemporaryFolder folder;
+    const std::string out = folder.path("out.kvjb");
+    const std::string bad_specs = folder.write("specs.txt", "op=Merge\n\nhead_dim=12 # bad\n");
+    for (const auto& [arguments, named] :
+         {std::pair<std::vector<std::string>, std::string>{
+              {}, "a command of kvjit bundle is missing, expected one of: create,"},
+          {{"fry"}, "'fry' is no command of kvjit bundle"},
+          {{"fry", "--help"}, "'fry' is no command of kvjit bundle"},
+          {{"create"}, "OUT"},
+          {{"create", out, "op=Merge"}, "--targets"},
+          {{"create", out, "--targets", "x86-64-v3"}, "there is no spec to make kernels of"},
+          {{"create", out, "op=Merge", "--targets", "x86-64-v9"}, "x86-64-v9"},
+          {{"create", out, "op=Merge,head_dim=12", "--targets", "x86-64-v3"}, "head_dim"},
+          {{"create", out, "--specs", bad_specs, "--targets", "x86-64-v3"},
+           "specs.txt: KVJIT_BAD_SPEC: line 3: head_dim"},
+          {{"create", out, "--specs", folder.path("none"), "--targets", "x86-64-v3"}, "No such file"},
+          {{"create", out, "--specs", folder.path(), "--targets", "x86-64-v3"}, "directory"},
+          {{"create", out, "head_dim=512", "--targets", "sm_80"}, "no target can have op="},
+          {{"create", out, "op=Merge", "--targets", "x86-64-v3", "-j", "-1"}, "--jobs"},
+          {{"create", out, "op=Merge", "--targets", "x86-64-v3", "--key", bad_specs}, "is no private Ed25519 key"},
+          {{"create", folder.path("no/out.kvjb"), "op=Merge", "--targets", "x86-64-v3"}, "can't be written"},
+          {{"list", folder.path("none")}, "can't be opened"},
+          {{"list", bad_specs}, "is no bundle"},
+          {{"verify", folder.path("none")}, "can't be opened"},
+          {{"verify", bad_specs, "--key", "12"}, "--key is '12'"},
+          {{"merge", out, bad_specs}, "is no bundle"},
+          {{"diff", bad_specs, bad_specs}, "is no bundle"},
+          {{"sign", bad_specs}, "--key"}}) {
+        std::vector<std::string> all = {"bundle"};
+        all.insert(all.end(), arguments.begin(), arguments.end());
+        CAPTURE(named);
+        const ChildResult result = run_kvjit(all);
+        CHECK(result.exit_code == 2);
+        CHECK(result.out.empty());
+        CHECK_MESSAGE(mentions(result.err, named), result.err);
+    }
+    CHECK(files_in(folder.path(), ".kvjb").empty());
+    CHECK(files_in(folder.path()).size() == 1);
+}
+
+TEST_CASE("a spec that a target can't have is named and left out there") {
+    const TemporaryFolder folder;
+    const ChildResult made = run_kvjit(
+        {"bundle", "create", folder.path("out.kvjb"), "op=Merge,head_dim=512", "--targets", "x86-64-v3,sm_80"});
+    CHECK_MESSAGE(made.exit_code == 0, made.err);
+    CHECK_MESSAGE(mentions(made.err, "left out: op=Merge,head_dim=512 for sm_80: head_dim is 512"), made.err);
+    CHECK_MESSAGE(mentions(made.out, "1 programs"), made.out);
+}
+
+TEST_CASE("list shows what is there, for people and for programs") {
+    const Bundles at;
+    const ChildResult listed = run_kvjit({"bundle", "list", at.two});
+    CHECK(listed.exit_code == 0);
+    CHECK(mentions(listed.out, "x86-64-v3"));
+    CHECK(mentions(listed.out, "merge/simd"));
+    CHECK(mentions(listed.out, "kHeadDim=128"));
+    CHECK(mentions(listed.out, "2 programs"));
+    const auto json = nlohmann::json::parse(run_kvjit({"bundle", "list", at.two, "--json"}).out);
+    CHECK(json["format"] == 1);
+    CHECK(json["bytes"] == std::filesystem::file_size(at.two));
+    CHECK(json["signed_by"].is_null());
+    REQUIRE(json["entries"].size() == 2);
+    for (const auto& entry : json["entries"]) {
+        CHECK(mentions(entry["identity"], "merge;variant=simd;"));
+        CHECK(entry["target"] == "x86_64-unknown-linux-gnu:x86-64-v3");
+        CHECK(mentions(entry["provenance"], "source="));
+        CHECK(entry["image_bytes"] > 0);
+    }
+}
+
+TEST_CASE("verify finds damage anywhere, and says so with status 1") {
+    const Bundles at;
+    CHECK(run_kvjit({"bundle", "verify", at.one, at.two}).exit_code == 0);
+    const std::string good = read_file(at.one);
+    for (const std::size_t place :
+         {std::size_t{3}, std::size_t{100}, std::size_t{200}, good.size() / 2, good.size() - 1}) {
+        CAPTURE(place);
+        std::string bytes = good;
+        bytes[place] ^= 1;
+        const std::string bad = at.folder.write("bad.kvjb", bytes);
+        const ChildResult result = run_kvjit({"bundle", "verify", at.two, bad});
+        CHECK(result.exit_code == 1);
+        CHECK(mentions(result.out, at.two + ": 2 programs are whole, not signed"));
+        CHECK_MESSAGE(mentions(result.err, bad + ' '), result.err);
+        const auto json = nlohmann::json::parse(run_kvjit({"bundle", "verify", at.two, bad, "--json"}).out);
+        CHECK(json[0]["good"] == true);
+        CHECK(json[1]["good"] == false);
+        CHECK(json[1]["problems"].size() == 1);
+    }
+}
+
+TEST_CASE("a signature is made, named, wanted, and lost with any change") {
+    const Bundles at;
+    const std::string key = at.folder.write("key.pem", kKey);
+    const ChildResult is_signed = run_kvjit({"bundle", "sign", at.one, "--key", key});
+    CHECK(is_signed.exit_code == 0);
+    CHECK(mentions(is_signed.out, kPublicKey));
+    CHECK(run_kvjit({"bundle", "verify", at.one, "--key", kPublicKey}).exit_code == 0);
+    const ChildResult other = run_kvjit({"bundle", "verify", at.one, "--key", kOtherKey});
+    CHECK(other.exit_code == 1);
+    CHECK_MESSAGE(mentions(other.err, std::string("is signed by key ") + kPublicKey + ", not by " + kOtherKey),
+                  other.err);
+    CHECK(mentions(run_kvjit({"bundle", "verify", at.two, "--key", kPublicKey}).err, "is not signed, not by"));
+    const ChildResult created =
+        run_kvjit({"bundle", "create", at.out, "op=Merge,head_dim=64", "--targets", "x86-64-v3", "--key", key});
+    CHECK(created.exit_code == 0);
+    CHECK(read_file(at.out) == read_file(at.one));
+}
+
+TEST_CASE("merge takes each program once, in any order, and refuses what is not whole") {
+    const Bundles at;
+    const std::string three = at.folder.path("three.kvjb");
+    at.create(three, {"op=Merge,head_dim=256"});
+    CHECK(run_kvjit({"bundle", "merge", at.out, at.one, three, at.two}).exit_code == 0);
+    const std::string merged = read_file(at.out);
+    CHECK(run_kvjit({"bundle", "merge", at.out, at.two, at.one, three}).exit_code == 0);
+    CHECK(read_file(at.out) == merged);
+    at.create(at.out, {"op=Merge,head_dim=128", "op=Merge,head_dim=256", "op=Merge,head_dim=64"});
+    CHECK(read_file(at.out) == merged);
+}
+
+TEST_CASE("merge refuses two makers' code of one program, and names both bundles") {
+    const Bundles at;
+    const std::string other = at.folder.path("other.kvjb");
+    REQUIRE(run_kvjit({"bundle", "create", other, "op=Merge,head_dim=64", "--targets", "x86-64-v3", "--no-sources"})
+                .exit_code == 0);
+    const ChildResult refused = run_kvjit({"bundle", "merge", at.out, at.one, other});
+    CHECK(refused.exit_code == 2);
+    CHECK_MESSAGE(mentions(refused.err, at.one + " and " + other + " have the same program"), refused.err);
+    CHECK(!std::filesystem::exists(at.out));
+}
+
+TEST_CASE("diff tells what only one has, and what differs") {
+    const Bundles at;
+    CHECK(run_kvjit({"bundle", "diff", at.one, at.one}).exit_code == 0);
+    const ChildResult more = run_kvjit({"bundle", "diff", at.one, at.two});
+    CHECK(more.exit_code == 1);
+    CHECK_MESSAGE(more.out.starts_with("+ merge;variant=simd;"), more.out);
+    CHECK(run_kvjit({"bundle", "diff", at.two, at.one}).out.starts_with("- merge;variant=simd;"));
+    const std::string bare = at.folder.path("bare.kvjb");
+    REQUIRE(run_kvjit({"bundle", "create", bare, "op=Merge,head_dim=64", "--targets", "x86-64-v3", "--no-sources"})
+                .exit_code == 0);
+    const ChildResult differs = run_kvjit({"bundle", "diff", at.one, bare});
+    CHECK(differs.exit_code == 1);
+    CHECK_MESSAGE(mentions(differs.out, " (source)\n"), differs.out);
+}
+
+TEST_CASE("extract writes what there is, under names of its own") {
+    const Bundles at;
+    const std::string to = at.folder.path("a/b");
+    CHECK(run_kvjit({"bundle", "extract", at.two, "--to", to, "--match", "kHeadDim=128"}).exit_code == 0);
+    const auto objects = files_in(to, ".x86-64-v3.o"), sources = files_in(to, ".x86-64-v3.cc");
+    REQUIRE(objects.size() == 1);
+    REQUIRE(sources.size() == 1);
+    CHECK(read_file(objects[0])
+              .starts_with("\x7f"
+                           "ELF"));
+    CHECK(mentions(read_file(sources[0]), "kvjit_merge"));
+    const ChildResult none = run_kvjit({"bundle", "extract", at.two, "--to", to, "--match", "kHeadDim=129"});
+    CHECK(none.exit_code == 2);
+    CHECK(mentions(none.err, "no identity in " + at.two + " has 'kHeadDim=129' in it"));
+}
+
+}  // namespace
+}  // namespace kvjit::test
