@@ -43,6 +43,7 @@ gen::Result<Backend*> Images::backend(const gen::Target& target) const {
 }
 
 gen::Target Images::known_target(const gen::Target& target) const {
+    if (!options_.jit) return target;  // what was compiled elsewhere, for all that it knows
     const gen::Result<Backend*> backend = this->backend(target);
     return backend ? (*backend)->compiler().known_target(target) : target;  // kernels of no backend can still be shown
 }

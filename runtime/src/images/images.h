@@ -66,7 +66,7 @@ public:
     /// Text of a stage, made anew (KVJIT_STAGE_*).
     gen::Result<std::string> emit(const Candidate& candidate, kvjit_stage stage);
 
-    /// See Compiler::known_target.
+    /// See Compiler::known_target. Without compiling no compiler is asked: it would be opened to answer.
     gen::Target known_target(const gen::Target& target) const;
     /// Errors: KVJIT_BAD_TARGET where this build has none for it.
     gen::Result<Backend*> backend(const gen::Target& target) const;

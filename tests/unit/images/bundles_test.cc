@@ -178,6 +178,16 @@ TEST_CASE("targets are mixed where a bundle lacks one, and the log says so") {
     CHECK(world.warnings[0].find("attend_decode is there for " + second().text() + " only") != std::string::npos);
 }
 
+TEST_CASE("without compiling, a target counts that this machine's compiler would not know") {
+    World world;
+    world.known_target = second();
+    const Setting at(world, false);
+    put(*at.add_bundle(), kMerge, kKind, best());
+    const KernelPtr kernel = at.kernel(kMerge);
+    CHECK(kernel->target() == best());
+    CHECK(kernel->prepare(KVJIT_PROGRAM_MERGE).has_value());
+}
+
 TEST_CASE("without compiling, a miss says what to add, and what bundles have instead") {
     World world;
     const Setting at(world, false);

@@ -33,6 +33,8 @@ public:
         return CompileOutput{std::string(name) + " for " + target.text(), ""};
     }
 
+    gen::Target known_target(const gen::Target& target) override { return world_.known_target.value_or(target); }
+
     double load_seconds() const override { return 0; }
 
 private:

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct World {
     // Compiler
     std::atomic<int> compiles{0}, identities{0};
     std::function<void()> while_compiling;
+    std::optional<gen::Target> known_target;  // that it compiles for; nothing: for any
     bool compiler_is_missing = false;
     bool source_is_bad = false;
     // Loader
