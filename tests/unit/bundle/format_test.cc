@@ -79,6 +79,17 @@ TEST_CASE("what another hand wrote by the page is read") {
     }
 }
 
+TEST_CASE("an entry that lies under another program's digest is not handed out") {
+    std::vector<Row> rows = two_rows();
+    const std::string other = rows[1].identity;
+    rows[1].code = "c789";
+    const std::string bytes = bundle_over(rows);
+    const auto bundle = Bundle::open(bundle_in_memory(bytes));
+    REQUIRE_MESSAGE(bundle, bundle.error());
+    CHECK(bundle->code(*bundle->find(other)).error().starts_with("has a damaged entry 1: it is another program's"));
+    CHECK(bundle->identity(*bundle->find(other)).error().starts_with("has a damaged entry 1: its identity differs"));
+}
+
 TEST_CASE("the same entries in any order make the same bytes") {
     std::vector<BundleEntry> entries = entries_of(9);
     const std::string bytes = bundle_of(entries);
