@@ -11,7 +11,7 @@
 
 #include "bundle/files.h"
 #include "bundle/options.h"
-#include "generator/program.h"
+#include "generator/identity.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -34,10 +34,16 @@ std::string target_name(const std::string& text) {
     return text.starts_with("cuda-emulated:") ? "cuda-emulated:" + name : name;
 }
 
+std::string constants_text(const gen::Identity& identity) {
+    std::string text;
+    for (const auto& [name, value] : identity.constants) text += (text.empty() ? "" : ";") + name + "=" + value;
+    return text;
+}
+
 std::string row_text(const rt::BundleRecord& record, const rt::BundleCode& code) {
-    const auto parts = gen::take_apart(code.identity);
-    const std::string program = parts ? std::string(parts->kind) + '/' + std::string(parts->variant) : "?";
-    const std::string constants(parts ? parts->constants.substr(parts->constants.empty() ? 0 : 1) : code.identity);
+    const auto parts = gen::parse_identity(code.identity);
+    const std::string program = parts ? parts->program + '/' + parts->variant : "?";
+    const std::string constants = parts ? constants_text(*parts) : code.identity;
     const auto wide = [](std::string text, std::size_t width) {
         if (text.size() < width) text.resize(width, ' ');
         return text + "  ";
@@ -145,8 +151,8 @@ Result<int> verify(const VerifyOptions& options) {
 
 /// What an entry's files begin with: "attend_decode-4f1c09d2.x86-64-v3". Nothing of it is taken from a file unchecked.
 std::string file_stem(const rt::BundleCode& code) {
-    const auto parts = gen::take_apart(code.identity);
-    std::string stem = parts ? std::string(parts->kind) : "program";
+    const auto parts = gen::parse_identity(code.identity);
+    std::string stem = parts ? parts->program : "program";
     stem += '-' + rt::digest_hex(code.identity).substr(0, 8) + '.' + target_name(code.target);
     for (char& c : stem) {
         const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) || std::strchr("-_.+", c) != nullptr;
