@@ -142,18 +142,17 @@ inline constexpr auto kFields<kvjit_spec> = KVJIT_FIELDS(
     &kvjit_spec::has_sinks, &kvjit_spec::attn_mask, &kvjit_spec::layout, &kvjit_spec::value_layout);
 
 template <>
-inline constexpr auto kFields<kvjit_engine_options> = KVJIT_FIELDS(
-    &kvjit_engine_options::struct_size, &kvjit_engine_options::jit, &kvjit_engine_options::cache_dir,
-    &kvjit_engine_options::cache_max_bytes, &kvjit_engine_options::template_dir, &kvjit_engine_options::compiler,
-    &kvjit_engine_options::log, &kvjit_engine_options::log_context, &kvjit_engine_options::max_idle_kernels,
-    &kvjit_engine_options::bundle_key);
+inline constexpr auto kFields<kvjit_engine_options> =
+    KVJIT_FIELDS(&kvjit_engine_options::struct_size, &kvjit_engine_options::jit, &kvjit_engine_options::cache_dir,
+                 &kvjit_engine_options::cache_max_bytes, &kvjit_engine_options::template_dir,
+                 &kvjit_engine_options::compiler, &kvjit_engine_options::log, &kvjit_engine_options::log_context,
+                 &kvjit_engine_options::max_idle_kernels, &kvjit_engine_options::bundle_key);
 
 template <>
-inline constexpr auto kFields<kvjit_engine_stats> =
-    KVJIT_FIELDS(&kvjit_engine_stats::struct_size, &kvjit_engine_stats::compiles, &kvjit_engine_stats::disk_hits,
-                 &kvjit_engine_stats::memory_hits, &kvjit_engine_stats::compile_seconds,
-                 &kvjit_engine_stats::compiler_load_seconds, &kvjit_engine_stats::disk_seconds,
-                 &kvjit_engine_stats::bundle_hits, &kvjit_engine_stats::bundle_seconds);
+inline constexpr auto kFields<kvjit_engine_stats> = KVJIT_FIELDS(
+    &kvjit_engine_stats::struct_size, &kvjit_engine_stats::compiles, &kvjit_engine_stats::disk_hits,
+    &kvjit_engine_stats::memory_hits, &kvjit_engine_stats::compile_seconds, &kvjit_engine_stats::compiler_load_seconds,
+    &kvjit_engine_stats::disk_seconds, &kvjit_engine_stats::bundle_hits, &kvjit_engine_stats::bundle_seconds);
 
 template <>
 inline constexpr auto kFields<kvjit_executor> = KVJIT_FIELDS(&kvjit_executor::struct_size, &kvjit_executor::concurrency,
