@@ -103,7 +103,7 @@ gen::Result<std::optional<Images::Found>> Images::find(std::span<const Candidate
     all.emplace_back(candidates.front(), compiler, options_.templates);
     if (ImagePtr image = in_memory(all.front().identity())) return Found{0, std::move(image)};
     for (const Candidate& lesser : candidates.subspan(1)) all.emplace_back(lesser, compiler, options_.templates);
-    std::string failure;
+    std::optional<gen::Error> failure;
     gen::Result<std::optional<Found>> found = from_bundles(all, failure);
     if (!found || *found) return found;
     if (compiles(compiler)) return from_disk({all.data(), 1}, failure);
@@ -112,8 +112,8 @@ gen::Result<std::optional<Images::Found>> Images::find(std::span<const Candidate
     for (std::size_t i = 1; i < all.size(); ++i) {
         if (ImagePtr image = in_memory(all[i].identity())) return Found{i, std::move(image)};
     }
-    if (options_.jit || failure.empty()) return std::nullopt;
-    return not_compiled(KVJIT_BAD_FILE, failure + "; it may hold the program", all.front());
+    if (options_.jit || !failure) return std::nullopt;
+    return std::unexpected(*failure);
 }
 
 /// Without a disk cache nobody needs to know whether there is a compiler before it is needed.
@@ -141,7 +141,7 @@ gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
     if (!options_.jit) return std::unexpected(not_found(wanted));
     // Another process may have published it since this one looked.
     const std::unique_ptr<Cache::Guard> guard = lock(wanted);
-    std::string failure;
+    std::optional<gen::Error> failure;
     const gen::Result<std::optional<Found>> hit = from_disk({&wanted, 1}, failure);
     if (!hit) return std::unexpected(hit.error());
     if (*hit) return (*hit)->image;
@@ -190,7 +190,8 @@ gen::Error Images::not_found(const Wanted& wanted) const {
 }
 
 /// For each candidate in turn, so that the best one that any has wins. What was loaded is not read again.
-gen::Result<std::optional<Images::Found>> Images::from_bundles(std::span<Wanted> wanted, std::string& failure) {
+gen::Result<std::optional<Images::Found>> Images::from_bundles(std::span<Wanted> wanted,
+                                                               std::optional<gen::Error>& failure) {
     const std::vector<std::shared_ptr<Store>> bundles = this->bundles();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         for (const std::shared_ptr<Store>& bundle : bundles) {
@@ -204,21 +205,23 @@ gen::Result<std::optional<Images::Found>> Images::from_bundles(std::span<Wanted>
     return std::nullopt;
 }
 
-gen::Result<std::optional<Images::Found>> Images::from_disk(std::span<Wanted> wanted, std::string& failure) {
+gen::Result<std::optional<Images::Found>> Images::from_disk(std::span<Wanted> wanted,
+                                                            std::optional<gen::Error>& failure) {
     if (!options_.disk) return std::nullopt;
     return ask(*options_.disk, wanted, of_disk_, failure);
 }
 
 gen::Result<std::optional<Images::Found>> Images::ask(Store& store, std::span<Wanted> wanted, Tally& tally,
-                                                      std::string& failure) {
+                                                      std::optional<gen::Error>& failure) {
     const auto start = std::chrono::steady_clock::now();
-    const auto fail = [&](const std::string& reason) {
-        if (failure.empty()) failure = reason;
-        return std::nullopt;
+    const auto note = [&](const gen::Error& error) {
+        if (!failure) failure = error;
     };
     for (std::size_t next = 0; next < wanted.size();) {
         const Answer answer = store.find(wanted.subspan(next));
-        if (const auto* failed = std::get_if<Failed>(&answer)) return fail(failed->reason);
+        if (const auto* failed = std::get_if<Failed>(&answer)) {
+            note(not_compiled(KVJIT_BAD_FILE, failed->reason + "; it may hold the program", wanted.front()).error());
+        }
         const auto* held = std::get_if<Held>(&answer);
         if (!held) break;
         const std::size_t which = next + held->which;
@@ -228,12 +231,11 @@ gen::Result<std::optional<Images::Found>> Images::ask(Store& store, std::span<Wa
             tally.seconds += seconds_since(start);
             return Found{which, keep(wanted[which].identity(), *std::move(image))};
         }
-        const std::string why = "a stored object can't be loaded: " + image.error().message;
-        options_.log(KVJIT_LOG_WARNING, why);
-        // A digest that holds over an object that doesn't load is a defect, but a lesser candidate, another store or the
-        // compiler may serve. Memory or permission that is missing here would be missing for what they give, too.
+        options_.log(KVJIT_LOG_WARNING, "a stored object can't be loaded: " + image.error().message);
+        // A digest that holds over an object that doesn't load is a defect, but a lesser candidate, another store or
+        // the compiler may serve. Memory or permission that is missing here would be missing for what they give, too.
         if (image.error().status != KVJIT_BAD_FILE) return std::unexpected(image.error());
-        fail(why);
+        note(image.error());
         next = which + 1;
     }
     return std::nullopt;

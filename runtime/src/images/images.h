@@ -90,10 +90,12 @@ private:
     /// Another thread's image, if it was first.
     ImagePtr keep(const std::string& identity, ImagePtr image);
     std::vector<std::shared_ptr<Store>> bundles() const;
-    /// The next three hand out nothing, and no error, where a store can't say: `failure` is then the first reason.
-    gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, std::string& failure);
-    gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted, std::string& failure);
-    gen::Result<std::optional<Found>> ask(Store& store, std::span<Wanted> wanted, Tally& tally, std::string& failure);
+    /// The next three hand out nothing, and no error, where a store can't say or has what doesn't load: `failure` is
+    /// then the first such error.
+    gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, std::optional<gen::Error>& failure);
+    gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted, std::optional<gen::Error>& failure);
+    gen::Result<std::optional<Found>> ask(Store& store, std::span<Wanted> wanted, Tally& tally,
+                                          std::optional<gen::Error>& failure);
     gen::Error not_found(const Wanted& wanted) const;
     std::unique_ptr<Cache::Guard> lock(Wanted& wanted);
     void publish(Wanted& wanted, const Entry& entry);
