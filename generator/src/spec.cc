@@ -388,7 +388,7 @@ KernelSpec default_spec() {
     return spec;
 }
 
-Result<KernelSpec> parse_spec(std::string_view text) {
+Result<KernelSpec> parse_fields(std::string_view text) {
     constexpr std::string_view kSeparators = ", \t\r\n";
     KernelSpec spec = default_spec();
     std::array<bool, kFields.size()> seen{};
@@ -399,7 +399,13 @@ Result<KernelSpec> parse_spec(std::string_view text) {
         text.remove_prefix(pair.size());
         if (auto parsed = parse_pair(pair, spec, seen); !parsed) return std::unexpected(parsed.error());
     }
-    if (auto valid = validate_spec(spec); !valid) return std::unexpected(valid.error());
+    return spec;
+}
+
+Result<KernelSpec> parse_spec(std::string_view text) {
+    Result<KernelSpec> spec = parse_fields(text);
+    if (!spec) return spec;
+    if (auto valid = validate_spec(*spec); !valid) return std::unexpected(valid.error());
     return spec;
 }
 
@@ -415,17 +421,23 @@ std::string print_spec(const KernelSpec& spec) {
     return text;
 }
 
-Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op) {
+KernelSpec without_useless(const KernelSpec& spec) {
     const KernelSpec defaults = default_spec();
     KernelSpec reset = spec;
-    reset.op = op;
-    if (auto legal = check_legal(reset); !legal) return std::unexpected(legal.error());
     // In two rounds: what the operator has no use for may have decided on another field.
     for (int round = 0; round < 2; ++round) {
         for (const Field& row : kFields) {
             if (!counts(row, reset)) row.parse(row.print(defaults), reset);
         }
     }
+    return reset;
+}
+
+Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op) {
+    KernelSpec reset = spec;
+    reset.op = op;
+    if (auto legal = check_legal(reset); !legal) return std::unexpected(legal.error());
+    reset = without_useless(reset);
     if (auto valid = validate_spec(reset); !valid) return std::unexpected(valid.error());
     return reset;
 }

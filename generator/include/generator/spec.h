@@ -37,11 +37,17 @@ std::span<const Field> spec_fields();
 
 KernelSpec default_spec();
 
+/// Reads what kvjit_spec_parse does: each value is legal, not yet all of them together.
+Result<KernelSpec> parse_fields(std::string_view text);
+
 /// See kvjit_spec_parse. The result is validated.
 Result<KernelSpec> parse_spec(std::string_view text);
 
 /// Fields in table order, defaults omitted, comma-separated.
 std::string print_spec(const KernelSpec& spec);
+
+/// The spec with the defaults in all fields that don't count. Its values are legal.
+KernelSpec without_useless(const KernelSpec& spec);
 
 /// See kvjit_spec_for_op. The result is validated.
 Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op);
