@@ -1,10 +1,13 @@
 // kvjit.h, plain values: errors, specs, views, and the structs as their init functions leave them.
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "c_struct.h"
 #include "generator/identity.h"
+#include "check/fault.h"
 #include "generator/spec.h"
+#include "generator/spec_list.h"
 #include "kvjit/kvjit.h"
 
 using namespace kvjit;
@@ -39,6 +42,17 @@ gen::Result<void> hand_over(const gen::KernelSpec& made, kvjit_spec* to, std::si
     if (auto fits = fields_fit(made, size); !fits) return fits;
     rt::write_struct(to, size, made);
     return {};
+}
+
+/// The list's specs as the caller's struct has them.
+gen::Result<std::vector<kvjit_spec>> sized_specs(const gen::SpecList& list, std::size_t size) {
+    std::vector<kvjit_spec> specs(list.specs.size());
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+        if (auto handed = hand_over(list.specs[i].spec, &specs[i], size, "spec"); !handed) {
+            return std::unexpected(handed.error());
+        }
+    }
+    return specs;
 }
 
 }  // namespace
@@ -179,6 +193,31 @@ kvjit_status kvjit_identity_diff(const char* before, const char* after, kvjit_si
         const gen::Result<std::string> text = gen::diff_stages(before, after);
         if (!text) return std::unexpected(text.error());
         sink(context, text->data(), text->size());
+        return {};
+    });
+}
+
+kvjit_status kvjit_spec_list_parse_sized(const char* text, int64_t max_combinations,
+                                         void (*take)(void*, int64_t, const kvjit_spec*),
+                                         void (*left_out)(void*, int64_t, const char*, const char*), void* context,
+                                         size_t size, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(text, "text"); !given) return given;
+        if (auto given = rt::not_null(reinterpret_cast<const void*>(take), "take"); !given) return given;
+        if (auto right = rt::check_size<kvjit_spec>(size, "spec"); !right) return right;
+        if (max_combinations < 1) {
+            return rt::refuse(KVJIT_BAD_ARGUMENT, "max_combinations", max_combinations, 1, "it takes at least 1");
+        }
+        const gen::Result<gen::SpecList> list = gen::parse_spec_list(text, max_combinations);
+        if (!list) return std::unexpected(list.error());
+        const gen::Result<std::vector<kvjit_spec>> specs = sized_specs(*list, size);
+        if (!specs) return std::unexpected(specs.error());
+        for (std::size_t i = 0; i < specs->size(); ++i) take(context, list->specs[i].line, &(*specs)[i]);
+        for (const gen::SpecList::LeftOut& out : list->left_out) {
+            if (left_out != nullptr) {
+                left_out(context, out.line, out.combination.c_str(), out.reason.message.c_str());
+            }
+        }
         return {};
     });
 }

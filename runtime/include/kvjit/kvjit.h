@@ -182,6 +182,31 @@ static inline kvjit_status kvjit_spec_for_op(const kvjit_spec *spec, kvjit_op op
     return kvjit_spec_for_op_sized(spec, op, result, sizeof *result, error);
 }
 
+/* Reads a list of specs, a line each, as kvjit_spec_parse reads one, and hands each to `take`, once, in the order of
+ * the text. What follows a # is a comment. A field may have several values, in braces: {f16,f32}, {64..256..64} (64,
+ * 128, 192, 256; without a step it is 1), {8,64..128..32}. The line then stands for each combination:
+ *     op={KeyValueCache,MultiHeadCacheAttention} head_dim={64,128} quant_bit={0,8} quant_group={8,32}
+ * A field that doesn't count for a combination has its default there, as kvjit_spec_for_op has it: without quant_bit
+ * there is one quant_group, so these 16 combinations are 12 specs. Illegal combinations are left out, since no engine
+ * can ask for them, and told to `left_out` (which may be NULL) with the reason. But a value that no spec of its line
+ * has is a mistake, as is a line without braces that kvjit_spec_parse refuses. `max_combinations`: what all lines
+ * together may make, those left out and those there already included; from 1; KVJIT_MAX_COMBINATIONS, or more on
+ * purpose. Lines count from 1 on. Errors: KVJIT_BAD_SPEC, also for too many; the message begins with the line.
+ * KVJIT_BAD_ARGUMENT. Neither function is called then. Thread-safe. */
+#define KVJIT_MAX_COMBINATIONS 10000
+KVJIT_API kvjit_status kvjit_spec_list_parse_sized(const char *text, int64_t max_combinations,
+                                                   void (*take)(void *context, int64_t line, const kvjit_spec *spec),
+                                                   void (*left_out)(void *context, int64_t line,
+                                                                    const char *combination, const char *reason),
+                                                   void *context, size_t size, kvjit_error *error);
+static inline kvjit_status kvjit_spec_list_parse(const char *text, int64_t max_combinations,
+                                                 void (*take)(void *context, int64_t line, const kvjit_spec *spec),
+                                                 void (*left_out)(void *context, int64_t line, const char *combination,
+                                                                  const char *reason),
+                                                 void *context, kvjit_error *error) {
+    return kvjit_spec_list_parse_sized(text, max_combinations, take, left_out, context, sizeof(kvjit_spec), error);
+}
+
 /* ---- Where it runs: the target ------------------------------------------------------------------------ */
 
 /* An instruction set, resolved: every known feature of a CPU, present or absent, or a CUDA architecture. Machines that

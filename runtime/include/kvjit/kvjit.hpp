@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "kvjit/kvjit.h"
 
@@ -229,6 +230,35 @@ struct KernelSpec : kvjit_spec {
         for (; i + 1 < sizeof layout && axes[i] != '\0'; ++i) layout[i] = axes[i];
         for (; i < sizeof layout; ++i) layout[i] = '\0';
         return *this;
+    }
+};
+
+/// What a text with a spec a line stands for. See kvjit_spec_list_parse.
+struct SpecList {
+    /// A combination of values that is no legal spec.
+    struct LeftOut {
+        std::int64_t line;
+        std::string combination;
+        std::string reason;
+    };
+    std::vector<KernelSpec> specs;
+    std::vector<LeftOut> left_out;
+
+    static Result<SpecList> parse(const std::string& text, std::int64_t max_combinations = KVJIT_MAX_COMBINATIONS) {
+        SpecList list;
+        Error error;
+        const auto take = [](void* to, std::int64_t, const kvjit_spec* spec) {
+            KernelSpec taken;
+            static_cast<kvjit_spec&>(taken) = *spec;
+            static_cast<SpecList*>(to)->specs.push_back(taken);
+        };
+        const auto leave_out = [](void* to, std::int64_t line, const char* combination, const char* reason) {
+            static_cast<SpecList*>(to)->left_out.push_back({line, combination, reason});
+        };
+        if (kvjit_spec_list_parse(text.c_str(), max_combinations, take, leave_out, &list, error.get()) != KVJIT_OK) {
+            return error;
+        }
+        return list;
     }
 };
 

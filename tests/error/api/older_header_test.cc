@@ -54,6 +54,23 @@ TEST_CASE("a text with a field that the caller's spec has no room for is refused
     CHECK(spec->head_dim == 128);
 }
 
+TEST_CASE("a list's specs have the size of the caller's; none is handed over if one has no room") {
+    const auto count = [](void* taken, std::int64_t, const kvjit_spec* spec) {
+        CHECK(spec->struct_size == kOlderSpec);
+        ++*static_cast<int*>(taken);
+    };
+    int taken = 0;
+    CHECK(kvjit_spec_list_parse_sized("group={1..4}", 4, count, nullptr, &taken, kOlderSpec, nullptr) == KVJIT_OK);
+    CHECK(taken == 4);
+    Error error;
+    CHECK(kvjit_spec_list_parse_sized("group=1\nlayout=L2HTD", 4, count, nullptr, &taken, kOlderSpec, error.get()) ==
+          KVJIT_BAD_SPEC);
+    CHECK(error.argument() == std::string("layout"));
+    CHECK(kvjit_spec_list_parse_sized("group=1", 4, count, nullptr, &taken, 3, error.get()) == KVJIT_BAD_ARGUMENT);
+    CHECK(error.argument() == std::string("spec.struct_size"));
+    CHECK(taken == 4);
+}
+
 TEST_CASE("of a newer header's struct what the library doesn't know is 0, and it is refused where it is used") {
     struct Newer {
         kvjit_batch batch;

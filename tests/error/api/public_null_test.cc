@@ -18,13 +18,19 @@ void expect_null(kvjit_status status, const kvjit_error& error, const char* argu
     CHECK(std::string(error.message).find(argument) != std::string::npos);
 }
 
-TEST_CASE("null arguments of specs and targets") {
+TEST_CASE("null arguments of specs, lists of them, and targets") {
     kvjit_error e = new_error();
     kvjit_spec spec;
     kvjit_spec_init(&spec);
     kvjit_target* target = nullptr;
     expect_null(kvjit_spec_parse(nullptr, &spec, &e), e, "text");
     expect_null(kvjit_spec_parse("op=Merge", nullptr, &e), e, "spec");
+    const auto take = [](void*, std::int64_t, const kvjit_spec*) { FAIL("a refused list was handed over"); };
+    expect_null(kvjit_spec_list_parse(nullptr, 1, take, nullptr, nullptr, &e), e, "text");
+    expect_null(kvjit_spec_list_parse("op=Merge", 1, nullptr, nullptr, nullptr, &e), e, "take");
+    expect_error(kvjit_spec_list_parse("op=Merge", 0, take, nullptr, nullptr, &e), e,
+                 {KVJIT_BAD_ARGUMENT, "max_combinations", 0, 1});
+    CHECK(kvjit_spec_list_parse("op=Merge\nop=?", 2, take, nullptr, nullptr, &e) == KVJIT_BAD_SPEC);
     expect_null(kvjit_spec_print(nullptr, drop, nullptr, &e), e, "spec");
     expect_null(kvjit_spec_print(&spec, nullptr, nullptr, &e), e, "sink");
     expect_null(kvjit_target_create(nullptr, &target, &e), e, "name");

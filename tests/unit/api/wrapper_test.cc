@@ -20,6 +20,24 @@ TEST_CASE("specs are plain values with a text") {
     CHECK(spec.text().error().argument() == std::string("layout"));
 }
 
+TEST_CASE("a list's lines become specs, and what they leave out has a reason") {
+    const auto list = kvjit::SpecList::parse(
+        "op={KeyValueCache,MultiHeadCacheAttention} head_dim={64,128} quant_bit={0,8} quant_group={8,32}\n"
+        "layout={L2HTD,N2LTHD} cache_mode={offset,block_table} # two of four\n");
+    REQUIRE(list);
+    REQUIRE(list->specs.size() == 14);
+    CHECK(*list->specs[1].text() == "op=KeyValueCache,head_dim=64,quant_bit=8");
+    CHECK(*list->specs[13].text() == "op=MultiHeadCacheAttention,cache_mode=block_table,layout=N2LTHD");
+    REQUIRE(list->left_out.size() == 2);
+    CHECK(list->left_out[1].line == 2);
+    CHECK(list->left_out[1].combination == "layout=N2LTHD,cache_mode=offset");
+    CHECK(list->left_out[1].reason.find("axis N") != std::string::npos);
+    const auto refused = kvjit::SpecList::parse("group={1..4}", 3);
+    REQUIRE(!refused);
+    CHECK(refused.error().argument() == std::string("max_combinations"));
+    CHECK(refused.error().limit() == 3);
+}
+
 TEST_CASE("kernels outlive the engine that made them") {
     kvjit::EngineOptions options;
     options.cache_dir = "";
