@@ -206,6 +206,11 @@ kvjit_kernel* kvjit_kernel_retain(kvjit_kernel* kernel) {
 }
 
 void kvjit_kernel_release(kvjit_kernel* kernel) {
+void kvjit_target_list(void (*row)(void*, const char*, const char*), void* context) {
+    if (row == nullptr) return;
+    for (const rt::TargetRow& each : rt::target_rows()) row(context, each.name.c_str(), each.help.c_str());
+}
+
     if (kernel != nullptr && kernel->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete kernel;
 }
 

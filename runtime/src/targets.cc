@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "check/fault.h"
 #include "cuda/cuda_backend.h"
 #ifdef KVJIT_CPU_JIT
 #include "cpu/host.h"
@@ -61,7 +62,44 @@ gen::Result<gen::TargetList> make_targets(std::string_view name) {
     return gen::with_lesser(*gpu);
 }
 
+/// What the level of this number, from 1 on, has that those before it lack.
+std::string level_help(int level) {
+    std::string features;
+    for (const gen::X86Feature& feature : gen::x86_features()) {
+        if (feature.level == level) features.append(features.empty() ? "" : " ").append(feature.name);
+    }
+    const std::string before = level > 1 ? text("all of ", gen::x86_levels()[level - 2], ", and ") : "";
+    return "x86-64 CPUs with " + before + features;
+}
+
+std::string architecture_help(const gen::KnownArchitecture& known, char letter) {
+    const char* runs = letter == 'a' ? ", for it alone" : letter == 'f' ? ", for it and later ones of its family" : "";
+    return text("NVIDIA GPUs of compute capability ", known.number / 10, ".", known.number % 10, runs, "; CUDA ",
+                known.cuda / 1000, ".", known.cuda % 1000 / 10, " and newer compile for it");
+}
+
 }  // namespace
+
+std::vector<TargetRow> target_rows() {
+    std::vector<TargetRow> rows;
+#ifdef KVJIT_CPU_JIT
+    rows.push_back({"host", "this machine's CPU"});
+#endif
+    for (int level = 1; level <= std::ssize(gen::x86_levels()); ++level) {
+        rows.push_back({std::string(gen::x86_levels()[level - 1]), level_help(level)});
+    }
+    rows.push_back({"cuda", "this machine's GPU 0; cuda:N is GPU N"});
+    for (const gen::KnownArchitecture& known : gen::known_architectures()) {
+        for (const char letter : {'\0', 'a', 'f'}) {
+            const std::string name = gen::Architecture{known.number, letter}.name();
+            if (gen::named_architecture(name, {})) rows.push_back({name, architecture_help(known, letter)});
+        }
+    }
+#ifdef KVJIT_CPU_JIT
+    rows.push_back({"cuda-emulated", "CUDA kernels on this machine's CPU, slow and checked"});
+#endif
+    return rows;
+}
 
 gen::Result<const gen::TargetList*> find_targets(std::string_view name) {
     if (name == "host") {  // asked for with each kernel: without a lock

@@ -18,6 +18,7 @@
 #include "replay.h"
 #include "result.h"
 #include "safetensors.h"
+#include "targets.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -66,6 +67,7 @@ const std::string kInspectExamples =
 struct Request {
     ReplayOptions replay;
     InspectOptions inspect;
+    TargetsOptions targets;
     std::vector<std::string> spec_words;
     std::vector<std::string> diffed;  // two texts or files, or none
     std::string op = "all";
@@ -132,6 +134,19 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
     return command;
 }
 
+CLI::App* add_targets(CLI::App& app, Request& request) {
+    CLI::App* command = app.add_subcommand("targets", "List the targets that kernels can be made for");
+    command->add_flag("--names", request.targets.names, "Names alone, a line each");
+    command->footer(
+        "CPU levels also take further features: x86-64-v3+avxvnni. Architectures that only an installed NVRTC knows "
+        "are\n"
+        "not in the list.\n"
+        "Examples:\n"
+        "  kvjit targets\n"
+        "  kvjit targets --names | grep sm_");
+    return command;
+}
+
 void finish(Request& request) {
     request.inspect.stage = kStages.at(request.stage);
     for (const std::string& word : request.spec_words) request.inspect.spec += word + " ";
@@ -157,14 +172,14 @@ Result<void> check_command(std::span<char* const> arguments) {
     const auto is_one_of = [](std::initializer_list<std::string_view> names, const std::string& word) {
         return std::ranges::find(names, word) != names.end();
     };
-    const std::string takes = ", expected one of: replay, inspect, bundle, help; kvjit help says more";
+    const std::string takes = ", expected one of: replay, inspect, bundle, targets, help; kvjit help says more";
     if (words.empty()) return fail("a command is missing" + takes);
-    if (!is_one_of({"replay", "inspect", "bundle", "help", "--help", "-h", "--version"}, words[0])) {
+    if (!is_one_of({"replay", "inspect", "bundle", "targets", "help", "--help", "-h", "--version"}, words[0])) {
         return fail(in_quotes(words[0]) + " is no command" + takes);
     }
     if (words[0] == "bundle") return check_bundle_command(std::span(words).subspan(1));
     if (words[0] != "help" || words.size() == 1) return {};
-    if (!is_one_of({"replay", "inspect", "bundle", "help", "--help", "-h"}, words[1])) {
+    if (!is_one_of({"replay", "inspect", "bundle", "targets", "help", "--help", "-h"}, words[1])) {
         return fail(in_quotes(words[1]) + " is no command" + takes);
     }
     if (words.size() > 2) return fail(in_quotes(words[2]) + " is one word too many after help " + words[1]);
@@ -193,6 +208,7 @@ int run(int argc, char** argv) {
     const CLI::App* replaying = add_replay(app, request);
     const CLI::App* inspecting = add_inspect(app, request);
     const BundleCommand bundle(app);
+    const CLI::App* listing = add_targets(app, request);
     try {
         app.parse(reversed_arguments(argc, argv));
     } catch (const CLI::ParseError& error) {
@@ -201,6 +217,7 @@ int run(int argc, char** argv) {
     finish(request);
     if (replaying->parsed()) return replay(request.replay);
     if (bundle.parsed()) return bundle.run();
+    if (listing->parsed()) return targets(request.targets);
     if (!inspecting->parsed()) return kExitBadInput;
     return request.diffed.empty() ? inspect(request.inspect) : diff(request.diffed[0], request.diffed[1]);
 }

@@ -225,6 +225,10 @@ typedef struct kvjit_target kvjit_target;
  * Errors: KVJIT_BAD_TARGET; for cuda KVJIT_CUDA_ERROR where there is no usable GPU. Thread-safe. */
 KVJIT_API kvjit_status kvjit_target_create(const char *name, kvjit_target **target, kvjit_error *error);
 KVJIT_API void kvjit_target_release(kvjit_target *target);
+/* Calls `row` once a name that kvjit_target_create takes, with one line of explanation: all levels of CPUs and all
+ * architectures of CUDA, whatever this machine has. Further features of CPUs (+avxvnni), ordinals of GPUs beyond 0 and
+ * architectures that only an installed NVRTC knows are not in the list. Thread-safe. */
+KVJIT_API void kvjit_target_list(void (*row)(void *context, const char *name, const char *help), void *context);
 /* The canonical text, as the identities of kernels have it: see kvjit_target_create for the exception. */
 KVJIT_API void kvjit_target_print(const kvjit_target *target, kvjit_sink sink, void *context);
 

@@ -30,7 +30,8 @@ TEST_CASE("--version and --help succeed and say what they should") {
                                   {"help"},
                                   {"help", "replay"},
                                   {"replay", "--help"},
-                                  {"inspect", "--help"}}) {
+                                  {"inspect", "--help"},
+                                  {"targets", "--help"}}) {
         const ChildResult result = run_kvjit(arguments);
         CHECK(result.exit_code == 0);
         CHECK(mentions(result.out, "Examples:"));
@@ -39,6 +40,19 @@ TEST_CASE("--version and --help succeed and say what they should") {
     for (const char* field : {"op", "head_dim", "quant_group", "cache_mode", "layout", "attn_mask"}) {
         CHECK(mentions(help, field));
     }
+}
+
+TEST_CASE("targets are listed with what they are, or by their names alone") {
+    const ChildResult all = run_kvjit({"targets"});
+    CHECK(all.exit_code == 0);
+    CHECK(mentions(all.out, "\nx86-64-v3 "));
+    CHECK(mentions(all.out, "\nsm_90a "));
+    const ChildResult names = run_kvjit({"targets", "--names"});
+    CHECK(names.exit_code == 0);
+    CHECK(mentions(names.out, "\nx86-64-v4-amx\n"));
+    CHECK(mentions(names.out, "\nsm_100f\n"));
+    CHECK(!mentions(names.out, " "));
+    CHECK(run_kvjit({"targets", "x86-64-v3"}).exit_code == 2);
 }
 
 TEST_CASE("--why tells which algorithm serves each program, and why those before it don't") {
@@ -177,7 +191,7 @@ TEST_CASE("a command that there is not is named, and so are those that there are
         CHECK(result.exit_code == 2);
         CHECK(result.out.empty());
         CHECK_MESSAGE(mentions(result.err, named), result.err);
-        CHECK_MESSAGE(mentions(result.err, "replay, inspect, bundle, help"), result.err);
+        CHECK_MESSAGE(mentions(result.err, "replay, inspect, bundle, targets, help"), result.err);
     }
     const ChildResult result = run_kvjit({"help", "replay", "foo"});
     CHECK(result.exit_code == 2);

@@ -2,7 +2,9 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "kvjit/kvjit.hpp"
 
@@ -80,6 +82,32 @@ TEST_CASE("a target's text has its level and what there is beside it") {
     CHECK(host->text().rfind("x86_64-unknown-linux-gnu:x86-64", 0) == 0);
     CHECK(kvjit::Target::cpu("x86-64-v3+avxvnni")->text() == "x86_64-unknown-linux-gnu:x86-64-v3+avxvnni");
     CHECK(kvjit::Target::cpu("z80").error().status() == KVJIT_BAD_TARGET);
+}
+
+TEST_CASE("the list of targets has names that targets are made by, each once, with an explanation") {
+    std::vector<std::string> names;
+    const auto take = [](void* to, const char* name, const char* help) {
+        static_cast<std::vector<std::string>*>(to)->push_back(name);
+        CHECK(help[0] != '\0');
+        CHECK(std::string(help).find('\n') == std::string::npos);
+    };
+    kvjit_target_list(take, &names);
+    const auto has = [&](const char* name) { return std::count(names.begin(), names.end(), name) == 1; };
+    for (const char* name : {"host", "x86-64", "x86-64-v3", "x86-64-v4-amx", "x86-64-v4-fp16", "cuda", "sm_80", "sm_90",
+                             "sm_90a", "sm_100f", "cuda-emulated"}) {
+        CHECK_MESSAGE(has(name), name);
+    }
+    CHECK(!has("sm_80a"));
+    CHECK(!has("sm_90f"));
+    for (const std::string& name : names) {
+        CHECK_MESSAGE(has(name.c_str()), name);
+        kvjit_target* target = nullptr;
+        kvjit::Error error;
+        const kvjit_status status = kvjit_target_create(name.c_str(), &target, error.get());
+        const bool lacks_gpu = name == "cuda" && status == KVJIT_CUDA_ERROR;
+        CHECK_MESSAGE((status == KVJIT_OK || lacks_gpu), name, ": ", error.message());
+        kvjit_target_release(target);
+    }
 }
 
 TEST_CASE("structs of another size are refused, shorter ones of an older header are not") {

@@ -1,0 +1,13 @@
+// `kvjit targets`: the names that --target takes.
+#pragma once
+
+namespace kvjit::tool {
+
+struct TargetsOptions {
+    bool names = false;  // names alone, a line each, for scripts
+};
+
+/// Prints them. Exit status 0.
+int targets(const TargetsOptions& options);
+
+}  // namespace kvjit::tool
