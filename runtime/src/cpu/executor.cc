@@ -2,13 +2,11 @@
 
 #include <pthread.h>
 #include <pthreadpool.h>
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <exception>
 #include <latch>
 #include <map>
@@ -18,6 +16,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "usable_cores.h"
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -56,17 +56,6 @@ void run_on_pool(void* context, void (*task)(void*, std::int64_t), void* argumen
     publish(&call);
     pthreadpool_parallelize_1d(static_cast<pthreadpool*>(context), run_one, &call, static_cast<std::size_t>(count), 0);
     observe(&call);
-}
-
-/// Cores that the calling thread may run on, whose affinity the pool's threads inherit: in a container often few of the
-/// machine's, which is what hardware_concurrency counts. Threads that share a core spin against each other.
-std::uint32_t usable_cores() {
-    for (std::vector<cpu_set_t> sets(1);; sets.resize(2 * sets.size())) {
-        const std::size_t bytes = sets.size() * sizeof(cpu_set_t);
-        if (sched_getaffinity(0, bytes, sets.data()) == 0)
-            return static_cast<std::uint32_t>(CPU_COUNT_S(bytes, sets.data()));
-        if (errno != EINVAL) return std::max(1u, std::thread::hardware_concurrency());  // EINVAL: more cores than bits
-    }
 }
 
 /// Starts a thread that ends with `latch`; false if there are no more, or no memory for one.
