@@ -9,6 +9,7 @@
 #include "environment.h"
 #include "kvjit/kvjit.h"
 #include "plan.h"
+#include "prepare.h"
 #include "targets.h"
 
 using namespace kvjit;
@@ -64,6 +65,20 @@ gen::Result<std::optional<rt::PublicKey>> bundle_key_setting(const char* option)
             "print them");
 }
 
+rt::LateCompile make_late_compile(const kvjit_engine_options& options) {
+    if (options.on_late_compile == nullptr) return nullptr;
+    return [told = options.on_late_compile, context = options.late_compile_context](
+               const std::string& spec, const std::string& program) { told(context, spec.c_str(), program.c_str()); };
+}
+
+/// Null: nothing is traced.
+std::shared_ptr<rt::SpecTrace> open_trace(const kvjit_engine_options& options, const rt::Log& log) {
+    const std::string path = options.trace_specs != nullptr
+                                 ? options.trace_specs
+                                 : rt::environment_text(rt::Variable::kTraceSpecs).value_or("");
+    return path.empty() ? nullptr : std::make_shared<rt::SpecTrace>(path, log);
+}
+
 gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options& given) {
     const gen::Result<bool> jit = jit_setting(given.jit);
     if (!jit) return std::unexpected(jit.error());
@@ -84,9 +99,52 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     rt::report_environment(images.log);
     images.backends = rt::make_backends({.compiler = given.compiler != nullptr ? given.compiler : ""});
     images.disk = open_disk(given, images.log);
+    images.on_late_compile = make_late_compile(given);
+    images.trace = open_trace(given, images.log);
     images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return std::make_shared<rt::Engine>(
         rt::EngineOptions{std::move(images), static_cast<std::size_t>(given.max_idle_kernels), *key});
+}
+
+/// The specs of a caller's array, each of `spec_size` bytes.
+gen::Result<std::vector<gen::KernelSpec>> read_specs(const kvjit_spec* specs, std::size_t count,
+                                                     std::size_t spec_size) {
+    if (count == 0) return {};
+    if (auto given = rt::not_null(specs, "specs"); !given) return std::unexpected(given.error());
+    std::vector<gen::KernelSpec> all;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto* at = reinterpret_cast<const char*>(specs) + i * spec_size;
+        const std::string name = rt::text("specs[", i, "]");
+        const gen::Result<gen::KernelSpec> spec = rt::read_struct(reinterpret_cast<const kvjit_spec*>(at), name);
+        if (!spec) return std::unexpected(spec.error());
+        all.push_back(*spec);
+    }
+    return all;
+}
+
+/// `total`: specs to prepare.
+gen::Result<rt::PrepareOptions> read_prepare_options(const kvjit_prepare_options* given, std::size_t total) {
+    const gen::Result<kvjit_prepare_options> read = rt::read_optional_struct(given, "options");
+    if (!read) return std::unexpected(read.error());
+    if (read->num_threads < 0) {
+        return rt::refuse(KVJIT_BAD_ARGUMENT, "num_threads", read->num_threads, 0, "it takes at least 0");
+    }
+    rt::PrepareOptions options{read->programs, read->num_threads, nullptr};
+    if (read->progress == nullptr) return options;
+    options.progress = [progress = read->progress, context = read->progress_context, total](
+                           std::size_t done, const gen::KernelSpec& spec, const gen::Error* failure) {
+        kvjit_error error;
+        kvjit_error_init(&error);
+        if (failure != nullptr) rt::report(*failure, &error);
+        progress(context, static_cast<std::int64_t>(done), static_cast<std::int64_t>(total),
+                 gen::print_spec(spec).c_str(), failure != nullptr ? &error : nullptr);
+    };
+    return options;
+}
+
+gen::Result<const gen::TargetList*> targets_of(const kvjit_target* target) {
+    if (target != nullptr) return target->targets;
+    return rt::find_targets("host");
 }
 
 void send(const std::string& text, kvjit_sink sink, void* context) {
@@ -113,6 +171,11 @@ kvjit_status kvjit_target_create(const char* name, kvjit_target** target, kvjit_
 
 void kvjit_target_release(kvjit_target* target) {
     delete target;
+}
+
+void kvjit_target_list(void (*row)(void*, const char*, const char*), void* context) {
+    if (row == nullptr) return;
+    for (const rt::TargetRow& each : rt::target_rows()) row(context, each.name.c_str(), each.help.c_str());
 }
 
 void kvjit_target_print(const kvjit_target* target, kvjit_sink sink, void* context) {
@@ -162,6 +225,25 @@ size_t kvjit_engine_trim(kvjit_engine* engine) {
     return dropped;
 }
 
+void kvjit_engine_seal(kvjit_engine* engine) {
+    if (engine != nullptr) engine->engine->seal();
+}
+
+kvjit_status kvjit_engine_prepare_sized(kvjit_engine* engine, const kvjit_spec* specs, size_t count,
+                                        const kvjit_target* target, const kvjit_prepare_options* options,
+                                        size_t spec_size, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(engine, "engine"); !given) return given;
+        const gen::Result<std::vector<gen::KernelSpec>> read = read_specs(specs, count, spec_size);
+        if (!read) return std::unexpected(read.error());
+        const gen::Result<rt::PrepareOptions> how = read_prepare_options(options, count);
+        if (!how) return std::unexpected(how.error());
+        const gen::Result<const gen::TargetList*> wanted = targets_of(target);
+        if (!wanted) return std::unexpected(wanted.error());
+        return rt::prepare_all(*engine->engine, *read, **wanted, *how);
+    });
+}
+
 void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stats) {
     if (engine == nullptr || stats == nullptr) return;
     if (stats->struct_size < sizeof *stats && !rt::ends_field<kvjit_engine_stats>(stats->struct_size)) return;
@@ -206,11 +288,6 @@ kvjit_kernel* kvjit_kernel_retain(kvjit_kernel* kernel) {
 }
 
 void kvjit_kernel_release(kvjit_kernel* kernel) {
-void kvjit_target_list(void (*row)(void*, const char*, const char*), void* context) {
-    if (row == nullptr) return;
-    for (const rt::TargetRow& each : rt::target_rows()) row(context, each.name.c_str(), each.help.c_str());
-}
-
     if (kernel != nullptr && kernel->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete kernel;
 }
 

@@ -32,6 +32,14 @@ kvjit_engine_options defaults() {
 }
 
 template <>
+kvjit_prepare_options defaults() {
+    kvjit_prepare_options options{};
+    options.struct_size = sizeof options;
+    options.programs = KVJIT_ALL_PROGRAMS;
+    return options;
+}
+
+template <>
 kvjit_batch defaults() {
     kvjit_batch batch{};
     batch.struct_size = sizeof batch;

@@ -23,6 +23,8 @@ kvjit_spec defaults();
 template <>
 kvjit_engine_options defaults();
 template <>
+kvjit_prepare_options defaults();
+template <>
 kvjit_batch defaults();
 
 /// Whether a caller's struct of `size` bytes is one of this header's or of an older one's, which is shorter.

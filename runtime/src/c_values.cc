@@ -66,6 +66,9 @@ void kvjit_engine_options_init_sized(kvjit_engine_options* options, size_t size)
 void kvjit_engine_stats_init_sized(kvjit_engine_stats* stats, size_t size) {
     init(stats, size);
 }
+void kvjit_prepare_options_init_sized(kvjit_prepare_options* options, size_t size) {
+    init(options, size);
+}
 void kvjit_executor_init_sized(kvjit_executor* executor, size_t size) {
     init(executor, size);
 }

@@ -39,6 +39,9 @@ public:
     /// Drops the kernels that nobody holds, with the images that no other kernel or plan has. How many.
     std::size_t trim();
 
+    /// See kvjit_engine_seal.
+    void seal() { images_->seal(); }
+
     kvjit_engine_stats stats() const { return images_->stats(); }
 
 private:

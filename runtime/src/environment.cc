@@ -53,6 +53,7 @@ constexpr VariableInfo kVariables[] = {
     {Variable::kEmulationSeed, "KVJIT_EMULATION_SEED", "a number from 0 to 2^64-1", is_number,
      "cuda-emulated is refused"},
     {Variable::kPerf, "KVJIT_PERF", "0, 1 or jitdump", is_perf, "it counts as 0"},
+    {Variable::kTraceSpecs, "KVJIT_TRACE_SPECS", "a file", is_anything, ""},
 };
 
 /// Beginnings of names that belong to kvjit's build and tests, which a process may inherit from them.

@@ -13,7 +13,7 @@
 namespace kvjit::rt {
 
 /// In the order of the table.
-enum class Variable { kJit, kCacheDir, kTemplateDir, kCompiler, kNvrtc, kLineInfo, kEmulationSeed, kPerf };
+enum class Variable { kJit, kCacheDir, kTemplateDir, kCompiler, kNvrtc, kLineInfo, kEmulationSeed, kPerf, kTraceSpecs };
 
 struct VariableInfo {
     Variable variable;

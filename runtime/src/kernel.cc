@@ -8,15 +8,9 @@
 namespace kvjit::rt {
 namespace {
 
-gen::Result<void> check_known(std::uint32_t asked) {
-    if (asked == KVJIT_ALL_PROGRAMS || (asked & ~gen::kProgramBits) == 0) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, gen::kProgramBits,
-                  text("it takes KVJIT_ALL_PROGRAMS or bits of kvjit_programs, ", gen::kProgramBits));
-}
-
 /// For what shows programs: there is one at least.
 gen::Result<void> check_present(std::uint32_t asked, const gen::KernelSpec& spec, const gen::Target& target) {
-    if (auto known = check_known(asked); !known) return known;
+    if (auto known = check_programs(asked); !known) return known;
     const std::uint32_t present = gen::program_bits(spec, target.backend);
     if ((asked & present) != 0) return {};
     return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, present, text("on its target this op has ", present));
@@ -49,6 +43,12 @@ gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelS
     return Explanation{gen::explain(spec, target, asked), served};
 }
 
+gen::Result<void> check_programs(std::uint32_t asked) {
+    if (asked == KVJIT_ALL_PROGRAMS || (asked & ~gen::kProgramBits) == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, gen::kProgramBits,
+                  text("it takes KVJIT_ALL_PROGRAMS or bits of kvjit_programs, ", gen::kProgramBits));
+}
+
 gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::KernelSpec& spec,
                                     const gen::TargetList& targets) {
     if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
@@ -78,9 +78,10 @@ std::vector<std::size_t> Kernel::missing(std::uint32_t asked) const {
 }
 
 gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
-    if (auto known = check_known(asked); !known) return std::unexpected(known.error());
+    if (auto known = check_programs(asked); !known) return std::unexpected(known.error());
     std::vector<std::size_t> wanted = missing(asked);
     if (!wanted.empty()) {
+        trace(wanted);
         if (auto found = take_known(wanted); !found) return std::unexpected(found.error());
         if (auto made = make_all(wanted); !made) return std::unexpected(made.error());
     }
@@ -88,10 +89,15 @@ gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
     return set_;
 }
 
+void Kernel::trace(const std::vector<std::size_t>& wanted) const {
+    if (images_->trace() == nullptr) return;
+    for (const std::size_t program : wanted) images_->trace()->add(spec_, target(), programs()[program].kind);
+}
+
 std::vector<Candidate> Kernel::candidates(std::size_t program) const {
     const std::lock_guard lock(mutex_);
     std::vector<Candidate> all;
-    for (const Lowered& lowered : lowered_) all.push_back({&lowered.target, &lowered.programs[program]});
+    for (const Lowered& lowered : lowered_) all.push_back({&lowered.target, &lowered.programs[program], &spec_});
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(settled_.value_or(0));
     std::rotate(all.begin(), first, first + 1);
     return all;

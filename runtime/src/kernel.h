@@ -26,6 +26,9 @@ struct Explanation {
 gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelSpec& spec,
                                         const gen::TargetList& targets, std::uint32_t asked);
 
+/// Whether each of these bits stands for a program of some op. Errors: KVJIT_BAD_ARGUMENT.
+gen::Result<void> check_programs(std::uint32_t asked);
+
 /// Thread-safe.
 class Kernel {
 public:
@@ -41,6 +44,8 @@ public:
     /// Errors: KVJIT_BAD_TARGET where this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
 
+    /// Of kvjit_programs: those that the op has on its target.
+    std::uint32_t bits() const { return bits_; }
     /// The images of `asked`, and what else was asked for before; compiles missing ones in parallel. Bits that the op
     /// lacks are passed over; KVJIT_BAD_ARGUMENT for one that no op has.
     gen::Result<ImageSet> prepare(std::uint32_t asked);
@@ -60,6 +65,8 @@ private:
     const std::vector<gen::Program>& programs() const { return lowered_.front().programs; }
     /// Numbers of the programs in `asked` that have no image yet.
     std::vector<std::size_t> missing(std::uint32_t asked) const;
+    /// Tells who traces that they were asked for.
+    void trace(const std::vector<std::size_t>& wanted) const;
     /// On each target: the one that the kernel's other images are of first, then the best.
     std::vector<Candidate> candidates(std::size_t program) const;
     /// Takes what memory and stores have of `wanted`, and leaves in it what they lack.

@@ -142,17 +142,24 @@ inline constexpr auto kFields<kvjit_spec> = KVJIT_FIELDS(
     &kvjit_spec::has_sinks, &kvjit_spec::attn_mask, &kvjit_spec::layout, &kvjit_spec::value_layout);
 
 template <>
-inline constexpr auto kFields<kvjit_engine_options> =
-    KVJIT_FIELDS(&kvjit_engine_options::struct_size, &kvjit_engine_options::jit, &kvjit_engine_options::cache_dir,
-                 &kvjit_engine_options::cache_max_bytes, &kvjit_engine_options::template_dir,
-                 &kvjit_engine_options::compiler, &kvjit_engine_options::log, &kvjit_engine_options::log_context,
-                 &kvjit_engine_options::max_idle_kernels, &kvjit_engine_options::bundle_key);
+inline constexpr auto kFields<kvjit_engine_options> = KVJIT_FIELDS(
+    &kvjit_engine_options::struct_size, &kvjit_engine_options::jit, &kvjit_engine_options::cache_dir,
+    &kvjit_engine_options::cache_max_bytes, &kvjit_engine_options::template_dir, &kvjit_engine_options::compiler,
+    &kvjit_engine_options::log, &kvjit_engine_options::log_context, &kvjit_engine_options::max_idle_kernels,
+    &kvjit_engine_options::bundle_key, &kvjit_engine_options::trace_specs, &kvjit_engine_options::on_late_compile,
+    &kvjit_engine_options::late_compile_context);
 
 template <>
 inline constexpr auto kFields<kvjit_engine_stats> = KVJIT_FIELDS(
     &kvjit_engine_stats::struct_size, &kvjit_engine_stats::compiles, &kvjit_engine_stats::disk_hits,
     &kvjit_engine_stats::memory_hits, &kvjit_engine_stats::compile_seconds, &kvjit_engine_stats::compiler_load_seconds,
-    &kvjit_engine_stats::disk_seconds, &kvjit_engine_stats::bundle_hits, &kvjit_engine_stats::bundle_seconds);
+    &kvjit_engine_stats::disk_seconds, &kvjit_engine_stats::bundle_hits, &kvjit_engine_stats::bundle_seconds,
+    &kvjit_engine_stats::late_compiles);
+
+template <>
+inline constexpr auto kFields<kvjit_prepare_options> = KVJIT_FIELDS(
+    &kvjit_prepare_options::struct_size, &kvjit_prepare_options::programs, &kvjit_prepare_options::num_threads,
+    &kvjit_prepare_options::progress, &kvjit_prepare_options::progress_context);
 
 template <>
 inline constexpr auto kFields<kvjit_executor> = KVJIT_FIELDS(&kvjit_executor::struct_size, &kvjit_executor::concurrency,
@@ -200,10 +207,11 @@ constexpr StructFields struct_fields() {
 }
 
 /// All structs of kvjit.h; those that others hold stand before them.
-inline constexpr StructFields kStructs[] = {
-    struct_fields<kvjit_error>(),          struct_fields<kvjit_tensor>(),       struct_fields<kvjit_spec>(),
-    struct_fields<kvjit_engine_options>(), struct_fields<kvjit_engine_stats>(), struct_fields<kvjit_executor>(),
-    struct_fields<kvjit_batch>(),          struct_fields<kvjit_plan_options>(), struct_fields<kvjit_tensors>()};
+inline constexpr StructFields kStructs[] = {struct_fields<kvjit_error>(),        struct_fields<kvjit_tensor>(),
+                                            struct_fields<kvjit_spec>(),         struct_fields<kvjit_engine_options>(),
+                                            struct_fields<kvjit_engine_stats>(), struct_fields<kvjit_prepare_options>(),
+                                            struct_fields<kvjit_executor>(),     struct_fields<kvjit_batch>(),
+                                            struct_fields<kvjit_plan_options>(), struct_fields<kvjit_tensors>()};
 
 /// No field lies where an older header's struct has padding, which its programs hand over with anything in it.
 template <std::size_t N>

@@ -253,6 +253,14 @@ typedef struct kvjit_engine_options {
         max_idle_kernels;   /* kernels that stay for the next request though nobody holds them; from 0; default 1024 */
     const char *bundle_key; /* 64 hexadecimal digits: the Ed25519 public key that bundles must be signed by; NULL: they
                                may be signed by anybody or nobody */
+    /* A file to which each spec is appended whose programs are asked for, with target and program, each
+     * once a process: a list of specs (kvjit_spec_list_parse). NULL: $KVJIT_TRACE_SPECS, else none; "": none. What
+     * can't be written is said once in the log. */
+    const char *trace_specs;
+    /* Called when a sealed engine has compiled (kvjit_engine_seal), with the spec's canonical text and the program's
+     * name, under the rules of `log`; NULL: nobody listens. */
+    void (*on_late_compile)(void *context, const char *spec, const char *program);
+    void *late_compile_context;
 } kvjit_engine_options;
 
 KVJIT_API void kvjit_engine_options_init_sized(kvjit_engine_options *options, size_t size);
@@ -271,6 +279,10 @@ KVJIT_API void kvjit_engine_release(kvjit_engine *engine);
  * unmapped. Asked for again, they are made anew, from the disk cache where it has them. Returns how many; 0 for NULL.
  * Thread-safe. */
 KVJIT_API size_t kvjit_engine_trim(kvjit_engine *engine);
+/* Says that all is prepared: each compile that begins from now on is late. It is made all the same, but counted in
+ * kvjit_engine_stats.late_compiles and told to options.on_late_compile, so that a test of an engine can demand that
+ * there be none. NULL: nothing happens. Thread-safe. */
+KVJIT_API void kvjit_engine_seal(kvjit_engine *engine);
 
 /* Adds a bundle: kernels that were made at build time, in one file (docs/bundles.md). What kernels ask for from now on,
  * the engine looks for in its bundles before the disk cache, and before anything is compiled; several are asked in the
@@ -294,6 +306,7 @@ typedef struct kvjit_engine_stats {
     double disk_seconds;          /* reading, checking and loading of disk hits */
     int64_t bundle_hits;          /* programs read from bundles */
     double bundle_seconds;        /* reading, checking and loading of them */
+    int64_t late_compiles;        /* of the compiles, those that began after kvjit_engine_seal */
 } kvjit_engine_stats;
 
 KVJIT_API void kvjit_engine_stats_init_sized(kvjit_engine_stats *stats, size_t size);
@@ -335,6 +348,37 @@ typedef enum kvjit_programs {
  * was made: docs/compiling.md), KVJIT_OUT_OF_MEMORY. Thread-safe: one compile an image, however many threads and
  * processes ask. */
 KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t programs, kvjit_error *error);
+
+typedef struct kvjit_prepare_options {
+    uint32_t struct_size;
+    uint32_t programs;   /* bits of kvjit_programs; default KVJIT_ALL_PROGRAMS */
+    int32_t num_threads; /* that compile at once, the calling one included; 0: one for each core it may run on */
+    /* Called when a spec's programs are ready, or one of them can't be had, which `failure` then describes (else NULL):
+     * `done` of `total` specs are then dealt with. On any of the threads, on one at a time, under the rules of the
+     * engine's log. NULL: nobody listens. */
+    void (*progress)(void *context, int64_t done, int64_t total, const char *spec, const kvjit_error *failure);
+    void *progress_context;
+} kvjit_prepare_options;
+
+KVJIT_API void kvjit_prepare_options_init_sized(kvjit_prepare_options *options, size_t size);
+static inline void kvjit_prepare_options_init(kvjit_prepare_options *options) {
+    kvjit_prepare_options_init_sized(options, sizeof *options);
+}
+
+/* Prepares the kernels of `count` specs, as kvjit_kernel_prepare does one. A spec that fails doesn't keep the others
+ * from being prepared. Afterwards the kernels are idle, so an engine's max_idle_kernels should be at least `count`.
+ * `target`: NULL for this machine; `options` may be NULL; `spec_size`: sizeof(kvjit_spec) as the program's header has
+ * it. Errors: the status of the first spec in their order that failed; the message says how many did, which was the
+ * first, and why; argument "specs[3]", value: how many failed. KVJIT_BAD_ARGUMENT before anything is prepared.
+ * Thread-safe. */
+KVJIT_API kvjit_status kvjit_engine_prepare_sized(kvjit_engine *engine, const kvjit_spec *specs, size_t count,
+                                                  const kvjit_target *target, const kvjit_prepare_options *options,
+                                                  size_t spec_size, kvjit_error *error);
+static inline kvjit_status kvjit_engine_prepare(kvjit_engine *engine, const kvjit_spec *specs, size_t count,
+                                                const kvjit_target *target, const kvjit_prepare_options *options,
+                                                kvjit_error *error) {
+    return kvjit_engine_prepare_sized(engine, specs, count, target, options, sizeof *specs, error);
+}
 
 typedef enum kvjit_stage {
     KVJIT_STAGE_IDENTITY = 0, /* identity and provenance texts */

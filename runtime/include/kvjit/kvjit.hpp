@@ -290,6 +290,10 @@ struct EngineOptions : kvjit_engine_options {
     EngineOptions() { kvjit_engine_options_init(this); }
 };
 
+struct PrepareOptions : kvjit_prepare_options {
+    PrepareOptions() { kvjit_prepare_options_init(this); }
+};
+
 /// Where kernels run. See kvjit_target_create.
 class Target {
 public:
@@ -396,6 +400,17 @@ public:
     /// For this machine.
     Result<Kernel> kernel(const kvjit_spec& spec) const { return find(spec, nullptr); }
     Result<Kernel> kernel(const kvjit_spec& spec, const Target& target) const { return find(spec, target.get()); }
+    /// Prepares the kernels of all specs at once, for this machine. See kvjit_engine_prepare.
+    Result<void> prepare(const std::vector<KernelSpec>& specs,
+                         const kvjit_prepare_options& options = PrepareOptions()) const {
+        return prepare_on(nullptr, specs, options);
+    }
+    Result<void> prepare(const std::vector<KernelSpec>& specs, const Target& target,
+                         const kvjit_prepare_options& options = PrepareOptions()) const {
+        return prepare_on(target.get(), specs, options);
+    }
+    /// From now on each compile is late: counted, and told. See kvjit_engine_seal.
+    void seal() { kvjit_engine_seal(get()); }
     kvjit_engine_stats stats() const {
         kvjit_engine_stats stats;
         kvjit_engine_stats_init(&stats);
@@ -436,6 +451,15 @@ private:
         kvjit_kernel* raw = nullptr;
         if (kvjit_engine_kernel(get(), &spec, target, &raw, error.get()) != KVJIT_OK) return error;
         return Kernel(raw);
+    }
+    Result<void> prepare_on(const kvjit_target* target, const std::vector<KernelSpec>& specs,
+                            const kvjit_prepare_options& options) const {
+        Error error;
+        if (kvjit_engine_prepare_sized(get(), specs.data(), specs.size(), target, &options, sizeof(KernelSpec),
+                                       error.get()) != KVJIT_OK) {
+            return error;
+        }
+        return {};
     }
     detail::Handle<kvjit_engine, kvjit_engine_release> handle_;
 };

@@ -247,6 +247,7 @@ gen::Result<Entry> Images::compile(Wanted& wanted) {
     const gen::Result<std::string>& source = wanted.source();
     if (!source) return std::unexpected(source.error());
     Compiler& compiler = (*backend)->compiler();
+    const bool late = sealed_;
     const double load_before = compiler.load_seconds();
     const auto start = std::chrono::steady_clock::now();
     gen::Result<CompileOutput> output = compiler.compile(*source, gen::program_info(wanted.program().kind).name,
@@ -255,7 +256,15 @@ gen::Result<Entry> Images::compile(Wanted& wanted) {
     ++compiles_;
     compile_seconds_ += seconds_since(start) - (compiler.load_seconds() - load_before);
     options_.log(KVJIT_LOG_INFO, "compiled " + wanted.name());
+    if (late) tell_late(wanted);
     return Entry{std::move(output->object), *source, std::move(output->log)};
+}
+
+void Images::tell_late(const Wanted& wanted) {
+    ++late_compiles_;
+    if (!options_.on_late_compile) return;
+    const std::string spec = wanted.spec() != nullptr ? gen::print_spec(*wanted.spec()) : "";
+    options_.on_late_compile(spec, std::string(gen::program_info(wanted.program().kind).name));
 }
 
 gen::Result<ImagePtr> Images::load(const Wanted& wanted, std::string_view object) {
@@ -296,6 +305,7 @@ kvjit_engine_stats Images::stats() const {
     stats.disk_seconds = of_disk_.seconds;
     stats.bundle_hits = of_bundles_.hits;
     stats.bundle_seconds = of_bundles_.seconds;
+    stats.late_compiles = late_compiles_;
     return stats;
 }
 

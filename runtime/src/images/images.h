@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,8 +16,12 @@
 #include "images/store.h"
 #include "images/wanted.h"
 #include "log.h"
+#include "spec_trace.h"
 
 namespace kvjit::rt {
+
+/// The spec's canonical text and the program's name.
+using LateCompile = std::function<void(const std::string& spec, const std::string& program)>;
 
 struct ImagesOptions {
     bool jit = true;
@@ -24,6 +29,8 @@ struct ImagesOptions {
     std::unique_ptr<Cache> disk;  // null: none
     gen::TemplateReader templates;
     Log log;
+    LateCompile on_late_compile = nullptr;       // empty: nobody listens
+    std::shared_ptr<SpecTrace> trace = nullptr;  // null: none
 };
 
 /// An entry with all that names it.
@@ -71,6 +78,10 @@ public:
     /// Errors: KVJIT_BAD_TARGET where this build has none for it.
     gen::Result<Backend*> backend(const gen::Target& target) const;
     const Log& log() const { return options_.log; }
+    /// Null: nobody wants to know what is asked for.
+    SpecTrace* trace() const { return options_.trace.get(); }
+    /// See kvjit_engine_seal.
+    void seal() { sealed_ = true; }
     /// Forgets the names of images that are gone.
     void sweep();
     kvjit_engine_stats stats() const;
@@ -101,6 +112,7 @@ private:
     void publish(Wanted& wanted, const Entry& entry);
     gen::Result<ImagePtr> produce(Wanted& wanted);
     gen::Result<Entry> compile(Wanted& wanted);
+    void tell_late(const Wanted& wanted);
     gen::Result<ImagePtr> load(const Wanted& wanted, std::string_view object);
 
     ImagesOptions options_;
@@ -110,7 +122,8 @@ private:
     mutable std::mutex bundles_mutex_;
     std::vector<std::shared_ptr<Store>> bundles_;
 
-    std::atomic<std::int64_t> compiles_{0}, memory_hits_{0};
+    std::atomic<bool> sealed_{false};
+    std::atomic<std::int64_t> compiles_{0}, late_compiles_{0}, memory_hits_{0};
     std::atomic<double> compile_seconds_{0};
     Tally of_bundles_, of_disk_;
 };

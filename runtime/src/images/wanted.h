@@ -11,10 +11,11 @@
 
 namespace kvjit::rt {
 
-/// A program, lowered for the target. Both are the caller's.
+/// A program, lowered for the target. All is the caller's.
 struct Candidate {
     const gen::Target* target;
     const gen::Program* program;
+    const gen::KernelSpec* spec = nullptr;  // whose program it is, where somebody may be told of it
 };
 
 /// Not thread-safe. `compiler` and `templates` outlive it.
@@ -24,6 +25,8 @@ public:
 
     const gen::Program& program() const { return *candidate_.program; }
     const gen::Target& target() const { return *candidate_.target; }
+    /// Null: not known.
+    const gen::KernelSpec* spec() const { return candidate_.spec; }
     /// What the code must do, and where. Without reading a template.
     const std::string& identity() const { return identity_; }
     /// The rendered source.

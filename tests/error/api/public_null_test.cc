@@ -51,6 +51,9 @@ TEST_CASE("null arguments of engines and kernels") {
     expect_null(kvjit_engine_add_bundle(shared_engine(), nullptr, &e), e, "path");
     expect_null(kvjit_engine_add_bundle_memory(nullptr, "bytes", 5, &e), e, "engine");
     expect_null(kvjit_engine_add_bundle_memory(shared_engine(), nullptr, 5, &e), e, "bundle");
+    expect_null(kvjit_engine_prepare(nullptr, &spec, 1, nullptr, nullptr, &e), e, "engine");
+    expect_null(kvjit_engine_prepare(shared_engine(), nullptr, 1, nullptr, nullptr, &e), e, "specs");
+    CHECK(kvjit_engine_prepare(shared_engine(), nullptr, 0, nullptr, nullptr, &e) == KVJIT_OK);
     expect_null(kvjit_kernel_prepare(nullptr, KVJIT_PROGRAM_STORE, &e), e, "kernel");
     expect_null(kvjit_kernel_emit(nullptr, KVJIT_PROGRAM_STORE, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, "kernel");
     expect_null(kvjit_kernel_emit(some.get(), KVJIT_PROGRAM_STORE, KVJIT_STAGE_SOURCE, nullptr, nullptr, &e), e,
@@ -90,7 +93,10 @@ TEST_CASE("null handles are released, retained and described") {
     kvjit_tensors_init(nullptr);
     kvjit_plan_options_init(nullptr);
     kvjit_engine_options_init(nullptr);
+    kvjit_prepare_options_init(nullptr);
     kvjit_spec_fields(nullptr, nullptr);
+    kvjit_target_list(nullptr, nullptr);
+    kvjit_engine_seal(nullptr);
     kvjit_target_release(nullptr);
     kvjit_engine_release(nullptr);
     kvjit_kernel_release(nullptr);

@@ -78,6 +78,21 @@ TEST_CASE("a check level that there is not is answered with those that there are
           "check_level is 3; it takes 0 (KVJIT_CHECK_FULL), 1 (KVJIT_CHECK_BATCH) or 2 (KVJIT_CHECK_NONE)");
 }
 
+TEST_CASE("bad options of preparing") {
+    kvjit_prepare_options options;
+    kvjit_prepare_options_init(&options);
+    options.num_threads = -1;
+    kvjit_spec spec;
+    kvjit_spec_init(&spec);
+    kvjit_error e = new_error();
+    expect_error(kvjit_engine_prepare(shared_engine(), &spec, 1, nullptr, &options, &e), e,
+                 {KVJIT_BAD_ARGUMENT, "num_threads", -1, 0});
+    options.num_threads = 0;
+    options.programs = 64;
+    expect_error(kvjit_engine_prepare(shared_engine(), &spec, 1, nullptr, &options, &e), e,
+                 {KVJIT_BAD_ARGUMENT, "programs", 64, 63});
+}
+
 TEST_CASE("bits of no program, and programs that the op lacks") {
     kvjit_spec spec;
     kvjit_spec_init(&spec);

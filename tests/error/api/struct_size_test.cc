@@ -87,16 +87,22 @@ const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),   F(
                                         F(split_keys),      F(stores_nothing)};
 #undef F
 #define F(member) FIELD(kvjit_engine_options, member)
-const std::vector<Field> kEngineFields = {F(struct_size), F(jit), F(cache_dir),   F(cache_max_bytes),  F(template_dir),
-                                          F(compiler),    F(log), F(log_context), F(max_idle_kernels), F(bundle_key)};
+const std::vector<Field> kEngineFields = {F(struct_size),         F(jit),        F(cache_dir),   F(cache_max_bytes),
+                                          F(template_dir),        F(compiler),   F(log),         F(log_context),
+                                          F(max_idle_kernels),    F(bundle_key), F(trace_specs), F(on_late_compile),
+                                          F(late_compile_context)};
 #undef F
 #define F(member) FIELD(kvjit_executor, member)
 const std::vector<Field> kExecutorFields = {F(struct_size), F(concurrency), F(context), F(run)};
 #undef F
 #define F(member) FIELD(kvjit_engine_stats, member)
-const std::vector<Field> kStatsFields = {F(struct_size),  F(compiles),        F(disk_hits),
-                                         F(memory_hits),  F(compile_seconds), F(compiler_load_seconds),
-                                         F(disk_seconds), F(bundle_hits),     F(bundle_seconds)};
+const std::vector<Field> kStatsFields = {
+    F(struct_size),           F(compiles),     F(disk_hits),   F(memory_hits),    F(compile_seconds),
+    F(compiler_load_seconds), F(disk_seconds), F(bundle_hits), F(bundle_seconds), F(late_compiles)};
+#undef F
+#define F(member) FIELD(kvjit_prepare_options, member)
+const std::vector<Field> kPrepareFields = {F(struct_size), F(programs), F(num_threads), F(progress),
+                                           F(progress_context)};
 #undef F
 
 /// Plans for `c`, whatever comes of it.
@@ -163,6 +169,20 @@ TEST_CASE("tensors, a spec and an engine's options end where a field ends") {
                                           kvjit_engine_release(engine);
                                           return status;
                                       });
+}
+
+TEST_CASE("options of preparing, and each of the specs, end where a field ends") {
+    kvjit_prepare_options options;
+    kvjit_prepare_options_init(&options);
+    options.programs = 0;
+    check_sizes<kvjit_prepare_options>(
+        "options", options, kPrepareFields, [](kvjit_prepare_options* given, kvjit_error* error) {
+            return kvjit_engine_prepare(shared_engine(), nullptr, 0, nullptr, given, error);
+        });
+    const TensorsCase c("op=MultiHeadAttention");
+    check_sizes<kvjit_spec>("specs[0]", c.spec, kSpecFields, [&](kvjit_spec* spec, kvjit_error* error) {
+        return kvjit_engine_prepare(shared_engine(), spec, 1, nullptr, &options, error);
+    });
 }
 
 TEST_CASE("a spec is parsed into a struct that ends where a field ends, or not at all") {

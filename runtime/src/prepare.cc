@@ -1,0 +1,131 @@
+#include "prepare.h"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "check/fault.h"
+#include "usable_cores.h"
+
+namespace kvjit::rt {
+namespace {
+
+/// One spec's share.
+struct Share {
+    const gen::KernelSpec* spec;
+    KernelPtr kernel;                                 // null: refused
+    std::vector<std::optional<gen::Error>> failures;  // by program
+    std::size_t missing = 0;                          // programs that nobody has finished
+
+    const gen::Error* failure() const {
+        const auto failed = std::ranges::find_if(failures, [](const auto& failure) { return failure.has_value(); });
+        return failed != failures.end() ? &**failed : nullptr;
+    }
+};
+
+/// One program of one spec.
+struct Job {
+    std::size_t share;
+    std::size_t place;  // in failures
+    std::uint32_t bit;
+};
+
+class Preparation {
+public:
+    Preparation(Engine& engine, std::span<const gen::KernelSpec> specs, const gen::TargetList& targets,
+                const PrepareOptions& options)
+        : options_(options) {
+        for (const gen::KernelSpec& spec : specs) shares_.push_back(share(engine, spec, targets));
+        for (std::size_t i = 0; i < shares_.size(); ++i) add_jobs(i);
+    }
+
+    gen::Result<void> run() {
+        for (const Share& share : shares_) {
+            if (share.missing == 0) tell(share);
+        }
+        std::vector<std::future<void>> others;
+        const std::size_t threads = options_.num_threads != 0 ? options_.num_threads : usable_cores();
+        while (others.size() + 1 < std::min(threads, jobs_.size()) && start(others)) continue;
+        work();
+        for (std::future<void>& other : others) other.get();  // what a thread threw comes out here
+        return outcome();
+    }
+
+private:
+    static Share share(Engine& engine, const gen::KernelSpec& spec, const gen::TargetList& targets) {
+        gen::Result<KernelPtr> kernel = engine.kernel(spec, targets);
+        if (kernel) return {&spec, *std::move(kernel), {}};
+        return {&spec, nullptr, {kernel.error()}};
+    }
+
+    void add_jobs(std::size_t i) {
+        Share& share = shares_[i];
+        const std::uint32_t bits = share.kernel ? share.kernel->bits() & options_.programs : 0;
+        for (std::uint32_t left = bits; left != 0; left &= left - 1)
+            jobs_.push_back({i, share.missing++, left & -left});
+        if (bits != 0) share.failures.resize(share.missing);
+    }
+
+    /// False: there is no thread to be had.
+    bool start(std::vector<std::future<void>>& others) {
+        try {
+            others.push_back(std::async(std::launch::async, [this] { work(); }));
+            return true;
+        } catch (const std::system_error&) {
+            return false;
+        }
+    }
+
+    void work() {
+        for (std::size_t i = next_++; i < jobs_.size(); i = next_++) {
+            const gen::Result<ImageSet> ready = shares_[jobs_[i].share].kernel->prepare(jobs_[i].bit);
+            finish(jobs_[i], ready ? std::nullopt : std::optional(ready.error()));
+        }
+    }
+
+    void finish(const Job& job, std::optional<gen::Error> failure) {
+        Share& share = shares_[job.share];
+        const std::lock_guard lock(mutex_);
+        share.failures[job.place] = std::move(failure);
+        if (--share.missing == 0) tell(share);
+    }
+
+    void tell(const Share& share) {
+        ++done_;
+        if (options_.progress) options_.progress(done_, *share.spec, share.failure());
+    }
+
+    gen::Result<void> outcome() const {
+        const auto failed = [](const Share& share) { return share.failure() != nullptr; };
+        const auto first = std::ranges::find_if(shares_, failed);
+        if (first == shares_.end()) return {};
+        const std::int64_t count = std::ranges::count_if(shares_, failed);
+        const std::string name = text("specs[", first - shares_.begin(), "]");
+        return gen::fail(first->failure()->status, name,
+                         text(count, " of ", shares_.size(), " specs can't be prepared, ", name, " first (",
+                              gen::print_spec(*first->spec), "): ", first->failure()->message),
+                         count, 0);
+    }
+
+    const PrepareOptions& options_;
+    std::vector<Share> shares_;
+    std::vector<Job> jobs_;
+    std::atomic<std::size_t> next_{0};
+    std::mutex mutex_;  // guards what jobs change: failures, missing, done_; held while progress is told
+    std::size_t done_ = 0;
+};
+
+}  // namespace
+
+gen::Result<void> prepare_all(Engine& engine, std::span<const gen::KernelSpec> specs, const gen::TargetList& targets,
+                              const PrepareOptions& options) {
+    if (auto known = check_programs(options.programs); !known) return known;
+    return Preparation(engine, specs, targets, options).run();
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,120 @@
+// What a program asks for, written down as a list of specs.
+#include "spec_trace.h"
+
+#include <algorithm>
+#include <fstream>
+#include <thread>
+
+#include "fakes.h"
+#include "generator/spec_list.h"
+#include "support/temporary_folder.h"
+
+using namespace kvjit;
+using namespace kvjit::rt;
+using namespace kvjit::rt::test;
+using kvjit::test::TemporaryFolder;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+Texts lines_of(const std::string& path) {
+    std::ifstream file(path);
+    Texts lines;
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
+    return lines;
+}
+
+/// Images that trace to the file.
+std::shared_ptr<Images> tracing(World& world, const std::string& path) {
+    ImagesOptions options = options_over(world);
+    options.trace = std::make_shared<SpecTrace>(path, options.log);
+    return std::make_shared<Images>(std::move(options));
+}
+
+KernelPtr kernel_of(std::shared_ptr<Images> images, const std::string& spec,
+                    const gen::TargetList& targets = two_levels()) {
+    return *Kernel::make(std::move(images), spec_of(spec), targets);
+}
+
+}  // namespace
+
+TEST_CASE("each spec, target and program that is asked for is a line, once a process") {
+    World world;
+    const TemporaryFolder folder;
+    const std::string path = folder.path("specs.txt");
+    const auto images = tracing(world, path);
+    const KernelPtr kernel = kernel_of(images, "t1=f32,head_dim=64");
+    CHECK(lines_of(path).empty());  // nothing is asked of it yet
+    REQUIRE(kernel->prepare(KVJIT_PROGRAM_DECODE).has_value());
+    const std::string begin = "op=MultiHeadCacheAttention,head_dim=64,t1=f32  # target=x86-64-v3 program=";
+    CHECK(lines_of(path) == Texts{begin + "attend_decode"});
+    REQUIRE(kernel->prepare(KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_STORE).has_value());
+    CHECK(lines_of(path) == Texts{begin + "attend_decode", begin + "store"});
+    REQUIRE(kernel_of(images, "t1=f32,head_dim=64")->prepare(KVJIT_PROGRAM_STORE).has_value());
+    REQUIRE(kernel_of(tracing(world, path), "t1=f32,head_dim=64")->prepare(KVJIT_PROGRAM_STORE).has_value());
+    CHECK(lines_of(path).size() == 2);
+    REQUIRE(kernel_of(images, "op=Merge", {*gen::named_target("sm_90a")})->prepare(KVJIT_ALL_PROGRAMS).has_value());
+    REQUIRE(kernel_of(images, "op=Merge", {gen::emulated_target(two_levels()[0])})
+                ->prepare(KVJIT_ALL_PROGRAMS)
+                .has_value());
+    CHECK(lines_of(path) == Texts{begin + "attend_decode", begin + "store", "op=Merge  # target=sm_90a program=merge",
+                                  "op=Merge  # target=cuda-emulated program=merge"});
+}
+
+TEST_CASE("a trace is a list of the specs, each once, behind what the file held before") {
+    World world;
+    const TemporaryFolder folder;
+    const std::string path = folder.write("specs.txt", "# ours\nop=Merge head_dim={8,16}\n");
+    const auto images = tracing(world, path);
+    for (const char* spec :
+         {"op=Merge,head_dim=16", "quant_bit=8,quant_group=32,layout=L2HTD", "op=Merge,head_dim=24"}) {
+        REQUIRE(kernel_of(images, spec)->prepare(KVJIT_ALL_PROGRAMS).has_value());
+    }
+    std::string text;
+    for (const std::string& line : lines_of(path)) text += line + "\n";
+    const gen::Result<gen::SpecList> list = gen::parse_spec_list(text, 100);
+    REQUIRE(list.has_value());
+    Texts specs;
+    for (const gen::SpecList::Item& item : list->specs) specs.push_back(gen::print_spec(item.spec));
+    CHECK(specs == Texts{"op=Merge,head_dim=8", "op=Merge,head_dim=16",
+                         "op=MultiHeadCacheAttention,quant_bit=8,quant_group=32,layout=L2HTD", "op=Merge,head_dim=24"});
+}
+
+TEST_CASE("threads that ask at once leave whole lines, each once") {
+    World world;
+    const TemporaryFolder folder;
+    const std::string path = folder.path("specs.txt");
+    const auto images = tracing(world, path);
+    {
+        std::vector<std::jthread> threads;
+        for (int i = 0; i < 4; ++i) {
+            threads.emplace_back([&] {
+                for (int size = 8; size <= 512; size += 8) {
+                    SpecTrace& trace = *images->trace();
+                    trace.add(spec_of("op=Merge,head_dim=" + std::to_string(size)), two_levels()[0],
+                              gen::ProgramKind::kMerge);
+                }
+            });
+        }
+    }
+    Texts lines = lines_of(path);
+    CHECK(lines.size() == 64);
+    for (int size = 8; size <= 512; size += 8) {
+        const std::string spec = size == 128 ? "op=Merge" : "op=Merge,head_dim=" + std::to_string(size);
+        CHECK(std::ranges::count(lines, spec + "  # target=x86-64-v3 program=merge") == 1);
+    }
+}
+
+TEST_CASE("what can't be written is said once, and fails nothing") {
+    const TemporaryFolder folder;
+    for (const std::string& path : {folder.path("nowhere/specs.txt"), std::string("/dev/full"), folder.path()}) {
+        CAPTURE(path);
+        World world;
+        const auto images = tracing(world, path);
+        CHECK(kernel_of(images, "op=Merge,head_dim=40")->prepare(KVJIT_ALL_PROGRAMS).has_value());
+        CHECK(kernel_of(images, "op=Merge,head_dim=48")->prepare(KVJIT_ALL_PROGRAMS).has_value());
+        REQUIRE(world.warnings.size() == 1);
+        CHECK(world.warnings[0].starts_with("specs are not traced: " + path + " can't be written: "));
+    }
+}
