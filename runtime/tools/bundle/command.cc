@@ -18,9 +18,11 @@ constexpr const char* kFooter =
     "  kvjit bundle create --help";
 
 constexpr const char* kCreateFooter =
-    "A file of specs has one a line; # begins a comment:\n"
+    "A file of specs has one a line; # begins a comment, and braces hold several values or a range:\n"
     "    # Llama 3 8B, int8 cache in pages\n"
     "    op=MultiHeadCacheAttention,head_dim=128,group=4,quant_bit=8,cache_mode=page_table,layout=L2HTD\n"
+    "    op=Merge head_dim={64..256..64}\n"
+    "docs/ahead.md has the rules. What KVJIT_TRACE_SPECS wrote is such a file.\n"
     "kvjit inspect --help has the fields of a spec. The error of a kernel that a bundle lacks names the line to add.\n"
     "Targets are those that will run it, not this machine: no GPU is needed for sm_80, only NVRTC. A program that\n"
     "several specs share is compiled and stored once. What the disk cache has is not compiled again.\n"
@@ -115,6 +117,11 @@ CLI::App* BundleCommand::add_create() {
         ->delimiter(',')
         ->allow_extra_args(false)
         ->required();
+    command
+        ->add_option("--max-combinations", create_.max_combinations,
+                     "Combinations that a list of specs may make, at most")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     command->add_option("-j,--jobs", create_.jobs, "Compiles at once; 0: one for each core")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();

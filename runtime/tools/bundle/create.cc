@@ -12,10 +12,10 @@
 #include "bundle/entries.h"
 #include "bundle/files.h"
 #include "bundle/options.h"
-#include "bundle/spec_lines.h"
 #include "common/abi.h"
 #include "disk_cache/disk_store.h"
 #include "environment.h"
+#include "generator/spec_list.h"
 #include "library_search.h"
 #include "terminal.h"
 
@@ -52,10 +52,16 @@ rt::ImagesOptions images_options(const CreateOptions& options) {
     return images;
 }
 
-Result<void> add_specs(std::vector<gen::KernelSpec>& specs, const std::string& where, std::string_view text) {
-    gen::Result<std::vector<gen::KernelSpec>> more = expand_specs(text);
-    if (!more) return fail(where + error_text(more.error()));
-    std::ranges::move(*more, std::back_inserter(specs));
+/// `where` stands in front of what is said of the list.
+Result<void> add_specs(std::vector<gen::KernelSpec>& specs, const std::string& where, std::string_view text,
+                       std::int64_t max_combinations) {
+    const gen::Result<gen::SpecList> list = gen::parse_spec_list(text, max_combinations);
+    if (!list) return fail(where + error_text(list.error()));
+    for (const gen::SpecList::Item& item : list->specs) specs.push_back(item.spec);
+    for (const gen::SpecList::LeftOut& out : list->left_out) {
+        complain("left out: " + where + "line " + std::to_string(out.line) + ": " + out.combination + ": " +
+                 out.reason.message);
+    }
     return {};
 }
 
@@ -64,10 +70,11 @@ Result<std::vector<gen::KernelSpec>> read_specs(const CreateOptions& options) {
     for (const std::string& path : options.spec_files) {
         const Result<std::string> text = read_file(path);
         if (!text) return fail(text.error());
-        if (auto added = add_specs(specs, path + ": ", *text); !added) return fail(added.error());
+        if (auto added = add_specs(specs, path + ": ", *text, options.max_combinations); !added)
+            return fail(added.error());
     }
     for (const std::string& text : options.specs) {
-        if (auto added = add_specs(specs, "", text); !added) return fail(added.error());
+        if (auto added = add_specs(specs, "", text, options.max_combinations); !added) return fail(added.error());
     }
     if (specs.empty()) return fail("there is no spec to make kernels of: --specs FILE, or SPEC");
     return specs;

@@ -1,16 +1,20 @@
 // What the commands of `kvjit bundle` are asked for.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "kvjit/kvjit.h"
 
 namespace kvjit::tool {
 
 struct CreateOptions {
     std::string out;
-    std::vector<std::string> specs;       // each a list of its own
-    std::vector<std::string> spec_files;  // of lists; "-": standard input
+    std::vector<std::string> specs;                          // each a list of its own
+    std::vector<std::string> spec_files;                     // of lists; "-": standard input
+    std::int64_t max_combinations = KVJIT_MAX_COMBINATIONS;  // of one list
     std::vector<std::string> targets;
     std::optional<std::string> cache_dir;  // nothing: kvjit's own
     std::string key_file;                  // "": not signed

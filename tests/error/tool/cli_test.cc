@@ -16,6 +16,7 @@
 #include "inspect.h"
 #include "kvjit/kvjit.hpp"
 #include "recorded_file.h"
+#include "support/temporary_folder.h"
 
 namespace kvjit::test {
 namespace {
@@ -53,6 +54,33 @@ TEST_CASE("targets are listed with what they are, or by their names alone") {
     CHECK(mentions(names.out, "\nsm_100f\n"));
     CHECK(!mentions(names.out, " "));
     CHECK(run_kvjit({"targets", "x86-64-v3"}).exit_code == 2);
+}
+
+TEST_CASE("a bundle's lists of specs: what is left out is named, what is a mistake is refused") {
+    const TemporaryFolder folder;
+    const std::string bundle = folder.path("kernels.kvjb");
+    const std::string specs = folder.write(
+        "specs.txt", "op=KeyValueCache layout={L2HTD,N2LTHD} cache_mode={offset,block_table} head_dim=8\n");
+    const auto create = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> arguments = {"bundle", "create", bundle, "--targets", "x86-64"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run_kvjit(arguments);
+    };
+    const ChildResult made = create({"--specs", specs});
+    CHECK(made.exit_code == 0);
+    CHECK_MESSAGE(mentions(made.out, "2 specs"), made.out);
+    CHECK_MESSAGE(
+        mentions(made.err,
+                 "left out: " + specs +
+                     ": line 1: op=KeyValueCache,layout=L2HTD,cache_mode=block_table,head_dim=8: layout is L2HTD; axis "
+                     "N stands in a block_table's layout"),
+        made.err);
+    const ChildResult refused = create({"op=Merge,head_dim={8,100}"});
+    CHECK(refused.exit_code == 2);
+    CHECK_MESSAGE(mentions(refused.err, "line 1: no spec has head_dim=100"), refused.err);
+    const ChildResult too_many = create({"op=Merge,head_dim={8,16,24}", "--max-combinations", "2"});
+    CHECK(too_many.exit_code == 2);
+    CHECK_MESSAGE(mentions(too_many.err, "max_combinations is 2"), too_many.err);
 }
 
 TEST_CASE("--why tells which algorithm serves each program, and why those before it don't") {
