@@ -2,7 +2,11 @@
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kvjit)
-install(EXPORT kvjitTargets NAMESPACE kvjit:: FILE kvjitConfig.cmake DESTINATION ${package})
+install(EXPORT kvjitTargets NAMESPACE kvjit:: DESTINATION ${package})
+set(sources ${PROJECT_SOURCE_DIR}/cmake)
+install(FILES ${sources}/kvjitConfig.cmake ${sources}/kvjit_bundles.cmake ${sources}/kvjit_target_names.cmake
+              ${sources}/embedded_bundle.h.in ${sources}/embedded_bundle.c.in
+        DESTINATION ${package})
 # Another minor version of 0.x may differ in what it promised: docs/abi.md.
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/kvjitConfigVersion.cmake
                                  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)

@@ -1,0 +1,11 @@
+cmake_minimum_required(VERSION 3.25)
+project(app LANGUAGES CXX)
+set(APP_TARGETS x86-64-v2 CACHE STRING "What the bundle is for")
+set(APP_SPECS specs.txt CACHE STRING "What is in it")
+find_package(kvjit REQUIRED)
+find_package(kvjit REQUIRED) # as several parts of a project do
+kvjit_add_bundle(app-kernels SPECS ${APP_SPECS} TARGETS ${APP_TARGETS})
+add_executable(app main.cc)
+set_target_properties(app PROPERTIES CXX_STANDARD 17)
+target_link_libraries(app PRIVATE kvjit::kvjit)
+kvjit_embed_bundle(app app-kernels)

@@ -1,0 +1,63 @@
+# A user's hour in short: installs kvjit, builds tests/package/app against it, runs it without compiling, changes its
+# specs, and breaks what can be broken when configuring and building.
+file(REMOVE_RECURSE ${WORK})
+file(COPY ${APP}/ DESTINATION ${WORK}/app)
+file(RENAME ${WORK}/app/project.cmake ${WORK}/app/CMakeLists.txt) # in our tree each CMakeLists.txt is a folder of tests
+
+# run(FAILS|WORKS VARIABLE COMMAND...): its output into VARIABLE.
+function(run expected variable)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE out ERROR_VARIABLE out RESULT_VARIABLE status)
+  if(expected STREQUAL WORKS AND NOT status EQUAL 0 OR expected STREQUAL FAILS AND status EQUAL 0)
+    message(FATAL_ERROR "${ARGN}: exit status ${status}\n${out}")
+  endif()
+  string(REGEX REPLACE "[ \n]+" " " out "${out}") # CMake breaks its messages' lines
+  set(${variable} "${out}" PARENT_SCOPE)
+endfunction()
+
+function(expect text part)
+  if(NOT text MATCHES "${part}")
+    message(FATAL_ERROR "no \"${part}\" in:\n${text}")
+  endif()
+endfunction()
+
+function(expect_none text part)
+  if(text MATCHES "${part}")
+    message(FATAL_ERROR "\"${part}\" in:\n${text}")
+  endif()
+endfunction()
+
+set(configure ${CMAKE_COMMAND} -S ${WORK}/app -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/kvjit
+    -DCMAKE_CXX_COMPILER=${CXX})
+set(build ${CMAKE_COMMAND} --build ${WORK}/build)
+set(app ${WORK}/build/app)
+
+run(WORKS out ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/kvjit)
+run(WORKS out ${configure})
+run(WORKS out ${build})
+expect("${out}" "app-kernels.kvjb")
+run(WORKS out ${app} op=Merge,head_dim=8 op=Merge,head_dim=16)
+expect("${out}" "compiles 0 bundle_hits 2")
+run(FAILS out ${app} op=Merge,head_dim=24)
+expect("${out}" "op=Merge,head_dim=24")
+
+# Nothing has changed: nothing is made.
+run(WORKS out ${build})
+expect_none("${out}" "Making")
+
+# Another spec: it alone is compiled, and the program has it.
+file(APPEND ${WORK}/app/specs.txt "op=Merge head_dim=24\n")
+run(WORKS out ${build})
+expect("${out}" "Making app-kernels.kvjb")
+run(WORKS out ${app} op=Merge,head_dim=8 op=Merge,head_dim=24)
+expect("${out}" "compiles 0 bundle_hits 2")
+
+# What is wrong is said, when configuring as far as that can be.
+run(FAILS out ${configure} -DAPP_TARGETS=x86-64-v9)
+expect("${out}" "TARGETS has \"x86-64-v9\"; it takes host x86-64 .*sm_90a")
+run(FAILS out ${configure} -DAPP_TARGETS=)
+expect("${out}" "TARGETS is missing")
+run(WORKS out ${configure} -DAPP_TARGETS=x86-64-v2)
+file(APPEND ${WORK}/app/specs.txt "op=Merge head_dim={8,100}\n")
+run(FAILS out ${build})
+expect("${out}" "line 3: no spec has head_dim=100")
+file(REMOVE_RECURSE ${WORK})
