@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "c_struct.h"
-#include "generator/identity.h"
 #include "check/fault.h"
+#include "generator/identity.h"
 #include "generator/spec.h"
 #include "generator/spec_list.h"
 #include "kvjit/kvjit.h"

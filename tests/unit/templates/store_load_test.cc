@@ -101,8 +101,15 @@ void check_store(CacheCall& call) {
                                   scale[kv].data() + call.scale.grid.at(slot, h),
                                   call.input.row(kv, call.seqstarts[b] + i, h));
                 }
-    const abi::StoreArgs args{call.planes(),      call.table(),          call.input.rows(0),
-                              call.input.rows(1), call.seqstarts.data(), call.start_pos.data()};
+    const abi::StoreArgs args{.cache = call.planes(),
+                              .key_pieces = {},
+                              .value_pieces = {},
+                              .table = call.table(),
+                              .key = call.input.rows(0),
+                              .value = call.input.rows(1),
+                              .seqstarts = {call.seqstarts.data(), false},
+                              .keys = {{call.kvstarts.data(), false}, {}, {}},
+                              .slots = {}};
     call.for_each_item(true, [&](const abi::TokenItem& item) { p.store(&args, &item); });
     check_same(call.cache, cache, p.t2, p.head_dim);
     if (p.quant_bit) check_same(call.scale, scale, p.t3, p.head_dim / p.quant_group);
@@ -121,8 +128,14 @@ void check_load(CacheCall& call, bool (&&asked)[2]) {
                                   call.cache.row(kv, slot, h / call.num_repeat),
                                   p.quant_bit ? call.scale.row(kv, slot, h / call.num_repeat) : nullptr);
                 }
-    abi::LoadArgs args{call.planes(),       call.table(),         call.output.rows(0),
-                       call.output.rows(1), call.kvstarts.data(), call.num_repeat};
+    abi::LoadArgs args{.cache = call.planes(),
+                       .key_pieces = {},
+                       .value_pieces = {},
+                       .table = call.table(),
+                       .key = call.output.rows(0),
+                       .value = call.output.rows(1),
+                       .keys = {{call.kvstarts.data(), false}, {}, {}},
+                       .num_repeat = call.num_repeat};
     if (!asked[0]) args.key.base = nullptr;
     if (!asked[1]) args.value.base = nullptr;
     call.for_each_item(false, [&](const abi::TokenItem& item) { p.load(&args, &item); });
