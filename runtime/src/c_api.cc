@@ -142,11 +142,6 @@ gen::Result<rt::PrepareOptions> read_prepare_options(const kvjit_prepare_options
     return options;
 }
 
-gen::Result<const gen::TargetList*> targets_of(const kvjit_target* target) {
-    if (target != nullptr) return target->targets;
-    return rt::find_targets("host");
-}
-
 void send(const std::string& text, kvjit_sink sink, void* context) {
     sink(context, text.data(), text.size());
 }

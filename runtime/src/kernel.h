@@ -45,7 +45,7 @@ public:
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
 
     /// Of kvjit_programs: those that the op has on its target.
-    std::uint32_t bits() const { return bits_; }
+    std::uint32_t bits() const { return gen::program_bits(spec_, target().backend); }
     /// The images of `asked`, and what else was asked for before; compiles missing ones in parallel. Bits that the op
     /// lacks are passed over; KVJIT_BAD_ARGUMENT for one that no op has.
     gen::Result<ImageSet> prepare(std::uint32_t asked);

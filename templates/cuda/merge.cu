@@ -1,5 +1,6 @@
 // merge: partial outputs become one by their running maxima, or by their lse (docs/semantics.md, section 2).
 #include "common/abi.h"
+#include "common/indices.h"
 #include "common/shape.h"
 #include "common/spec_block.h"
 #include "common/types.h"
