@@ -73,7 +73,7 @@ TEST_CASE("a bundle's lists of specs: what is left out is named, what is a mista
         mentions(made.err,
                  "left out: " + specs +
                      ": line 1: op=KeyValueCache,layout=L2HTD,cache_mode=block_table,head_dim=8: layout is L2HTD; axis "
-                     "N stands in a block_table's layout"),
+                     "N stands in the layout of a block_table or sequence_table"),
         made.err);
     const ChildResult refused = create({"op=Merge,head_dim={8,100}"});
     CHECK(refused.exit_code == 2);
