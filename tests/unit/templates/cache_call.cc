@@ -151,8 +151,11 @@ abi::Cache CacheCall::planes() {
 }
 
 abi::Table CacheCall::table() const {
-    return {entries_.data(), csr_ ? rowstarts_.data() : nullptr, row_index_.empty() ? nullptr : row_index_.data(),
-            row_stride_};
+    return {.entries = entries_.data(),
+            .scales = nullptr,
+            .rowstarts = {csr_ ? rowstarts_.data() : nullptr, false},
+            .row_index = {row_index_.empty() ? nullptr : row_index_.data(), false},
+            .row_stride = row_stride_};
 }
 
 void CacheCall::for_each_item(bool new_tokens, const std::function<void(const abi::TokenItem&)>& f) {
