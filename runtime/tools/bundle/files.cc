@@ -85,9 +85,9 @@ Result<rt::SecretKey> read_key(const std::string& path) {
     return fail(path + " is no private Ed25519 key in PEM, as openssl genpkey -algorithm ed25519 writes it");
 }
 
-Result<void> write_bundle(const std::string& path, std::string bytes, const std::string& key_file) {
-    if (!key_file.empty()) {
-        const Result<rt::SecretKey> key = read_key(key_file);
+Result<void> write_bundle(const std::string& path, std::string bytes, const std::optional<std::string>& key_file) {
+    if (key_file) {
+        const Result<rt::SecretKey> key = read_key(*key_file);
         if (!key) return fail(key.error());
         if (auto done = sign_bytes(bytes, *key); !done) return done;
     }

@@ -1,6 +1,7 @@
 // Bundles and keys as files.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,8 @@ Result<void> write_file(const std::string& path, std::string_view bytes);
 /// Of a file that `openssl genpkey -algorithm ed25519` wrote.
 Result<rt::SecretKey> read_key(const std::string& path);
 
-/// The bundle's bytes, signed where there is a key, to `path`. `key_file` "": none.
-Result<void> write_bundle(const std::string& path, std::string bytes, const std::string& key_file);
+/// The bundle's bytes, signed where there is a key, to `path`.
+Result<void> write_bundle(const std::string& path, std::string bytes, const std::optional<std::string>& key_file);
 /// Puts a signature into a bundle's bytes.
 Result<void> sign_bytes(std::string& bytes, const rt::SecretKey& key);
 

@@ -17,7 +17,7 @@ struct CreateOptions {
     std::int64_t max_combinations = KVJIT_MAX_COMBINATIONS;  // of one list
     std::vector<std::string> targets;
     std::optional<std::string> cache_dir;  // nothing: kvjit's own
-    std::string key_file;                  // "": not signed
+    std::optional<std::string> key_file;   // nothing: not signed
     int jobs = 0;                          // 0: as many as cores
     bool without_sources = false;
     bool quiet = false;
@@ -30,7 +30,7 @@ struct ListOptions {
 
 struct VerifyOptions {
     std::vector<std::string> bundles;
-    std::string key;  // hexadecimal digits; "": signed by anybody or nobody
+    std::optional<std::string> key;  // hexadecimal digits; nothing: signed by anybody or nobody
     bool json = false;
 };
 
@@ -43,7 +43,7 @@ struct ExtractOptions {
 struct MergeOptions {
     std::string out;
     std::vector<std::string> bundles;
-    std::string key_file;
+    std::optional<std::string> key_file;  // nothing: not signed
 };
 
 struct DiffOptions {

@@ -132,9 +132,9 @@ void print_verdict(const Verdict& verdict) {
 
 Result<int> verify(const VerifyOptions& options) {
     std::optional<rt::PublicKey> key;
-    if (!options.key.empty()) {
-        key = rt::parse_public_key(options.key);
-        if (!key) return fail("--key is '" + options.key + "'; it takes the 64 hexadecimal digits of a public key");
+    if (options.key) {
+        key = rt::parse_public_key(*options.key);
+        if (!key) return fail("--key is '" + *options.key + "'; it takes the 64 hexadecimal digits of a public key");
     }
     Json json = Json::array();
     int code = kExitOk;

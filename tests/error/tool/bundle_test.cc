@@ -84,6 +84,8 @@ TEST_CASE("bad arguments are refused with status 2, and nothing is written") {
           {{"list", bad_specs}, "is no bundle"},
           {{"verify", folder.path("none")}, "can't be opened"},
           {{"verify", bad_specs, "--key", "12"}, "--key is '12'"},
+          {{"verify", bad_specs, "--key", ""}, "--key is ''"},
+          {{"create", out, "op=Merge,head_dim=8", "--targets", "x86-64-v3", "--key", ""}, "can't be opened"},
           {{"merge", out, bad_specs}, "is no bundle"},
           {{"diff", bad_specs, bad_specs}, "is no bundle"},
           {{"sign", bad_specs}, "--key"}}) {
