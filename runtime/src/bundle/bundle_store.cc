@@ -41,8 +41,9 @@ public:
             const std::optional<std::size_t> entry = bundle_.find(candidates[i].identity());
             if (!entry) continue;
             auto code = bundle_.code(*entry);
-            if (code) return Held{i, {std::move(code->image), "", ""}};
-            const std::string reason = options_.name + ' ' + code.error();
+            const bool asked_for = code && code->identity == candidates[i].identity();
+            if (asked_for) return Held{i, {std::move(code->image), "", ""}};
+            const std::string reason = options_.name + ' ' + (code ? "has another identity's entry" : code.error());
             options_.log(KVJIT_LOG_WARNING, reason);
             if (std::holds_alternative<NotThere>(answer)) answer = Failed{reason};
         }
