@@ -24,7 +24,7 @@ Engine::Engine(EngineOptions options)
 gen::Result<void> Engine::add_bundle(std::string name, std::expected<std::unique_ptr<BundleBytes>, std::string> bytes) {
     auto bundle = open_bundle(std::move(bytes), {std::move(name), bundle_key_, images_->log()});
     if (!bundle) return std::unexpected(bundle.error());
-    images_->add_bundle(*std::move(bundle));
+    add_bundle(*std::move(bundle));
     return {};
 }
 

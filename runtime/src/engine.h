@@ -35,6 +35,8 @@ public:
 
     /// See kvjit_engine_add_bundle. `name`: in messages. Errors: KVJIT_BAD_FILE.
     gen::Result<void> add_bundle(std::string name, std::expected<std::unique_ptr<BundleBytes>, std::string> bytes);
+    /// One that is open. It is asked after those that were added before.
+    void add_bundle(std::shared_ptr<Store> bundle) { images_->add_bundle(std::move(bundle)); }
 
     /// Drops the kernels that nobody holds, with the images that no other kernel or plan has. How many.
     std::size_t trim();

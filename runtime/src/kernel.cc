@@ -77,14 +77,27 @@ std::vector<std::size_t> Kernel::missing(std::uint32_t asked) const {
     return found;
 }
 
-gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
+gen::Result<std::vector<std::size_t>> Kernel::unknown(std::uint32_t asked) {
     if (auto known = check_programs(asked); !known) return std::unexpected(known.error());
     std::vector<std::size_t> wanted = missing(asked);
-    if (!wanted.empty()) {
-        trace(wanted);
-        if (auto found = take_known(wanted); !found) return std::unexpected(found.error());
-        if (auto made = make_all(wanted); !made) return std::unexpected(made.error());
-    }
+    if (wanted.empty()) return wanted;
+    trace(wanted);
+    if (auto found = take_known(wanted); !found) return std::unexpected(found.error());
+    return wanted;
+}
+
+gen::Result<std::uint32_t> Kernel::take_stored(std::uint32_t asked) {
+    const gen::Result<std::vector<std::size_t>> left = unknown(asked);
+    if (!left) return std::unexpected(left.error());
+    std::uint32_t bits = 0;
+    for (const std::size_t program : *left) bits |= gen::program_info(programs()[program].kind).bit;
+    return bits;
+}
+
+gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
+    const gen::Result<std::vector<std::size_t>> left = unknown(asked);
+    if (!left) return std::unexpected(left.error());
+    if (auto made = make_all(*left); !made) return std::unexpected(made.error());
     const std::lock_guard lock(mutex_);
     return set_;
 }

@@ -49,6 +49,9 @@ public:
     /// The images of `asked`, and what else was asked for before; compiles missing ones in parallel. Bits that the op
     /// lacks are passed over; KVJIT_BAD_ARGUMENT for one that no op has.
     gen::Result<ImageSet> prepare(std::uint32_t asked);
+    /// Takes what memory and stores have of `asked`, all at once, so that what they have decides on the target before
+    /// anything is compiled. The bits that are left. Errors: prepare's.
+    gen::Result<std::uint32_t> take_stored(std::uint32_t asked);
     /// The stage's text of each program in `asked`. KVJIT_BAD_ARGUMENT where there is none.
     gen::Result<std::string> emit(std::uint32_t asked, kvjit_stage stage);
 
@@ -69,6 +72,8 @@ private:
     void trace(const std::vector<std::size_t>& wanted) const;
     /// On each target: the one that the kernel's other images are of first, then the best.
     std::vector<Candidate> candidates(std::size_t program) const;
+    /// Numbers of the programs in `asked` that must be made, once what memory and stores have is taken.
+    gen::Result<std::vector<std::size_t>> unknown(std::uint32_t asked);
     /// Takes what memory and stores have of `wanted`, and leaves in it what they lack.
     gen::Result<void> take_known(std::vector<std::size_t>& wanted);
     void take(std::size_t program, const gen::Target& target, ImagePtr image);

@@ -20,7 +20,8 @@ struct Share {
     const gen::KernelSpec* spec;
     KernelPtr kernel;                                 // null: refused
     std::vector<std::optional<gen::Error>> failures;  // by program
-    std::size_t missing = 0;                          // programs that nobody has finished
+    std::uint32_t left = 0;                           // bits of what no store has
+    std::size_t missing = 0;                          // of these, how many nobody has finished
 
     const gen::Error* failure() const {
         const auto failed = std::ranges::find_if(failures, [](const auto& failure) { return failure.has_value(); });
@@ -41,18 +42,16 @@ public:
                 const PrepareOptions& options)
         : options_(options) {
         for (const gen::KernelSpec& spec : specs) shares_.push_back(share(engine, spec, targets));
-        for (std::size_t i = 0; i < shares_.size(); ++i) add_jobs(i);
     }
 
+    /// What stores have is taken of all specs first: it decides on each kernel's target.
     gen::Result<void> run() {
+        in_parallel(shares_.size(), [this](std::size_t i) { take_stored(shares_[i]); });
+        for (std::size_t i = 0; i < shares_.size(); ++i) add_jobs(i);
         for (const Share& share : shares_) {
             if (share.missing == 0) tell(share);
         }
-        std::vector<std::future<void>> others;
-        const std::size_t threads = options_.num_threads != 0 ? options_.num_threads : usable_cores();
-        while (others.size() + 1 < std::min(threads, jobs_.size()) && start(others)) continue;
-        work();
-        for (std::future<void>& other : others) other.get();  // what a thread threw comes out here
+        in_parallel(jobs_.size(), [this](std::size_t i) { make(jobs_[i]); });
         return outcome();
     }
 
@@ -63,29 +62,52 @@ private:
         return {&spec, nullptr, {kernel.error()}};
     }
 
+    void take_stored(Share& share) const {
+        if (!share.kernel) return;
+        const gen::Result<std::uint32_t> left = share.kernel->take_stored(share.kernel->bits() & options_.programs);
+        if (left) {
+            share.left = *left;
+        } else {
+            share.failures = {left.error()};
+        }
+    }
+
     void add_jobs(std::size_t i) {
         Share& share = shares_[i];
-        const std::uint32_t bits = share.kernel ? share.kernel->bits() & options_.programs : 0;
-        for (std::uint32_t left = bits; left != 0; left &= left - 1)
+        for (std::uint32_t left = share.left; left != 0; left &= left - 1) {
             jobs_.push_back({i, share.missing++, left & -left});
-        if (bits != 0) share.failures.resize(share.missing);
+        }
+        if (share.left != 0) share.failures.resize(share.missing);
+    }
+
+    /// each(0) .. each(count - 1), on the calling thread and others.
+    template <class Each>
+    void in_parallel(std::size_t count, const Each& each) {
+        std::atomic<std::size_t> next{0};
+        const auto work = [&] {
+            for (std::size_t i = next++; i < count; i = next++) each(i);
+        };
+        std::vector<std::future<void>> others;
+        const std::size_t threads = options_.num_threads != 0 ? options_.num_threads : usable_cores();
+        while (others.size() + 1 < std::min(threads, count) && start(others, work)) continue;
+        work();
+        for (std::future<void>& other : others) other.get();  // what a thread threw comes out here
     }
 
     /// False: there is no thread to be had.
-    bool start(std::vector<std::future<void>>& others) {
+    template <class Work>
+    static bool start(std::vector<std::future<void>>& others, const Work& work) {
         try {
-            others.push_back(std::async(std::launch::async, [this] { work(); }));
+            others.push_back(std::async(std::launch::async, [&work] { work(); }));
             return true;
         } catch (const std::system_error&) {
             return false;
         }
     }
 
-    void work() {
-        for (std::size_t i = next_++; i < jobs_.size(); i = next_++) {
-            const gen::Result<ImageSet> ready = shares_[jobs_[i].share].kernel->prepare(jobs_[i].bit);
-            finish(jobs_[i], ready ? std::nullopt : std::optional(ready.error()));
-        }
+    void make(const Job& job) {
+        const gen::Result<ImageSet> ready = shares_[job.share].kernel->prepare(job.bit);
+        finish(job, ready ? std::nullopt : std::optional(ready.error()));
     }
 
     void finish(const Job& job, std::optional<gen::Error> failure) {
@@ -115,7 +137,6 @@ private:
     const PrepareOptions& options_;
     std::vector<Share> shares_;
     std::vector<Job> jobs_;
-    std::atomic<std::size_t> next_{0};
     std::mutex mutex_;  // guards what jobs change: failures, missing, done_; held while progress is told
     std::size_t done_ = 0;
 };

@@ -75,6 +75,25 @@ TEST_CASE("programs that specs share compile once, also where they are asked for
     CHECK(world.compiles == 4);
 }
 
+TEST_CASE("what a bundle has decides on a kernel's target before anything is compiled") {
+    using enum gen::ProgramKind;
+    const std::string attention = "head_dim=64";
+    const gen::Target& lesser = two_levels()[1];
+    for (const std::int32_t threads : {1, 2, 4}) {
+        CAPTURE(threads);
+        World world;
+        Engine engine({options_over(world), 8});
+        const auto bundle = std::make_shared<FakeBundle>();
+        for (const auto kind : {kAttendDecode, kAttendPrefill, kMerge}) put(*bundle, attention, kind, lesser);
+        engine.add_bundle(bundle);
+        const std::vector<gen::KernelSpec> specs{spec_of(attention)};
+        REQUIRE(prepare_all(engine, specs, two_levels(), {KVJIT_ALL_PROGRAMS, threads, nullptr}).has_value());
+        CHECK(world.compiles == 1);
+        CHECK(world.warnings.empty());
+        CHECK(world.entries.contains(identity_of(attention, kStore, lesser)));
+    }
+}
+
 TEST_CASE("only the programs that are asked for are prepared, and an op that has none is ready") {
     World world;
     Engine engine({options_over(world), 8});
