@@ -111,6 +111,11 @@ gen::Result<std::vector<gen::KernelSpec>> read_specs(const kvjit_spec* specs, st
                                                      std::size_t spec_size) {
     if (count == 0) return {};
     if (auto given = rt::not_null(specs, "specs"); !given) return std::unexpected(given.error());
+    if (auto right = rt::check_size<kvjit_spec>(spec_size, "specs[0]"); !right) return std::unexpected(right.error());
+    if (spec_size % alignof(kvjit_spec) != 0) {
+        return rt::refuse(KVJIT_BAD_ARGUMENT, "spec_size", static_cast<std::int64_t>(spec_size), alignof(kvjit_spec),
+                          "specs stand side by side, so it takes a multiple of 4");
+    }
     std::vector<gen::KernelSpec> all;
     for (std::size_t i = 0; i < count; ++i) {
         const auto* at = reinterpret_cast<const char*>(specs) + i * spec_size;
