@@ -39,14 +39,6 @@ inline std::string op_name(const gen::KernelSpec& spec) {
     return gen::fail(status, std::move(argument), std::move(message), value, limit);
 }
 
-/// An entry of an index array: argument[index] of `sequence` is `value`. `index` is text because tables have two.
-[[nodiscard]] inline std::unexpected<gen::Error> refuse_entry(std::string argument, std::string_view index,
-                                                              std::int64_t value, std::int64_t limit,
-                                                              std::string_view rule, std::int64_t sequence) {
-    std::string message = text(argument, "[", index, "] is ", value, "; ", rule, " (sequence ", sequence, ")");
-    return gen::fail(KVJIT_BAD_INDEX, std::move(argument), std::move(message), value, limit, sequence);
-}
-
 /// Ends a rule that binds only plans that may store.
 inline constexpr std::string_view kIfStored = ", unless options.stores_nothing is 1";
 
