@@ -341,8 +341,8 @@ typedef enum kvjit_programs {
 #define KVJIT_ALL_PROGRAMS UINT32_MAX
 
 /* Has the named images ready, compiling what no store holds; those that the op lacks are passed over. Errors:
- * KVJIT_BAD_ARGUMENT (a bit that stands for no program), KVJIT_NOT_FOUND and KVJIT_COMPILER_MISSING (with the line that
- * a specs.txt needs for a bundle to have it, and what bundles have of the same program), KVJIT_COMPILE_FAILED,
+ * KVJIT_BAD_ARGUMENT (a bit that stands for no program), KVJIT_COMPILER_MISSING and KVJIT_NOT_FOUND (with the line that
+ * a specs.txt needs for a bundle to have it; the latter with what bundles have of the program), KVJIT_COMPILE_FAILED,
  * KVJIT_BAD_FILE (compiling is switched off, and a bundle or the disk cache can't be read: the message says why),
  * KVJIT_BAD_TARGET (an image for another machine can't be loaded here, nor one where a policy forbids to run code that
  * was made: docs/compiling.md), KVJIT_OUT_OF_MEMORY. Thread-safe: one compile an image, however many threads and
