@@ -4,8 +4,8 @@
 #     A target NAME, part of all, that makes NAME.kvjb in the current binary folder. SPECS: lists of specs
 #     (docs/ahead.md). TARGETS: names as kvjit targets has them, sm_90a or x86-64-v3, CPU levels also with features,
 #     x86-64-v3+avxvnni. KEY: a private Ed25519 key that signs it. What was compiled before is kept in
-#     kvjit-cache of the build folder, so that changed lists cost what is new in them. One bundle is made at a time, with
-#     KVJIT_BUNDLE_JOBS compiles at once.
+#     kvjit-cache of the build folder, so that changed lists cost what is new in them. With Ninja one bundle is made at a
+#     time, with KVJIT_BUNDLE_JOBS compiles at once.
 #
 #   kvjit_embed_bundle(PROGRAM NAME)
 #     Links the bundle into PROGRAM, with a header NAME.kvjb.h for
