@@ -3,6 +3,7 @@
 #include <getopt.h>
 
 #include <charconv>
+#include <filesystem>
 #include <limits>
 #include <stdexcept>
 #include <string_view>
@@ -40,6 +41,13 @@ void find_place(Options& options) {
     options.gpu = number(name.c_str() + 5, 0, kMaxGpu, "N of --target cuda:N");
 }
 
+/// What the build makes beside this program: CMakeLists.txt.
+std::string built_bundle() {
+    std::error_code unknown;
+    const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+    return (program.parent_path() / "engine_loop_kernels.kvjb").string();
+}
+
 void set_defaults(Options& options) {
     const bool emulated = options.place == Place::kEmulated;
     if (options.steps == 0) options.steps = emulated ? 4 : 48;
@@ -55,13 +63,10 @@ void set_defaults(Options& options) {
 }  // namespace
 
 Options parse_options(int argc, char** argv) {
-    const option names[] = {{"steps", required_argument, nullptr, 's'},
-                            {"layers", required_argument, nullptr, 'l'},
-                            {"threads", required_argument, nullptr, 't'},
-                            {"target", required_argument, nullptr, 'g'},
-                            {"seed", required_argument, nullptr, 'e'},
-                            {"help", no_argument, nullptr, 'h'},
-                            {nullptr, 0, nullptr, 0}};
+    const option names[] = {{"steps", required_argument, nullptr, 's'},   {"layers", required_argument, nullptr, 'l'},
+                            {"threads", required_argument, nullptr, 't'}, {"target", required_argument, nullptr, 'g'},
+                            {"bundle", optional_argument, nullptr, 'b'},  {"seed", required_argument, nullptr, 'e'},
+                            {"help", no_argument, nullptr, 'h'},          {nullptr, 0, nullptr, 0}};
     Options options;
     for (int found; (found = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
         switch (found) {
@@ -76,6 +81,9 @@ Options parse_options(int argc, char** argv) {
                 break;
             case 'g':
                 options.target = optarg;
+                break;
+            case 'b':
+                options.bundle = optarg != nullptr ? optarg : built_bundle();
                 break;
             case 'e':
                 options.seed = number<std::uint64_t>(optarg, 0, kMaxSeed, "--seed");

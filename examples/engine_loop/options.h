@@ -16,6 +16,7 @@ struct Options {
     Place place = Place::kCpu;  // the target's
     int gpu = 0;                // its ordinal
     std::uint64_t seed = 1;
+    std::string bundle;  // a file to take the kernels from; "": they are compiled
     bool help = false;
 };
 

@@ -13,7 +13,7 @@ namespace demo {
 namespace {
 
 double seconds_spent(const kvjit_engine_stats& stats) {
-    return stats.compile_seconds + stats.disk_seconds;
+    return stats.compile_seconds + stats.disk_seconds + stats.bundle_seconds;
 }
 
 /// Seconds that the engine spent on preparing one program.
@@ -42,6 +42,12 @@ std::vector<Program> programs_of(Place place) {
     return programs;
 }
 
+Kernels kernels_of(kvjit::Engine engine, const kvjit::Target& target) {
+    kvjit::Kernel store_kernel = must(engine.kernel(Shape::spec(KVJIT_OP_KEY_VALUE_CACHE), target));
+    kvjit::Kernel attention_kernel = must(engine.kernel(Shape::spec(KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION), target));
+    return {std::move(engine), std::move(store_kernel), std::move(attention_kernel)};
+}
+
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() : path_(std::filesystem::temp_directory_path() / "kvjit-demo-XXXXXX") {
@@ -56,10 +62,16 @@ TemporaryFolder::~TemporaryFolder() {
 Kernels open_kernels(const std::string& cache_folder, const kvjit::Target& target) {
     kvjit::EngineOptions options;
     options.cache_dir = cache_folder.c_str();
+    return kernels_of(must(kvjit::Engine::create(options)), target);
+}
+
+Kernels open_bundle(const std::string& bundle, const kvjit::Target& target) {
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    options.jit = 0;
     kvjit::Engine engine = must(kvjit::Engine::create(options));
-    kvjit::Kernel store_kernel = must(engine.kernel(Shape::spec(KVJIT_OP_KEY_VALUE_CACHE), target));
-    kvjit::Kernel attention_kernel = must(engine.kernel(Shape::spec(KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION), target));
-    return {std::move(engine), std::move(store_kernel), std::move(attention_kernel)};
+    must(engine.add_bundle(bundle));
+    return kernels_of(std::move(engine), target);
 }
 
 ProgramTimes prepare_each(const Kernels& kernels, Place place) {
@@ -80,6 +92,21 @@ void print_programs(const ProgramTimes& cold, const ProgramTimes& warm, Place pl
     }
     const char* opening = place == Place::kGpu ? "opening NVRTC, once a process" : "opening Clang, once a process";
     std::printf("  %-30s %9.1f ms %15s\n\n", opening, cold.compiler_loading * 1e3, "never");
+}
+
+void print_programs(const ProgramTimes& bundled, Place place) {
+    std::printf("%s\n", bold("Programs                     in the bundle").c_str());
+    const std::vector<Program> programs = programs_of(place);
+    for (std::size_t i = 0; i < programs.size(); ++i) {
+        std::printf("  %-30s %8.2f ms\n", programs[i].name, bundled.each[i] * 1e3);
+    }
+    std::printf("\n");
+}
+
+bool print_late_compiles(const kvjit::Engine& engine) {
+    const auto late = static_cast<long long>(engine.stats().late_compiles);
+    std::printf("%s while it served: %lld\n", bold("Compiled").c_str(), late);
+    return late == 0;
 }
 
 }  // namespace demo

@@ -1,4 +1,4 @@
-// What compiling costs, and what a second start of the engine costs when the programs lie on disk.
+// What having the programs ready costs: compiled, found on disk by a second start of the engine, or out of a bundle.
 #pragma once
 
 #include <string>
@@ -29,17 +29,23 @@ struct Kernels {
     kvjit::Kernel attention;
 };
 
+/// Of an engine that keeps in the folder what it compiles.
 Kernels open_kernels(const std::string& cache_folder, const kvjit::Target& target);
+/// Of an engine that compiles nothing and has what the bundle has.
+Kernels open_bundle(const std::string& bundle, const kvjit::Target& target);
 
-/// Seconds that each program took: made by the compiler, or found on disk.
+/// Seconds that each program took: made by the compiler, found on disk or in a bundle.
 struct ProgramTimes {
     std::vector<double> each;
     double compiler_loading;  // opening the compiler's library: once a process
 };
 
-/// Prepares the programs one after the other. Compiles them where the engine's cache folder doesn't hold them.
+/// Prepares the programs one after the other. Compiles those that neither the engine's cache folder nor a bundle has.
 ProgramTimes prepare_each(const Kernels& kernels, Place place);
 
 void print_programs(const ProgramTimes& cold, const ProgramTimes& warm, Place place);
+void print_programs(const ProgramTimes& bundled, Place place);
+/// What was compiled after the engine was sealed. True if nothing was.
+bool print_late_compiles(const kvjit::Engine& engine);
 
 }  // namespace demo

@@ -70,10 +70,12 @@ TEST_CASE("a number beyond its limits is refused with argument, value and limits
           "--seed is \"18446744073709551616\"; it takes a number from 0 to 18446744073709551615");
 }
 
-TEST_CASE("numbers at their limits are taken") {
+TEST_CASE("numbers at their limits are taken, and a bundle with and without a name") {
     CHECK(refusal_of({"--threads", "1024", "--layers", "1024", "--steps", "1000000"}) == "");
     CHECK(refusal_of({"--threads", "0", "--layers", "1", "--steps", "1", "--seed", "18446744073709551615"}) == "");
     CHECK(refusal_of({"--target", "cuda:1023"}) == "");
+    CHECK(refusal_of({"--bundle"}) == "");
+    CHECK(refusal_of({"--bundle=kernels.kvjb"}) == "");
 }
 
 TEST_CASE("where a thread can't be started, the read loop joins the others and throws") {
