@@ -32,13 +32,10 @@ struct Program {
 /// What the loop's calls run.
 std::vector<Program> programs_of(Place place) {
     std::vector<Program> programs{{"store (both kernels share it)", &Kernels::store, KVJIT_PROGRAM_STORE},
+                                  {"load (of KeyValueCache)", &Kernels::store, KVJIT_PROGRAM_LOAD},
                                   {"attend, few rows: decode", &Kernels::attention, KVJIT_PROGRAM_DECODE},
                                   {"attend, many rows: prefill", &Kernels::attention, KVJIT_PROGRAM_PREFILL}};
-    if (place == Place::kCpu) {
-        programs.push_back({"merge of split keys", &Kernels::attention, KVJIT_PROGRAM_MERGE});
-    } else {
-        programs.push_back({"load (of KeyValueCache)", &Kernels::store, KVJIT_PROGRAM_LOAD});
-    }
+    if (place == Place::kCpu) programs.push_back({"merge of split keys", &Kernels::attention, KVJIT_PROGRAM_MERGE});
     return programs;
 }
 
