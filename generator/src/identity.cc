@@ -9,8 +9,8 @@
 namespace kvjit::gen {
 namespace {
 
-constexpr std::string_view kIdentity = "identity: ", kSource = "provenance: source=", kFlags = "flags",
-                           kPasses = " passes ";
+constexpr std::string_view kIdentity = "identity: ", kProvenance = "provenance: ", kDigest = "source=",
+                           kSource = "provenance: source=", kFlags = "flags", kPasses = " passes ";
 constexpr const char* kNoFlags = "the provenance before this lacks its flags";
 constexpr std::size_t kFixedParts = 5;  // all but constants: three before them, two behind
 constexpr std::size_t kDigestDigits = 64;
@@ -124,10 +124,19 @@ std::string print_maker(std::string_view libraries, std::span<const char* const>
     return text;
 }
 
-std::string print_stage(std::string_view identity, std::string_view source, std::string_view maker) {
+std::string print_provenance(std::string_view source, std::string_view maker) {
+    return std::string(kDigest).append(source).append(";").append(maker);
+}
+
+std::string_view source_digest(std::string_view provenance) {
+    if (!provenance.starts_with(kDigest)) return {};
+    provenance.remove_prefix(kDigest.size());
+    return take_until(provenance, ';');
+}
+
+std::string print_stage(std::string_view identity, std::string_view provenance) {
     std::string text(kIdentity);
-    text.append(identity).append("\n").append(kSource).append(source);
-    return text.append(";").append(maker).append("\n");
+    return text.append(identity).append("\n").append(kProvenance).append(provenance).append("\n");
 }
 
 namespace {

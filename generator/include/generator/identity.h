@@ -43,8 +43,13 @@ struct Provenance {
 /// All of a provenance but the source. `libraries`: a line each, "libLLVM.so.19.1 build=5f1c...\n".
 std::string print_maker(std::string_view libraries, std::span<const char* const> flags, std::string_view passes = {});
 
+/// "source=69ee...;libkvjit_compiler build=...": the digest of the rendered source, and the maker behind it.
+std::string print_provenance(std::string_view source, std::string_view maker);
+/// The source's digest in such a text; "" where there is none.
+std::string_view source_digest(std::string_view provenance);
+
 /// One program's part of KVJIT_STAGE_IDENTITY: "identity: ...\nprovenance: source=...;..." and a newline.
-std::string print_stage(std::string_view identity, std::string_view source, std::string_view maker);
+std::string print_stage(std::string_view identity, std::string_view provenance);
 
 /// What one program's part says.
 struct Described {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "generator/error.h"
+#include "generator/identity.h"
 
 namespace kvjit::rt {
 
@@ -15,9 +16,9 @@ struct EntryKey {
     gen::Result<std::string> maker;
 };
 
-/// How the code of a key that names its maker was made: "source=69ee...;libkvjit_compiler build=...".
+/// How the code of a key that names its maker was made.
 inline std::string provenance_text(const EntryKey& key) {
-    return "source=" + key.source + ";" + *key.maker;
+    return gen::print_provenance(key.source, *key.maker);
 }
 
 }  // namespace kvjit::rt

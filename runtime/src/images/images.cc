@@ -282,7 +282,7 @@ gen::Result<std::string> Images::emit(const Candidate& candidate, kvjit_stage st
         const gen::Result<EntryKey> key = wanted->key();
         if (!key) return std::unexpected(key.error());
         if (!key->maker) return std::unexpected(key->maker.error());
-        return gen::print_stage(key->identity, key->source, *key->maker);
+        return gen::print_stage(key->identity, provenance_text(*key));
     }
     const gen::Result<Backend*> backend = this->backend(wanted->target());
     if (!backend) return std::unexpected(backend.error());

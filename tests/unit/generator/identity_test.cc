@@ -142,10 +142,19 @@ TEST_CASE("damaged identities are refused, or say something else") {
     }
 }
 
+TEST_CASE("a provenance has its source's digest, and what is none has no digest") {
+    const std::string text = print_provenance(kDigest, "maker;with=parts");
+    CHECK(text == "source=" + kDigest + ";maker;with=parts");
+    CHECK(source_digest(text) == kDigest);
+    CHECK(source_digest("source=12") == "12");
+    CHECK(source_digest("provenance").empty());
+    CHECK(source_digest("").empty());
+}
+
 TEST_CASE("a stage's text has identity and provenance, of any compiler, and both are read again") {
     constexpr const char* kFlags[] = {"-x", "c++", "-O2"};
     const std::string maker = print_maker("libone build=12\nlib two size=3\n", kFlags, "function(sroa),inline");
-    const std::string text = print_stage(kText, kDigest, maker);
+    const std::string text = print_stage(kText, print_provenance(kDigest, maker));
     CHECK(text == "identity: " + kText + "\nprovenance: source=" + kDigest +
                       ";libone build=12\nlib two size=3\nflags -x c++ -O2 passes function(sroa),inline\n");
     const auto read = stage(text);
@@ -157,7 +166,7 @@ TEST_CASE("a stage's text has identity and provenance, of any compiler, and both
     CHECK(provenance.libraries == std::vector<NamedValue>{{"libone", "build=12"}, {"lib", "two size=3"}});
     CHECK(provenance.flags == std::vector<std::string>{"-x", "c++", "-O2"});
     CHECK(provenance.passes == "function(sroa),inline");
-    const auto bare = stage(print_stage(kText, kDigest, print_maker("", {})));
+    const auto bare = stage(print_stage(kText, print_provenance(kDigest, print_maker("", {}))));
     REQUIRE(bare.has_value());
     CHECK(bare->front().provenance->libraries.empty());
     CHECK(bare->front().provenance->flags.empty());
