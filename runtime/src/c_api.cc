@@ -202,7 +202,7 @@ kvjit_status kvjit_engine_add_bundle(kvjit_engine* engine, const char* path, kvj
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(engine, "engine"); !given) return given;
         if (auto given = rt::not_null(path, "path"); !given) return given;
-        return engine->engine->add_bundle("bundle " + std::string(path), rt::open_bundle_file(path));
+        return engine->engine->add_bundle("bundle " + std::string(path), path, rt::open_bundle_file(path));
     });
 }
 
@@ -211,8 +211,8 @@ kvjit_status kvjit_engine_add_bundle_memory(kvjit_engine* engine, const void* bu
         if (auto given = rt::not_null(engine, "engine"); !given) return given;
         if (auto given = rt::not_null(bundle, "bundle"); !given) return given;
         const std::string_view bytes(static_cast<const char*>(bundle), size);
-        return engine->engine->add_bundle("the bundle of " + std::to_string(size) + " bytes in memory",
-                                          rt::bundle_in_memory(bytes));
+        const std::string place = std::to_string(size) + " bytes in memory";
+        return engine->engine->add_bundle("the bundle of " + place, place, rt::bundle_in_memory(bytes));
     });
 }
 

@@ -21,8 +21,9 @@ Engine::Engine(EngineOptions options)
       max_idle_kernels_(options.max_idle_kernels),
       bundle_key_(options.bundle_key) {}
 
-gen::Result<void> Engine::add_bundle(std::string name, std::expected<std::unique_ptr<BundleBytes>, std::string> bytes) {
-    auto bundle = open_bundle(std::move(bytes), {std::move(name), bundle_key_, images_->log()});
+gen::Result<void> Engine::add_bundle(std::string name, std::string place,
+                                     std::expected<std::unique_ptr<BundleBytes>, std::string> bytes) {
+    auto bundle = open_bundle(std::move(bytes), {std::move(name), std::move(place), bundle_key_, images_->log()});
     if (!bundle) return std::unexpected(bundle.error());
     add_bundle(*std::move(bundle));
     return {};

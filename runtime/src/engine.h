@@ -33,8 +33,9 @@ public:
         return explain_kernel(*images_, spec, targets, programs);
     }
 
-    /// See kvjit_engine_add_bundle. `name`: in messages. Errors: KVJIT_BAD_FILE.
-    gen::Result<void> add_bundle(std::string name, std::expected<std::unique_ptr<BundleBytes>, std::string> bytes);
+    /// See kvjit_engine_add_bundle. `name`: in messages; `place`: where it lies. Errors: KVJIT_BAD_FILE.
+    gen::Result<void> add_bundle(std::string name, std::string place,
+                                 std::expected<std::unique_ptr<BundleBytes>, std::string> bytes);
     /// One that is open. It is asked after those that were added before.
     void add_bundle(std::shared_ptr<Store> bundle) { images_->add_bundle(std::move(bundle)); }
 

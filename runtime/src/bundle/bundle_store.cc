@@ -42,7 +42,11 @@ public:
             if (!entry) continue;
             auto code = bundle_.code(*entry);
             const bool asked_for = code && code->identity == candidates[i].identity();
-            if (asked_for) return Held{i, {std::move(code->image), "", ""}};
+            if (asked_for) {
+                StoredEntry stored{options_.place, bundle_.record(*entry).code,
+                                   std::string(gen::source_digest(code->provenance))};
+                return Held{i, {std::move(code->image), "", ""}, std::move(stored)};
+            }
             const std::string reason = options_.name + ' ' + (code ? "has another identity's entry" : code.error());
             options_.log(KVJIT_LOG_WARNING, reason);
             if (std::holds_alternative<NotThere>(answer)) answer = Failed{reason};
@@ -66,7 +70,25 @@ public:
         return clause.empty() ? "" : options_.name + clause;
     }
 
+    /// The index, which was read when the bundle was opened, knows the entry's digests.
+    gen::Result<std::string> read(const std::string& identity, const StoredEntry&, EntryPart part) const override {
+        const std::size_t entry = bundle_.find(identity).value();
+        if (part == EntryPart::kProvenance || part == EntryPart::kObject) {
+            auto code = bundle_.code(entry);
+            if (!code) return fail(KVJIT_BAD_FILE, code.error());
+            return std::move(part == EntryPart::kObject ? code->image : code->provenance);
+        }
+        if (bundle_.record(entry).source_bytes == 0) return fail(KVJIT_NOT_FOUND, "was made without sources and logs");
+        auto texts = bundle_.texts(entry);
+        if (!texts) return fail(KVJIT_BAD_FILE, texts.error());
+        return std::move(part == EntryPart::kSource ? texts->source : texts->log);
+    }
+
 private:
+    std::unexpected<gen::Error> fail(kvjit_status status, const std::string& why) const {
+        return gen::fail(status, "bundle", options_.name + ' ' + why);
+    }
+
     Bundle bundle_;
     BundleOptions options_;
 };

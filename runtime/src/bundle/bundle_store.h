@@ -16,6 +16,7 @@ namespace kvjit::rt {
 
 struct BundleOptions {
     std::string name;              // in messages: "bundle engine.kvjb"
+    std::string place;             // where it lies: "engine.kvjb"
     std::optional<PublicKey> key;  // who must have signed it; nothing: anybody or nobody
     Log log;
 };

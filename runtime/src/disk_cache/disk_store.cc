@@ -8,6 +8,7 @@
 #include "disk_cache/entry.h"
 #include "disk_cache/entry_lock.h"
 #include "disk_cache/prune.h"
+#include "generator/identity.h"
 
 namespace kvjit::rt {
 namespace {
@@ -31,8 +32,25 @@ private:
     EntryLock lock_;
 };
 
-Entry copy(const EntryView& view) {
-    return {std::string(view.object), std::string(view.source), std::string(view.log)};
+DiskStore::Found copy(const EntryView& view, const std::string& path) {
+    DiskStore::Found found{{std::string(view.object), std::string(view.source), std::string(view.log)},
+                           {path, {}, std::string(view.source_digest)}};
+    std::ranges::copy(view.digest, found.stored.digest.begin());
+    return found;
+}
+
+std::string part_of(const EntryView& view, EntryPart part) {
+    switch (part) {
+        case EntryPart::kProvenance:
+            return gen::print_provenance(view.source_digest, view.maker);
+        case EntryPart::kObject:
+            return std::string(view.object);
+        case EntryPart::kSource:
+            return std::string(view.source);
+        case EntryPart::kLog:
+            break;
+    }
+    return std::string(view.log);
 }
 
 }  // namespace
@@ -48,11 +66,29 @@ Answer DiskStore::find(std::span<Wanted> candidates) {
         const gen::Result<EntryKey> key = candidates[i].key();
         if (!key) return Failed{"the disk cache, which goes by the source, can't be asked: " + key.error().message};
         Lookup found = find(*key);
-        if (auto* entry = std::get_if<Entry>(&found)) return Held{i, std::move(*entry)};
+        if (auto* hit = std::get_if<Found>(&found)) return Held{i, std::move(hit->entry), std::move(hit->stored)};
         auto* failed = std::get_if<Failed>(&found);
         if (failed && std::holds_alternative<NotThere>(answer)) answer = std::move(*failed);
     }
     return answer;
+}
+
+gen::Result<std::string> DiskStore::read(const std::string&, const StoredEntry& stored, EntryPart part) const {
+    const auto refuse = [&](const ReadFailure& why) {
+        const bool is_gone = why.kind == ReadFailure::Kind::kAbsent;
+        return gen::fail(is_gone ? KVJIT_NOT_FOUND : KVJIT_BAD_FILE, "cache_dir",
+                         "the disk cache's entry " + stored.place + ' ' + (is_gone ? "is gone" : why.reason));
+    };
+    const auto bad = [&](const std::string& why) { return refuse({ReadFailure::Kind::kUntrusted, why}); };
+    const std::string name = stored.place.substr(stored.place.rfind('/') + 1);
+    const auto shard = folder_->subfolder(shard_name(name));
+    if (!shard) return refuse(shard.error());
+    const auto bytes = shard->read(name, kMaxEntryBytes);
+    if (!bytes) return refuse(bytes.error());
+    const auto view = decode_entry(*bytes);
+    if (!view) return bad("is damaged: " + std::string(view.error()));
+    if (view->digest != as_text(stored.digest)) return bad("is another one than was loaded");
+    return part_of(*view, part);
 }
 
 void DiskStore::publish(Wanted& wanted, const Entry& entry) {
@@ -88,7 +124,7 @@ DiskStore::Lookup DiskStore::find_any(const CacheFolder& shard, const EntryKey& 
     Lookup answer = NotThere{};
     for (const std::string& name : *names | std::views::take(kMostMakers)) {
         Lookup found = find_in(shard, name, key);
-        if (std::holds_alternative<Entry>(found)) return found;
+        if (std::holds_alternative<Found>(found)) return found;
         if (std::holds_alternative<Failed>(found)) answer = std::move(found);
     }
     return answer;
@@ -107,7 +143,7 @@ DiskStore::Lookup DiskStore::find_in(const CacheFolder& shard, const std::string
         }
     }
     const auto view = decode_entry(*bytes);
-    if (view && holds_key(*view, key)) return copy(*view);
+    if (view && holds_key(*view, key)) return copy(*view, shard.path() + '/' + name);
     return reject(shard, name, view ? "holds another program's entry" : "is damaged: " + std::string(view.error()));
 }
 

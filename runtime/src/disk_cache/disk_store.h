@@ -34,12 +34,18 @@ struct DiskStoreOptions {
 class DiskStore final : public Cache {
 public:
     /// What the folder says to a key.
-    using Lookup = std::variant<Entry, NotThere, Failed>;
+    struct Found {
+        Entry entry;
+        StoredEntry stored;
+    };
+    using Lookup = std::variant<Found, NotThere, Failed>;
 
     /// The error says why there is no folder; "": none is wanted.
     DiskStore(std::expected<CacheFolder, std::string> folder, const DiskStoreOptions& options);
 
     Answer find(std::span<Wanted> candidates) override;
+    gen::Result<std::string> read(const std::string& identity, const StoredEntry& stored,
+                                  EntryPart part) const override;
     void publish(Wanted& wanted, const Entry& entry) override;
     std::unique_ptr<Guard> lock(Wanted& wanted) override;
 

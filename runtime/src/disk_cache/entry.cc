@@ -60,7 +60,13 @@ std::expected<EntryView, std::string_view> decode_entry(std::string_view bytes) 
     std::array<std::string_view, kSections> sections;
     if (!cut_sections(bytes, sections)) return std::unexpected("of another size than its header says");
     if (!digest_matches(bytes)) return std::unexpected("its digest does not match");
-    return EntryView{sections[0], sections[1], sections[2], sections[3], sections[4], sections[5]};
+    return EntryView{sections[0],
+                     sections[1],
+                     sections[2],
+                     sections[3],
+                     sections[4],
+                     sections[5],
+                     bytes.substr(kDigestOffset, sizeof(Digest))};
 }
 
 bool holds_key(const EntryView& view, const EntryKey& key) {

@@ -26,6 +26,7 @@ struct EntryView {
     std::string_view object;
     std::string_view source;
     std::string_view log;
+    std::string_view digest;  // of all of them
 };
 
 /// `key` names its maker.

@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "digest.h"
 #include "images/wanted.h"
 
 namespace kvjit::rt {
@@ -17,11 +18,21 @@ struct Entry {
     std::string log;
 };
 
+/// Names an entry that a store has handed out, and no other one.
+struct StoredEntry {
+    std::string place;   // for people: a file's name, or what stands for it
+    Digest digest{};     // the store's own, by which it knows the entry again
+    std::string source;  // the source's digest; "": not known
+};
+
 /// The entry of the best candidate that the store has.
 struct Held {
     std::size_t which;  // of the candidates
-    Entry entry;
+    Entry entry;        // source and log only where reading them costs nothing
+    StoredEntry stored;
 };
+
+enum class EntryPart { kProvenance, kObject, kSource, kLog };
 
 /// The store holds no such entry, or held a bad one that is gone now.
 struct NotThere {};
@@ -45,6 +56,11 @@ public:
     /// What it has of the same program that doesn't serve, as a clause: "bundle a.kvjb has it for sm_90a"; or "".
     /// Thread-safe.
     virtual std::string near_miss(const Wanted&) const { return ""; }
+    /// A part of an entry that `find` of this store has handed out for the identity, and of no other one. Removes and
+    /// logs nothing. Errors: KVJIT_NOT_FOUND where the entry is gone, or was made without the part; KVJIT_BAD_FILE
+    /// where it can't be read, or another one is in its place. Thread-safe.
+    virtual gen::Result<std::string> read(const std::string& identity, const StoredEntry& stored,
+                                          EntryPart part) const = 0;
 };
 
 /// A store that keeps what the compiler made.

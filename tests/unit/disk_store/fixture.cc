@@ -64,12 +64,13 @@ Entry entry_of(int number, std::size_t object_bytes) {
 }
 
 bool equal(const DiskStore::Lookup& answer, const Entry& entry) {
-    const auto* found = std::get_if<Entry>(&answer);
-    return found && found->object == entry.object && found->source == entry.source && found->log == entry.log;
+    const auto* found = std::get_if<DiskStore::Found>(&answer);
+    return found && found->entry.object == entry.object && found->entry.source == entry.source &&
+           found->entry.log == entry.log;
 }
 
 bool is_there(const DiskStore::Lookup& answer) {
-    return std::holds_alternative<Entry>(answer);
+    return std::holds_alternative<DiskStore::Found>(answer);
 }
 
 bool is_not_there(const DiskStore::Lookup& answer) {

@@ -42,6 +42,40 @@ struct Published {
 
 }  // namespace
 
+TEST_CASE("the parts of an entry that was handed out are read again, as they are in it") {
+    const Published published;
+    const DiskStore::Lookup lookup = published.store->find(key_of(1));
+    const StoredEntry stored = std::get<DiskStore::Found>(lookup).stored;
+    CHECK(stored.place == published.path);
+    CHECK(stored.source == key_of(1).source);
+    const std::pair<EntryPart, std::string> parts[] = {
+        {EntryPart::kProvenance, "source=" + key_of(1).source + ";" + *key_of(1).maker},
+        {EntryPart::kObject, entry_of(1).object},
+        {EntryPart::kSource, entry_of(1).source},
+        {EntryPart::kLog, entry_of(1).log}};
+    for (const auto& [part, bytes] : parts) CHECK(*published.store->read(key_of(1).identity, stored, part) == bytes);
+}
+
+TEST_CASE("of an entry that is gone, damaged or another one nothing is read again, nor is it touched") {
+    Published published;
+    const DiskStore::Lookup lookup = published.store->find(key_of(1));
+    const StoredEntry stored = std::get<DiskStore::Found>(lookup).stored;
+    const auto refusal = [&] { return published.store->read(key_of(1).identity, stored, EntryPart::kLog).error(); };
+    published.store->publish(key_of(1), entry_of(2));  // the same key, by a maker whose objects differ
+    CHECK(refusal().status == KVJIT_BAD_FILE);
+    CHECK(refusal().message == "the disk cache's entry " + published.path + " is another one than was loaded");
+    CHECK(equal(published.store->find(key_of(1)), entry_of(2)));
+    write_file(published.path, "damaged");
+    CHECK(refusal().status == KVJIT_BAD_FILE);
+    CHECK(refusal().message == "the disk cache's entry " + published.path + " is damaged: cut short");
+    CHECK(std::filesystem::remove(published.path));
+    CHECK(refusal().status == KVJIT_NOT_FOUND);
+    CHECK(refusal().message == "the disk cache's entry " + published.path + " is gone");
+    std::filesystem::remove_all(published.folder);
+    CHECK(refusal().status == KVJIT_NOT_FOUND);
+    CHECK(published.messages.empty());
+}
+
 TEST_CASE("what is published is found, by every store of the folder and under its own key only") {
     TemporaryFolder temporary;
     std::vector<std::string> messages;

@@ -37,7 +37,7 @@ std::string bytes_of(const std::vector<BundleEntry>& entries, std::uint32_t abi 
 struct Setting {
     explicit Setting(std::string made) : bytes(std::move(made)) {
         const Log log = [this](kvjit_log_level, const std::string& message) { messages.push_back(message); };
-        auto opened = open_bundle(bundle_in_memory(bytes), {"bundle x.kvjb", {}, log});
+        auto opened = open_bundle(bundle_in_memory(bytes), {"bundle x.kvjb", "x.kvjb", {}, log});
         REQUIRE_MESSAGE(opened.has_value(), opened.error().message);
         store = *std::move(opened);
         for (const gen::Target& target : two_levels()) {
@@ -72,7 +72,7 @@ std::string signed_by(const SecretKey& key, const std::string& bytes) {
 }
 
 gen::Error refusal(const std::string& bytes, std::optional<PublicKey> key = {}) {
-    const auto opened = open_bundle(bundle_in_memory(bytes), {"bundle x.kvjb", key, {}});
+    const auto opened = open_bundle(bundle_in_memory(bytes), {"bundle x.kvjb", "x.kvjb", key, {}});
     REQUIRE(!opened.has_value());
     return opened.error();
 }
@@ -92,6 +92,47 @@ TEST_CASE("the best candidate is found by its identity alone") {
     CHECK(std::get<Held>(lesser.store->find(lesser.wanted)).which == 1);
     Setting empty(bytes_of({}));
     CHECK(std::holds_alternative<NotThere>(empty.store->find(empty.wanted)));
+}
+
+TEST_CASE("the parts of an entry that was handed out are read again, each for itself") {
+    const std::string provenance = "source=0123;maker";
+    Setting at(bytes_of({{{merge_on(best()), provenance, "target", "an image"}, {"a source", "a log"}}}));
+    const Answer answer = at.store->find(at.wanted);
+    const StoredEntry stored = std::get<Held>(answer).stored;
+    CHECK(stored.place == "x.kvjb");
+    CHECK(stored.source == "0123");
+    const auto read = [&](EntryPart part) { return at.store->read(merge_on(best()), stored, part); };
+    CHECK(*read(EntryPart::kProvenance) == provenance);
+    CHECK(*read(EntryPart::kObject) == "an image");
+    CHECK(*read(EntryPart::kSource) == "a source");
+    CHECK(*read(EntryPart::kLog) == "a log");
+    at.bytes.back() ^= 1;  // the log's
+    for (const EntryPart part : {EntryPart::kSource, EntryPart::kLog}) {
+        CHECK(read(part).error().status == KVJIT_BAD_FILE);
+        CHECK(read(part).error().message.starts_with("bundle x.kvjb has a damaged entry 0: the digest of its texts"));
+    }
+    CHECK(*read(EntryPart::kObject) == "an image");
+    at.bytes.back() ^= 1;
+    at.bytes[at.bytes.find("an image")] ^= 1;
+    for (const EntryPart part : {EntryPart::kProvenance, EntryPart::kObject}) {
+        CHECK(read(part).error().status == KVJIT_BAD_FILE);
+        CHECK(read(part).error().message.starts_with("bundle x.kvjb has a damaged entry 0: its digest differs"));
+    }
+    CHECK(*read(EntryPart::kLog) == "a log");
+    CHECK(at.messages.empty());
+}
+
+TEST_CASE("a bundle that was made without sources says so, of logs too") {
+    Setting at(bytes_of({{{merge_on(best()), "provenance", "target", "an image"}, {"", ""}}}));
+    const Answer answer = at.store->find(at.wanted);
+    const StoredEntry stored = std::get<Held>(answer).stored;
+    CHECK(stored.source.empty());
+    for (const EntryPart part : {EntryPart::kSource, EntryPart::kLog}) {
+        const auto read = at.store->read(merge_on(best()), stored, part);
+        REQUIRE(!read.has_value());
+        CHECK(read.error().status == KVJIT_NOT_FOUND);
+        CHECK(read.error().message == "bundle x.kvjb was made without sources and logs");
+    }
 }
 
 TEST_CASE("a damaged entry is logged and can't be told; the next candidate serves") {
@@ -133,7 +174,7 @@ TEST_CASE("a bundle of another kernel ABI is refused, and so is what is none") {
                                "; this library's is " + std::to_string(abi::kKernelAbi) +
                                ": make the bundle with this version of kvjit");
     CHECK(refusal("hello").message == "bundle x.kvjb is cut short: it has 5 of 192 bytes");
-    CHECK(open_bundle(std::unexpected("can't be opened: why"), {"bundle y", {}, {}}).error().message ==
+    CHECK(open_bundle(std::unexpected("can't be opened: why"), {"bundle y", "y", {}, {}}).error().message ==
           "bundle y can't be opened: why");
 }
 
@@ -145,7 +186,7 @@ TEST_CASE("an engine that wants a key takes bundles that it signed, and names it
     CHECK(refusal(signed_by(theirs, bytes), public_key(mine)).message ==
           "bundle x.kvjb is signed by key " + print_public_key(public_key(theirs)) + wants);
     const std::string right = signed_by(mine, bytes);
-    CHECK(open_bundle(bundle_in_memory(right), {"bundle x.kvjb", public_key(mine), {}}).has_value());
-    CHECK(open_bundle(bundle_in_memory(right), {"bundle x.kvjb", {}, {}}).has_value());
-    CHECK(open_bundle(bundle_in_memory(bytes), {"bundle x.kvjb", {}, {}}).has_value());
+    CHECK(open_bundle(bundle_in_memory(right), {"bundle x.kvjb", "x.kvjb", public_key(mine), {}}).has_value());
+    CHECK(open_bundle(bundle_in_memory(right), {"bundle x.kvjb", "x.kvjb", {}, {}}).has_value());
+    CHECK(open_bundle(bundle_in_memory(bytes), {"bundle x.kvjb", "x.kvjb", {}, {}}).has_value());
 }

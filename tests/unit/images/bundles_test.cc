@@ -79,9 +79,9 @@ TEST_CASE("the best target that any bundle has wins; for one target, the bundle 
     put(*other, kMerge, kKind, best());
     put(*last, kMerge, kKind, best());
     CHECK((*at.find())->which == 0);
-    CHECK(first->read.empty());
-    CHECK(other->read.size() == 1);
-    CHECK(last->read.empty());
+    CHECK(first->asked.empty());
+    CHECK(other->asked.size() == 1);
+    CHECK(last->asked.empty());
 }
 
 TEST_CASE("nothing is read of a bundle for what is in memory, of whichever target") {
@@ -93,7 +93,7 @@ TEST_CASE("nothing is read of a bundle for what is in memory, of whichever targe
         const auto one = *at.find(), two = *at.find();
         CHECK(one->image == two->image);
         CHECK(one->which == two->which);
-        CHECK(bundle->read.size() == 1);
+        CHECK(bundle->asked.size() == 1);
         CHECK(world.loads == 1);
     }
 }

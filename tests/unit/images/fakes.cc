@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "digest.h"
+#include "generator/identity.h"
+
 namespace kvjit::rt::test {
 namespace {
 
@@ -25,12 +28,16 @@ public:
         return "fake compiler";
     }
 
-    gen::Result<CompileOutput> compile(std::string_view, std::string_view name, const gen::Target& target,
+    gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
                                        CompileStage) override {
         ++world_.compiles;
+        {
+            const std::lock_guard lock(mutex_);
+            world_.sources.emplace_back(source);
+        }
         if (world_.while_compiling) world_.while_compiling();
         if (world_.source_is_bad) return gen::fail(KVJIT_COMPILE_FAILED, "source", "it is bad");
-        return CompileOutput{std::string(name) + " for " + target.text(), ""};
+        return CompileOutput{std::string(name) + " for " + target.text() + world_.object_end, world_.log};
     }
 
     gen::Target known_target(const gen::Target& target) override { return world_.known_target.value_or(target); }
@@ -39,6 +46,7 @@ public:
 
 private:
     World& world_;
+    std::mutex mutex_;
 };
 
 class FakeBackend final : public Backend {
@@ -63,6 +71,31 @@ private:
     FakeCompiler compiler_;
 };
 
+/// Places are identities.
+Held held(std::size_t which, const std::string& identity, const Entry& entry) {
+    return {which, entry, {"at " + identity, digest_of({entry.object}), digest_hex(entry.source)}};
+}
+
+gen::Result<std::string> part_of(const std::map<std::string, Entry>& entries, const std::string& identity,
+                                 const StoredEntry& stored, EntryPart part) {
+    const auto it = entries.find(identity);
+    if (it == entries.end()) return gen::fail(KVJIT_NOT_FOUND, "store", stored.place + " is gone");
+    const Entry& entry = it->second;
+    if (digest_of({entry.object}) != stored.digest)
+        return gen::fail(KVJIT_BAD_FILE, "store", stored.place + " changed");
+    switch (part) {
+        case EntryPart::kProvenance:
+            return gen::print_provenance(digest_hex(entry.source), "the store's maker");
+        case EntryPart::kObject:
+            return entry.object;
+        case EntryPart::kSource:
+            return entry.source;
+        case EntryPart::kLog:
+            break;
+    }
+    return entry.log;
+}
+
 class FakeCache final : public Cache {
 public:
     explicit FakeCache(World& world) : world_(world) {}
@@ -73,9 +106,15 @@ public:
         for (const Wanted& wanted : candidates) row.push_back(wanted.identity());
         if (!world_.failure.empty()) return Failed{world_.failure};
         for (std::size_t i = 0; i < row.size(); ++i) {
-            if (const auto it = world_.entries.find(row[i]); it != world_.entries.end()) return Held{i, it->second};
+            if (const auto it = world_.entries.find(row[i]); it != world_.entries.end())
+                return held(i, row[i], it->second);
         }
         return NotThere{};
+    }
+
+    gen::Result<std::string> read(const std::string& identity, const StoredEntry& stored,
+                                  EntryPart part) const override {
+        return part_of(world_.entries, identity, stored, part);
     }
 
     void publish(Wanted& wanted, const Entry& entry) override {
@@ -120,11 +159,16 @@ gen::KernelSpec spec_of(const std::string& text) {
 
 Answer FakeBundle::find(std::span<Wanted> candidates) {
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        read.push_back(candidates[i].identity());
+        asked.push_back(candidates[i].identity());
         if (!failure.empty()) return Failed{failure};
-        if (const auto it = entries.find(read.back()); it != entries.end()) return Held{i, it->second};
+        if (const auto it = entries.find(asked.back()); it != entries.end()) return held(i, asked.back(), it->second);
     }
     return NotThere{};
+}
+
+gen::Result<std::string> FakeBundle::read(const std::string& identity, const StoredEntry& stored,
+                                          EntryPart part) const {
+    return part_of(entries, identity, stored, part);
 }
 
 std::string identity_of(const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {

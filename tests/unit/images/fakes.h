@@ -24,6 +24,8 @@ struct World {
     std::optional<gen::Target> known_target;  // that it compiles for; nothing: for any
     bool compiler_is_missing = false;
     bool source_is_bad = false;
+    std::string log, object_end;       // what it says, and puts behind each object
+    std::vector<std::string> sources;  // that it was given
     // Loader
     std::atomic<int> loads{0}, images{0};                              // that were asked for, that are alive
     std::map<std::string, kvjit_status, std::less<>> refused_objects;  // and why they don't load
@@ -42,9 +44,11 @@ public:
     Answer find(std::span<Wanted> candidates) override;
     bool may_hold(const Wanted& wanted) const override { return entries.contains(wanted.identity()); }
     std::string near_miss(const Wanted&) const override { return near; }
+    gen::Result<std::string> read(const std::string& identity, const StoredEntry& stored,
+                                  EntryPart part) const override;
 
     std::map<std::string, Entry> entries;  // by identity
-    std::vector<std::string> read;         // identities
+    std::vector<std::string> asked;        // identities
     std::string failure, near;
 };
 
