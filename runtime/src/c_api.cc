@@ -151,6 +151,28 @@ void send(const std::string& text, kvjit_sink sink, void* context) {
     sink(context, text.data(), text.size());
 }
 
+/// `size`: of the caller's kvjit_image_info.
+void tell(const rt::KernelImage& image, std::size_t size, void (*told)(void*, const kvjit_image_info*), void* context) {
+    const std::string name = rt::image_name(*image.program, image.identity);
+    const std::string variant(image.program->variant->name), target = image.target->text();
+    kvjit_image_info info{};
+    info.struct_size = static_cast<std::uint32_t>(size);
+    info.program = gen::program_info(image.program->kind).bit;
+    info.is_loaded = image.is_loaded ? 1 : 0;
+    info.revision = image.program->variant->revision;
+    info.name = name.c_str();
+    info.variant = variant.c_str();
+    info.target = target.c_str();
+    info.identity = image.identity.c_str();
+    info.place = "";
+    if (image.origin) {
+        info.origin = image.origin->kind;
+        info.object_bytes = static_cast<std::int64_t>(image.origin->object_bytes);
+        info.place = image.origin->stored.place.c_str();
+    }
+    told(context, &info);
+}
+
 /// Null stands for this machine.
 gen::Result<const gen::TargetList*> targets_of(const kvjit_target* target) {
     return target != nullptr ? target->targets : rt::find_targets("host");
@@ -305,13 +327,26 @@ kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t programs, kvjit_st
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         if (auto given = rt::has_sink(sink); !given) return given;
-        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_LOG) {
-            return gen::fail(KVJIT_BAD_ARGUMENT, "stage", "stage is " + std::to_string(stage) + "; it takes 0 to 4",
-                             stage, KVJIT_STAGE_LOG);
+        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_OBJECT) {
+            return rt::refuse(KVJIT_BAD_ARGUMENT, "stage", stage, KVJIT_STAGE_OBJECT, "it takes 0 to 5");
         }
         const gen::Result<std::string> text = kernel->kernel->emit(programs, stage);
         if (!text) return std::unexpected(text.error());
         send(*text, sink, context);
+        return {};
+    });
+}
+
+kvjit_status kvjit_kernel_images_sized(kvjit_kernel* kernel, uint32_t programs,
+                                       void (*image)(void*, const kvjit_image_info*), void* context, size_t size,
+                                       kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
+        if (auto given = rt::not_null(reinterpret_cast<const void*>(image), "image"); !given) return given;
+        if (auto right = rt::check_size<kvjit_image_info>(size, "info"); !right) return right;
+        const gen::Result<std::vector<rt::KernelImage>> images = kernel->kernel->images(programs);
+        if (!images) return std::unexpected(images.error());
+        for (const rt::KernelImage& each : *images) tell(each, size, image, context);
         return {};
     });
 }

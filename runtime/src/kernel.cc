@@ -109,11 +109,20 @@ void Kernel::trace(const std::vector<std::size_t>& wanted) const {
 
 std::vector<Candidate> Kernel::candidates(std::size_t program) const {
     const std::lock_guard lock(mutex_);
+    return candidates(program, settled_.value_or(0));
+}
+
+std::vector<Candidate> Kernel::candidates(std::size_t program, std::size_t first) const {
     std::vector<Candidate> all;
     for (const Lowered& lowered : lowered_) all.push_back({&lowered.target, &lowered.programs[program], &spec_});
-    const auto first = all.begin() + static_cast<std::ptrdiff_t>(settled_.value_or(0));
-    std::rotate(all.begin(), first, first + 1);
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
+    std::rotate(all.begin(), begin, begin + 1);
     return all;
+}
+
+std::size_t Kernel::number_of(const gen::Target& target) const {
+    const auto found = std::ranges::find(lowered_, &target, [](const Lowered& lowered) { return &lowered.target; });
+    return static_cast<std::size_t>(found - lowered_.begin());
 }
 
 gen::Result<void> Kernel::take_known(std::vector<std::size_t>& wanted) {
@@ -134,9 +143,7 @@ gen::Result<void> Kernel::take_known(std::vector<std::size_t>& wanted) {
 }
 
 void Kernel::take(std::size_t program, const gen::Target& target, ImagePtr image) {
-    const auto which = static_cast<std::size_t>(
-        std::ranges::find(lowered_, &target, [](const Lowered& lowered) { return &lowered.target; }) -
-        lowered_.begin());
+    const std::size_t which = number_of(target);
     const gen::Program& taken = lowered_[which].programs[program];
     std::size_t settled = which;
     {
@@ -144,6 +151,7 @@ void Kernel::take(std::size_t program, const gen::Target& target, ImagePtr image
         settled = settled_.value_or(which);
         settled_ = settled;
         set_[index_of(taken)] = std::move(image);
+        target_of_[index_of(taken)] = which;
     }
     if (which == settled) return;
     images_->log()(KVJIT_LOG_WARNING,
@@ -181,12 +189,64 @@ std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {
     }
 }
 
-gen::Result<std::string> Kernel::emit(std::uint32_t asked, kvjit_stage stage) {
+KernelImage Kernel::loaded(std::size_t program) const {
+    const std::lock_guard lock(mutex_);
+    const std::size_t kind = index_of(programs()[program]);
+    if (!set_[kind]) return {};
+    const Lowered& lowered = lowered_[target_of_[kind]];
+    const std::string identity = gen::identity_text(lowered.programs[program], lowered.target);
+    return {&lowered.target, &lowered.programs[program], identity, images_->origin(identity), true};
+}
+
+gen::Result<std::optional<std::size_t>> Kernel::locate(KernelImage& image,
+                                                       std::span<const Candidate> candidates) const {
+    gen::Result<std::optional<Images::Found>> found = images_->locate(candidates);
+    if (!found) return std::unexpected(found.error());
+    const Candidate& candidate = candidates[*found ? (*found)->which : 0];
+    image = {candidate.target, candidate.program, gen::identity_text(*candidate.program, *candidate.target), nullptr};
+    if (!*found) return std::nullopt;
+    image.origin = std::move((*found)->origin);
+    return number_of(*candidate.target);
+}
+
+gen::Result<std::vector<KernelImage>> Kernel::images(std::uint32_t asked) const {
     if (auto present = check_present(asked, spec_, target()); !present) return std::unexpected(present.error());
+    std::optional<std::size_t> settled;
+    {
+        const std::lock_guard lock(mutex_);
+        settled = settled_;
+    }
+    const std::size_t first = settled.value_or(0);
+    std::vector<KernelImage> all;
+    std::vector<std::size_t> numbers;
+    for (std::size_t i = 0; i < programs().size(); ++i) {
+        if ((gen::program_info(programs()[i].kind).bit & asked) == 0) continue;
+        numbers.push_back(i);
+        KernelImage& image = all.emplace_back(loaded(i));
+        if (image.is_loaded) continue;
+        const auto of = locate(image, candidates(i, settled.value_or(0)));
+        if (!of) return std::unexpected(of.error());
+        if (!settled) settled = *of;
+    }
+    // What nobody has is made for the target that the others settled.
+    for (std::size_t i = 0; i < all.size() && settled.value_or(0) != first; ++i) {
+        if (all[i].origin) continue;
+        const std::vector<Candidate> candidates = this->candidates(numbers[i], *settled);
+        if (const auto of = locate(all[i], std::span(candidates).first(1)); !of) return std::unexpected(of.error());
+    }
+    return all;
+}
+
+gen::Result<std::string> Kernel::emit(std::uint32_t asked, kvjit_stage stage) const {
+    const gen::Result<std::vector<KernelImage>> images = this->images(asked);
+    if (!images) return std::unexpected(images.error());
+    if (stage == KVJIT_STAGE_OBJECT && images->size() > 1) {
+        return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, bits(),
+                      text("KVJIT_STAGE_OBJECT takes one program of those that the op has, ", bits()));
+    }
     std::string texts;
-    for (const gen::Program& program : programs()) {
-        if ((gen::program_info(program.kind).bit & asked) == 0) continue;
-        gen::Result<std::string> part = images_->emit({&target(), &program}, stage);
+    for (const KernelImage& image : *images) {
+        gen::Result<std::string> part = images_->emit({image.target, image.program, &spec_}, image.origin, stage);
         if (!part) return part;
         texts += *part;
     }

@@ -16,6 +16,15 @@ namespace kvjit::rt {
 /// By gen::ProgramKind; null where nobody has asked for it yet, or the op lacks it.
 using ImageSet = std::array<ImagePtr, gen::kProgramKinds>;
 
+/// The image that a kernel runs for one of its programs, or would run.
+struct KernelImage {
+    const gen::Target* target;
+    const gen::Program* program;
+    std::string identity;
+    OriginPtr origin;  // null: it would be compiled
+    bool is_loaded = false;
+};
+
 /// Which variants serve a spec's programs, and why the others don't.
 struct Explanation {
     std::string text;
@@ -52,8 +61,11 @@ public:
     /// Takes what memory and stores have of `asked`, all at once, so that what they have decides on the target before
     /// anything is compiled. The bits that are left. Errors: prepare's.
     gen::Result<std::uint32_t> take_stored(std::uint32_t asked);
-    /// The stage's text of each program in `asked`. KVJIT_BAD_ARGUMENT where there is none.
-    gen::Result<std::string> emit(std::uint32_t asked, kvjit_stage stage);
+    /// Of each program in `asked`, as prepare would take or make it now. Whatever they point to is the kernel's.
+    /// Errors: KVJIT_BAD_ARGUMENT where there is none; without compiling, what keeps a store from answering.
+    gen::Result<std::vector<KernelImage>> images(std::uint32_t asked) const;
+    /// What the stage holds for each of these images. See kvjit_kernel_emit.
+    gen::Result<std::string> emit(std::uint32_t asked, kvjit_stage stage) const;
 
 private:
     /// All programs on one target; each target has the same kinds, in the same order.
@@ -72,6 +84,13 @@ private:
     void trace(const std::vector<std::size_t>& wanted) const;
     /// On each target: the one that the kernel's other images are of first, then the best.
     std::vector<Candidate> candidates(std::size_t program) const;
+    std::vector<Candidate> candidates(std::size_t program, std::size_t first) const;
+    /// The number of a target that a candidate has.
+    std::size_t number_of(const gen::Target& target) const;
+    /// A program's image as it is now; nothing that is not loaded.
+    KernelImage loaded(std::size_t program) const;
+    /// Takes the image of a candidate, if memory or a store has one; which target it is of.
+    gen::Result<std::optional<std::size_t>> locate(KernelImage& image, std::span<const Candidate> candidates) const;
     /// Numbers of the programs in `asked` that must be made, once what memory and stores have is taken.
     gen::Result<std::vector<std::size_t>> unknown(std::uint32_t asked);
     /// Takes what memory and stores have of `wanted`, and leaves in it what they lack.
@@ -89,6 +108,7 @@ private:
     mutable std::mutex mutex_;            // guards what follows
     std::optional<std::size_t> settled_;  // the target that all images should be of
     ImageSet set_;
+    std::array<std::size_t, gen::kProgramKinds> target_of_{};  // of each image
 };
 
 }  // namespace kvjit::rt

@@ -190,6 +190,12 @@ inline constexpr auto kFields<kvjit_tensors> = KVJIT_FIELDS(
     &kvjit_tensors::key, &kvjit_tensors::value, &kvjit_tensors::partial_output, &kvjit_tensors::partial_lse,
     &kvjit_tensors::attn_output, &kvjit_tensors::lse);
 
+template <>
+inline constexpr auto kFields<kvjit_image_info> = KVJIT_FIELDS(
+    &kvjit_image_info::struct_size, &kvjit_image_info::program, &kvjit_image_info::origin, &kvjit_image_info::is_loaded,
+    &kvjit_image_info::revision, &kvjit_image_info::object_bytes, &kvjit_image_info::name, &kvjit_image_info::variant,
+    &kvjit_image_info::target, &kvjit_image_info::identity, &kvjit_image_info::place);
+
 #undef KVJIT_FIELDS
 
 /// One struct, whichever it is.
@@ -207,11 +213,11 @@ constexpr StructFields struct_fields() {
 }
 
 /// All structs of kvjit.h; those that others hold stand before them.
-inline constexpr StructFields kStructs[] = {struct_fields<kvjit_error>(),        struct_fields<kvjit_tensor>(),
-                                            struct_fields<kvjit_spec>(),         struct_fields<kvjit_engine_options>(),
-                                            struct_fields<kvjit_engine_stats>(), struct_fields<kvjit_prepare_options>(),
-                                            struct_fields<kvjit_executor>(),     struct_fields<kvjit_batch>(),
-                                            struct_fields<kvjit_plan_options>(), struct_fields<kvjit_tensors>()};
+inline constexpr StructFields kStructs[] = {
+    struct_fields<kvjit_error>(),          struct_fields<kvjit_tensor>(),       struct_fields<kvjit_spec>(),
+    struct_fields<kvjit_engine_options>(), struct_fields<kvjit_engine_stats>(), struct_fields<kvjit_prepare_options>(),
+    struct_fields<kvjit_executor>(),       struct_fields<kvjit_batch>(),        struct_fields<kvjit_plan_options>(),
+    struct_fields<kvjit_tensors>(),        struct_fields<kvjit_image_info>()};
 
 /// No field lies where an older header's struct has padding, which its programs hand over with anything in it.
 template <std::size_t N>

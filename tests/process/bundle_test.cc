@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -17,23 +16,6 @@ namespace {
 bool holds(const std::string& text, const std::string& part) {
     return text.find(part) != text.npos;
 }
-
-/// Runs `kvjit bundle create` for kCallSpec and two others. `before`: what stands before the command, `env` and its
-/// arguments.
-void create(const std::string& path, const std::string& arguments, const std::string& before = "env") {
-    const std::string command = before + " '" KVJIT_TOOL "' bundle create '" + path + "' -q op=Merge,head_dim=64 '" +
-                                kCallSpec + "' op=KeyValueCache,head_dim=64 " + arguments;
-    INFO(command);
-    REQUIRE(std::system(command.c_str()) == 0);
-}
-
-/// A folder with a bundle for this machine, kernels.kvjb, that was made through a cache in it.
-class Shipped : public TemporaryFolder {
-public:
-    explicit Shipped(const std::string& targets = "host") { create(bundle(), " --targets " + targets + cache()); }
-    std::string bundle() const { return path("kernels.kvjb"); }
-    std::string cache() const { return " --cache-dir '" + path("made") + "'"; }
-};
 
 /// For a process with this bundle and no way to compile.
 std::vector<std::string> serving(const std::string& bundles) {
@@ -127,8 +109,8 @@ TEST_CASE("what was made before is not compiled again, and gives the same bytes"
     const std::vector<std::string> made = files_in(shipped.path("made"), ".kvjit");
     CHECK(made.size() > 2 * kCallPrograms);
     const std::string again = shipped.path("again.kvjb");
-    create(again, " --targets x86-64-v4,x86-64-v3 -j 1" + shipped.cache(),
-           "env KVJIT_COMPILER='" KVJIT_TEST_COMPILER "'");
+    create_bundle(again, " --targets x86-64-v4,x86-64-v3 -j 1" + shipped.cache(),
+                  "env KVJIT_COMPILER='" KVJIT_TEST_COMPILER "'");
     CHECK(read_file(again) == read_file(shipped.bundle()));
     CHECK(files_in(shipped.path("made"), ".kvjit").size() == made.size());
 }
@@ -136,8 +118,9 @@ TEST_CASE("what was made before is not compiled again, and gives the same bytes"
 TEST_CASE("two creations from nothing give the same bytes: other home, time zone, locale, folder, threads") {
     const Shipped shipped("x86-64-v3");
     const TemporaryFolder other;
-    create(other.path("b.kvjb"), " --targets x86-64-v3 -j 3 --cache-dir ''",
-           "cd '" + other.path() + "' && env -i HOME='" + other.path() + "' TZ=Asia/Tokyo LC_ALL=C.UTF-8 LANG=tr_TR");
+    create_bundle(
+        other.path("b.kvjb"), " --targets x86-64-v3 -j 3 --cache-dir ''",
+        "cd '" + other.path() + "' && env -i HOME='" + other.path() + "' TZ=Asia/Tokyo LC_ALL=C.UTF-8 LANG=tr_TR");
     CHECK(read_file(other.path("b.kvjb")) == read_file(shipped.bundle()));
 }
 

@@ -1,5 +1,6 @@
 #include "fixture.h"
 
+#include <doctest/doctest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -8,6 +9,8 @@
 #include <sstream>
 #include <stdexcept>
 #include <utility>
+
+#include "call.h"
 
 namespace kvjit::test {
 namespace {
@@ -63,6 +66,17 @@ std::string read_file(const std::string& path) {
 
 void write_file(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
+}
+
+void create_bundle(const std::string& path, const std::string& arguments, const std::string& before) {
+    const std::string command = before + " '" KVJIT_TOOL "' bundle create '" + path + "' -q op=Merge,head_dim=64 '" +
+                                kCallSpec + "' op=KeyValueCache,head_dim=64 " + arguments;
+    INFO(command);
+    REQUIRE(std::system(command.c_str()) == 0);
+}
+
+Shipped::Shipped(const std::string& targets) {
+    create_bundle(bundle(), " --targets " + targets + cache());
 }
 
 TemplateFolder::TemplateFolder() {

@@ -44,6 +44,19 @@ public:
     TemplateFolder();
 };
 
+/// Runs `kvjit bundle create` for kCallSpec and two others. `before`: what stands before the command, `env` and its
+/// arguments.
+void create_bundle(const std::string& path, const std::string& arguments, const std::string& before = "env");
+
+/// A folder with a bundle, kernels.kvjb, that was made through a cache in it.
+class Shipped : public TemporaryFolder {
+public:
+    /// `targets`: as the command takes them; further options may stand behind.
+    explicit Shipped(const std::string& targets = "host");
+    std::string bundle() const { return path("kernels.kvjb"); }
+    std::string cache() const { return " --cache-dir '" + path("made") + "'"; }
+};
+
 /// A store that stores nothing.
 inline constexpr char kIdleStore[] =
     "#include \"common/abi.h\"\n"

@@ -385,14 +385,58 @@ typedef enum kvjit_stage {
     KVJIT_STAGE_SOURCE = 1,   /* the rendered translation unit */
     KVJIT_STAGE_IR = 2,       /* optimised LLVM IR; not for CUDA */
     KVJIT_STAGE_ASM = 3,      /* target assembly; for CUDA, PTX */
-    KVJIT_STAGE_LOG = 4       /* what the compiler said; for CUDA registers, spills and shared memory */
+    KVJIT_STAGE_LOG = 4,      /* what the compiler said; for CUDA registers, spills and shared memory */
+    KVJIT_STAGE_OBJECT = 5    /* the bytes that are loaded: an ELF object, or a cubin; of one program at a time */
 } kvjit_stage;
 
-/* Hands what `stage` holds for the named images of `kernel` to the sink, one after the other. Works for any target,
- * also one that this machine can't run; IR and ASM compile anew. Errors: KVJIT_BAD_ARGUMENT where the op has none of
- * them (the limit is the bits that it has), those of the compiler. Thread-safe. */
+/* Hands what `stage` holds for the named images of `kernel` to the sink, one after the other: of the image that the
+ * kernel's plans run, else of the one that they would run (kvjit_kernel_images tells which). What a bundle or the disk
+ * cache has is read there, so that no compiler is needed, and nothing is loaded: any target will do, also one that this
+ * machine can't run. What nobody has is rendered and compiled for this call alone, whatever `jit` says; so is the
+ * object of an image that this engine compiled. IR and ASM are always compiled, of the image's source. Nothing is
+ * handed out but what the image was made of: digests are compared. Errors: KVJIT_BAD_FILE where the bundle or the entry
+ * has changed since, is damaged or can't be read; KVJIT_NOT_FOUND where the entry is gone, or a bundle was made without
+ * logs; for SOURCE either of them only where the templates don't give the same text again. KVJIT_BAD_ARGUMENT where the
+ * op has none of the programs, or for OBJECT several of them (the limit is the bits that it has); those of the
+ * compiler; KVJIT_BAD_FILE for templates. Thread-safe. */
 KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t programs, kvjit_stage stage, kvjit_sink sink,
                                          void *context, kvjit_error *error);
+
+/* Where an image's bytes are from. An image that several kernels share has the origin that it was first loaded from. */
+typedef enum kvjit_origin {
+    KVJIT_ORIGIN_NONE = 0,     /* neither memory nor a store has it: it would be compiled */
+    KVJIT_ORIGIN_COMPILED = 1, /* this engine's compiler made it, whether or not the disk cache keeps it */
+    KVJIT_ORIGIN_DISK = 2,     /* the disk cache */
+    KVJIT_ORIGIN_BUNDLE = 3    /* a bundle */
+} kvjit_origin;
+
+/* The image of one program. Texts are valid during the call only. */
+typedef struct kvjit_image_info {
+    uint32_t struct_size;
+    uint32_t program;     /* a bit of kvjit_programs */
+    int32_t origin;       /* kvjit_origin */
+    int32_t is_loaded;    /* 1: the kernel's plans run it; 0: they would, once they need it */
+    int32_t revision;     /* of the program's algorithm (docs/architecture.md) */
+    int64_t object_bytes; /* of KVJIT_STAGE_OBJECT; 0 without an origin */
+    const char *name;     /* as logs, profilers and debuggers call it: "attend_decode-4f1c09d2" */
+    const char *variant;  /* the algorithm's name, "simd" say */
+    const char *target;   /* that the image is for, which may be less than what was asked for; canonical text */
+    const char *identity; /* the whole of it, as KVJIT_STAGE_IDENTITY has it */
+    const char *place;    /* file of the entry or bundle, "1234 bytes in memory"; else "" */
+} kvjit_image_info;
+
+/* Calls `image` once for each of the named programs that the op has, with what its image is, or would be: stores are
+ * looked into, nothing is compiled or loaded. With an error nobody is called. Errors: KVJIT_BAD_ARGUMENT where the op
+ * has none of the programs (the limit is the bits that it has); KVJIT_BAD_FILE where compiling is switched off and a
+ * store that may have a program can't be read. Thread-safe. */
+KVJIT_API kvjit_status kvjit_kernel_images_sized(kvjit_kernel *kernel, uint32_t programs,
+                                                 void (*image)(void *context, const kvjit_image_info *info),
+                                                 void *context, size_t size, kvjit_error *error);
+static inline kvjit_status kvjit_kernel_images(kvjit_kernel *kernel, uint32_t programs,
+                                               void (*image)(void *context, const kvjit_image_info *info),
+                                               void *context, kvjit_error *error) {
+    return kvjit_kernel_images_sized(kernel, programs, image, context, sizeof(kvjit_image_info), error);
+}
 
 /* Tells the sink of each named program that `spec` has on `target` (NULL: this machine) which algorithms there are, in
  * order of preference: which one serves, and what those before it can't do. Compiles nothing. Where there is no kernel,

@@ -290,6 +290,16 @@ struct EngineOptions : kvjit_engine_options {
     EngineOptions() { kvjit_engine_options_init(this); }
 };
 
+/// The image of one of a kernel's programs. See kvjit_image_info.
+struct ImageInfo {
+    kvjit_programs program;
+    kvjit_origin origin;
+    bool is_loaded;
+    int revision;
+    std::int64_t object_bytes;
+    std::string name, variant, target, identity, place;
+};
+
 struct PrepareOptions : kvjit_prepare_options {
     PrepareOptions() { kvjit_prepare_options_init(this); }
 };
@@ -379,6 +389,19 @@ public:
         Error error;
         if (kvjit_kernel_emit(get(), programs, stage, detail::append, &out, error.get()) != KVJIT_OK) return error;
         return out;
+    }
+    /// What each of the programs runs, or would run, and where that is from. See kvjit_kernel_images.
+    Result<std::vector<ImageInfo>> images(std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
+        std::vector<ImageInfo> all;
+        Error error;
+        const auto take = [](void* to, const kvjit_image_info* info) {
+            static_cast<std::vector<ImageInfo>*>(to)->push_back(
+                {static_cast<kvjit_programs>(info->program), static_cast<kvjit_origin>(info->origin),
+                 info->is_loaded != 0, info->revision, info->object_bytes, info->name, info->variant, info->target,
+                 info->identity, info->place});
+        };
+        if (kvjit_kernel_images(get(), programs, take, &all, error.get()) != KVJIT_OK) return error;
+        return all;
     }
     kvjit_kernel* get() const { return handle_.get(); }
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "generator/identity.h"
+#include "digest.h"
 
 namespace kvjit::rt {
 namespace {
@@ -17,9 +17,9 @@ std::unexpected<gen::Error> not_compiled(kvjit_status status, const std::string&
                      "compiling is off (KVJIT_JIT=off, or jit = 0) and " + what + " " + wanted.identity());
 }
 
-CompileStage compile_stage(kvjit_stage stage) {
-    if (stage == KVJIT_STAGE_LOG) return CompileStage::kObject;
-    return stage == KVJIT_STAGE_IR ? CompileStage::kIr : CompileStage::kAsm;
+OriginPtr compiled_origin(const Entry& made) {
+    StoredEntry stored{"", digest_of({made.object}), digest_hex(made.source)};
+    return std::make_shared<Origin>(KVJIT_ORIGIN_COMPILED, nullptr, std::move(stored), made.object.size(), made.log);
 }
 
 }  // namespace
@@ -27,9 +27,16 @@ CompileStage compile_stage(kvjit_stage stage) {
 /// One identity. The mutex is held while its image is made: whoever asks meanwhile waits for it.
 struct Images::Cell {
     std::mutex making;
-    std::weak_ptr<const Image> image;  // guarded by cells_mutex_
+    std::weak_ptr<const Image> image;  // guarded by cells_mutex_, as is the next
+    OriginPtr origin;                  // of the image
     std::atomic<std::uint64_t> failures{0};
     gen::Error last_failure;  // guarded by making
+};
+
+/// One walk through memory and stores.
+struct Images::Search {
+    bool loads;                         // else it only finds out, and counts nothing
+    std::optional<gen::Error> failure;  // the first thing that kept a store from answering
 };
 
 Images::Images(ImagesOptions options) : options_(std::move(options)) {}
@@ -68,11 +75,28 @@ ImagePtr Images::in_memory(const std::string& identity) {
     return image;
 }
 
-ImagePtr Images::keep(const std::string& identity, ImagePtr image) {
+OriginPtr Images::origin(const std::string& identity) {
+    const std::lock_guard lock(cells_mutex_);
+    const auto it = cells_.find(identity);
+    return it != cells_.end() && !it->second->image.expired() ? it->second->origin : nullptr;
+}
+
+std::optional<Images::Found> Images::in_memory(std::span<Wanted> wanted, std::size_t which, const Search& search) {
+    const std::string& identity = wanted[which].identity();
+    if (!search.loads) {
+        OriginPtr origin = this->origin(identity);
+        return origin ? std::optional(Found{which, nullptr, std::move(origin)}) : std::nullopt;
+    }
+    ImagePtr image = in_memory(identity);
+    return image ? std::optional(Found{which, std::move(image), origin(identity)}) : std::nullopt;
+}
+
+ImagePtr Images::keep(const std::string& identity, ImagePtr image, OriginPtr origin) {
     const std::shared_ptr<Cell> cell = this->cell(identity);
     const std::lock_guard lock(cells_mutex_);
     if (ImagePtr first = cell->image.lock()) return first;
     cell->image = image;
+    cell->origin = std::move(origin);
     return image;
 }
 
@@ -98,22 +122,33 @@ gen::Result<std::optional<Images::Found>> Images::find(std::span<const Candidate
     const gen::Result<Backend*> backend = this->backend(best);
     if (!backend) return std::unexpected(backend.error());
     if (auto runs = (*backend)->check_machine(best); !runs) return std::unexpected(runs.error());
+    Search search{true, {}};
+    return look(candidates, search);
+}
+
+gen::Result<std::optional<Images::Found>> Images::locate(std::span<const Candidate> candidates) {
+    Search search{false, {}};
+    return look(candidates, search);
+}
+
+gen::Result<std::optional<Images::Found>> Images::look(std::span<const Candidate> candidates, Search& search) {
+    const gen::Result<Backend*> backend = this->backend(*candidates.front().target);
+    if (!backend) return std::unexpected(backend.error());
     Compiler& compiler = (*backend)->compiler();
     std::vector<Wanted> all;
     all.emplace_back(candidates.front(), compiler, options_.templates);
-    if (ImagePtr image = in_memory(all.front().identity())) return Found{0, std::move(image)};
+    if (auto found = in_memory(all, 0, search)) return found;
     for (const Candidate& lesser : candidates.subspan(1)) all.emplace_back(lesser, compiler, options_.templates);
-    std::optional<gen::Error> failure;
-    gen::Result<std::optional<Found>> found = from_bundles(all, failure);
+    gen::Result<std::optional<Found>> found = from_bundles(all, search);
     if (!found || *found) return found;
-    if (compiles(compiler)) return from_disk({all.data(), 1}, failure);
-    found = from_disk(all, failure);
+    if (compiles(compiler)) return from_disk({all.data(), 1}, search);
+    found = from_disk(all, search);
     if (!found || *found) return found;
     for (std::size_t i = 1; i < all.size(); ++i) {
-        if (ImagePtr image = in_memory(all[i].identity())) return Found{i, std::move(image)};
+        if (auto known = in_memory(all, i, search)) return known;
     }
-    if (options_.jit || !failure) return std::nullopt;
-    return std::unexpected(*failure);
+    if (options_.jit || !search.failure) return std::nullopt;
+    return std::unexpected(*search.failure);
 }
 
 /// Without a disk cache nobody needs to know whether there is a compiler before it is needed.
@@ -141,8 +176,8 @@ gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
     if (!options_.jit) return std::unexpected(not_found(wanted));
     // Another process may have published it since this one looked.
     const std::unique_ptr<Cache::Guard> guard = lock(wanted);
-    std::optional<gen::Error> failure;
-    const gen::Result<std::optional<Found>> hit = from_disk({&wanted, 1}, failure);
+    Search search{true, {}};
+    const gen::Result<std::optional<Found>> hit = from_disk({&wanted, 1}, search);
     if (!hit) return std::unexpected(hit.error());
     if (*hit) return (*hit)->image;
     const gen::Result<Entry> made = compile(wanted);
@@ -150,7 +185,7 @@ gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
     gen::Result<ImagePtr> image = load(wanted, made->object);
     if (!image) return image;
     publish(wanted, *made);
-    return keep(wanted.identity(), *std::move(image));
+    return keep(wanted.identity(), *std::move(image), compiled_origin(*made));
 }
 
 gen::Result<MadeEntry> Images::entry(const Candidate& candidate) {
@@ -190,46 +225,49 @@ gen::Error Images::not_found(const Wanted& wanted) const {
 }
 
 /// For each candidate in turn, so that the best one that any has wins. What was loaded is not read again.
-gen::Result<std::optional<Images::Found>> Images::from_bundles(std::span<Wanted> wanted,
-                                                               std::optional<gen::Error>& failure) {
+gen::Result<std::optional<Images::Found>> Images::from_bundles(std::span<Wanted> wanted, Search& search) {
     const std::vector<std::shared_ptr<Store>> bundles = this->bundles();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         for (const std::shared_ptr<Store>& bundle : bundles) {
             if (!bundle->may_hold(wanted[i])) continue;
-            if (ImagePtr image = in_memory(wanted[i].identity())) return Found{i, std::move(image)};
-            gen::Result<std::optional<Found>> found = ask(*bundle, {&wanted[i], 1}, of_bundles_, failure);
+            if (auto known = in_memory(wanted, i, search)) return known;
+            gen::Result<std::optional<Found>> found = ask(*bundle, {&wanted[i], 1}, of_bundles_, search);
             if (!found) return found;
-            if (*found) return Found{i, std::move((*found)->image)};
+            if (*found) return Found{i, std::move((*found)->image), std::move((*found)->origin)};
         }
     }
     return std::nullopt;
 }
 
-gen::Result<std::optional<Images::Found>> Images::from_disk(std::span<Wanted> wanted,
-                                                            std::optional<gen::Error>& failure) {
+gen::Result<std::optional<Images::Found>> Images::from_disk(std::span<Wanted> wanted, Search& search) {
     if (!options_.disk) return std::nullopt;
-    return ask(*options_.disk, wanted, of_disk_, failure);
+    return ask(*options_.disk, wanted, of_disk_, search);
 }
 
 gen::Result<std::optional<Images::Found>> Images::ask(Store& store, std::span<Wanted> wanted, Tally& tally,
-                                                      std::optional<gen::Error>& failure) {
+                                                      Search& search) {
     const auto start = std::chrono::steady_clock::now();
     const auto note = [&](const gen::Error& error) {
-        if (!failure) failure = error;
+        if (!search.failure) search.failure = error;
     };
     for (std::size_t next = 0; next < wanted.size();) {
-        const Answer answer = store.find(wanted.subspan(next));
+        Answer answer = store.find(wanted.subspan(next));
         if (const auto* failed = std::get_if<Failed>(&answer)) {
             note(not_compiled(KVJIT_BAD_FILE, failed->reason + "; it may hold the program", wanted.front()).error());
         }
-        const auto* held = std::get_if<Held>(&answer);
+        auto* held = std::get_if<Held>(&answer);
         if (!held) break;
         const std::size_t which = next + held->which;
+        const std::string& identity = wanted[which].identity();
+        auto from =
+            std::make_shared<const Origin>(tally.kind, &store, std::move(held->stored), held->entry.object.size(), "");
+        if (!search.loads) return Found{which, nullptr, std::move(from)};
         gen::Result<ImagePtr> image = load(wanted[which], held->entry.object);
         if (image) {
             ++tally.hits;
             tally.seconds += seconds_since(start);
-            return Found{which, keep(wanted[which].identity(), *std::move(image))};
+            ImagePtr kept = keep(identity, *std::move(image), std::move(from));
+            return Found{which, std::move(kept), origin(identity)};
         }
         options_.log(KVJIT_LOG_WARNING, "a stored object can't be loaded: " + image.error().message);
         // A digest that holds over an object that doesn't load is a defect, but a lesser candidate, another store or
@@ -271,25 +309,6 @@ gen::Result<ImagePtr> Images::load(const Wanted& wanted, std::string_view object
     const gen::Result<Backend*> backend = this->backend(wanted.target());
     if (!backend) return std::unexpected(backend.error());
     return (*backend)->load(object, wanted.program(), wanted.name());
-}
-
-gen::Result<std::string> Images::emit(const Candidate& candidate, kvjit_stage stage) {
-    gen::Result<Wanted> wanted = this->wanted(candidate);
-    if (!wanted) return std::unexpected(wanted.error());
-    const gen::Result<std::string>& source = wanted->source();
-    if (stage == KVJIT_STAGE_SOURCE || !source) return source;
-    if (stage == KVJIT_STAGE_IDENTITY) {
-        const gen::Result<EntryKey> key = wanted->key();
-        if (!key) return std::unexpected(key.error());
-        if (!key->maker) return std::unexpected(key->maker.error());
-        return gen::print_stage(key->identity, provenance_text(*key));
-    }
-    const gen::Result<Backend*> backend = this->backend(wanted->target());
-    if (!backend) return std::unexpected(backend.error());
-    gen::Result<CompileOutput> output = (*backend)->compiler().compile(
-        *source, gen::program_info(wanted->program().kind).name, wanted->target(), compile_stage(stage));
-    if (!output) return std::unexpected(output.error());
-    return std::move(stage == KVJIT_STAGE_LOG ? output->log : output->object);
 }
 
 kvjit_engine_stats Images::stats() const {

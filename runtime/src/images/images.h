@@ -39,6 +39,16 @@ struct MadeEntry {
     Entry entry;
 };
 
+/// Where an image's bytes are from.
+struct Origin {
+    kvjit_origin kind;   // not KVJIT_ORIGIN_NONE
+    const Store* store;  // null: this engine's compiler. Lives as long as the Images
+    StoredEntry stored;  // compiled: no place, and the object's digest
+    std::size_t object_bytes;
+    std::string log;  // compiled: what the compiler said; stores keep it themselves
+};
+using OriginPtr = std::shared_ptr<const Origin>;
+
 /// Thread-safe. Holds images weakly: those that neither a kernel nor a plan holds are gone.
 class Images {
 public:
@@ -50,7 +60,8 @@ public:
 
     struct Found {
         std::size_t which;  // of the candidates
-        ImagePtr image;
+        ImagePtr image;     // null: not loaded
+        OriginPtr origin;
     };
     /// The image of a candidate that memory or a store has; nothing if none has any. Candidates stand best first and
     /// are of one backend. Who is asked, in this order (docs/bundles.md):
@@ -61,6 +72,12 @@ public:
     /// Errors: what the machine can't run; without compiling, what keeps a store from answering.
     gen::Result<std::optional<Found>> find(std::span<const Candidate> candidates);
 
+    /// What find would give, for any target: loads nothing and counts nothing.
+    gen::Result<std::optional<Found>> locate(std::span<const Candidate> candidates);
+
+    /// Of an image that is loaded. Null: none of this identity is.
+    OriginPtr origin(const std::string& identity);
+
     /// The image of one candidate that find had nothing for, from the compiler. One compile an identity, however many
     /// threads and processes ask; those who waited for a failing one get its error. Errors: KVJIT_NOT_FOUND without
     /// compiling, with what bundles have of the same program.
@@ -70,8 +87,9 @@ public:
     /// nothing is loaded. Each call compiles for itself what is not there.
     gen::Result<MadeEntry> entry(const Candidate& candidate);
 
-    /// Text of a stage, made anew (KVJIT_STAGE_*).
-    gen::Result<std::string> emit(const Candidate& candidate, kvjit_stage stage);
+    /// What a stage (KVJIT_STAGE_*) holds for the image of this origin, or, where that is null, for the one that would
+    /// be compiled. See kvjit_kernel_emit.
+    gen::Result<std::string> emit(const Candidate& candidate, const OriginPtr& origin, kvjit_stage stage);
 
     /// See Compiler::known_target. Without compiling no compiler is asked: it would be opened to answer.
     gen::Target known_target(const gen::Target& target) const;
@@ -88,8 +106,10 @@ public:
 
 private:
     struct Cell;
+    struct Search;
     /// Of one kind of stores.
     struct Tally {
+        const kvjit_origin kind;
         std::atomic<std::int64_t> hits{0};
         std::atomic<double> seconds{0};
     };
@@ -98,15 +118,16 @@ private:
     bool compiles(Compiler& compiler) const;
     std::shared_ptr<Cell> cell(const std::string& identity);
     ImagePtr in_memory(const std::string& identity);
+    std::optional<Found> in_memory(std::span<Wanted> wanted, std::size_t which, const Search& search);
     /// Another thread's image, if it was first.
-    ImagePtr keep(const std::string& identity, ImagePtr image);
+    ImagePtr keep(const std::string& identity, ImagePtr image, OriginPtr origin);
     std::vector<std::shared_ptr<Store>> bundles() const;
-    /// The next three hand out nothing, and no error, where a store can't say or has what doesn't load: `failure` is
-    /// then the first such error.
-    gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, std::optional<gen::Error>& failure);
-    gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted, std::optional<gen::Error>& failure);
-    gen::Result<std::optional<Found>> ask(Store& store, std::span<Wanted> wanted, Tally& tally,
-                                          std::optional<gen::Error>& failure);
+    /// In the order of find. The next three hand out nothing, and no error, where a store can't say or has what doesn't
+    /// load: the search then has the first such error.
+    gen::Result<std::optional<Found>> look(std::span<const Candidate> candidates, Search& search);
+    gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, Search& search);
+    gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted, Search& search);
+    gen::Result<std::optional<Found>> ask(Store& store, std::span<Wanted> wanted, Tally& tally, Search& search);
     gen::Error not_found(const Wanted& wanted) const;
     std::unique_ptr<Cache::Guard> lock(Wanted& wanted);
     void publish(Wanted& wanted, const Entry& entry);
@@ -114,6 +135,9 @@ private:
     gen::Result<Entry> compile(Wanted& wanted);
     void tell_late(const Wanted& wanted);
     gen::Result<ImagePtr> load(const Wanted& wanted, std::string_view object);
+    gen::Result<std::string> identity_of(Wanted& wanted, const Origin* origin);
+    gen::Result<std::string> source_of(Wanted& wanted, const Origin* origin);
+    gen::Result<CompileOutput> compile_to_show(const Wanted& wanted, const std::string& source, CompileStage stage);
 
     ImagesOptions options_;
     std::mutex cells_mutex_;
@@ -125,7 +149,7 @@ private:
     std::atomic<bool> sealed_{false};
     std::atomic<std::int64_t> compiles_{0}, late_compiles_{0}, memory_hits_{0};
     std::atomic<double> compile_seconds_{0};
-    Tally of_bundles_, of_disk_;
+    Tally of_bundles_{KVJIT_ORIGIN_BUNDLE}, of_disk_{KVJIT_ORIGIN_DISK};
 };
 
 }  // namespace kvjit::rt

@@ -4,6 +4,10 @@
 
 namespace kvjit::rt {
 
+std::string image_name(const gen::Program& program, const std::string& identity) {
+    return std::string(gen::program_info(program.kind).name) + "-" + digest_hex(identity).substr(0, 8);
+}
+
 Wanted::Wanted(const Candidate& candidate, Compiler& compiler, const gen::TemplateReader& templates)
     : candidate_(candidate),
       compiler_(compiler),
@@ -19,10 +23,6 @@ gen::Result<EntryKey> Wanted::key() {
     const gen::Result<std::string>& text = source();
     if (!text) return std::unexpected(text.error());
     return EntryKey{identity_, digest_hex(*text), compiler_.identity()};
-}
-
-std::string Wanted::name() const {
-    return std::string(gen::program_info(program().kind).name) + "-" + digest_hex(identity_).substr(0, 8);
 }
 
 }  // namespace kvjit::rt

@@ -18,6 +18,9 @@ struct Candidate {
     const gen::KernelSpec* spec = nullptr;  // whose program it is, where somebody may be told of it
 };
 
+/// "attend_decode-4f1c09d2": what perf, gdb and logs call the image of this identity.
+std::string image_name(const gen::Program& program, const std::string& identity);
+
 /// Not thread-safe. `compiler` and `templates` outlive it.
 class Wanted {
 public:
@@ -33,8 +36,7 @@ public:
     const gen::Result<std::string>& source();
     /// Errors: KVJIT_BAD_FILE for templates. A compiler that is missing is none, see EntryKey.
     gen::Result<EntryKey> key();
-    /// "attend_decode-4f1c09d2": what perf, gdb and logs call its image.
-    std::string name() const;
+    std::string name() const { return image_name(program(), identity_); }
 
 private:
     Candidate candidate_;

@@ -58,6 +58,9 @@ TEST_CASE("null arguments of engines and kernels") {
     expect_null(kvjit_kernel_emit(nullptr, KVJIT_PROGRAM_STORE, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, "kernel");
     expect_null(kvjit_kernel_emit(some.get(), KVJIT_PROGRAM_STORE, KVJIT_STAGE_SOURCE, nullptr, nullptr, &e), e,
                 "sink");
+    const auto image = [](void*, const kvjit_image_info*) {};
+    expect_null(kvjit_kernel_images(nullptr, KVJIT_PROGRAM_STORE, image, nullptr, &e), e, "kernel");
+    expect_null(kvjit_kernel_images(some.get(), KVJIT_PROGRAM_STORE, nullptr, nullptr, &e), e, "image");
     expect_null(kvjit_engine_explain(nullptr, &spec, nullptr, KVJIT_ALL_PROGRAMS, drop, nullptr, &e), e, "engine");
     expect_null(kvjit_engine_explain(shared_engine(), nullptr, nullptr, KVJIT_ALL_PROGRAMS, drop, nullptr, &e), e,
                 "spec");

@@ -106,6 +106,9 @@ TEST_CASE("bits of no program, and programs that the op lacks") {
     expect_error(kvjit_kernel_emit(kernel.get(), kUnknown, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, unknown);
     expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_PROGRAM_LOAD, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e,
                  lacking);
+    const auto never = [](void*, const kvjit_image_info*) { FAIL("an image is told"); };
+    expect_error(kvjit_kernel_images(kernel.get(), kUnknown, never, nullptr, &e), e, unknown);
+    expect_error(kvjit_kernel_images(kernel.get(), KVJIT_PROGRAM_LOAD, never, nullptr, &e), e, lacking);
     CHECK(kvjit_kernel_prepare(kernel.get(), KVJIT_PROGRAM_LOAD, &e) == KVJIT_OK);
     std::string told;
     expect_error(kvjit_engine_explain(shared_engine(), &spec, nullptr, kUnknown, append, &told, &e), e, unknown);
@@ -129,14 +132,33 @@ TEST_CASE("a text that is no identity is named with its line") {
     CHECK(told == "merge: nothing\n");
 }
 
-TEST_CASE("stages are numbered from 0 to 4") {
+TEST_CASE("stages are numbered from 0 to 5") {
     kvjit_spec spec;
     kvjit_spec_init(&spec);
     const Handle<kvjit_kernel> kernel = kernel_of(spec);
     kvjit_error e = new_error();
-    const auto past = static_cast<kvjit_stage>(KVJIT_STAGE_LOG + 1);
+    const auto past = static_cast<kvjit_stage>(KVJIT_STAGE_OBJECT + 1);
     expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_ALL_PROGRAMS, past, drop, nullptr, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "stage", 5, KVJIT_STAGE_LOG});
+                 {KVJIT_BAD_ARGUMENT, "stage", 6, KVJIT_STAGE_OBJECT});
+}
+
+TEST_CASE("objects are handed out one at a time") {
+    kvjit_spec spec;
+    kvjit_spec_init(&spec);
+    const Handle<kvjit_kernel> kernel = kernel_of(spec);
+    constexpr std::uint32_t kBoth = KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE;
+    std::string told;
+    kvjit_error e = new_error();
+    expect_error(kvjit_kernel_emit(kernel.get(), kBoth, KVJIT_STAGE_OBJECT, append, &told, &e), e,
+                 {KVJIT_BAD_ARGUMENT, "programs", kBoth,
+                  KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL | KVJIT_PROGRAM_MERGE});
+    CHECK(told.empty());
+    // A program that the op lacks doesn't count.
+    CHECK(kvjit_kernel_emit(kernel.get(), KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_LOAD, KVJIT_STAGE_OBJECT, append, &told,
+                            &e) == KVJIT_OK);
+    CHECK(
+        told.starts_with("\x7f"
+                         "ELF"));
 }
 
 }  // namespace

@@ -104,6 +104,11 @@ const std::vector<Field> kStatsFields = {
 const std::vector<Field> kPrepareFields = {F(struct_size), F(programs), F(num_threads), F(progress),
                                            F(progress_context)};
 #undef F
+#define F(member) FIELD(kvjit_image_info, member)
+const std::vector<Field> kImageFields = {F(struct_size), F(program),      F(origin), F(is_loaded),
+                                         F(revision),    F(object_bytes), F(name),   F(variant),
+                                         F(target),      F(identity),     F(place)};
+#undef F
 
 /// Plans for `c`, whatever comes of it.
 struct Planner {
@@ -197,6 +202,28 @@ TEST_CASE("a spec is parsed into a struct that ends where a field ends, or not a
         const kvjit_status status = kvjit_spec_parse_sized("group=1", &spec, size, nullptr);
         CHECK((status == KVJIT_OK) == taken);
         CHECK((std::memcmp(&spec, &before, sizeof spec) != 0) == taken);
+    }
+}
+
+TEST_CASE("an image is told in a struct that ends where a field ends, or not at all") {
+    const std::vector<std::size_t> sizes = sizes_of(kImageFields);
+    kvjit_spec spec;
+    kvjit_spec_init(&spec);
+    const Handle<kvjit_kernel> kernel = kernel_of(spec);
+    for (std::size_t size = 0; size <= sizeof(kvjit_image_info) + 8; ++size) {
+        CAPTURE(size);
+        std::uint32_t told = 0;
+        const auto take = [](void* context, const kvjit_image_info* info) {
+            *static_cast<std::uint32_t*>(context) = info->struct_size;
+        };
+        kvjit_error error = new_error();
+        const auto status = kvjit_kernel_images_sized(kernel.get(), KVJIT_PROGRAM_STORE, take, &told, size, &error);
+        const bool taken = std::ranges::find(sizes, size) != sizes.end();
+        CHECK(status == (taken ? KVJIT_OK : KVJIT_BAD_ARGUMENT));
+        CHECK(told == (taken ? size : 0));
+        if (taken) continue;
+        CHECK(error.argument == std::string("info.struct_size"));
+        CHECK(error.limit == sizeof(kvjit_image_info));
     }
 }
 

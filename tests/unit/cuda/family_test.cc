@@ -1,5 +1,7 @@
 // GPUs and architectures that the NVRTC at hand doesn't know, through the public API: an NVRTC and a driver made here.
+#include "bundle/encode.h"
 #include "call.h"
+#include "common/abi.h"
 #include "environment.h"
 #include "support.h"
 #include "support/temporary_folder.h"
@@ -92,4 +94,46 @@ TEST_CASE("a GPU of a generation that NVRTC knows runs the newest code of that g
     const auto done = plan->run(call.tensors());
     CHECK_MESSAGE(done, done.error().message());
     CHECK(machine.state().launches.size() == 3);
+}
+
+TEST_CASE("what a GPU runs out of a bundle is shown with its cubin and ptxas's report where no NVRTC is") {
+    std::string identity, source, log, cubin;
+    {
+        const Kernels kernels;
+        const auto kernel = kernels.make(Target::cuda("sm_80"));
+        REQUIRE_MESSAGE(kernel, kernel.error().message());
+        identity = kernel->images(KVJIT_PROGRAM_DECODE)->front().identity;
+        source = emitted(*kernel, KVJIT_STAGE_SOURCE);
+        log = emitted(*kernel, KVJIT_STAGE_LOG);
+        cubin = emitted(*kernel, KVJIT_STAGE_OBJECT);
+    }
+    const std::string bundle = *rt::encode_bundle(
+        abi::kKernelAbi, std::vector{rt::BundleEntry{{identity, "source=0;maker", "sm_80", cubin}, {source, log}}});
+    FakeMachine machine;
+    machine.state().kernels = {"kvjit_attend_decode"};
+    machine.state().major = 8;
+    machine.state().minor = 0;
+    const test::Variable nvrtc("KVJIT_NVRTC", "/nowhere/libnvrtc.so");
+    EngineOptions options;
+    options.cache_dir = "";
+    options.jit = 0;
+    auto engine = Engine::create(options);
+    REQUIRE(engine);
+    REQUIRE(engine->add_bundle(bundle.data(), bundle.size()));
+    const auto target = Target::cuda_device(0);
+    REQUIRE_MESSAGE(target, target.error().message());
+    const auto kernel = engine->kernel(*KernelSpec::parse(test::kCallSpec), *target);
+    REQUIRE_MESSAGE(kernel, kernel.error().message());
+    const auto prepared = kernel->prepare(KVJIT_PROGRAM_DECODE);
+    REQUIRE_MESSAGE(prepared, prepared.error().message());
+    const auto image = kernel->images(KVJIT_PROGRAM_DECODE)->front();
+    CHECK(image.is_loaded);
+    CHECK(image.origin == KVJIT_ORIGIN_BUNDLE);
+    CHECK(image.target == "nvptx64-nvidia-cuda:sm_80");
+    CHECK(image.identity == identity);
+    CHECK(emitted(*kernel, KVJIT_STAGE_OBJECT) == cubin);
+    CHECK(emitted(*kernel, KVJIT_STAGE_SOURCE) == source);
+    CHECK(emitted(*kernel, KVJIT_STAGE_LOG) == log);
+    CHECK(contains(log, "--gpu-architecture=sm_80\n"));
+    CHECK(emitted(*kernel, KVJIT_STAGE_IDENTITY) == "identity: " + identity + "\nprovenance: source=0;maker\n");
 }
