@@ -9,8 +9,9 @@
 namespace kvjit::tool {
 namespace {
 
-void print_piece(void*, const char* text, size_t size) {
-    print({text, size});
+/// Text into the std::string `to`.
+void append(void* to, const char* text, size_t size) {
+    static_cast<std::string*>(to)->append(text, size);
 }
 
 /// "decode, merge, store": the programs whose bits are in `programs`.
@@ -25,29 +26,61 @@ std::string names_of(std::uint32_t programs) {
 /// The library tells programs by bits, the user by names.
 std::string failure_of(const InspectOptions& options, const kvjit_error& error) {
     if (error.argument != std::string("programs")) return error_text(error);
+    const bool too_many = (error.value & error.limit) != 0;
     return "--program is " + options.program + "; on " + options.target + " this op has " +
-           names_of(static_cast<std::uint32_t>(error.limit));
+           names_of(static_cast<std::uint32_t>(error.limit)) + (too_many ? ": name one" : "");
 }
 
-Result<void> emit(const InspectOptions& options, kvjit_engine* engine, const kvjit_spec& spec,
-                  const kvjit_target* target) {
-    const auto kernel = open_kernel(engine, spec, target);
-    if (!kernel) return fail(kernel.error());
+Result<void> emit(const InspectOptions& options, kvjit_kernel* kernel, std::string& shown) {
     kvjit_error error;
     kvjit_error_init(&error);
-    const std::uint32_t programs = kPrograms.at(options.program);
-    const auto status = kvjit_kernel_emit(kernel->get(), programs, options.stage, print_piece, nullptr, &error);
+    const auto status = kvjit_kernel_emit(kernel, kPrograms.at(options.program), options.stage, append, &shown, &error);
     if (status != KVJIT_OK) return fail(failure_of(options, error));
+    return {};
+}
+
+using Row = std::vector<std::string>;
+
+std::string table_text(const std::vector<Row>& rows) {
+    const std::size_t columns = rows.front().size();
+    std::vector<std::size_t> widths(columns, 0);
+    for (const Row& row : rows) {
+        for (std::size_t i = 0; i < columns; ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string text;
+    for (const Row& row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < columns; ++i) line += row[i] + std::string(widths[i] - row[i].size() + 2, ' ');
+        text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    }
+    return text;
+}
+
+void take_image(void* to, const kvjit_image_info* info) {
+    static const char* const origins[] = {"none", "compiled", "disk", "bundle"};
+    const std::string bytes = info->origin == KVJIT_ORIGIN_NONE ? "-" : std::to_string(info->object_bytes);
+    const std::string algorithm = info->variant + (" revision " + std::to_string(info->revision));
+    static_cast<std::vector<Row>*>(to)->push_back({names_of(info->program), origins[info->origin], bytes, algorithm,
+                                                   info->name, info->target, escaped(info->place)});
+}
+
+Result<void> list_images(const InspectOptions& options, kvjit_kernel* kernel, std::string& shown) {
+    kvjit_error error;
+    kvjit_error_init(&error);
+    std::vector<Row> rows = {{"program", "origin", "bytes", "algorithm", "image", "target", "place"}};
+    const auto status = kvjit_kernel_images(kernel, kPrograms.at(options.program), take_image, &rows, &error);
+    if (status != KVJIT_OK) return fail(failure_of(options, error));
+    shown = table_text(rows);
     return {};
 }
 
 /// The spec has been checked: it is refused only where there is no kernel.
 Result<void> explain(const InspectOptions& options, kvjit_engine* engine, const kvjit_spec& spec,
-                     const kvjit_target* target) {
+                     const kvjit_target* target, std::string& shown) {
     kvjit_error error;
     kvjit_error_init(&error);
     const std::uint32_t programs = kPrograms.at(options.program);
-    const auto status = kvjit_engine_explain(engine, &spec, target, programs, print_piece, nullptr, &error);
+    const auto status = kvjit_engine_explain(engine, &spec, target, programs, append, &shown, &error);
     if (status == KVJIT_BAD_SPEC) {
         return fail("no kernel of this spec exists on " + options.target + ": " + error_text(error));
     }
@@ -55,7 +88,17 @@ Result<void> explain(const InspectOptions& options, kvjit_engine* engine, const 
     return {};
 }
 
-Result<void> show(const InspectOptions& options) {
+Result<void> add_bundles(const InspectOptions& options, kvjit_engine* engine) {
+    kvjit_error error;
+    kvjit_error_init(&error);
+    for (const std::string& path : options.bundles) {
+        if (kvjit_engine_add_bundle(engine, path.c_str(), &error) != KVJIT_OK) return fail(error_text(error));
+    }
+    return {};
+}
+
+/// Into `shown`, which a failure may leave with what it has to say beside the error.
+Result<void> show(const InspectOptions& options, std::string& shown) {
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_spec spec;
@@ -64,8 +107,30 @@ Result<void> show(const InspectOptions& options) {
     if (!target) return fail(target.error());
     const auto engine = open_engine(nullptr);
     if (!engine) return fail(engine.error());
-    const auto part = options.why ? explain : emit;
-    return part(options, engine->get(), spec, target->get());
+    if (auto added = add_bundles(options, engine->get()); !added) return added;
+    if (options.why) return explain(options, engine->get(), spec, target->get(), shown);
+    const auto kernel = open_kernel(engine->get(), spec, target->get());
+    if (!kernel) return fail(kernel.error());
+    const auto part = options.images ? list_images : emit;
+    return part(options, kernel->get(), shown);
+}
+
+bool is_binary(const InspectOptions& options) {
+    return options.stage == KVJIT_STAGE_OBJECT && !options.why && !options.images;
+}
+
+Result<void> inspect_one(const InspectOptions& options) {
+    if (is_binary(options) && !options.write && output_is_terminal()) {
+        return fail("an object is no text for a terminal: -o FILE, or > FILE");
+    }
+    std::string shown;
+    const auto done = show(options, shown);
+    if (!options.write) {
+        print(shown);
+    } else if (done) {
+        return options.write(shown);
+    }
+    return done;
 }
 
 struct FieldRow {
@@ -84,9 +149,9 @@ const std::map<std::string, std::uint32_t> kPrograms = {
     {"all", KVJIT_ALL_PROGRAMS}};
 
 int inspect(const InspectOptions& options) {
-    const auto shown = show(options);
-    if (shown) return kExitOk;
-    complain(shown.error());
+    const auto done = inspect_one(options);
+    if (done) return kExitOk;
+    complain(done.error());
     return kExitBadInput;
 }
 

@@ -5,6 +5,7 @@
 #include <exception>
 #include <initializer_list>
 #include <map>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "bundle/command.h"
+#include "bundle/files.h"
 #include "diff.h"
 #include "inspect.h"
 #include "kvjit/kvjit.h"
@@ -27,11 +29,9 @@ namespace {
 const std::map<std::string, kvjit_op> kOps = {{"MultiHeadCacheAttention", KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION},
                                               {"KeyValueCache", KVJIT_OP_KEY_VALUE_CACHE},
                                               {"MultiHeadAttention", KVJIT_OP_MULTI_HEAD_ATTENTION}};
-const std::map<std::string, kvjit_stage> kStages = {{"identity", KVJIT_STAGE_IDENTITY},
-                                                    {"source", KVJIT_STAGE_SOURCE},
-                                                    {"ir", KVJIT_STAGE_IR},
-                                                    {"asm", KVJIT_STAGE_ASM},
-                                                    {"log", KVJIT_STAGE_LOG}};
+const std::map<std::string, kvjit_stage> kStages = {
+    {"identity", KVJIT_STAGE_IDENTITY}, {"source", KVJIT_STAGE_SOURCE}, {"ir", KVJIT_STAGE_IR},
+    {"asm", KVJIT_STAGE_ASM},           {"log", KVJIT_STAGE_LOG},       {"object", KVJIT_STAGE_OBJECT}};
 
 constexpr const char* kTargetHelp =
     "host, x86-64, -v2, -v3, -v4, -v4-bf16, -v4-fp16 or -v4-amx, also with features (x86-64-v3+avxvnni), cuda, cuda:N, "
@@ -60,6 +60,8 @@ const std::string kInspectExamples =
     "  kvjit inspect op=MultiHeadAttention,head_dim=128,t1=f32 --target x86-64-v3 --emit asm --program prefill\n"
     "  kvjit inspect head_dim=128 group=4 cache_mode=page_table --target sm_90a --emit log --program decode\n"
     "  kvjit inspect head_dim=128 group=4 t1=f32 --target sm_90a --why\n"
+    "  kvjit inspect head_dim=128 group=4 --target sm_90a --bundle kernels.kvjb --images\n"
+    "  kvjit inspect head_dim=128 group=4 --bundle kernels.kvjb --program decode --emit object -o decode.o\n"
     "  kvjit inspect head_dim=128 group=4 > old.txt    and after an update, in bash:\n"
     "  kvjit inspect --diff old.txt <(kvjit inspect head_dim=128 group=4)\n";
 
@@ -72,6 +74,7 @@ struct Request {
     std::vector<std::string> diffed;  // two texts or files, or none
     std::string op = "all";
     std::string stage = "identity";
+    std::optional<std::string> output;
 };
 
 template <class Value>
@@ -105,7 +108,9 @@ void add_diff(CLI::App& inspect, Request& request) {
         "Show what differs between the identities BEFORE and AFTER: texts that --emit identity printed, files that "
         "have them, or - for standard input");
     diff->type_name("BEFORE AFTER")->expected(2);
-    for (const char* other : {"SPEC", "--target", "--emit", "--why", "--program"}) diff->excludes(other);
+    for (const char* other : {"SPEC", "--target", "--emit", "--why", "--images", "--program", "--bundle", "--output"}) {
+        diff->excludes(other);
+    }
     inspect.parse_complete_callback([&request] {
         if (request.spec_words.empty() && request.diffed.empty()) throw CLI::RequiredError("SPEC or --diff");
     });
@@ -113,22 +118,33 @@ void add_diff(CLI::App& inspect, Request& request) {
 
 CLI::App* add_inspect(CLI::App& app, Request& request) {
     CLI::App* command = app.add_subcommand(
-        "inspect", "Show what a spec becomes: identity, source, IR, assembly or the compiler's report");
+        "inspect", "Show what a spec becomes: identity, source, IR, assembly, object or the compiler's report");
     InspectOptions& options = request.inspect;
     command->add_option("SPEC", request.spec_words, "field=value pairs, see below");
     command->add_option("--target", options.target, kTargetHelp)->capture_default_str();
     command
         ->add_option("--emit", request.stage,
-                     "identity, source, ir, asm (PTX for CUDA) or log (the compiler's; for CUDA registers and spills)")
+                     "identity, source, ir, asm (PTX for CUDA), log (the compiler's; for CUDA registers and spills) or "
+                     "object (ELF or cubin, of one program)")
         ->check(CLI::IsMember(names_of(kStages)))
         ->capture_default_str();
     command
         ->add_flag("--why", options.why,
                    "Show which algorithm serves each program on the target, and what those before it can't do")
         ->excludes("--emit");
+    command
+        ->add_flag("--images", options.images,
+                   "Show what is run for each program and where that is from: a bundle, the disk cache, or none, then "
+                   "it would be compiled")
+        ->excludes("--emit", "--why");
     command->add_option("--program", options.program, "this program only (check: of CUDA), or all")
         ->check(CLI::IsMember(names_of(kPrograms)))
         ->capture_default_str();
+    command->add_option("--bundle", options.bundles, "A bundle that is asked first, as engines ask it; may be repeated")
+        ->type_name("FILE")
+        ->allow_extra_args(false);
+    command->add_option("--output,-o", request.output, "Write to this file instead of standard output")
+        ->type_name("FILE");
     add_diff(*command, request);
     command->footer([] { return spec_fields_help() + kInspectExamples; });
     return command;
@@ -149,6 +165,9 @@ CLI::App* add_targets(CLI::App& app, Request& request) {
 
 void finish(Request& request) {
     request.inspect.stage = kStages.at(request.stage);
+    if (request.output) {
+        request.inspect.write = [path = *request.output](std::string_view bytes) { return write_file(path, bytes); };
+    }
     for (const std::string& word : request.spec_words) request.inspect.spec += word + " ";
     for (const auto op :
          {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_ATTENTION}) {

@@ -16,7 +16,7 @@ namespace {
 int first_write_error = 0;
 
 bool colour_wanted() {
-    static const bool wanted = isatty(STDOUT_FILENO) == 1 && std::getenv("NO_COLOR") == nullptr;
+    static const bool wanted = output_is_terminal() && std::getenv("NO_COLOR") == nullptr;
     return wanted;
 }
 
@@ -88,6 +88,10 @@ void prepare_standard_streams() {
         const int opened = open("/dev/null", O_RDONLY);
         if (opened != stream) close(opened);
     }
+}
+
+bool output_is_terminal() {
+    return isatty(STDOUT_FILENO) == 1;
 }
 
 void print(std::string_view text) {

@@ -14,6 +14,9 @@ namespace kvjit::tool {
 /// once, first.
 void prepare_standard_streams();
 
+/// Whether standard output is shown to people: no place for what isn't text.
+bool output_is_terminal();
+
 /// Writes to standard output. Failures are remembered: see output_is_good.
 void print(std::string_view text);
 

@@ -33,6 +33,13 @@ void redirect(int stream, const char* path, int mode = O_WRONLY | O_TRUNC) {
     if (file >= 0) dup2(file, stream);
 }
 
+/// Its other end stays open in the command, and is read by nobody.
+void redirect_to_terminal() {
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) _exit(126);
+    redirect(STDOUT_FILENO, ptsname(terminal), O_WRONLY | O_NOCTTY);
+}
+
 void arrange_output(Output output, const std::string& path) {
     int ends[2];
     switch (output) {
@@ -48,6 +55,9 @@ void arrange_output(Output output, const std::string& path) {
             dup2(ends[1], STDOUT_FILENO);
             close(ends[0]);
             close(ends[1]);
+            return;
+        case Output::kTerminal:
+            return redirect_to_terminal();
     }
 }
 

@@ -14,7 +14,7 @@ struct ChildResult {
 };
 
 /// Where the child's standard output goes.
-enum class Output { kCaptured, kClosed, kFull, kBrokenPipe };
+enum class Output { kCaptured, kClosed, kFull, kBrokenPipe, kTerminal };
 
 /// `input`: the file that it reads as standard input.
 ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output = Output::kCaptured,

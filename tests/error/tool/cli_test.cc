@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "child.h"
@@ -23,6 +25,11 @@ namespace {
 
 bool mentions(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
+}
+
+std::string read_file(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 TEST_CASE("--version and --help succeed and say what they should") {
@@ -194,6 +201,12 @@ TEST_CASE("bad arguments are refused with status 2") {
                                   {"inspect", "head_dim=64", "--emit", "wasm"},
                                   {"inspect", "head_dim=64", "--emit", "2"},
                                   {"inspect", "head_dim=64", "--emit", "asm", "--why"},
+                                  {"inspect", "head_dim=64", "--emit", "asm", "--images"},
+                                  {"inspect", "head_dim=64", "--images", "--why"},
+                                  {"inspect", "--images", "--diff", "x", "y"},
+                                  {"inspect", "head_dim=64", "--emit", "object"},
+                                  {"inspect", "head_dim=64", "--bundle", "/nowhere.kvjb"},
+                                  {"inspect", "op=Merge", "--output", "/nowhere/merge.txt"},
                                   {"inspect", "op=Merge", "--program", "store"},
                                   {"inspect", "head_dim=64", "--program", "fly"},
                                   {"inspect", "head_dim=64", "--target", "pdp-11"}}) {
@@ -300,6 +313,80 @@ TEST_CASE("inspect shows every stage, for any target") {
         CHECK(mentions(result.out, "kvjit_store") != (stage == "identity"));
         CHECK(!result.out.empty());
     }
+}
+
+/// A folder with kernels.kvjb, which has Merge of head_dim 64 for x86-64, and no compiler while it is there.
+struct WithoutCompiler {
+    WithoutCompiler() {
+        const ChildResult made =
+            run_kvjit({"bundle", "create", bundle, "--targets", "x86-64", "-q", "op=Merge,head_dim=64"});
+        REQUIRE_MESSAGE(made.exit_code == 0, made.err);
+        setenv("KVJIT_COMPILER", "/nowhere/libkvjit_compiler.so", 1);
+        setenv("KVJIT_CACHE_DIR", folder.path("cache").c_str(), 1);
+    }
+    ~WithoutCompiler() {
+        unsetenv("KVJIT_COMPILER");
+        unsetenv("KVJIT_CACHE_DIR");
+    }
+    /// Of a spec, with the bundle.
+    ChildResult inspect(std::vector<std::string> arguments, Output output = Output::kCaptured) const {
+        arguments.insert(arguments.begin(), "inspect");
+        arguments.insert(arguments.end(), {"--bundle", bundle});
+        return run_kvjit(arguments, output);
+    }
+
+    TemporaryFolder folder;
+    std::string bundle = folder.path("kernels.kvjb");
+};
+
+TEST_CASE("--images tells which bundle has what is run, and what nobody has") {
+    const WithoutCompiler here;
+    const ChildResult has = here.inspect({"op=Merge,head_dim=64", "--images"});
+    CAPTURE(has.out);
+    CHECK(has.exit_code == 0);
+    CHECK(has.err.empty());
+    CHECK(std::ranges::count(has.out, '\n') == 2);
+    CHECK(has.out.starts_with("program  origin  bytes "));
+    CHECK(mentions(has.out, "\nmerge    bundle  "));
+    CHECK(mentions(has.out, " x86_64-unknown-linux-gnu:x86-64  " + here.bundle + "\n"));
+    CHECK(mentions(has.out, "  simd revision "));
+    const ChildResult lacks = here.inspect({"op=Merge,head_dim=128", "--images", "--target", "x86-64"});
+    CHECK(lacks.exit_code == 0);
+    CHECK(mentions(lacks.out, "\nmerge    none    -      simd revision "));
+    CHECK(lacks.out.ends_with(" x86_64-unknown-linux-gnu:x86-64\n"));
+}
+
+TEST_CASE("a bundle's object, source and identity are shown without a compiler; assembly needs one") {
+    const WithoutCompiler here;
+    const std::string file = here.folder.path("merge.o");
+    const ChildResult written = here.inspect({"op=Merge,head_dim=64", "--emit", "object", "-o", file});
+    CHECK_MESSAGE(written.exit_code == 0, written.err);
+    CHECK(written.out.empty());
+    const std::string object = read_file(file);
+    CHECK(
+        object.starts_with("\x7f"
+                           "ELF"));
+    CHECK(mentions(read_file(here.bundle), object));
+    CHECK(here.inspect({"op=Merge,head_dim=64", "--emit", "object"}).out == object);
+    CHECK(mentions(here.inspect({"op=Merge,head_dim=64", "--emit", "source"}).out, "kvjit_merge"));
+    CHECK(here.inspect({"op=Merge,head_dim=64"}).out.starts_with("identity: merge;"));
+    const ChildResult assembly = here.inspect({"op=Merge,head_dim=64", "--emit", "asm"});
+    CHECK(assembly.exit_code == 2);
+    CHECK(mentions(assembly.err, "KVJIT_COMPILER_MISSING"));
+}
+
+TEST_CASE("an object is written to no terminal, and one at a time") {
+    const WithoutCompiler here;
+    const ChildResult terminal = here.inspect({"op=Merge,head_dim=64", "--emit", "object"}, Output::kTerminal);
+    CHECK(terminal.exit_code == 2);
+    CHECK(terminal.err == "kvjit: an object is no text for a terminal: -o FILE, or > FILE\n");
+    const std::string file = here.folder.path("merge.o");
+    CHECK(here.inspect({"op=Merge,head_dim=64", "--emit", "object", "-o", file}, Output::kTerminal).exit_code == 0);
+    CHECK(here.inspect({"op=Merge,head_dim=64", "--images"}, Output::kTerminal).exit_code == 0);
+    const ChildResult several = here.inspect({"head_dim=64", "--emit", "object", "-o", here.folder.path("all.o")});
+    CHECK(several.exit_code == 2);
+    CHECK(mentions(several.err, "--program is all; on host this op has decode, merge, prefill, store: name one\n"));
+    CHECK(!std::filesystem::exists(here.folder.path("all.o")));
 }
 
 TEST_CASE("output that can't be written is an error, not a silent loss") {
