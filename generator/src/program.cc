@@ -16,12 +16,12 @@ constexpr int kCpuDecodeRows = 16;
 
 /// In the order of ProgramKind.
 constexpr std::array<ProgramInfo, kProgramKinds> kInfos = {{
-    {ProgramKind::kStore, "store", "kvjit_store", KVJIT_PROGRAM_STORE},
-    {ProgramKind::kLoad, "load", "kvjit_load", KVJIT_PROGRAM_LOAD},
-    {ProgramKind::kAttendDecode, "attend_decode", "kvjit_attend_decode", KVJIT_PROGRAM_DECODE},
-    {ProgramKind::kAttendPrefill, "attend_prefill", "kvjit_attend_prefill", KVJIT_PROGRAM_PREFILL},
-    {ProgramKind::kMerge, "merge", "kvjit_merge", KVJIT_PROGRAM_MERGE},
-    {ProgramKind::kCheck, "check", "kvjit_check", KVJIT_PROGRAM_CHECK},
+    {ProgramKind::kStore, "store", "kvjit_store", KVJIT_PROGRAM_STORE, "store"},
+    {ProgramKind::kLoad, "load", "kvjit_load", KVJIT_PROGRAM_LOAD, "load"},
+    {ProgramKind::kAttendDecode, "attend_decode", "kvjit_attend_decode", KVJIT_PROGRAM_DECODE, "decode"},
+    {ProgramKind::kAttendPrefill, "attend_prefill", "kvjit_attend_prefill", KVJIT_PROGRAM_PREFILL, "prefill"},
+    {ProgramKind::kMerge, "merge", "kvjit_merge", KVJIT_PROGRAM_MERGE, "merge"},
+    {ProgramKind::kCheck, "check", "kvjit_check", KVJIT_PROGRAM_CHECK, "check"},
 }};
 
 /// In the order of the bits, too.
@@ -126,6 +126,10 @@ std::vector<Constant> constants_of(ProgramKind kind, const KernelSpec& spec, Bac
 }
 
 }  // namespace
+
+std::span<const ProgramInfo> program_infos() {
+    return kInfos;
+}
 
 const ProgramInfo& program_info(ProgramKind kind) {
     return kInfos[static_cast<std::size_t>(kind)];

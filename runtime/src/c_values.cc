@@ -6,6 +6,7 @@
 #include "c_struct.h"
 #include "check/fault.h"
 #include "generator/identity.h"
+#include "generator/program.h"
 #include "generator/spec.h"
 #include "generator/spec_list.h"
 #include "kvjit/kvjit.h"
@@ -232,6 +233,11 @@ void kvjit_spec_fields(void (*row)(void*, const char*, const char*, const char*,
         row(context, std::string(field.name).c_str(), std::string(field.takes).c_str(), field.print(defaults).c_str(),
             std::string(field.help).c_str());
     }
+}
+
+void kvjit_program_list(void (*row)(void*, uint32_t, const char*), void* context) {
+    if (row == nullptr) return;
+    for (const gen::ProgramInfo& info : gen::program_infos()) row(context, info.bit, std::string(info.label).c_str());
 }
 
 kvjit_tensor kvjit_tensor_contiguous(void* data, kvjit_dtype dtype, int32_t rank, const int64_t* shape) {

@@ -2,6 +2,7 @@
 // the list of constants that shape its code. That one list is both its identity and its spec block.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,10 @@ struct ProgramInfo {
     std::string_view name;   // "attend_decode"
     std::string_view entry;  // "kvjit_attend_decode"
     kvjit_programs bit;      // KVJIT_PROGRAM_DECODE
+    std::string_view label;  // "decode", as kvjit_programs and users have it
 };
+/// In the order of the bits.
+std::span<const ProgramInfo> program_infos();
 const ProgramInfo& program_info(ProgramKind kind);
 /// Bits of kvjit_programs.
 inline constexpr std::uint32_t kProgramBits = (1U << kProgramKinds) - 1;

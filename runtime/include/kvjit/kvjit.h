@@ -339,6 +339,9 @@ typedef enum kvjit_programs {
 } kvjit_programs;
 /* Whatever the op has on the target, those that a later library adds included. */
 #define KVJIT_ALL_PROGRAMS UINT32_MAX
+/* Calls `row` once a bit of kvjit_programs that this library knows, with the program's name: "decode" for
+ * KVJIT_PROGRAM_DECODE. Thread-safe. */
+KVJIT_API void kvjit_program_list(void (*row)(void *context, uint32_t program, const char *name), void *context);
 
 /* Has the named images ready, compiling what no store holds; those that the op lacks are passed over. Errors:
  * KVJIT_BAD_ARGUMENT (a bit that stands for no program), KVJIT_COMPILER_MISSING and KVJIT_NOT_FOUND (with the line that

@@ -99,6 +99,7 @@ TEST_CASE("null handles are released, retained and described") {
     kvjit_prepare_options_init(nullptr);
     kvjit_spec_fields(nullptr, nullptr);
     kvjit_target_list(nullptr, nullptr);
+    kvjit_program_list(nullptr, nullptr);
     kvjit_engine_seal(nullptr);
     kvjit_target_release(nullptr);
     kvjit_engine_release(nullptr);

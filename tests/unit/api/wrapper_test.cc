@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -82,6 +83,20 @@ TEST_CASE("a target's text has its level and what there is beside it") {
     CHECK(host->text().rfind("x86_64-unknown-linux-gnu:x86-64", 0) == 0);
     CHECK(kvjit::Target::cpu("x86-64-v3+avxvnni")->text() == "x86_64-unknown-linux-gnu:x86-64-v3+avxvnni");
     CHECK(kvjit::Target::cpu("z80").error().status() == KVJIT_BAD_TARGET);
+}
+
+TEST_CASE("the list of programs has each bit once, under the name that its enumerator has") {
+    std::map<std::uint32_t, std::string> names;
+    const auto take = [](void* to, std::uint32_t program, const char* name) {
+        CHECK(static_cast<std::map<std::uint32_t, std::string>*>(to)->emplace(program, name).second);
+    };
+    kvjit_program_list(take, &names);
+    CHECK(names == std::map<std::uint32_t, std::string>{{KVJIT_PROGRAM_STORE, "store"},
+                                                        {KVJIT_PROGRAM_LOAD, "load"},
+                                                        {KVJIT_PROGRAM_DECODE, "decode"},
+                                                        {KVJIT_PROGRAM_PREFILL, "prefill"},
+                                                        {KVJIT_PROGRAM_MERGE, "merge"},
+                                                        {KVJIT_PROGRAM_CHECK, "check"}});
 }
 
 TEST_CASE("the list of targets has names that targets are made by, each once, with an explanation") {
