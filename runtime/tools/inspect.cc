@@ -17,7 +17,7 @@ void append(void* to, const char* text, size_t size) {
 /// "decode, merge, store": the programs whose bits are in `programs`.
 std::string names_of(std::uint32_t programs) {
     std::string names;
-    for (const auto& [name, bit] : kPrograms) {
+    for (const auto& [name, bit] : program_names()) {
         if (bit != KVJIT_ALL_PROGRAMS && (bit & programs) != 0) names += (names.empty() ? "" : ", ") + name;
     }
     return names;
@@ -34,7 +34,8 @@ std::string failure_of(const InspectOptions& options, const kvjit_error& error) 
 Result<void> emit(const InspectOptions& options, kvjit_kernel* kernel, std::string& shown) {
     kvjit_error error;
     kvjit_error_init(&error);
-    const auto status = kvjit_kernel_emit(kernel, kPrograms.at(options.program), options.stage, append, &shown, &error);
+    const auto status =
+        kvjit_kernel_emit(kernel, program_names().at(options.program), options.stage, append, &shown, &error);
     if (status != KVJIT_OK) return fail(failure_of(options, error));
     return {};
 }
@@ -68,7 +69,7 @@ Result<void> list_images(const InspectOptions& options, kvjit_kernel* kernel, st
     kvjit_error error;
     kvjit_error_init(&error);
     std::vector<Row> rows = {{"program", "origin", "bytes", "algorithm", "image", "target", "place"}};
-    const auto status = kvjit_kernel_images(kernel, kPrograms.at(options.program), take_image, &rows, &error);
+    const auto status = kvjit_kernel_images(kernel, program_names().at(options.program), take_image, &rows, &error);
     if (status != KVJIT_OK) return fail(failure_of(options, error));
     shown = table_text(rows);
     return {};
@@ -79,7 +80,7 @@ Result<void> explain(const InspectOptions& options, kvjit_engine* engine, const 
                      const kvjit_target* target, std::string& shown) {
     kvjit_error error;
     kvjit_error_init(&error);
-    const std::uint32_t programs = kPrograms.at(options.program);
+    const std::uint32_t programs = program_names().at(options.program);
     const auto status = kvjit_engine_explain(engine, &spec, target, programs, append, &shown, &error);
     if (status == KVJIT_BAD_SPEC) {
         return fail("no kernel of this spec exists on " + options.target + ": " + error_text(error));
@@ -141,12 +142,17 @@ void collect(void* rows, const char* name, const char* takes, const char* def, c
     static_cast<std::vector<FieldRow>*>(rows)->push_back({name, takes, def, help});
 }
 
+void collect_program(void* programs, std::uint32_t program, const char* name) {
+    static_cast<std::map<std::string, std::uint32_t>*>(programs)->emplace(name, program);
+}
+
 }  // namespace
 
-const std::map<std::string, std::uint32_t> kPrograms = {
-    {"store", KVJIT_PROGRAM_STORE},     {"load", KVJIT_PROGRAM_LOAD},   {"decode", KVJIT_PROGRAM_DECODE},
-    {"prefill", KVJIT_PROGRAM_PREFILL}, {"merge", KVJIT_PROGRAM_MERGE}, {"check", KVJIT_PROGRAM_CHECK},
-    {"all", KVJIT_ALL_PROGRAMS}};
+std::map<std::string, std::uint32_t> program_names() {
+    std::map<std::string, std::uint32_t> programs{{"all", KVJIT_ALL_PROGRAMS}};
+    kvjit_program_list(collect_program, &programs);
+    return programs;
+}
 
 int inspect(const InspectOptions& options) {
     const auto done = inspect_one(options);

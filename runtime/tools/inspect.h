@@ -25,7 +25,7 @@ struct InspectOptions {
 };
 
 /// What --program takes: names of programs, and all, as bits of kvjit_programs.
-extern const std::map<std::string, std::uint32_t> kPrograms;
+std::map<std::string, std::uint32_t> program_names();
 
 /// Prints the stage of each program, or why which algorithm serves it, or what is run. Exit status 0, or 2 if the spec,
 /// the target or a bundle is bad, there is no such kernel, the op has no such program, or it can't be shown.

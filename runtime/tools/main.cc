@@ -138,7 +138,7 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
                    "it would be compiled")
         ->excludes("--emit", "--why");
     command->add_option("--program", options.program, "this program only (check: of CUDA), or all")
-        ->check(CLI::IsMember(names_of(kPrograms)))
+        ->check(CLI::IsMember(names_of(program_names())))
         ->capture_default_str();
     command->add_option("--bundle", options.bundles, "A bundle that is asked first, as engines ask it; may be repeated")
         ->type_name("FILE")

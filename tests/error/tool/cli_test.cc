@@ -288,9 +288,9 @@ std::int64_t bits_of_programs() {
 
 TEST_CASE("the command has a name for each program") {
     std::uint32_t named = 0;
-    for (const auto& [name, programs] : tool::kPrograms) named |= name == "all" ? 0 : programs;
+    for (const auto& [name, programs] : tool::program_names()) named |= name == "all" ? 0 : programs;
     CHECK(named == bits_of_programs());
-    CHECK(tool::kPrograms.at("all") == KVJIT_ALL_PROGRAMS);
+    CHECK(tool::program_names().at("all") == KVJIT_ALL_PROGRAMS);
 }
 
 TEST_CASE("a program that the op lacks is named, and so are those that it has") {
