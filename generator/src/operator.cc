@@ -4,10 +4,11 @@
 #include <cstddef>
 #include <iterator>
 
+#include "generator/program.h"
+
 namespace kvjit::gen {
 namespace {
 
-using enum ProgramKind;
 using enum TensorUse;
 using Type = TensorType;
 using Run = kvjit_tensors;
@@ -23,8 +24,6 @@ constexpr OperatorTensor kKeyValueCacheTensors[] = {
     {"key", &Run::key, kOutputOpt, Type::kT1, "KRD"},
     {"value", &Run::value, kOutputOpt, Type::kT1, "KRD"},
 };
-constexpr ProgramKind kKeyValueCacheCpu[] = {kStore, kLoad};
-constexpr ProgramKind kKeyValueCacheCuda[] = {kCheck, kStore, kLoad};
 
 // ---- MultiHeadAttention
 // ------------------------------------------------------------------------------------------------
@@ -37,8 +36,6 @@ constexpr OperatorTensor kAttentionTensors[] = {
     {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
     {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
 };
-constexpr ProgramKind kAttentionCpu[] = {kAttendDecode, kAttendPrefill, kMerge};
-constexpr ProgramKind kAttentionCuda[] = {kCheck, kAttendDecode, kAttendPrefill};
 
 // ---- MultiHeadCacheAttention
 // -------------------------------------------------------------------------------------------
@@ -53,8 +50,6 @@ constexpr OperatorTensor kCacheAttentionTensors[] = {
     {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
     {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
 };
-constexpr ProgramKind kCacheAttentionCpu[] = {kStore, kAttendDecode, kAttendPrefill, kMerge};
-constexpr ProgramKind kCacheAttentionCuda[] = {kCheck, kStore, kAttendDecode, kAttendPrefill};
 
 // ---- Merge
 // -------------------------------------------------------------------------------------------------------------
@@ -65,7 +60,6 @@ constexpr OperatorTensor kMergeTensors[] = {
     {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
     {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
 };
-constexpr ProgramKind kMergeAlone[] = {kMerge};
 
 // ---- All of them
 // -------------------------------------------------------------------------------------------------------
@@ -74,16 +68,15 @@ constexpr Operator kOperators[] = {
     {KVJIT_OP_KEY_VALUE_CACHE, "KeyValueCache", Keys::kCache,
      "head_dim value_head_dim t1 t2 t3 quant_bit quant_group cache_mode page_size index_type starts_type layout "
      "value_layout",
-     kKeyValueCacheTensors, kKeyValueCacheCpu, kKeyValueCacheCuda},
+     kKeyValueCacheTensors},
     {KVJIT_OP_MULTI_HEAD_ATTENTION, "MultiHeadAttention", Keys::kDense,
      "head_dim value_head_dim group t1 starts_type is_causal is_alibi has_window has_soft_cap has_sinks attn_mask",
-     kAttentionTensors, kAttentionCpu, kAttentionCuda},
+     kAttentionTensors},
     {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, "MultiHeadCacheAttention", Keys::kCache,
      "head_dim value_head_dim group t1 t2 t3 quant_bit quant_group cache_mode page_size index_type starts_type "
      "is_causal is_alibi has_window has_soft_cap has_sinks attn_mask layout value_layout",
-     kCacheAttentionTensors, kCacheAttentionCpu, kCacheAttentionCuda},
-    {KVJIT_OP_MERGE, "Merge", Keys::kNone, "head_dim t1 starts_type has_sinks", kMergeTensors, kMergeAlone,
-     kMergeAlone},
+     kCacheAttentionTensors},
+    {KVJIT_OP_MERGE, "Merge", Keys::kNone, "head_dim t1 starts_type has_sinks", kMergeTensors},
 };
 
 constexpr TensorName kNames[] = {
@@ -139,10 +132,12 @@ const Operator& operator_of(const KernelSpec& spec) {
     return kOperators[spec.op - 1];
 }
 
-bool runs(const KernelSpec& spec, ProgramKind kind) {
-    const Operator& op = operator_of(spec);
-    return std::ranges::find(op.cpu_programs, kind) != op.cpu_programs.end() ||
-           std::ranges::find(op.cuda_programs, kind) != op.cuda_programs.end();
+bool attends(const KernelSpec& spec) {
+    return runs(spec, KVJIT_PROGRAM_DECODE);
+}
+
+bool loads(const KernelSpec& spec) {
+    return runs(spec, KVJIT_PROGRAM_LOAD);
 }
 
 }  // namespace kvjit::gen

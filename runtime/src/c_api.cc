@@ -157,7 +157,7 @@ void tell(const rt::KernelImage& image, std::size_t size, void (*told)(void*, co
     const std::string variant(image.program->variant->name), target = image.target->text();
     kvjit_image_info info{};
     info.struct_size = static_cast<std::uint32_t>(size);
-    info.program = gen::program_info(image.program->kind).bit;
+    info.program = image.program->info->bit;
     info.is_loaded = image.is_loaded ? 1 : 0;
     info.revision = image.program->variant->revision;
     info.name = name.c_str();

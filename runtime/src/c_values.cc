@@ -237,7 +237,7 @@ void kvjit_spec_fields(void (*row)(void*, const char*, const char*, const char*,
 
 void kvjit_program_list(void (*row)(void*, uint32_t, const char*), void* context) {
     if (row == nullptr) return;
-    for (const gen::ProgramInfo& info : gen::program_infos()) row(context, info.bit, std::string(info.label).c_str());
+    for (const gen::ProgramInfo& info : gen::programs()) row(context, info.bit, std::string(info.label).c_str());
 }
 
 kvjit_tensor kvjit_tensor_contiguous(void* data, kvjit_dtype dtype, int32_t rank, const int64_t* shape) {

@@ -27,10 +27,6 @@ gen::Error with_line(gen::Error error, const gen::KernelSpec& spec, const gen::T
     return error;
 }
 
-std::size_t index_of(const gen::Program& program) {
-    return static_cast<std::size_t>(program.kind);
-}
-
 }  // namespace
 
 gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelSpec& spec,
@@ -44,9 +40,10 @@ gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelS
 }
 
 gen::Result<void> check_programs(std::uint32_t asked) {
-    if (asked == KVJIT_ALL_PROGRAMS || (asked & ~gen::kProgramBits) == 0) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, gen::kProgramBits,
-                  text("it takes KVJIT_ALL_PROGRAMS or bits of kvjit_programs, ", gen::kProgramBits));
+    const std::uint32_t known = gen::known_programs();
+    if (asked == KVJIT_ALL_PROGRAMS || (asked & ~known) == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, known,
+                  text("it takes KVJIT_ALL_PROGRAMS or bits of kvjit_programs, ", known));
 }
 
 gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::KernelSpec& spec,
@@ -71,8 +68,8 @@ std::vector<std::size_t> Kernel::missing(std::uint32_t asked) const {
     std::vector<std::size_t> found;
     for (std::size_t i = 0; i < programs().size(); ++i) {
         const gen::Program& program = programs()[i];
-        const bool named = (gen::program_info(program.kind).bit & asked) != 0;
-        if (named && !set_[index_of(program)]) found.push_back(i);
+        const bool named = (program.info->bit & asked) != 0;
+        if (named && !set_[program.info->bit]) found.push_back(i);
     }
     return found;
 }
@@ -90,7 +87,7 @@ gen::Result<std::uint32_t> Kernel::take_stored(std::uint32_t asked) {
     const gen::Result<std::vector<std::size_t>> left = unknown(asked);
     if (!left) return std::unexpected(left.error());
     std::uint32_t bits = 0;
-    for (const std::size_t program : *left) bits |= gen::program_info(programs()[program].kind).bit;
+    for (const std::size_t program : *left) bits |= programs()[program].info->bit;
     return bits;
 }
 
@@ -104,7 +101,7 @@ gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
 
 void Kernel::trace(const std::vector<std::size_t>& wanted) const {
     if (images_->trace() == nullptr) return;
-    for (const std::size_t program : wanted) images_->trace()->add(spec_, target(), programs()[program].kind);
+    for (const std::size_t program : wanted) images_->trace()->add(spec_, target(), *programs()[program].info);
 }
 
 std::vector<Candidate> Kernel::candidates(std::size_t program) const {
@@ -150,14 +147,14 @@ void Kernel::take(std::size_t program, const gen::Target& target, ImagePtr image
         const std::lock_guard lock(mutex_);
         settled = settled_.value_or(which);
         settled_ = settled;
-        set_[index_of(taken)] = std::move(image);
-        target_of_[index_of(taken)] = which;
+        set_[taken.info->bit] = std::move(image);
+        target_of_[taken.info->bit] = which;
     }
     if (which == settled) return;
-    images_->log()(KVJIT_LOG_WARNING,
-                   text(gen::program_info(taken.kind).name, " is there for ", target.text(), " only, not for ",
-                        lowered_[settled].target.text(),
-                        ", as the kernel's other programs are: results differ from those of one target by rounding"));
+    images_->log()(
+        KVJIT_LOG_WARNING,
+        text(taken.info->name, " is there for ", target.text(), " only, not for ", lowered_[settled].target.text(),
+             ", as the kernel's other programs are: results differ from those of one target by rounding"));
 }
 
 gen::Result<void> Kernel::make_all(const std::vector<std::size_t>& wanted) {
@@ -191,9 +188,9 @@ std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {
 
 KernelImage Kernel::loaded(std::size_t program) const {
     const std::lock_guard lock(mutex_);
-    const std::size_t kind = index_of(programs()[program]);
-    if (!set_[kind]) return {};
-    const Lowered& lowered = lowered_[target_of_[kind]];
+    const kvjit_programs bit = programs()[program].info->bit;
+    if (!set_[bit]) return {};
+    const Lowered& lowered = lowered_[target_of_[bit]];
     const std::string identity = gen::identity_text(lowered.programs[program], lowered.target);
     return {&lowered.target, &lowered.programs[program], identity, images_->origin(identity), true};
 }
@@ -220,7 +217,7 @@ gen::Result<std::vector<KernelImage>> Kernel::images(std::uint32_t asked) const 
     std::vector<KernelImage> all;
     std::vector<std::size_t> numbers;
     for (std::size_t i = 0; i < programs().size(); ++i) {
-        if ((gen::program_info(programs()[i].kind).bit & asked) == 0) continue;
+        if ((programs()[i].info->bit & asked) == 0) continue;
         numbers.push_back(i);
         KernelImage& image = all.emplace_back(loaded(i));
         if (image.is_loaded) continue;

@@ -1,7 +1,6 @@
 // A kernel: a checked spec, its programs on each target that may serve it, and the images that were asked for so far.
 #pragma once
 
-#include <array>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -13,8 +12,20 @@
 
 namespace kvjit::rt {
 
-/// By gen::ProgramKind; null where nobody has asked for it yet, or the op lacks it.
-using ImageSet = std::array<ImagePtr, gen::kProgramKinds>;
+/// Something for each program that there is.
+template <class T>
+class PerProgram {
+public:
+    const T& operator[](kvjit_programs program) const { return all_[gen::ProgramInfo::place_of(program)]; }
+    T& operator[](kvjit_programs program) { return all_[gen::ProgramInfo::place_of(program)]; }
+    auto begin() const { return all_.begin(); }
+    auto end() const { return all_.end(); }
+
+private:
+    std::vector<T> all_ = std::vector<T>(gen::programs().size());
+};
+/// Null where nobody has asked for the image yet, or the op lacks the program.
+using ImageSet = PerProgram<ImagePtr>;
 
 /// The image that a kernel runs for one of its programs, or would run.
 struct KernelImage {
@@ -108,7 +119,7 @@ private:
     mutable std::mutex mutex_;            // guards what follows
     std::optional<std::size_t> settled_;  // the target that all images should be of
     ImageSet set_;
-    std::array<std::size_t, gen::kProgramKinds> target_of_{};  // of each image
+    PerProgram<std::size_t> target_of_;  // of each image
 };
 
 }  // namespace kvjit::rt

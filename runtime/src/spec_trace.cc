@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "check/fault.h"
-#include "generator/program.h"
 
 namespace kvjit::rt {
 namespace {
@@ -51,10 +50,10 @@ SpecTrace::~SpecTrace() {
     if (file_ >= 0) close(file_);
 }
 
-void SpecTrace::add(const gen::KernelSpec& spec, const gen::Target& target, gen::ProgramKind program) {
+void SpecTrace::add(const gen::KernelSpec& spec, const gen::Target& target, const gen::ProgramInfo& program) {
     if (gave_up_) return;
-    const std::string line = text(gen::print_spec(spec), "  # target=", target_name(target),
-                                  " program=", gen::program_info(program).name, "\n");
+    const std::string line =
+        text(gen::print_spec(spec), "  # target=", target_name(target), " program=", program.name, "\n");
     if (!is_first(path_, line)) return;
     if (const int error = append(file_, line)) give_up(error);
 }

@@ -4,9 +4,7 @@
 #include <atomic>
 #include <string>
 
-#include "generator/spec.h"
-#include "generator/target.h"
-#include "generator/variant.h"
+#include "generator/program.h"
 #include "log.h"
 
 namespace kvjit::rt {
@@ -21,7 +19,7 @@ public:
     SpecTrace& operator=(const SpecTrace&) = delete;
 
     /// Appends "op=MultiHeadCacheAttention,head_dim=64  # target=x86-64-v3 program=store", unless this process has.
-    void add(const gen::KernelSpec& spec, const gen::Target& target, gen::ProgramKind program);
+    void add(const gen::KernelSpec& spec, const gen::Target& target, const gen::ProgramInfo& program);
 
 private:
     void give_up(int error);

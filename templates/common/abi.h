@@ -169,12 +169,8 @@ struct MergeArgs {
     const float* sinks;  // (H), as AttendArgs has them; of partials, it alone counts them
 };
 
-// Entry points of CPU programs, extern "C", one call an item:
-//     void kvjit_store(const StoreArgs*, const TokenItem*)
-//     void kvjit_load(const LoadArgs*, const TokenItem*)
-//     void kvjit_attend_decode(const AttendArgs*, const AttendItem*)
-//     void kvjit_attend_prefill(const AttendArgs*, const AttendItem*)
-//     void kvjit_merge(const MergeArgs*, const MergeItem*)
+// A CPU program is one function, extern "C", whose name is kvjit_ and the program's: kvjit_attend_decode. It takes a
+// pointer to its arguments and one to an item, does the item's work and returns nothing.
 
 // ---- CUDA -----------------------------------------------------------------------------------------------------------
 // A program is one kernel, of the same name, whose only parameter is one of the structs below, by value. All arrays lie

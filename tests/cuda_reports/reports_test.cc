@@ -59,7 +59,7 @@ struct Compiled {
 };
 
 Compiled compile(const std::string& spec, const gen::Program& program, const gen::Target& target) {
-    const std::string name(gen::program_info(program.kind).name);
+    const std::string name(program.info->name);
     const gen::Result<std::string> source = gen::render(program, target, gen::embedded_templates());
     if (!source) return {spec, name, std::unexpected(source.error())};
     return {spec, name, compiler().compile(*source, name, target, rt::CompileStage::kObject)};

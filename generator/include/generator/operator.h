@@ -1,4 +1,4 @@
-// Operators: what each of them is. Validation, lowering, checks, plans and the table in kvjit.h all follow this one.
+// Operators: what each of them is. Validation, checks, plans and the table in kvjit.h all follow this one.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,6 @@
 #include <string_view>
 
 #include "generator/spec.h"
-#include "generator/target.h"
-#include "generator/variant.h"
 
 namespace kvjit::gen {
 
@@ -53,13 +51,6 @@ struct Operator {
     Keys keys;
     std::string_view fields;                  // of the spec that count, beside op: names, separated by spaces
     std::span<const OperatorTensor> tensors;  // in the order of kvjit_tensors
-    /// In the order in which a call runs them.
-    std::span<const ProgramKind> cpu_programs;
-    std::span<const ProgramKind> cuda_programs;  // they check what the host can't read, and merge what they have split
-
-    std::span<const ProgramKind> programs(Backend backend) const {
-        return backend == Backend::kCpu ? cpu_programs : cuda_programs;
-    }
 };
 
 /// In the order of kvjit_op.
@@ -67,14 +58,8 @@ std::span<const Operator> operators();
 /// `spec.op` is legal.
 const Operator& operator_of(const KernelSpec& spec);
 
-/// Whether a call of the operator runs the program, on any backend.
-bool runs(const KernelSpec& spec, ProgramKind kind);
-inline bool attends(const KernelSpec& spec) {
-    return runs(spec, ProgramKind::kAttendDecode);
-}
-inline bool loads(const KernelSpec& spec) {
-    return runs(spec, ProgramKind::kLoad);
-}
+bool attends(const KernelSpec& spec);
+bool loads(const KernelSpec& spec);
 inline bool has_keys(const KernelSpec& spec) {
     return operator_of(spec).keys != Keys::kNone;
 }

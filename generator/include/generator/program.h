@@ -1,31 +1,36 @@
-// Lowering: a spec becomes programs, the units of identity, compiling and caching. A program is a kind, a variant and
-// the list of constants that shape its code. That one list is both its identity and its spec block.
+// Lowering: a spec becomes programs, the units of identity, compiling and caching. A program is a row of the table of
+// programs, a variant and the list of constants that shape its code. That one list is both its identity and its spec
+// block. docs/architecture.md tells how to add a variant or a program.
 #pragma once
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/shape.h"
 #include "generator/error.h"
 #include "generator/spec.h"
 #include "generator/target.h"
-#include "generator/variant.h"
 
 namespace kvjit::gen {
 
-struct ProgramInfo {
-    ProgramKind kind;
-    std::string_view name;   // "attend_decode"
-    std::string_view entry;  // "kvjit_attend_decode"
-    kvjit_programs bit;      // KVJIT_PROGRAM_DECODE
-    std::string_view label;  // "decode", as kvjit_programs and users have it
+/// One of the algorithms that a program has on a backend.
+struct Variant {
+    std::string_view name;           // "mma"; part of the identity
+    std::string_view template_path;  // "cuda/attend_decode_mma.cu"
+    /// Part of the identity: raised when the results or the arguments of its code change, so that no store of older
+    /// kernels answers for it. tests/unit/generator/revisions.txt ties it to the templates' text, and to flags and
+    /// target_constants.
+    int revision;
+    /// Nothing where it serves the spec on the target; else the first thing of the two that it can't do.
+    Result<void> (*serves)(const KernelSpec&, const Target&);
+    /// CUDA: the shape of its blocks. All zero on CPUs, where a call of the code is one item.
+    LaunchShape (*launch)(const KernelSpec&, const Target&);
 };
-/// In the order of the bits.
-std::span<const ProgramInfo> program_infos();
-const ProgramInfo& program_info(ProgramKind kind);
-/// Bits of kvjit_programs.
-inline constexpr std::uint32_t kProgramBits = (1U << kProgramKinds) - 1;
 
 /// One line of the spec block: `constexpr int kHeadDim = 128;` or `using T1 = f16_t;`.
 struct Constant {
@@ -35,21 +40,54 @@ struct Constant {
     bool operator==(const Constant&) const = default;
 };
 
+/// What a program is: a row of the table that stands for all of them, generator/src/program_table.cc.
+struct ProgramInfo {
+    /// Where a backend runs the program.
+    struct Use {
+        std::uint32_t ops = 0;              // whose calls run it: 1 << kvjit_op
+        std::span<const Variant> variants;  // in order of preference: the first that serves makes the program
+    };
+
+    kvjit_programs bit;      // KVJIT_PROGRAM_DECODE
+    std::string_view label;  // "decode", as users have it
+    std::string_view name;   // "attend_decode"; part of the identity
+    std::vector<Constant> (*constants)(const KernelSpec&, Backend);
+    Use cpu, cuda;
+
+    const Use& use(Backend backend) const { return backend == Backend::kCpu ? cpu : cuda; }
+    /// What its templates define: "kvjit_attend_decode".
+    std::string entry() const { return "kvjit_" + std::string(name); }
+    /// Where to keep what there is one of for each program: below programs().size().
+    static std::size_t place_of(kvjit_programs bit) {
+        return static_cast<std::size_t>(std::countr_zero(std::uint32_t{bit}));
+    }
+};
+
+/// All of them, in the order in which a call runs them.
+std::span<const ProgramInfo> programs();
+/// Bits of all.
+std::uint32_t known_programs();
+/// Whether a call of the spec runs the program, on any backend.
+bool runs(const KernelSpec& spec, kvjit_programs program);
+/// The first of the program's variants on the target's backend that serves. Errors: KVJIT_BAD_SPEC, what the last one
+/// can't do.
+Result<const Variant*> choose_variant(const ProgramInfo& info, const KernelSpec& spec, const Target& target);
+
 struct Program {
-    ProgramKind kind;
-    const Variant* variant;  // one of variants(); compared by address
-    LaunchShape launch;      // CUDA: what a plan launches; follows from variant, constants and target
+    const ProgramInfo* info;  // one of programs()
+    const Variant* variant;   // one of the info's; compared by address
+    LaunchShape launch;       // CUDA: what a plan launches; follows from variant, constants and target
     std::vector<Constant> constants;
 };
 
-/// The programs of a validated spec, in the order in which a call runs them. CUDA kernels check index arrays, which the
-/// host can't read, and merge what they have split. Errors: KVJIT_BAD_SPEC where a program has no variant that serves.
+/// The programs of a validated spec, in the order in which a call runs them. Errors: choose_variant's.
 Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target);
 
 /// Bits of kvjit_programs: those that the spec has on the backend.
 std::uint32_t program_bits(const KernelSpec& spec, Backend backend);
 
-/// For each of those programs, which variants declined and why, and which one serves; also where none does.
+/// For each of those programs among `programs`, what became of each variant, a line each: "mma declines: t1 is f32;
+/// ...", "dot serves", "... is not asked"; also where none serves.
 std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t programs);
 
 /// New tokens of a sequence that attend_decode takes, at most; attend_prefill takes longer ones. 0: it takes all.

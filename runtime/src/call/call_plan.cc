@@ -17,11 +17,7 @@ CallPlan::CallPlan(KernelPtr kernel, const BatchView& batch, const BatchRows& ro
 
 std::uint32_t CallPlan::possible_programs() const {
     if (batch_.batch_size == 0) return 0;
-    std::uint32_t programs = 0;
-    for (const gen::ProgramKind kind : gen::operator_of(spec()).programs(kernel_->target().backend)) {
-        programs |= gen::program_info(kind).bit;
-    }
-    return batch_.stores ? programs : programs & ~std::uint32_t{KVJIT_PROGRAM_STORE};
+    return batch_.stores ? kernel_->bits() : kernel_->bits() & ~std::uint32_t{KVJIT_PROGRAM_STORE};
 }
 
 gen::Result<void> CallPlan::prepare(std::uint32_t programs) {

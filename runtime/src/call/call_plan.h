@@ -28,7 +28,9 @@ protected:
     const gen::KernelSpec& spec() const { return batch_.spec; }
     bool needs(std::uint32_t programs) const { return (programs_ & programs) != 0; }
     /// Null: the plan doesn't need the program.
-    const ImagePtr& image(gen::ProgramKind kind) const { return images_[static_cast<std::size_t>(kind)]; }
+    const ImagePtr& image(kvjit_programs program) const { return images_[program]; }
+    /// Of the programs that the plan needs.
+    const ImageSet& images() const { return images_; }
 
 private:
     /// What a run needs beside right tensors. Nothing has been written.

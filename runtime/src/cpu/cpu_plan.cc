@@ -121,12 +121,12 @@ private:
     }
 
     /// Null: the plan has no items for it.
-    void* entry(gen::ProgramKind kind) const { return image(kind) ? image(kind)->entry() : nullptr; }
+    void* entry(kvjit_programs program) const { return image(program) ? image(program)->entry() : nullptr; }
 
     gen::Result<void> check_run(const kvjit_tensors&) override { return user_ ? user_->check() : gen::Result<void>(); }
 
     gen::Result<void> store(const abi::StoreArgs& args, std::int64_t rows) override {
-        Stage<abi::StoreArgs, abi::TokenItem> stage(args, entry(gen::ProgramKind::kStore), work_.store);
+        Stage<abi::StoreArgs, abi::TokenItem> stage(args, entry(KVJIT_PROGRAM_STORE), work_.store);
         if (rows * batch().num_kv_heads * spec().head_dim <= kSerialElements) {
             stage.run_serially();
         } else {
@@ -136,15 +136,15 @@ private:
     }
 
     gen::Result<void> load(const abi::LoadArgs& args, std::int64_t) override {
-        Stage<abi::LoadArgs, abi::TokenItem>(args, entry(gen::ProgramKind::kLoad), work_.load).run(executor_);
+        Stage<abi::LoadArgs, abi::TokenItem>(args, entry(KVJIT_PROGRAM_LOAD), work_.load).run(executor_);
         return {};
     }
 
     gen::Result<void> attend(abi::AttendArgs args, const kvjit_tensors& tensors) override {
         args.partials = partials_;
         args.slopes = slopes_.data();
-        Stage<abi::AttendArgs, abi::AttendItem>(args, entry(gen::ProgramKind::kAttendPrefill), work_.prefill,
-                                                entry(gen::ProgramKind::kAttendDecode), work_.decode)
+        Stage<abi::AttendArgs, abi::AttendItem>(args, entry(KVJIT_PROGRAM_PREFILL), work_.prefill,
+                                                entry(KVJIT_PROGRAM_DECODE), work_.decode)
             .run(executor_);
         run_merge(bind_split_merge(tensors, partials_));
         return {};
@@ -157,7 +157,7 @@ private:
     }
 
     void run_merge(const abi::MergeArgs& args) {
-        Stage<abi::MergeArgs, abi::MergeItem>(args, entry(gen::ProgramKind::kMerge), work_.merge).run(executor_);
+        Stage<abi::MergeArgs, abi::MergeItem>(args, entry(KVJIT_PROGRAM_MERGE), work_.merge).run(executor_);
     }
 
     std::vector<float> slopes_;

@@ -47,7 +47,7 @@ public:
         const gen::Result<Driver>& driver = shared_driver();
         if (!driver) return std::unexpected(driver.error());
         if (auto ready = driver->initialise(); !ready) return std::unexpected(ready.error());
-        return load_cubin(*driver, object, gen::program_info(program.kind).entry, name, program.launch);
+        return load_cubin(*driver, object, program.info->entry(), name, program.launch);
     }
 
     gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,

@@ -50,7 +50,7 @@ public:
         if (auto fits = check_grid("num_kv_heads", attends() ? batch().num_kv_heads : 0, kMaxGridY); !fits) return fits;
         if (auto ready = prepare_kernels(); !ready) return ready;
         const std::int64_t tiles = splits_.count > 1 ? decode_blocks() : 0;
-        const std::int64_t rows = tiles != 0 ? tiles * shape(gen::ProgramKind::kAttendDecode).rows : 0;
+        const std::int64_t rows = tiles != 0 ? tiles * shape(KVJIT_PROGRAM_DECODE).rows : 0;
         const WorkspaceLayout layout{
             .fault_bytes = needs(KVJIT_PROGRAM_CHECK) ? sizeof(abi::Fault) : 0,
             .counters_bytes = static_cast<std::size_t>(tiles) * sizeof(unsigned),
@@ -76,7 +76,7 @@ public:
 
 private:
     /// Of a program that the plan needs.
-    const LaunchShape& shape(gen::ProgramKind kind) const { return image(kind)->launch(); }
+    const LaunchShape& shape(kvjit_programs program) const { return image(program)->launch(); }
     bool attends() const { return needs(KVJIT_PROGRAM_DECODE); }
     bool prefills() const { return needs(KVJIT_PROGRAM_PREFILL); }
     std::int64_t decode_tokens() const { return gen::decode_tokens(spec(), kernel().target().backend); }
@@ -92,16 +92,14 @@ private:
     void choose(const kvjit_plan_options& options) {
         splits_ = {kSplitUnit, 1, kSplitUnit};
         if (!attends()) return;
-        const std::int64_t slots =
-            std::int64_t{shape(gen::ProgramKind::kAttendDecode).blocks_per_sm} * device_.multiprocessors();
+        const std::int64_t slots = std::int64_t{shape(KVJIT_PROGRAM_DECODE).blocks_per_sm} * device_.multiprocessors();
         splits_ = options.split_keys != 0 ? fixed_splits(options.split_keys, bounds_.max_kvlen)
                                           : choose_splits(decode_blocks(), slots, bounds_.max_kvlen, kSplitUnit);
     }
 
     /// What a launch needs of the device beside the image.
     gen::Result<void> prepare_kernels() {
-        for (int kind = 0; kind < gen::kProgramKinds; ++kind) {
-            const ImagePtr& ready = image(static_cast<gen::ProgramKind>(kind));
+        for (const ImagePtr& ready : images()) {
             if (!ready) continue;
             const auto shared_bytes = static_cast<unsigned>(ready->launch().shared_bytes);
             if (auto done = device_.prepare_kernel(ready->entry(), shared_bytes); !done) return done;
@@ -112,7 +110,7 @@ private:
     /// Tiles of rows that a decode's grid has, one block each without splits.
     std::int64_t decode_blocks() const {
         const int tiles =
-            decode_tiles(spec().group, static_cast<int>(decode_tokens()), shape(gen::ProgramKind::kAttendDecode).rows);
+            decode_tiles(spec().group, static_cast<int>(decode_tokens()), shape(KVJIT_PROGRAM_DECODE).rows);
         return batch().batch_size * batch().num_kv_heads * tiles;
     }
 
@@ -143,9 +141,9 @@ private:
         for (const kvjit_tensor* tensor : {&tensors.current_key, &tensors.key, &tensors.value}) {
             const bool moved = gen::loads(spec()) || tensor == &tensors.current_key;
             if (!moved || tensor->rank == 0) continue;
-            const auto kind = tensor == &tensors.current_key ? gen::ProgramKind::kStore : gen::ProgramKind::kLoad;
+            const auto program = tensor == &tensors.current_key ? KVJIT_PROGRAM_STORE : KVJIT_PROGRAM_LOAD;
             const std::int64_t warps = saturating_product(tensor->shape[0], batch().num_kv_heads, std::int64_t{2});
-            if (auto fits = check_grid("rows", warps / shape(kind).rows, kMaxGridX - 1); !fits) return fits;
+            if (auto fits = check_grid("rows", warps / shape(program).rows, kMaxGridX - 1); !fits) return fits;
         }
         if (!prefills()) return {};
         return check_grid("rows", prefill_blocks(tensors), kMaxGridX);
@@ -153,37 +151,37 @@ private:
 
     std::int64_t prefill_blocks(const kvjit_tensors& tensors) const {
         return prefill_tiles(tensors.query.shape[0], batch().batch_size, spec().group,
-                             shape(gen::ProgramKind::kAttendPrefill).rows);
+                             shape(KVJIT_PROGRAM_PREFILL).rows);
     }
 
     template <class Args>
-    gen::Result<void> launch(gen::ProgramKind kind, std::int64_t x, std::int64_t y, const Args& args) {
-        const LaunchShape& launched = shape(kind);
+    gen::Result<void> launch(kvjit_programs program, std::int64_t x, std::int64_t y, const Args& args) {
+        const LaunchShape& launched = shape(program);
         const Grid grid{static_cast<unsigned>(x), static_cast<unsigned>(y), static_cast<unsigned>(launched.threads),
                         static_cast<unsigned>(launched.shared_bytes)};
-        return device_.launch(image(kind)->entry(), grid, &args, sizeof args, stream_);
+        return device_.launch(image(program)->entry(), grid, &args, sizeof args, stream_);
     }
 
     /// A warp for each (row, kv head, key or value).
     template <class Args>
-    gen::Result<void> launch_rows(gen::ProgramKind kind, std::int64_t rows, const Args& args) {
+    gen::Result<void> launch_rows(kvjit_programs program, std::int64_t rows, const Args& args) {
         const std::int64_t warps = rows * batch().num_kv_heads * 2;
-        return launch(kind, ceil_div(warps, shape(kind).rows), 1, args);
+        return launch(program, ceil_div(warps, shape(program).rows), 1, args);
     }
 
     gen::Result<void> check_arrays(const kvjit_tensors& tensors) override {
         abi::CudaCheckArgs args = bind_check(batch(), tensors, check_level_);
         args.fault = workspace_.fault();
         args.blocks = device_.multiprocessors();
-        return launch(gen::ProgramKind::kCheck, args.blocks, 1, args);
+        return launch(KVJIT_PROGRAM_CHECK, args.blocks, 1, args);
     }
 
     gen::Result<void> store(const abi::StoreArgs& args, std::int64_t rows) override {
-        return launch_rows(gen::ProgramKind::kStore, rows, abi::CudaStoreArgs{launch_of(), args});
+        return launch_rows(KVJIT_PROGRAM_STORE, rows, abi::CudaStoreArgs{launch_of(), args});
     }
 
     gen::Result<void> load(const abi::LoadArgs& args, std::int64_t rows) override {
-        return launch_rows(gen::ProgramKind::kLoad, rows, abi::CudaLoadArgs{launch_of(), args});
+        return launch_rows(KVJIT_PROGRAM_LOAD, rows, abi::CudaLoadArgs{launch_of(), args});
     }
 
     gen::Result<void> attend(abi::AttendArgs attend, const kvjit_tensors& tensors) override {
@@ -193,10 +191,10 @@ private:
         const abi::CudaAttendArgs args{launched,      attend,        fixed_split_keys_,
                                        splits_.least, splits_.count, workspace_.counters()};
         if (prefills()) {
-            auto done = launch(gen::ProgramKind::kAttendPrefill, prefill_blocks(tensors), batch().num_kv_heads, args);
+            auto done = launch(KVJIT_PROGRAM_PREFILL, prefill_blocks(tensors), batch().num_kv_heads, args);
             if (!done) return done;
         }
-        return launch(gen::ProgramKind::kAttendDecode, decode_blocks(), splits_.count, args);
+        return launch(KVJIT_PROGRAM_DECODE, decode_blocks(), splits_.count, args);
     }
 
     gen::Result<void> merge(const abi::MergeArgs& merge, const kvjit_tensors& tensors) override {
@@ -207,7 +205,7 @@ private:
         place_parts(tensors, {&item, 1});
         const abi::CudaMergeArgs args{launch_of(), merge, item, batch().seqstarts};
         const std::int64_t warps = output.shape[0] * output.shape[1];
-        return launch(gen::ProgramKind::kMerge, ceil_div(warps, shape(gen::ProgramKind::kMerge).rows), 1, args);
+        return launch(KVJIT_PROGRAM_MERGE, ceil_div(warps, shape(KVJIT_PROGRAM_MERGE).rows), 1, args);
     }
 
     Device& device_;
@@ -231,7 +229,7 @@ std::string CudaPlan::describe() const {
         line("decode blocks", decode_blocks() * splits_.count);
         line("decode splits", splits_.count);
         line("keys of a split, at most", splits_.keys);
-        line("prefill rows of a block", prefills() ? shape(gen::ProgramKind::kAttendPrefill).rows : 0);
+        line("prefill rows of a block", prefills() ? shape(KVJIT_PROGRAM_PREFILL).rows : 0);
     }
     line("workspace bytes", static_cast<std::int64_t>(workspace_bytes()));
     return text;

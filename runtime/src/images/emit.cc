@@ -67,8 +67,7 @@ gen::Result<CompileOutput> Images::compile_to_show(const Wanted& wanted, const s
                                                    CompileStage stage) {
     const gen::Result<Backend*> backend = this->backend(wanted.target());
     if (!backend) return std::unexpected(backend.error());
-    return (*backend)->compiler().compile(source, gen::program_info(wanted.program().kind).name, wanted.target(),
-                                          stage);
+    return (*backend)->compiler().compile(source, wanted.program().info->name, wanted.target(), stage);
 }
 
 }  // namespace kvjit::rt

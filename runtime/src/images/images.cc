@@ -288,8 +288,8 @@ gen::Result<Entry> Images::compile(Wanted& wanted) {
     const bool late = sealed_;
     const double load_before = compiler.load_seconds();
     const auto start = std::chrono::steady_clock::now();
-    gen::Result<CompileOutput> output = compiler.compile(*source, gen::program_info(wanted.program().kind).name,
-                                                         wanted.target(), CompileStage::kObject);
+    gen::Result<CompileOutput> output =
+        compiler.compile(*source, wanted.program().info->name, wanted.target(), CompileStage::kObject);
     if (!output) return std::unexpected(output.error());
     ++compiles_;
     compile_seconds_ += seconds_since(start) - (compiler.load_seconds() - load_before);
@@ -302,7 +302,7 @@ void Images::tell_late(const Wanted& wanted) {
     ++late_compiles_;
     if (!options_.on_late_compile) return;
     const std::string spec = wanted.spec() != nullptr ? gen::print_spec(*wanted.spec()) : "";
-    options_.on_late_compile(spec, std::string(gen::program_info(wanted.program().kind).name));
+    options_.on_late_compile(spec, std::string(wanted.program().info->name));
 }
 
 gen::Result<ImagePtr> Images::load(const Wanted& wanted, std::string_view object) {

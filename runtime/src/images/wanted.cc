@@ -5,7 +5,7 @@
 namespace kvjit::rt {
 
 std::string image_name(const gen::Program& program, const std::string& identity) {
-    return std::string(gen::program_info(program.kind).name) + "-" + digest_hex(identity).substr(0, 8);
+    return std::string(program.info->name) + "-" + digest_hex(identity).substr(0, 8);
 }
 
 Wanted::Wanted(const Candidate& candidate, Compiler& compiler, const gen::TemplateReader& templates)

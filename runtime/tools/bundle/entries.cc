@@ -59,8 +59,8 @@ private:
             made_[i] = *std::move(made);
             done_(job);
         } else if (!failed_.exchange(true)) {
-            failure_ = std::string(gen::program_info(job.program.kind).name) + " of " + job.spec + " for " +
-                       job.target.name() + ": " + error_text(made.error());
+            failure_ = std::string(job.program.info->name) + " of " + job.spec + " for " + job.target.name() + ": " +
+                       error_text(made.error());
         }
     }
 

@@ -94,7 +94,7 @@ TEST_CASE("what is read of a program's identity is what it was made of, for all 
                 const Result<Identity> read = parse_identity(text);
                 REQUIRE_MESSAGE(read.has_value(), read.error().message);
                 CHECK(print_identity(*read) == text);
-                CHECK(read->program == program_info(program.kind).name);
+                CHECK(read->program == program.info->name);
                 CHECK(read->variant == program.variant->name);
                 CHECK(read->revision == program.variant->revision);
                 CHECK(read->abi == kvjit::abi::kKernelAbi);

@@ -112,17 +112,6 @@ TEST_CASE("the table in kvjit.h says what operators take and make") {
     }
 }
 
-TEST_CASE("each operator has programs on each backend, and lowers to them in their order") {
-    for (const char* target : {"x86-64-v3", "sm_80"}) {
-        for (const Operator& op : operators()) {
-            const std::vector<Program> programs = lowered("op=" + std::string(op.name), *named_target(target));
-            const auto kinds = op.programs(named_target(target)->backend);
-            REQUIRE(programs.size() == kinds.size());
-            for (std::size_t i = 0; i < kinds.size(); ++i) CHECK(programs[i].kind == kinds[i]);
-        }
-    }
-}
-
 TEST_CASE("what an operator is follows from its row") {
     CHECK(has_cache(spec_of("op=KeyValueCache")));
     CHECK(loads(spec_of("op=KeyValueCache")));

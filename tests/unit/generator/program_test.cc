@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "generator/operator.h"
 #include "generator/render.h"
 #include "lowered.h"
 
@@ -19,7 +20,7 @@ const Target& v3() {
 std::map<std::string, std::string> identities(std::string_view text) {
     std::map<std::string, std::string> found;
     for (const Program& program : lowered(text, v3())) {
-        found[std::string(program_info(program.kind).name)] = identity_text(program, v3());
+        found[std::string(program.info->name)] = identity_text(program, v3());
     }
     return found;
 }
@@ -44,17 +45,33 @@ const std::string kBase = "cache_mode=page_table,quant_bit=8,quant_group=16,t3=f
 
 }  // namespace
 
-TEST_CASE("each op has its programs, in the order in which a call runs them") {
-    const auto names = [](std::string_view text) {
+TEST_CASE("each op has its programs on each backend, in the order in which a call runs them") {
+    struct Case {
+        std::string_view op;
+        std::vector<std::string_view> cpu, cuda;
+    };
+    const Case cases[] = {
+        {"KeyValueCache", {"store", "load"}, {"check", "store", "load"}},
+        {"MultiHeadAttention",
+         {"attend_decode", "attend_prefill", "merge"},
+         {"check", "attend_decode", "attend_prefill"}},
+        {"MultiHeadCacheAttention",
+         {"store", "attend_decode", "attend_prefill", "merge"},
+         {"check", "store", "attend_decode", "attend_prefill"}},
+        {"Merge", {"merge"}, {"merge"}},
+    };
+    const auto names = [](std::string_view op, const Target& target) {
         std::vector<std::string_view> found;
-        for (const Program& program : lowered(text, v3())) found.push_back(program_info(program.kind).name);
+        for (const Program& program : lowered("op=" + std::string(op), target)) found.push_back(program.info->name);
         return found;
     };
-    using List = std::vector<std::string_view>;
-    CHECK(names("op=KeyValueCache") == List{"store", "load"});
-    CHECK(names("op=MultiHeadAttention") == List{"attend_decode", "attend_prefill", "merge"});
-    CHECK(names("op=MultiHeadCacheAttention") == List{"store", "attend_decode", "attend_prefill", "merge"});
-    CHECK(names("op=Merge") == List{"merge"});
+    for (const Case& test : cases) {
+        CAPTURE(test.op);
+        CHECK(names(test.op, v3()) == test.cpu);
+        CHECK(names(test.op, *named_target("sm_80")) == test.cuda);
+        CHECK(names(test.op, emulated_target(v3())) == test.cuda);
+    }
+    CHECK(std::size(cases) == operators().size());
 }
 
 TEST_CASE("perturbing a field gives another identity wherever the code differs") {

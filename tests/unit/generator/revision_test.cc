@@ -15,8 +15,8 @@
 #include "cpu/clang/flags.h"
 #include "cuda/emulation/flags.h"
 #include "cuda/nvrtc_flags.h"
+#include "generator/program.h"
 #include "generator/render.h"
-#include "generator/variant.h"
 
 using namespace kvjit::gen;
 
@@ -110,9 +110,9 @@ std::vector<Basis> bases() {
 /// Of each template, its line as it should be in revisions.txt.
 std::map<std::string, std::string> lines_of_variants() {
     std::map<std::string, std::string> lines;
-    for (int kind = 0; kind < kProgramKinds; ++kind) {
+    for (const ProgramInfo& info : programs()) {
         for (const Backend backend : {Backend::kCpu, Backend::kCuda}) {
-            for (const Variant& variant : variants(static_cast<ProgramKind>(kind), backend)) {
+            for (const Variant& variant : info.use(backend).variants) {
                 const std::string path(variant.template_path);
                 lines[path] = path + " " + std::to_string(variant.revision) + " " + digest_of_file(path);
             }
@@ -138,8 +138,8 @@ TEST_CASE("a template that changes is looked at: are its results or arguments ot
         const auto it = recorded.find(path);
         const bool same = it != recorded.end() && it->second == line;
         CHECK_MESSAGE(same, "templates/", path, " or what it includes has changed. Where results or arguments change, ",
-                      "raise its revision in generator/src/variant.cc. Then this is its line in ", KVJIT_REVISIONS,
-                      ":\n", line);
+                      "raise its revision in generator/src/program_table.cc. Then this is its line in ",
+                      KVJIT_REVISIONS, ":\n", line);
     }
     CHECK(recorded.size() == lines_of_variants().size() + bases().size());
 }
@@ -151,7 +151,7 @@ TEST_CASE("so is all else that results follow from") {
         const auto it = recorded.find(basis.name);
         const bool same = it != recorded.end() && it->second == line;
         CHECK_MESSAGE(
-            same, basis.name, " changed. Where results change by it, raise, in generator/src/variant.cc, the ",
+            same, basis.name, " changed. Where results change by it, raise, in generator/src/program_table.cc, the ",
             "revisions of the programs ", basis.whose, ". Then this is its line in ", KVJIT_REVISIONS, ":\n", line);
     }
 }

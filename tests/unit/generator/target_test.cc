@@ -143,7 +143,7 @@ TEST_CASE("every program of every op renders for CUDA") {
                 const Result<std::string> source = render(program, target, embedded_templates());
                 REQUIRE_MESSAGE(source.has_value(), source.error().message);
                 CHECK(!source->contains("\n#include"));
-                CHECK(source->contains(program_info(program.kind).entry));
+                CHECK(source->contains(program.info->entry()));
                 CHECK(source->contains("constexpr int kMaxSharedBytes = "));
                 CHECK(!source->contains("kHasAvx512 = "));
             }

@@ -1,6 +1,7 @@
 // Variants: which algorithm serves what, and what its choice changes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "generator/render.h"
@@ -14,13 +15,14 @@ Target target_of(std::string_view name) {
     return name == "cuda-emulated" ? emulated_target(*named_target("x86-64-v3")) : *named_target(name);
 }
 
-std::string chosen(ProgramKind kind, std::string_view spec, std::string_view target) {
-    const Result<const Variant*> variant = choose_variant(kind, spec_of(spec), target_of(target));
+std::string chosen(kvjit_programs program, std::string_view spec, std::string_view target) {
+    const auto info = std::ranges::find(programs(), program, &ProgramInfo::bit);
+    const Result<const Variant*> variant = choose_variant(*info, spec_of(spec), target_of(target));
     return variant ? std::string((*variant)->name) : variant.error().message;
 }
 
-constexpr auto kDecode = ProgramKind::kAttendDecode;
-constexpr auto kPrefill = ProgramKind::kAttendPrefill;
+constexpr auto kDecode = KVJIT_PROGRAM_DECODE;
+constexpr auto kPrefill = KVJIT_PROGRAM_PREFILL;
 const std::string kPlain = "head_dim=64,group=4";
 
 /// Each program that the backends have for any op, lowered.
@@ -92,14 +94,17 @@ TEST_CASE("what no kernel can do yet is a spec all the same, and refused by its 
 }
 
 TEST_CASE("the explanation names each variant once, why it declines, and the one that serves") {
-    CHECK(explain_variants(kDecode, spec_of(kPlain), target_of("sm_80")) ==
+    CHECK(explain(spec_of(kPlain), target_of("sm_80"), kDecode) ==
+          "attend_decode:\n"
           "mma (cuda/attend_decode_mma.cu) serves\n"
           "dot (cuda/attend_decode_dot.cu) is not asked\n");
-    CHECK(explain_variants(kDecode, spec_of("head_dim=64,group=1"), target_of("sm_80")) ==
+    CHECK(explain(spec_of("head_dim=64,group=1"), target_of("sm_80"), kDecode) ==
+          "attend_decode:\n"
           "mma (cuda/attend_decode_mma.cu) declines: group is 1; one query head for each kv head makes no matrix of a "
           "decode\n"
           "dot (cuda/attend_decode_dot.cu) serves\n");
-    CHECK(explain_variants(kPrefill, spec_of(kPlain + ",t2=f32"), target_of("sm_80")) ==
+    CHECK(explain(spec_of(kPlain + ",t2=f32"), target_of("sm_80"), kPrefill) ==
+          "attend_prefill:\n"
           "mma (cuda/attend_prefill_mma.cu) declines: t2 is f32; products on tensor cores are of f16\n"
           "dot (cuda/attend_prefill_dot.cu) serves\n");
     const std::string none = explain(spec_of("op=Merge,head_dim=512"), target_of("sm_80"), KVJIT_ALL_PROGRAMS);
@@ -138,7 +143,7 @@ TEST_CASE("a launch has threads and fits into the target's shared memory, on CUD
     for (const char* name : {"sm_80", "sm_89", "sm_90a", "cuda-emulated"}) {
         const Target target = target_of(name);
         for (const Program& program : all_programs(target)) {
-            CAPTURE(program_info(program.kind).name);
+            CAPTURE(program.info->name);
             CHECK(program.launch.threads % 32 == 0);
             CHECK(program.launch.threads > 0);
             CHECK(program.launch.rows > 0);

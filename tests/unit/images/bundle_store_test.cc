@@ -26,7 +26,7 @@ BundleEntry entry_for(const std::string& identity, const std::string& image) {
 }
 
 std::string merge_on(const gen::Target& target) {
-    return identity_of(kSpec, gen::ProgramKind::kMerge, target);
+    return identity_of(kSpec, KVJIT_PROGRAM_MERGE, target);
 }
 
 std::string bytes_of(const std::vector<BundleEntry>& entries, std::uint32_t abi = abi::kKernelAbi) {

@@ -11,7 +11,7 @@ namespace {
 
 const std::string kMerge = "op=Merge";
 const std::string kAttention = "head_dim=64,group=4";
-constexpr auto kKind = gen::ProgramKind::kMerge;
+constexpr auto kKind = KVJIT_PROGRAM_MERGE;
 
 const gen::Target& best() {
     return two_levels()[0];
@@ -158,7 +158,7 @@ TEST_CASE("an object that can't be loaded is passed over") {
 TEST_CASE("a kernel's programs are of the bundle's target, also those that are compiled") {
     World world;
     const Setting at(world);
-    put(*at.add_bundle(), kAttention, gen::ProgramKind::kAttendDecode, second());
+    put(*at.add_bundle(), kAttention, KVJIT_PROGRAM_DECODE, second());
     const KernelPtr kernel = at.kernel(kAttention);
     REQUIRE(kernel->prepare(KVJIT_ALL_PROGRAMS).has_value());
     CHECK(world.compiles == 3);
@@ -170,8 +170,8 @@ TEST_CASE("targets are mixed where a bundle lacks one, and the log says so") {
     World world;
     const Setting at(world);
     const auto bundle = at.add_bundle();
-    put(*bundle, kAttention, gen::ProgramKind::kStore, best());
-    put(*bundle, kAttention, gen::ProgramKind::kAttendDecode, second());
+    put(*bundle, kAttention, KVJIT_PROGRAM_STORE, best());
+    put(*bundle, kAttention, KVJIT_PROGRAM_DECODE, second());
     REQUIRE(at.kernel(kAttention)->prepare(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE).has_value());
     CHECK(world.compiles == 0);
     REQUIRE(world.warnings.size() == 1);
@@ -196,7 +196,7 @@ TEST_CASE("without compiling, a miss says what to add, and what bundles have ins
     REQUIRE(!missed.has_value());
     const gen::Error& error = missed.error();
     CHECK(error.status == KVJIT_NOT_FOUND);
-    const std::string identity = identity_of(kAttention + ",layout=L2HTD", gen::ProgramKind::kAttendDecode, best());
+    const std::string identity = identity_of(kAttention + ",layout=L2HTD", KVJIT_PROGRAM_DECODE, best());
     for (const std::string& part :
          {identity, std::string("; bundle a.kvjb has it for sm_90a"),
           "; to have it in a bundle for x86-64-v3, add this line to the bundle's specs.txt: " +

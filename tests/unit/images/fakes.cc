@@ -171,20 +171,24 @@ gen::Result<std::string> FakeBundle::read(const std::string& identity, const Sto
     return part_of(entries, identity, stored, part);
 }
 
-std::string identity_of(const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {
+kvjit_programs bit_of(const gen::Program& program) {
+    return program.info->bit;
+}
+
+std::string identity_of(const std::string& spec, kvjit_programs program, const gen::Target& target) {
     const auto programs = gen::lower(spec_of(spec), target);
     REQUIRE(programs.has_value());
-    const auto it = std::ranges::find(*programs, kind, &gen::Program::kind);
+    const auto it = std::ranges::find(*programs, program, bit_of);
     REQUIRE(it != programs->end());
     return gen::identity_text(*it, target);
 }
 
-void put(World& world, const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {
-    world.entries[identity_of(spec, kind, target)] = {"object", "source", "log"};
+void put(World& world, const std::string& spec, kvjit_programs program, const gen::Target& target) {
+    world.entries[identity_of(spec, program, target)] = {"object", "source", "log"};
 }
 
-void put(FakeBundle& bundle, const std::string& spec, gen::ProgramKind kind, const gen::Target& target) {
-    bundle.entries[identity_of(spec, kind, target)] = {"bundled object", "", ""};
+void put(FakeBundle& bundle, const std::string& spec, kvjit_programs program, const gen::Target& target) {
+    bundle.entries[identity_of(spec, program, target)] = {"bundled object", "", ""};
 }
 
 bool is_for(const std::string& identity, const gen::Target& target) {

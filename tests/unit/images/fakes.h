@@ -59,11 +59,12 @@ ImagesOptions options_over(World& world, bool jit = true);
 const gen::TargetList& two_levels();
 
 gen::KernelSpec spec_of(const std::string& text);
+kvjit_programs bit_of(const gen::Program& program);
 /// Of the spec's program on the target.
-std::string identity_of(const std::string& spec, gen::ProgramKind kind, const gen::Target& target);
+std::string identity_of(const std::string& spec, kvjit_programs program, const gen::Target& target);
 /// What the cache holds for the spec's program on the target.
-void put(World& world, const std::string& spec, gen::ProgramKind kind, const gen::Target& target);
-void put(FakeBundle& bundle, const std::string& spec, gen::ProgramKind kind, const gen::Target& target);
+void put(World& world, const std::string& spec, kvjit_programs program, const gen::Target& target);
+void put(FakeBundle& bundle, const std::string& spec, kvjit_programs program, const gen::Target& target);
 /// The target's text in an identity.
 bool is_for(const std::string& identity, const gen::Target& target);
 

@@ -18,7 +18,7 @@ const gen::Target& second() {
 
 /// What the cache holds for Merge on the target is an object that doesn't load.
 void put_bad(World& world, const gen::Target& target, kvjit_status status) {
-    put(world, "op=Merge", gen::ProgramKind::kMerge, target);
+    put(world, "op=Merge", KVJIT_PROGRAM_MERGE, target);
     const std::string object = "bad object for " + target.name();
     world.entries[gen::identity_text(gen::lower(spec_of("op=Merge"), target)->front(), target)].object = object;
     world.refused_objects[object] = status;
@@ -53,7 +53,7 @@ TEST_CASE("what nobody has is nothing to find, and made once") {
 
 TEST_CASE("with a compiler the cache is asked for the best candidate alone; without, for all, best first") {
     World world;
-    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    put(world, "op=Merge", KVJIT_PROGRAM_MERGE, second());
     const BothLevels merge;
     CHECK(!Images(options_over(world)).find(merge.candidates)->has_value());
     CHECK(world.asked.back().size() == 1);
@@ -63,13 +63,13 @@ TEST_CASE("with a compiler the cache is asked for the best candidate alone; with
     CHECK((*found)->which == 1);
     CHECK(world.asked.back().size() == 2);
     CHECK(is_for(world.asked.back()[0], best()));
-    put(world, "op=Merge", gen::ProgramKind::kMerge, best());
+    put(world, "op=Merge", KVJIT_PROGRAM_MERGE, best());
     CHECK((*without.find(merge.candidates))->which == 0);
 }
 
 TEST_CASE("what is in memory for a lesser target doesn't come before what a store has for the best") {
     World world;
-    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    put(world, "op=Merge", KVJIT_PROGRAM_MERGE, second());
     Images images(options_over(world, false));
     const BothLevels merge;
     const auto lesser = *images.find(merge.candidates);
@@ -184,7 +184,7 @@ TEST_CASE("with a compiler, a store that can't say costs a compile") {
 TEST_CASE("where no compiler can be named, any candidate serves, though compiling is on") {
     World world;
     world.compiler_is_missing = true;
-    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    put(world, "op=Merge", KVJIT_PROGRAM_MERGE, second());
     Images images(options_over(world));
     const BothLevels merge;
     const auto found = images.find(merge.candidates);
@@ -194,7 +194,7 @@ TEST_CASE("where no compiler can be named, any candidate serves, though compilin
 
 TEST_CASE("without compiling, what is in memory for a lesser target is better than none") {
     World world;
-    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    put(world, "op=Merge", KVJIT_PROGRAM_MERGE, second());
     Images images(options_over(world, false));
     const BothLevels merge;
     const auto lesser = *images.find(merge.candidates);
@@ -211,7 +211,7 @@ TEST_CASE("without a compiler, where an object doesn't load the next candidate s
         World world;
         world.compiler_is_missing = true;
         put_bad(world, best(), KVJIT_BAD_FILE);
-        put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+        put(world, "op=Merge", KVJIT_PROGRAM_MERGE, second());
         Images images(options_over(world, jit));
         const BothLevels merge;
         const auto found = images.find(merge.candidates);
@@ -240,7 +240,7 @@ TEST_CASE("without compiling, where no candidate's object loads the error is the
 TEST_CASE("what is missing to load one object would be missing for the next") {
     World world;
     put_bad(world, best(), KVJIT_OUT_OF_MEMORY);
-    put(world, "op=Merge", gen::ProgramKind::kMerge, second());
+    put(world, "op=Merge", KVJIT_PROGRAM_MERGE, second());
     Images images(options_over(world, false));
     const BothLevels merge;
     const auto found = images.find(merge.candidates);

@@ -17,10 +17,6 @@ struct Setting {
     KernelPtr kernel;
 };
 
-ImagePtr of(const ImageSet& set, gen::ProgramKind kind) {
-    return set[static_cast<std::size_t>(kind)];
-}
-
 }  // namespace
 
 TEST_CASE("prepare gives the asked images and those from before, and takes none twice") {
@@ -28,20 +24,20 @@ TEST_CASE("prepare gives the asked images and those from before, and takes none 
     const Setting at(world);
     const auto first = at.kernel->prepare(KVJIT_PROGRAM_STORE);
     REQUIRE(first.has_value());
-    CHECK(of(*first, gen::ProgramKind::kStore) != nullptr);
-    CHECK(of(*first, gen::ProgramKind::kAttendDecode) == nullptr);
+    CHECK((*first)[KVJIT_PROGRAM_STORE] != nullptr);
+    CHECK((*first)[KVJIT_PROGRAM_DECODE] == nullptr);
     const auto second = at.kernel->prepare(KVJIT_ALL_PROGRAMS);
     REQUIRE(second.has_value());
-    CHECK(of(*second, gen::ProgramKind::kStore) == of(*first, gen::ProgramKind::kStore));
+    CHECK((*second)[KVJIT_PROGRAM_STORE] == (*first)[KVJIT_PROGRAM_STORE]);
     CHECK(world.compiles == 4);
     CHECK(at.kernel->prepare(64).error().status == KVJIT_BAD_ARGUMENT);
 }
 
 TEST_CASE("what a store has for the lesser target makes it the kernel's") {
     World world;
-    put(world, kSpec, gen::ProgramKind::kStore, two_levels()[1]);
-    put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[0]);
-    put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[1]);
+    put(world, kSpec, KVJIT_PROGRAM_STORE, two_levels()[1]);
+    put(world, kSpec, KVJIT_PROGRAM_DECODE, two_levels()[0]);
+    put(world, kSpec, KVJIT_PROGRAM_DECODE, two_levels()[1]);
     const Setting at(world, false);
     REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_STORE).has_value());
     REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_DECODE).has_value());
@@ -52,8 +48,8 @@ TEST_CASE("what a store has for the lesser target makes it the kernel's") {
 
 TEST_CASE("an image of another target than the kernel's is better than none, and said") {
     World world;
-    put(world, kSpec, gen::ProgramKind::kStore, two_levels()[1]);
-    put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[0]);
+    put(world, kSpec, KVJIT_PROGRAM_STORE, two_levels()[1]);
+    put(world, kSpec, KVJIT_PROGRAM_DECODE, two_levels()[0]);
     const Setting at(world, false);
     REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_STORE).has_value());
     CHECK(world.warnings.empty());
@@ -76,8 +72,8 @@ TEST_CASE("a search that finds nothing settles nothing") {
     World world;
     const Setting at(world, false);
     CHECK(at.kernel->prepare(KVJIT_PROGRAM_STORE).error().status == KVJIT_NOT_FOUND);
-    put(world, kSpec, gen::ProgramKind::kStore, two_levels()[1]);
-    put(world, kSpec, gen::ProgramKind::kAttendDecode, two_levels()[1]);
+    put(world, kSpec, KVJIT_PROGRAM_STORE, two_levels()[1]);
+    put(world, kSpec, KVJIT_PROGRAM_DECODE, two_levels()[1]);
     REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE).has_value());
     CHECK(world.warnings.empty());
 }
@@ -89,7 +85,7 @@ TEST_CASE("an image brings its launch shape") {
     const auto set = kernel->prepare(KVJIT_PROGRAM_DECODE);
     REQUIRE(set.has_value());
     const auto programs = gen::lower(spec_of(kSpec), gpu[0]);
-    const auto decode = std::ranges::find(*programs, gen::ProgramKind::kAttendDecode, &gen::Program::kind);
-    CHECK(of(*set, gen::ProgramKind::kAttendDecode)->launch().shared_bytes == decode->launch.shared_bytes);
+    const auto decode = std::ranges::find(*programs, KVJIT_PROGRAM_DECODE, bit_of);
+    CHECK((*set)[KVJIT_PROGRAM_DECODE]->launch().shared_bytes == decode->launch.shared_bytes);
     CHECK(decode->launch.shared_bytes > 0);
 }

@@ -45,7 +45,7 @@ TEST_CASE("only what is compiled after the seal is late") {
 
 TEST_CASE("what a store has is not late") {
     World world;
-    put(world, "op=Merge", gen::ProgramKind::kMerge, two_levels()[0]);
+    put(world, "op=Merge", KVJIT_PROGRAM_MERGE, two_levels()[0]);
     Setting at(world);
     at.engine->seal();
     REQUIRE(at.prepare("op=Merge", KVJIT_ALL_PROGRAMS).has_value());

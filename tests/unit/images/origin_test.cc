@@ -11,8 +11,8 @@ using namespace kvjit::rt::test;
 namespace {
 
 const std::string kSpec = "head_dim=64,group=4";
-constexpr auto kStore = gen::ProgramKind::kStore;
-constexpr auto kDecode = gen::ProgramKind::kAttendDecode;
+constexpr auto kStore = KVJIT_PROGRAM_STORE;
+constexpr auto kDecode = KVJIT_PROGRAM_DECODE;
 
 const gen::Target& best() {
     return two_levels()[0];

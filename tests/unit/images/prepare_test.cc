@@ -76,7 +76,6 @@ TEST_CASE("programs that specs share compile once, also where they are asked for
 }
 
 TEST_CASE("what a bundle has decides on a kernel's target before anything is compiled") {
-    using enum gen::ProgramKind;
     const std::string attention = "head_dim=64";
     const gen::Target& lesser = two_levels()[1];
     for (const std::int32_t threads : {1, 2, 4}) {
@@ -84,13 +83,15 @@ TEST_CASE("what a bundle has decides on a kernel's target before anything is com
         World world;
         Engine engine({options_over(world), 8});
         const auto bundle = std::make_shared<FakeBundle>();
-        for (const auto kind : {kAttendDecode, kAttendPrefill, kMerge}) put(*bundle, attention, kind, lesser);
+        for (const auto program : {KVJIT_PROGRAM_DECODE, KVJIT_PROGRAM_PREFILL, KVJIT_PROGRAM_MERGE}) {
+            put(*bundle, attention, program, lesser);
+        }
         engine.add_bundle(bundle);
         const std::vector<gen::KernelSpec> specs{spec_of(attention)};
         REQUIRE(prepare_all(engine, specs, two_levels(), {KVJIT_ALL_PROGRAMS, threads, nullptr}).has_value());
         CHECK(world.compiles == 1);
         CHECK(world.warnings.empty());
-        CHECK(world.entries.contains(identity_of(attention, kStore, lesser)));
+        CHECK(world.entries.contains(identity_of(attention, KVJIT_PROGRAM_STORE, lesser)));
     }
 }
 

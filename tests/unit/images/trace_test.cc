@@ -91,9 +91,8 @@ TEST_CASE("threads that ask at once leave whole lines, each once") {
         for (int i = 0; i < 4; ++i) {
             threads.emplace_back([&] {
                 for (int size = 8; size <= 512; size += 8) {
-                    SpecTrace& trace = *images->trace();
-                    trace.add(spec_of("op=Merge,head_dim=" + std::to_string(size)), two_levels()[0],
-                              gen::ProgramKind::kMerge);
+                    const gen::KernelSpec spec = spec_of("op=Merge,head_dim=" + std::to_string(size));
+                    images->trace()->add(spec, two_levels()[0], *gen::lower(spec, two_levels()[0])->front().info);
                 }
             });
         }

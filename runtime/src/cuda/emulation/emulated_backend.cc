@@ -20,7 +20,7 @@ public:
     gen::Result<void> check_machine(const gen::Target& target) override { return check_cpu(target); }
 
     gen::Result<ImagePtr> load(std::string_view object, const gen::Program& program, const std::string& name) override {
-        return load_object(object, gen::program_info(program.kind).entry, name, program.launch);
+        return load_object(object, program.info->entry(), name, program.launch);
     }
 
     gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,

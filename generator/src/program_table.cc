@@ -1,0 +1,269 @@
+#include <algorithm>
+#include <bit>
+#include <concepts>
+
+#include "generator/operator.h"
+#include "generator/program.h"
+
+namespace kvjit::gen {
+namespace {
+
+// ---- What serves what
+// ------------------------------------------------------------------------------------------------
+
+constexpr int kMaxCudaHeadDim = 256;
+
+/// What specs can say and no variant can do yet.
+struct Lack {
+    std::string_view field;
+    bool (*asked)(const KernelSpec&);
+};
+constexpr Lack kLacks[] = {
+    {"value_head_dim", [](const KernelSpec& s) { return s.value_head_dim != 0 && s.value_head_dim != s.head_dim; }},
+    {"cache_mode",
+     [](const KernelSpec& s) { return s.cache_mode == KVJIT_BLOCK_POINTERS || s.cache_mode == KVJIT_SEQUENCE_TABLE; }},
+    {"has_window", [](const KernelSpec& s) { return s.has_window != 0; }},
+    {"has_soft_cap", [](const KernelSpec& s) { return s.has_soft_cap != 0; }},
+    {"has_sinks", [](const KernelSpec& s) { return s.has_sinks != 0; }},
+    {"layout", [](const KernelSpec& s) { return !layout_axes(s).contains('2') || !layout_axes(s).ends_with('D'); }},
+};
+
+Result<void> serves_all(const KernelSpec& spec, const Target&) {
+    for (const Lack& lack : kLacks) {
+        if (!lack.asked(spec)) continue;
+        const Field& field = *std::ranges::find(spec_fields(), lack.field, &Field::name);
+        const std::string value = field.print(spec);
+        return fail(KVJIT_BAD_SPEC, std::string(field.name),
+                    std::string(field.name) + " is " + value + "; this version of kvjit has no kernels for it yet");
+    }
+    return {};
+}
+
+Result<void> serves_cuda(const KernelSpec& spec, const Target& target) {
+    if (auto all = serves_all(spec, target); !all) return all;
+    if (spec.head_dim <= kMaxCudaHeadDim) return {};
+    return fail(KVJIT_BAD_SPEC, "head_dim",
+                "head_dim is " + std::to_string(spec.head_dim) + "; CUDA kernels take at most " +
+                    std::to_string(kMaxCudaHeadDim),
+                spec.head_dim, kMaxCudaHeadDim);
+}
+
+/// Products of float16: what is narrower becomes float16 exactly enough, what is wider doesn't.
+Result<void> serves_f16(std::string_view field, kvjit_dtype type) {
+    if (type != KVJIT_F32) return {};
+    return fail(KVJIT_BAD_SPEC, std::string(field), std::string(field) + " is f32; products on tensor cores are of f16",
+                type, KVJIT_F16);
+}
+
+Result<void> serves_mma(const KernelSpec& spec, const Target& target) {
+    if (auto cuda = serves_cuda(spec, target); !cuda) return cuda;
+    if (auto t1 = serves_f16("t1", static_cast<kvjit_dtype>(spec.t1)); !t1) return t1;
+    return has_cache(spec) ? serves_f16("t2", cache_type(spec)) : Result<void>{};
+}
+
+Result<void> serves_mma_decode(const KernelSpec& spec, const Target& target) {
+    if (spec.group >= 2) return serves_mma(spec, target);
+    return fail(KVJIT_BAD_SPEC, "group", "group is 1; one query head for each kv head makes no matrix of a decode",
+                spec.group, 2);
+}
+
+// ---- Shapes of launches
+// ----------------------------------------------------------------------------------------------
+
+/// The spec as the templates' shapes see it.
+CacheFormat cache_format(const KernelSpec& spec) {
+    const bool cached = has_cache(spec);
+    const auto t1 = static_cast<kvjit_dtype>(spec.t1);
+    const bool quantised = cached && spec.quant_bit != 0;
+    const kvjit_dtype t2 = cached ? cache_type(spec) : t1;
+    return {.head_dim = spec.head_dim,
+            .t1_bytes = static_cast<int>(dtype_bytes(t1)),
+            .t2_bits = quantised ? spec.quant_bit : static_cast<int>(dtype_bytes(t2)) * 8,
+            .scale_bytes = quantised ? static_cast<int>(dtype_bytes(scale_type(spec))) : 0,
+            .quant_group = quantised ? spec.quant_group : spec.head_dim};
+}
+
+LaunchShape by_item(const KernelSpec&, const Target&) {
+    return {};
+}
+
+LaunchShape by_token(const KernelSpec&, const Target&) {
+    return kTokenShape;
+}
+
+LaunchShape by_check(const KernelSpec&, const Target&) {
+    return kCheckShape;
+}
+
+template <bool kDecode>
+LaunchShape by_dot(const KernelSpec& spec, const Target&) {
+    return dot_shape(kDecode, cache_format(spec));
+}
+
+LaunchShape by_mma_decode(const KernelSpec& spec, const Target& target) {
+    return mma_decode_shape(cache_format(spec), max_shared_bytes(target));
+}
+
+LaunchShape by_mma_prefill(const KernelSpec& spec, const Target& target) {
+    return mma_prefill_shape(cache_format(spec), max_shared_bytes(target));
+}
+
+// ---- Constants ------------------------------------------------------------------------------------------------------
+
+Constant type(std::string name, std::string value) {
+    return {"using", std::move(name), std::move(value)};
+}
+Constant number(std::string name, int value) {
+    return {"int", std::move(name), std::to_string(value)};
+}
+Constant flag(std::string name, bool value) {
+    return {"bool", std::move(name), value ? "true" : "false"};
+}
+
+std::string storage(kvjit_dtype dtype) {
+    switch (dtype) {
+        case KVJIT_F32:
+            return "float";
+        case KVJIT_F16:
+            return "f16_t";
+        case KVJIT_I8:
+            return "i8_t";
+        default:
+            return "i4x2_t";
+    }
+}
+
+kvjit_dtype input_type(const KernelSpec& spec) {
+    return static_cast<kvjit_dtype>(spec.t1);
+}
+
+/// Of the table; packed keys and values have kvstarts in its place.
+std::string index_storage(const KernelSpec& spec) {
+    return (has_cache(spec) ? spec.index_type : spec.starts_type) == KVJIT_I32 ? "i32" : "i64";
+}
+
+/// Tokens a table entry stands for; 0: one entry holds the whole sequence (offset, and dense keys and values).
+int page_size(const KernelSpec& spec) {
+    if (!has_cache(spec) || spec.cache_mode == KVJIT_OFFSET) return 0;
+    return is_paged(spec) ? spec.page_size : 1;
+}
+
+/// What all programs that touch keys and values have in common. Two specs that agree here share their binaries,
+/// whatever their layouts: strides are run-time values, a page's and a block's too, and only the order of traversal is
+/// code.
+std::vector<Constant> cache_constants(const KernelSpec& spec, Backend) {
+    const bool quantised = has_cache(spec) && spec.quant_bit != 0;
+    return {
+        number("kHeadDim", spec.head_dim),
+        type("T1", storage(input_type(spec))),
+        type("T2", storage(has_cache(spec) ? cache_type(spec) : input_type(spec))),
+        type("T3", quantised ? storage(scale_type(spec)) : "float"),
+        number("kQuantBit", quantised ? spec.quant_bit : 0),
+        number("kQuantGroup", quantised ? spec.quant_group : spec.head_dim),
+        number("kPageSize", page_size(spec)),
+        type("Index", index_storage(spec)),
+        flag("kHeadInner", is_head_inner(spec)),
+    };
+}
+
+std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) {
+    std::vector<Constant> constants = cache_constants(spec, backend);
+    constants.push_back(number("kGroup", spec.group));
+    if (backend != Backend::kCpu) constants.push_back(number("kDecodeTokens", decode_tokens(spec, backend)));
+    constants.push_back(flag("kCausal", spec.is_causal || spec.is_alibi));
+    constants.push_back(flag("kAlibi", spec.is_alibi));
+    constants.push_back(number("kMaskRank", spec.attn_mask));
+    return constants;
+}
+
+/// Of an attention call the partials are float32; of Merge they are what attention calls have written, T1.
+std::vector<Constant> merge_constants(const KernelSpec& spec, Backend) {
+    const std::string partial = !has_keys(spec) ? storage(input_type(spec)) : "float";
+    return {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial)};
+}
+
+std::vector<Constant> check_constants(const KernelSpec& spec, Backend) {
+    return {flag("kCached", has_cache(spec)), flag("kBlocks", has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE),
+            number("kPageSize", page_size(spec)), type("Index", index_storage(spec))};
+}
+
+// ---- The table ------------------------------------------------------------------------------------------------------
+
+constexpr Variant kCpuStore[] = {{"simd", "cpu/store.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaStore[] = {{"warps", "cuda/store.cu", 1, serves_cuda, by_token}};
+
+constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_cuda, by_token}};
+
+constexpr Variant kCpuDecode[] = {{"simd", "cpu/attend_decode.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 1, serves_mma_decode, by_mma_decode},
+                                   {"dot", "cuda/attend_decode_dot.cu", 1, serves_cuda, by_dot<true>}};
+
+constexpr Variant kCpuPrefill[] = {{"simd", "cpu/attend_prefill.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, serves_mma, by_mma_prefill},
+                                    {"dot", "cuda/attend_prefill_dot.cu", 1, serves_cuda, by_dot<false>}};
+
+constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 1, serves_cuda, by_token}};
+
+constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 2, serves_cuda, by_check}};
+
+constexpr std::uint32_t ops(std::same_as<kvjit_op> auto... op) {
+    return ((1U << op) | ...);
+}
+constexpr std::uint32_t kLoading = ops(KVJIT_OP_KEY_VALUE_CACHE);
+constexpr std::uint32_t kStoring = ops(KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION);
+constexpr std::uint32_t kAttending = ops(KVJIT_OP_MULTI_HEAD_ATTENTION, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION);
+constexpr std::uint32_t kMerging = ops(KVJIT_OP_MERGE);
+
+/// In the order in which a call runs them. CUDA's check index arrays, which the host can't read, and its attention
+/// merges what it has split.
+constexpr ProgramInfo kPrograms[] = {
+    {KVJIT_PROGRAM_CHECK, "check", "check", check_constants, {}, {kLoading | kStoring | kAttending, kCudaCheck}},
+    {KVJIT_PROGRAM_STORE, "store", "store", cache_constants, {kStoring, kCpuStore}, {kStoring, kCudaStore}},
+    {KVJIT_PROGRAM_LOAD, "load", "load", cache_constants, {kLoading, kCpuLoad}, {kLoading, kCudaLoad}},
+    {KVJIT_PROGRAM_DECODE,
+     "decode",
+     "attend_decode",
+     attend_constants,
+     {kAttending, kCpuDecode},
+     {kAttending, kCudaDecode}},
+    {KVJIT_PROGRAM_PREFILL,
+     "prefill",
+     "attend_prefill",
+     attend_constants,
+     {kAttending, kCpuPrefill},
+     {kAttending, kCudaPrefill}},
+    {KVJIT_PROGRAM_MERGE,
+     "merge",
+     "merge",
+     merge_constants,
+     {kAttending | kMerging, kCpuMerge},
+     {kMerging, kCudaMerge}},
+};
+
+/// Each program has one bit, and no bit is left out: they count places, too (ProgramInfo::place_of).
+constexpr bool bits_are_whole() {
+    std::uint32_t bits = 0;
+    for (const ProgramInfo& info : kPrograms) bits |= std::has_single_bit(std::uint32_t{info.bit}) ? info.bit : 0;
+    return bits == (1U << std::size(kPrograms)) - 1;
+}
+static_assert(bits_are_whole());
+
+}  // namespace
+
+std::vector<Constant> target_constants(const Target& target) {
+    if (target.backend != Backend::kCpu) return {number("kMaxSharedBytes", max_shared_bytes(target))};
+    return {number("kVectorBytes", target.vector_bytes()),
+            flag("kHasFma", target.has("fma")),
+            flag("kHasF16c", target.has("f16c")),
+            flag("kHasAvx2", target.has("avx2")),
+            flag("kHasAvx512", target.vector_bytes() == 64),
+            flag("kHasVnni", target.has("avx512vnni"))};
+}
+
+std::span<const ProgramInfo> programs() {
+    return kPrograms;
+}
+
+}  // namespace kvjit::gen
