@@ -170,11 +170,20 @@ gen::Result<void> Kernel::make_all(const std::vector<std::size_t>& wanted) {
 }
 
 gen::Result<void> Kernel::make_one(std::size_t program) {
-    const Candidate best = candidates(program).front();
-    gen::Result<ImagePtr> image = images_->make(best);
-    if (!image) return std::unexpected(with_line(image.error(), spec_, *best.target));
-    take(program, *best.target, *std::move(image));
-    return {};
+    for (;;) {
+        const Candidate best = candidates(program).front();
+        gen::Result<ImagePtr> image = images_->make(best);
+        if (!image) return std::unexpected(with_line(image.error(), spec_, *best.target));
+        if (!settles(*best.target)) continue;  // a store had another program meanwhile: what is made is for its target
+        take(program, *best.target, *std::move(image));
+        return {};
+    }
+}
+
+bool Kernel::settles(const gen::Target& target) {
+    const std::lock_guard lock(mutex_);
+    settled_ = settled_.value_or(number_of(target));
+    return *settled_ == number_of(target);
 }
 
 std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {

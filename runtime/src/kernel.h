@@ -106,6 +106,8 @@ private:
     gen::Result<std::vector<std::size_t>> unknown(std::uint32_t asked);
     /// Takes what memory and stores have of `wanted`, and leaves in it what they lack.
     gen::Result<void> take_known(std::vector<std::size_t>& wanted);
+    /// Whether the target is the one that all images should be of, which it becomes if there is none.
+    bool settles(const gen::Target& target);
     void take(std::size_t program, const gen::Target& target, ImagePtr image);
     gen::Result<void> make_all(const std::vector<std::size_t>& wanted);
     gen::Result<void> make_one(std::size_t program);

@@ -1,5 +1,6 @@
 // A kernel takes all its images from one target, if it can.
 #include <algorithm>
+#include <thread>
 
 #include "fakes.h"
 
@@ -76,6 +77,30 @@ TEST_CASE("a search that finds nothing settles nothing") {
     put(world, kSpec, KVJIT_PROGRAM_DECODE, two_levels()[1]);
     REQUIRE(at.kernel->prepare(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE).has_value());
     CHECK(world.warnings.empty());
+}
+
+TEST_CASE("a target that a store settles while another program is compiled holds for that one, too") {
+    World world;
+    const gen::Target& lesser = two_levels()[1];
+    const auto images = std::make_shared<Images>(options_over(world));
+    const auto bundle = std::make_shared<FakeBundle>();
+    put(*bundle, kSpec, KVJIT_PROGRAM_STORE, lesser);
+    images->add_bundle(bundle);
+    const KernelPtr kernel = *Kernel::make(images, spec_of(kSpec), two_levels());
+    world.while_compiling = [&] {
+        if (world.compiles != 1) return;
+        const std::jthread other([&] { CHECK(kernel->prepare(KVJIT_PROGRAM_STORE).has_value()); });
+    };
+    const auto set = kernel->prepare(KVJIT_PROGRAM_DECODE);
+    REQUIRE(set.has_value());
+    CHECK((*set)[KVJIT_PROGRAM_STORE] != nullptr);
+    CHECK(world.warnings.empty());
+    const auto programs = gen::lower(spec_of(kSpec), lesser);
+    const Candidate decode{&lesser, &*std::ranges::find(*programs, KVJIT_PROGRAM_DECODE, bit_of)};
+    const auto of_lesser = images->find({&decode, 1});
+    REQUIRE(of_lesser.has_value());
+    REQUIRE(of_lesser->has_value());
+    CHECK((*of_lesser)->image == (*set)[KVJIT_PROGRAM_DECODE]);
 }
 
 TEST_CASE("an image brings its launch shape") {
