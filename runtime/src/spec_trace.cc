@@ -1,11 +1,15 @@
 #include "spec_trace.h"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <mutex>
+#include <new>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -14,13 +18,24 @@
 namespace kvjit::rt {
 namespace {
 
-/// Whether this process has not been here before with these.
-bool is_first(const std::string& path, const std::string& line) {
-    // Never destroyed: at the process's end, threads may still ask for kernels.
-    static auto& mutex = *new std::mutex;
-    static auto& lines = *new std::set<std::pair<std::string, std::string>>;
-    const std::lock_guard lock(mutex);
-    return lines.emplace(path, line).second;
+/// Lines that are in their files, as this process knows, or knew the one that it was forked from.
+struct Written {
+    std::mutex mutex;
+    std::set<std::pair<std::string, std::string>> lines;  // path, line
+};
+
+/// Never destroyed: at the process's end, threads may still ask for kernels.
+Written& written() {
+    static auto& written = *new Written;
+    return written;
+}
+
+/// A fork waits for the line that is being written: its child would wait for a thread that it doesn't have.
+bool watch_forks() {
+    const auto lock = [] { written().mutex.lock(); };
+    const auto unlock = [] { written().mutex.unlock(); };
+    if (pthread_atfork(lock, unlock, unlock) != 0) throw std::bad_alloc();
+    return true;
 }
 
 /// As kvjit_target_create takes it.
@@ -28,13 +43,41 @@ std::string target_name(const gen::Target& target) {
     return target.backend == gen::Backend::kCudaEmulated ? "cuda-emulated" : target.name();
 }
 
-/// In one piece: then it stays one line, whoever else appends. 0 or an errno.
+/// A file's lock among all who trace to it. What has none to give, a pipe say, is written to all the same.
+class Turn {
+public:
+    explicit Turn(int file) : file_(file) {
+        while (flock(file_, LOCK_EX) != 0 && errno == EINTR) continue;
+    }
+    ~Turn() { flock(file_, LOCK_UN); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+private:
+    int file_;
+};
+
+/// 0 or an errno; `rest` is what has not been written.
+int write_all(int file, std::string_view& rest) {
+    while (!rest.empty()) {
+        const ssize_t put = write(file, rest.data(), rest.size());
+        if (put == 0) return ENOSPC;
+        if (put < 0 && errno != EINTR) return errno;
+        if (put > 0) rest.remove_prefix(static_cast<std::size_t>(put));
+    }
+    return 0;
+}
+
+/// All of the line, or nothing of it: what follows would be glued to a part. 0 or an errno.
 int append(int file, const std::string& line) {
-    ssize_t written = 0;
-    do written = write(file, line.data(), line.size());
-    while (written < 0 && errno == EINTR);
-    if (written < 0) return errno;
-    return static_cast<std::size_t>(written) == line.size() ? 0 : ENOSPC;
+    const Turn turn(file);
+    const off_t begin = lseek(file, 0, SEEK_END);
+    std::string_view rest = line;
+    const int error = write_all(file, rest);
+    const off_t end = begin + static_cast<off_t>(line.size() - rest.size());
+    const bool is_last = begin >= 0 && lseek(file, 0, SEEK_END) == end;  // others may append without a lock
+    if (error != 0 && end != begin && is_last && ftruncate(file, begin) != 0) return errno;
+    return error;
 }
 
 }  // namespace
@@ -54,8 +97,18 @@ void SpecTrace::add(const gen::KernelSpec& spec, const gen::Target& target, cons
     if (gave_up_) return;
     const std::string line =
         text(gen::print_spec(spec), "  # target=", target_name(target), " program=", program.name, "\n");
-    if (!is_first(path_, line)) return;
-    if (const int error = append(file_, line)) give_up(error);
+    if (const int error = write_once(line)) give_up(error);
+}
+
+int SpecTrace::write_once(const std::string& line) {
+    [[maybe_unused]] static const bool watched = watch_forks();
+    Written& all = written();
+    const std::lock_guard lock(all.mutex);
+    const auto [at, is_new] = all.lines.emplace(path_, line);
+    if (!is_new) return 0;
+    const int error = append(file_, line);
+    if (error != 0) all.lines.erase(at);
+    return error;
 }
 
 void SpecTrace::give_up(int error) {

@@ -18,10 +18,13 @@ public:
     SpecTrace(const SpecTrace&) = delete;
     SpecTrace& operator=(const SpecTrace&) = delete;
 
-    /// Appends "op=MultiHeadCacheAttention,head_dim=64  # target=x86-64-v3 program=store", unless this process has.
+    /// Appends "op=MultiHeadCacheAttention,head_dim=64  # target=x86-64-v3 program=store", unless this process has, or
+    /// the one that it was forked from.
     void add(const gen::KernelSpec& spec, const gen::Target& target, const gen::ProgramInfo& program);
 
 private:
+    /// 0 or an errno.
+    int write_once(const std::string& line);
     void give_up(int error);
 
     std::string path_;

@@ -1,7 +1,11 @@
 // What a program asks for, written down as a list of specs.
 #include "spec_trace.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -36,6 +40,26 @@ KernelPtr kernel_of(std::shared_ptr<Images> images, const std::string& spec,
                     const gen::TargetList& targets = two_levels()) {
     return *Kernel::make(std::move(images), spec_of(spec), targets);
 }
+
+/// While it lives, no file of this process grows beyond so many bytes.
+class FileLimit {
+public:
+    explicit FileLimit(std::uintmax_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+        REQUIRE(getrlimit(RLIMIT_FSIZE, &before_) == 0);
+        const rlimit limit{static_cast<rlim_t>(bytes), before_.rlim_max};
+        REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    }
+    ~FileLimit() {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+    FileLimit(const FileLimit&) = delete;
+    FileLimit& operator=(const FileLimit&) = delete;
+
+private:
+    void (*handler_)(int);
+    rlimit before_{};
+};
 
 }  // namespace
 
@@ -103,6 +127,23 @@ TEST_CASE("threads that ask at once leave whole lines, each once") {
         const std::string spec = size == 128 ? "op=Merge" : "op=Merge,head_dim=" + std::to_string(size);
         CHECK(std::ranges::count(lines, spec + "  # target=x86-64-v3 program=merge") == 1);
     }
+}
+
+TEST_CASE("a line that there is no room for leaves nothing behind, and is written once there is") {
+    World world;
+    const TemporaryFolder folder;
+    const std::string path = folder.path("specs.txt");
+    REQUIRE(kernel_of(tracing(world, path), "op=Merge,head_dim=56")->prepare(KVJIT_ALL_PROGRAMS).has_value());
+    const Texts first = lines_of(path);
+    const std::string full = "op=Merge,head_dim=72";
+    {
+        const FileLimit limit(std::filesystem::file_size(path) + 10);
+        CHECK(kernel_of(tracing(world, path), full)->prepare(KVJIT_ALL_PROGRAMS).has_value());
+    }
+    CHECK(world.warnings.size() == 1);
+    CHECK(lines_of(path) == first);
+    REQUIRE(kernel_of(tracing(world, path), full)->prepare(KVJIT_ALL_PROGRAMS).has_value());
+    CHECK(lines_of(path) == Texts{first[0], full + "  # target=x86-64-v3 program=merge"});
 }
 
 TEST_CASE("what can't be written is said once, and fails nothing") {
