@@ -28,10 +28,18 @@ KVJIT_INLINE bool expect(bool holds, Finding& found, const Finding& broken) {
     return holds;
 }
 
-// ---- Starts. Sums wrap: a lane may see wrong starts of which another lane has to tell. ------------------------------
+// ---- Starts. What is computed of them wraps: a lane may see wrong ones of which another lane has to tell. -----------
 
 KVJIT_INLINE i64 sum(i64 a, i64 b) {
     return static_cast<i64>(static_cast<u64>(a) + static_cast<u64>(b));
+}
+
+KVJIT_INLINE i64 difference(i64 a, i64 b) {
+    return static_cast<i64>(static_cast<u64>(a) - static_cast<u64>(b));
+}
+
+KVJIT_INLINE i64 product(i64 a, i64 b) {
+    return static_cast<i64>(static_cast<u64>(a) * static_cast<u64>(b));
 }
 
 /// The last of `starts`, a number of rows.
@@ -89,8 +97,8 @@ KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, i64 b) {
 KVJIT_INLINE bool position_holds(Finding& found, const CheckedBatch& batch, i64 b) {
     if (!batch.stores) return true;
     const abi::Indices& starts = batch.keys.starts;
-    const i64 keys = key_count(batch.keys, b), tokens = length(batch.seqstarts, b), past = keys - tokens;
-    const i64 least = sum(index_at(starts, b), tokens);
+    const i64 keys = key_count(batch.keys, b), tokens = length(batch.seqstarts, b);
+    const i64 past = difference(keys, tokens), least = sum(index_at(starts, b), tokens);
     if (!expect(keys >= tokens, found, {Rule::kNewKeys, b, b + 1, index_at(starts, b + 1), least, tokens}))
         return false;
     if (!is_given(batch.start_pos)) return true;
@@ -127,7 +135,7 @@ KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging pa
     const i64 keys = key_count(batch.keys, b);
     const i64 entries = is_given(batch.table.rowstarts) ? length(batch.table.rowstarts, b) : batch.row_entries;
     if (used_entries(keys, paging) <= entries) return true;
-    found = {Rule::kRowLength, b, b, keys, entries * paging.page, entries};
+    found = {Rule::kRowLength, b, b, keys, product(entries, paging.page), entries};
     return false;
 }
 
