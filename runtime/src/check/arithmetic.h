@@ -24,6 +24,11 @@ constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
     return __builtin_add_overflow(a, b, &sum) ? kMaxInt64 : sum;
 }
 
+/// How many pieces of `size`, above 0, `count` >= 0 makes; the last may be smaller.
+constexpr std::int64_t ceil_div(std::int64_t count, std::int64_t size) {
+    return count / size + (count % size != 0);
+}
+
 /// No element of any tensor is wider.
 inline constexpr std::int64_t kMaxElementBytes = 8;
 

@@ -22,10 +22,6 @@ constexpr std::int64_t kTokenItemElements = 64 * 1024;
 /// before it sees a tensor, and memory has to last for wrong lengths, too: where there would be more, all are larger.
 constexpr std::int64_t kMaxItems = 32 * 1024;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return a / b + (a % b != 0);
-}
-
 /// Tokens or keys of sequence b. Starts that nobody has checked may fall, or lie so far apart that sums would overflow.
 std::int64_t rows_of(const abi::Indices& starts, std::int64_t b) {
     return std::clamp<std::int64_t>(length(starts, b), 0, kMaxInt64 / 4);

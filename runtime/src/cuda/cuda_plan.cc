@@ -23,10 +23,6 @@ namespace {
 constexpr std::int64_t kMaxGridX = 0x7fffffff;
 constexpr std::int64_t kMaxGridY = 65535;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
-
 class CudaPlan final : public CallPlan {
 public:
     /// `slopes`: slopes_of.

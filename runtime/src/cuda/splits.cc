@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "check/arithmetic.h"
+
 namespace kvjit::rt {
 namespace {
 
@@ -13,10 +15,6 @@ constexpr std::int64_t kLongUnits = 64;
 constexpr std::int64_t kMostWaves = 16;
 constexpr std::int64_t kMaxSplits = 128;
 constexpr double kGoodEnough = 0.85;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
-    return (a + b - 1) / b;
-}
 
 /// Part of the slots that have a block, over all waves.
 double occupancy(std::int64_t blocks, std::int64_t slots) {
