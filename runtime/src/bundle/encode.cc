@@ -1,7 +1,6 @@
 #include "bundle/encode.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "bundle/pack.h"
 

@@ -2,8 +2,6 @@
 
 #include <sodium.h>
 
-#include <algorithm>
-
 namespace kvjit::rt {
 namespace {
 

@@ -1,7 +1,6 @@
 // Where a batch's keys and values lie, made once from spec and batch: for the checks, the binding and the launches.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "common/abi.h"

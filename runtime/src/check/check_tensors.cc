@@ -5,7 +5,6 @@
 #include <span>
 
 #include "check/arithmetic.h"
-#include "check/check_batch.h"
 #include "check/fault.h"
 #include "generator/operator.h"
 

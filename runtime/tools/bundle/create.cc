@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <iterator>
 #include <map>
-#include <mutex>
-#include <thread>
 
 #include "bundle/entries.h"
 #include "bundle/files.h"

@@ -1,12 +1,11 @@
 // `kvjit bundle list`, `verify`, `extract`, `diff`: what reads bundles.
-#include <cerrno>
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
 #include <system_error>
 
 #include "bundle/files.h"
