@@ -190,6 +190,41 @@ TEST_CASE("options of preparing, and each of the specs, end where a field ends")
     });
 }
 
+TEST_CASE("specs of a list have the size that some header's spec has, and stand that far apart") {
+    const std::vector<std::size_t> sizes = sizes_of(kSpecFields);
+    kvjit_prepare_options options;
+    kvjit_prepare_options_init(&options);
+    options.programs = 0;
+    kvjit_spec good, bad;
+    kvjit_spec_init(&good);
+    kvjit_spec_init(&bad);
+    bad.head_dim = 65;
+    for (std::size_t size = 0; size <= sizeof(kvjit_spec) + 8; ++size) {
+        CAPTURE(size);
+        const std::size_t used = std::min(size, sizeof good);
+        GuardedBuffer memory((2 * size + 7) / 8 * 8, Guard::kAfter);
+        char* const first = static_cast<char*>(static_cast<void*>(memory.data()));
+        good.struct_size = bad.struct_size = static_cast<std::uint32_t>(size);
+        std::memcpy(first, &good, used);
+        std::memcpy(first + size, &bad, used);
+        kvjit_error error = new_error();
+        const kvjit_status status = kvjit_engine_prepare_sized(
+            shared_engine(), reinterpret_cast<const kvjit_spec*>(first), 2, nullptr, &options, size, &error);
+        if (std::ranges::find(sizes, size) == sizes.end()) {
+            CHECK(status == KVJIT_BAD_ARGUMENT);
+            CHECK(error.argument == std::string("specs[0].struct_size"));
+            CHECK(error.value == static_cast<std::int64_t>(size));
+            CHECK(error.limit == sizeof(kvjit_spec));
+        } else if (size < offsetof(kvjit_spec, head_dim) + sizeof good.head_dim) {
+            CHECK(status == KVJIT_OK);  // the second has the default
+        } else {
+            CHECK(status == KVJIT_BAD_SPEC);
+            CHECK(error.argument == std::string("specs[1]"));
+            CHECK(error.value == 1);
+        }
+    }
+}
+
 TEST_CASE("a spec is parsed into a struct that ends where a field ends, or not at all") {
     const std::vector<std::size_t> sizes = sizes_of(kSpecFields);
     for (std::size_t size = sizeof(std::uint32_t); size <= sizeof(kvjit_spec); ++size) {
