@@ -1,15 +1,13 @@
 #include "prepare.h"
 
 #include <algorithm>
-#include <atomic>
-#include <future>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "check/fault.h"
+#include "parallel.h"
 #include "usable_cores.h"
 
 namespace kvjit::rt {
@@ -46,12 +44,13 @@ public:
 
     /// What stores have is taken of all specs first: it decides on each kernel's target.
     gen::Result<void> run() {
-        in_parallel(shares_.size(), [this](std::size_t i) { take_stored(shares_[i]); });
+        const std::size_t threads = options_.num_threads != 0 ? options_.num_threads : usable_cores();
+        in_parallel(threads, shares_.size(), [this](std::size_t i) { take_stored(shares_[i]); });
         for (std::size_t i = 0; i < shares_.size(); ++i) add_jobs(i);
         for (const Share& share : shares_) {
             if (share.missing == 0) tell(share);
         }
-        in_parallel(jobs_.size(), [this](std::size_t i) { make(jobs_[i]); });
+        in_parallel(threads, jobs_.size(), [this](std::size_t i) { make(jobs_[i]); });
         return outcome();
     }
 
@@ -78,31 +77,6 @@ private:
             jobs_.push_back({i, share.missing++, left & -left});
         }
         if (share.left != 0) share.failures.resize(share.missing);
-    }
-
-    /// each(0) .. each(count - 1), on the calling thread and others.
-    template <class Each>
-    void in_parallel(std::size_t count, const Each& each) {
-        std::atomic<std::size_t> next{0};
-        const auto work = [&] {
-            for (std::size_t i = next++; i < count; i = next++) each(i);
-        };
-        std::vector<std::future<void>> others;
-        const std::size_t threads = options_.num_threads != 0 ? options_.num_threads : usable_cores();
-        while (others.size() + 1 < std::min(threads, count) && start(others, work)) continue;
-        work();
-        for (std::future<void>& other : others) other.get();  // what a thread threw comes out here
-    }
-
-    /// False: there is no thread to be had.
-    template <class Work>
-    static bool start(std::vector<std::future<void>>& others, const Work& work) {
-        try {
-            others.push_back(std::async(std::launch::async, [&work] { work(); }));
-            return true;
-        } catch (const std::system_error&) {
-            return false;
-        }
     }
 
     void make(const Job& job) {

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <mutex>
 #include <optional>
-#include <thread>
 
 #include "bundle/files.h"
+#include "parallel.h"
 #include "targets.h"
 
 namespace kvjit::tool {
@@ -39,19 +39,9 @@ public:
         made_.resize(jobs_.size());
     }
 
-    void work() {
-        for (std::size_t i = next_++; i < jobs_.size() && !failed_; i = next_++) make(i);
-    }
-
-    Result<std::vector<rt::MadeEntry>> take() {
-        if (failed_) return fail(failure_);
-        std::vector<rt::MadeEntry> all;
-        for (std::optional<rt::MadeEntry>& made : made_) all.push_back(*std::move(made));
-        return all;
-    }
-
-private:
+    /// Nothing, once one has failed.
     void make(std::size_t i) {
+        if (failed_) return;
         const EntryJob& job = *jobs_[i];
         gen::Result<rt::MadeEntry> made = images_.entry({&job.target, &job.program});
         const std::lock_guard lock(mutex_);
@@ -64,10 +54,17 @@ private:
         }
     }
 
+    Result<std::vector<rt::MadeEntry>> take() {
+        if (failed_) return fail(failure_);
+        std::vector<rt::MadeEntry> all;
+        for (std::optional<rt::MadeEntry>& made : made_) all.push_back(*std::move(made));
+        return all;
+    }
+
+private:
     rt::Images& images_;
     const std::function<void(const EntryJob&)>& done_;
     std::vector<const EntryJob*> jobs_;
-    std::atomic<std::size_t> next_{0};
     std::atomic<bool> failed_{false};
     std::mutex mutex_;  // guards what follows
     std::vector<std::optional<rt::MadeEntry>> made_;
@@ -97,14 +94,10 @@ Result<EntryJobs> plan_entries(std::span<const gen::KernelSpec> specs, std::span
     return jobs;
 }
 
-Result<std::vector<rt::MadeEntry>> make_entries(rt::Images& images, const EntryJobs& jobs, int threads,
+Result<std::vector<rt::MadeEntry>> make_entries(rt::Images& images, const EntryJobs& jobs, std::size_t threads,
                                                 const std::function<void(const EntryJob&)>& done) {
     Making making(images, jobs, done);
-    {
-        std::vector<std::jthread> others;
-        for (int i = 1; i < threads; ++i) others.emplace_back([&] { making.work(); });
-        making.work();
-    }
+    rt::in_parallel(threads, jobs.jobs.size(), [&](std::size_t i) { making.make(i); });
     return making.take();
 }
 

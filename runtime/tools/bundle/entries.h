@@ -30,8 +30,8 @@ struct EntryJobs {
 Result<EntryJobs> plan_entries(std::span<const gen::KernelSpec> specs, std::span<const std::string> targets);
 
 /// In the order of the jobs. `done` is called on one thread at a time, with what was compiled or found. The first
-/// failure ends it, and names spec and target.
-Result<std::vector<rt::MadeEntry>> make_entries(rt::Images& images, const EntryJobs& jobs, int threads,
+/// failure ends it, and names spec and target. Throws what compiling threw, on whichever thread.
+Result<std::vector<rt::MadeEntry>> make_entries(rt::Images& images, const EntryJobs& jobs, std::size_t threads,
                                                 const std::function<void(const EntryJob&)>& done);
 
 }  // namespace kvjit::tool
