@@ -122,7 +122,7 @@ CLI::App* BundleCommand::add_create() {
                      "Combinations that a list of specs may make, at most")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    command->add_option("-j,--jobs", create_.jobs, "Compiles at once; 0: one for each core")
+    command->add_option("-j,--jobs", create_.jobs, "Compiles at once; 0: one for each core that it may run on")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     command->add_option("--cache-dir", create_.cache_dir, "Folder of compiled kernels; '' for none");

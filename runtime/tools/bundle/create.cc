@@ -16,6 +16,7 @@
 #include "generator/spec_list.h"
 #include "library_search.h"
 #include "terminal.h"
+#include "usable_cores.h"
 
 namespace kvjit::tool {
 namespace {
@@ -78,8 +79,8 @@ Result<std::vector<gen::KernelSpec>> read_specs(const CreateOptions& options) {
     return specs;
 }
 
-int thread_count(int jobs) {
-    return jobs > 0 ? jobs : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+std::size_t thread_count(int jobs) {
+    return jobs > 0 ? static_cast<std::size_t>(jobs) : rt::usable_cores();
 }
 
 std::vector<rt::BundleEntry> bundle_entries(std::vector<rt::MadeEntry> made, const EntryJobs& jobs,
