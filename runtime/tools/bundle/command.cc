@@ -37,7 +37,8 @@ constexpr const char* kListFooter =
     "A line for each program: target, program/variant, bytes of its image, constants. --json has all that is known.\n"
     "Examples:\n"
     "  kvjit bundle list kernels.kvjb | grep attend_decode\n"
-    "  kvjit bundle list kernels.kvjb --json";
+    "  kvjit bundle list kernels.kvjb --json\n"
+    "Exit status: 0 listed, 2 bad arguments, or a file that can't be read or is no bundle.";
 
 constexpr const char* kVerifyFooter =
     "Reads all of each bundle: header, index, every entry's digests, the signature where there is one.\n"
@@ -51,12 +52,15 @@ constexpr const char* kExtractFooter =
     ".log,\n.txt.\n"
     "Examples:\n"
     "  kvjit bundle extract kernels.kvjb --to parts\n"
-    "  kvjit bundle extract kernels.kvjb --to parts --match 'attend_decode;'";
+    "  kvjit bundle extract kernels.kvjb --to parts --match 'attend_decode;'\n"
+    "Exit status: 0 written, 2 bad arguments, a bundle that is not whole, no such program, or a file that can't be "
+    "written.";
 
 constexpr const char* kMergeFooter =
     "A program that several have is stored once; if its code differs, as two compilers made it, that is an error.\n"
     "Signatures are not taken over. Example:\n"
-    "  kvjit bundle merge all.kvjb cpu.kvjb gpu.kvjb";
+    "  kvjit bundle merge all.kvjb cpu.kvjb gpu.kvjb\n"
+    "Exit status: 0 written, 2 bad arguments, a bundle that is not whole, or code that differs: nothing is written.";
 
 constexpr const char* kDiffFooter =
     "A line for each program that only ONE has (-), only OTHER has (+), or that differs (~), with what differs.\n"
@@ -67,7 +71,8 @@ constexpr const char* kSignFooter =
     "Replaces the signature in the file, and prints the public key: what the engine's option bundle_key takes.\n"
     "Example:\n"
     "  openssl genpkey -algorithm ed25519 -out private.pem\n"
-    "  kvjit bundle sign kernels.kvjb --key private.pem";
+    "  kvjit bundle sign kernels.kvjb --key private.pem\n"
+    "Exit status: 0 signed, 2 bad arguments, a key that is none, or a bundle that is not whole: nothing is written.";
 
 constexpr const char* kKeyHelp = "Sign it: a private Ed25519 key in PEM (openssl genpkey -algorithm ed25519)";
 

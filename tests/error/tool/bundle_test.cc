@@ -54,6 +54,7 @@ TEST_CASE("each command has help with examples") {
         const ChildResult help = run_kvjit({"bundle", command, "--help"});
         CHECK(help.exit_code == 0);
         CHECK(mentions(help.out, "Example"));
+        CHECK(mentions(help.out, "Exit status: 0 "));
         CHECK(mentions(help.out, std::string("kvjit bundle ") + command));
     }
 }
