@@ -139,11 +139,6 @@ Result<int> create(const CreateOptions& options) {
     return kExitOk;
 }
 
-bool equal(const rt::BundleEntry& a, const rt::BundleEntry& b) {
-    return a.code.provenance == b.code.provenance && a.code.image == b.code.image && a.texts.source == b.texts.source &&
-           a.texts.log == b.texts.log;
-}
-
 /// Entries of all bundles, by identity, each once.
 class Merged {
 public:
@@ -158,7 +153,7 @@ public:
             const auto known = entries_.find(identity);
             if (known == entries_.end()) {
                 entries_.emplace(identity, From{path, std::move(entry)});
-            } else if (!equal(known->second.entry, entry)) {
+            } else if (!difference(known->second.entry, entry).empty()) {
                 return conflict(known->second, path);
             }
         }

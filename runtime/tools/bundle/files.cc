@@ -102,6 +102,18 @@ Result<void> sign_bytes(std::string& bytes, const rt::SecretKey& key) {
     return {};
 }
 
+std::string difference(const rt::BundleEntry& one, const rt::BundleEntry& other) {
+    std::string parts;
+    const auto compare = [&](const char* name, const std::string& a, const std::string& b) {
+        if (a != b) parts += (parts.empty() ? "" : ", ") + std::string(name);
+    };
+    compare("provenance", one.code.provenance, other.code.provenance);
+    compare("image", one.code.image, other.code.image);
+    compare("source", one.texts.source, other.texts.source);
+    compare("log", one.texts.log, other.texts.log);
+    return parts;
+}
+
 std::string size_text(std::uint64_t bytes) {
     char text[64];
     std::snprintf(text, sizeof text, "%llu bytes (%.1f MB)", static_cast<unsigned long long>(bytes),

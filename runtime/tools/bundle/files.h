@@ -33,6 +33,9 @@ Result<void> write_bundle(const std::string& path, std::string bytes, const std:
 /// Puts a signature into a bundle's bytes.
 Result<void> sign_bytes(std::string& bytes, const rt::SecretKey& key);
 
+/// What differs between two entries of one identity: "provenance, image"; "" if nothing does.
+std::string difference(const rt::BundleEntry& one, const rt::BundleEntry& other);
+
 /// "1234567 bytes (1.2 MB)"
 std::string size_text(std::uint64_t bytes);
 

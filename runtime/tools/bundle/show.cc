@@ -200,19 +200,6 @@ Result<int> extract(const ExtractOptions& options) {
     return kExitOk;
 }
 
-/// How two entries of one identity differ; "" if they don't.
-std::string difference(const rt::BundleEntry& one, const rt::BundleEntry& other) {
-    std::string parts;
-    const auto compare = [&](const char* name, const std::string& a, const std::string& b) {
-        if (a != b) parts += (parts.empty() ? "" : ", ") + std::string(name);
-    };
-    compare("provenance", one.code.provenance, other.code.provenance);
-    compare("image", one.code.image, other.code.image);
-    compare("source", one.texts.source, other.texts.source);
-    compare("log", one.texts.log, other.texts.log);
-    return parts;
-}
-
 Result<std::map<std::string, rt::BundleEntry>> by_identity(const std::string& path) {
     const Result<rt::Bundle> bundle = open_bundle(path);
     if (!bundle) return fail(bundle.error());
