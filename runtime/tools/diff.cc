@@ -1,51 +1,24 @@
 #include "diff.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
-
 #include "handles.h"
+#include "input_file.h"
 #include "result.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
 namespace {
 
+/// More than identities take.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
 void append(void* text, const char* piece, size_t size) {
     static_cast<std::string*>(text)->append(piece, size);
 }
 
-struct Close {
-    void operator()(std::FILE* file) const {
-        if (file != stdin) std::fclose(file);
-    }
-};
-
-std::string failure(const std::string& name) {
-    return escaped(name) + ": can't be read: " + std::strerror(errno);
-}
-
-/// A pipe will do, too: of `<(kvjit inspect ...)`.
-Result<std::string> read_file(const std::string& name) {
-    const std::unique_ptr<std::FILE, Close> file(name == "-" ? stdin : std::fopen(name.c_str(), "re"));
-    if (!file) return fail(failure(name) + "; --diff takes identities, a file that has some, or -");
-    std::string text;
-    char block[4096];
-    errno = 0;
-    for (std::size_t bytes = 0; (bytes = std::fread(block, 1, sizeof block, file.get())) > 0;) {
-        text.append(block, bytes);
-        if (text.size() > kMaxBytes) return fail(escaped(name) + ": over 1 MiB is more than identities take");
-    }
-    if (std::ferror(file.get()) != 0) return fail(failure(name));
-    return text;
-}
-
 Result<std::string> read(const std::string& given) {
-    Result<std::string> text = given.contains(';') ? Result<std::string>(given) : read_file(given);
-    if (text && text->contains('\0')) return fail(escaped(given) + ": a NUL byte is in no identity");
+    Result<std::string> text = given.contains(';') ? Result<std::string>(given) : read_file(given, kMaxBytes);
+    if (!text) return fail(text.error() + "; --diff takes identities, a file that has some, or -");
+    if (text->contains('\0')) return fail(escaped(given) + ": a NUL byte is in no identity");
     return text;
 }
 

@@ -14,6 +14,7 @@
 #include "disk_cache/disk_store.h"
 #include "environment.h"
 #include "generator/spec_list.h"
+#include "input_file.h"
 #include "library_search.h"
 #include "terminal.h"
 #include "usable_cores.h"

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "disk_cache/file_calls.h"
+#include "input_file.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -49,21 +50,6 @@ Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, cons
         entries.push_back(*std::move(entry));
     }
     return entries;
-}
-
-Result<std::string> read_file(const std::string& path) {
-    const bool is_input = path == "-";
-    const rt::Fd opened(is_input ? -ENOENT : rt::system_calls().open(AT_FDCWD, path.c_str(), O_RDONLY, 0));
-    if (!is_input && !opened.open()) return fail(path + " can't be opened: " + reason(-opened.get()));
-    const int file = is_input ? STDIN_FILENO : opened.get();
-    std::string text;
-    char buffer[65536];
-    ssize_t got = 0;
-    while ((got = rt::system_calls().read(file, buffer, sizeof buffer)) > 0) {
-        text.append(buffer, static_cast<std::size_t>(got));
-    }
-    if (got < 0) return fail(path + " can't be read: " + reason(static_cast<int>(-got)));
-    return text;
 }
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {

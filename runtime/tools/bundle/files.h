@@ -20,8 +20,6 @@ std::string error_text(const gen::Error& error);
 Result<rt::Bundle> open_bundle(const std::string& path);
 Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, const std::string& path);
 
-/// All of a file; "-" is standard input.
-Result<std::string> read_file(const std::string& path);
 /// Under another name, then renamed: who reads `path` sees the old file or all of the new one.
 Result<void> write_file(const std::string& path, std::string_view bytes);
 
