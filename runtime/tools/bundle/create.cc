@@ -207,13 +207,22 @@ Result<int> merge(const MergeOptions& options) {
     return kExitOk;
 }
 
+/// A whole bundle's bytes: what was checked is what they are, whoever writes to the file meanwhile.
+Result<std::string> read_bundle(const std::string& path) {
+    const auto file = rt::open_bundle_file(path);
+    if (!file) return fail(path + ' ' + file.error());
+    auto bytes = (*file)->read(0, (*file)->size());
+    if (!bytes) return fail(path + ' ' + bytes.error());
+    const auto bundle = rt::Bundle::open(rt::bundle_in_memory(*bytes));
+    if (!bundle) return fail(path + ' ' + bundle.error());
+    if (auto whole = read_entries(*bundle, path); !whole) return fail(whole.error());
+    return *std::move(bytes);
+}
+
 Result<int> sign_file(const SignOptions& options) {
     const Result<rt::SecretKey> key = read_key(options.key_file);
     if (!key) return fail(key.error());
-    const Result<rt::Bundle> bundle = open_bundle(options.bundle);
-    if (!bundle) return fail(bundle.error());
-    if (auto whole = read_entries(*bundle, options.bundle); !whole) return fail(whole.error());
-    Result<std::string> bytes = read_file(options.bundle);
+    Result<std::string> bytes = read_bundle(options.bundle);
     if (!bytes) return fail(bytes.error());
     if (auto done = sign_bytes(*bytes, *key); !done) return fail(done.error());
     if (auto done = write_file(options.bundle, *bytes); !done) return fail(done.error());

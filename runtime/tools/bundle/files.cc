@@ -1,6 +1,7 @@
 #include "bundle/files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +10,7 @@
 
 #include "disk_cache/file_calls.h"
 #include "input_file.h"
+#include "library_search.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -26,6 +28,13 @@ int write_all(int file, std::string_view bytes) {
         bytes.remove_prefix(static_cast<std::size_t>(put));
     }
     return rt::system_calls().sync(file);
+}
+
+/// Gives `file` the permissions that the file at `place` has, if there is one. 0 or -errno.
+int keep_mode(const std::string& place, int file) {
+    struct stat known{};
+    if (rt::system_calls().status_of(AT_FDCWD, place.c_str(), &known) != 0) return 0;
+    return ::fchmod(file, known.st_mode & 0777) == 0 ? 0 : -errno;
 }
 
 }  // namespace
@@ -54,11 +63,13 @@ Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, cons
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {
     rt::FileCalls& calls = rt::system_calls();
-    const std::string temporary = path + ".tmp-" + std::to_string(::getpid());
+    const std::string place = rt::real_path(path).value_or(path);
+    const std::string temporary = place + ".tmp-" + std::to_string(::getpid());
     const rt::Fd file(calls.open(AT_FDCWD, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
     if (!file.open()) return fail(path + " can't be written: " + reason(-file.get()));
-    int error = write_all(file.get(), bytes);
-    if (error == 0) error = calls.rename(AT_FDCWD, temporary.c_str(), path.c_str());
+    int error = keep_mode(place, file.get());
+    if (error == 0) error = write_all(file.get(), bytes);
+    if (error == 0) error = calls.rename(AT_FDCWD, temporary.c_str(), place.c_str());
     if (error == 0) return {};
     calls.remove(AT_FDCWD, temporary.c_str());
     return fail(path + " can't be written: " + reason(-error));

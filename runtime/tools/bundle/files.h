@@ -20,7 +20,8 @@ std::string error_text(const gen::Error& error);
 Result<rt::Bundle> open_bundle(const std::string& path);
 Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, const std::string& path);
 
-/// Under another name, then renamed: who reads `path` sees the old file or all of the new one.
+/// Under another name, then renamed: who reads `path` sees the old file or all of the new one. A link leads to the new
+/// one, too, which has the old one's permissions.
 Result<void> write_file(const std::string& path, std::string_view bytes);
 
 /// Of a file that `openssl genpkey -algorithm ed25519` wrote.

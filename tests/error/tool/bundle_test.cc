@@ -183,6 +183,23 @@ TEST_CASE("merge takes each program once, in any order, and refuses what is not 
     CHECK(read_file(at.out) == merged);
 }
 
+TEST_CASE("what is signed or written anew keeps its mode, and stays behind the link that leads to it") {
+    const Bundles at;
+    const std::string key = at.folder.write("key.pem", kKey), link = at.folder.path("link.kvjb");
+    namespace fs = std::filesystem;
+    const fs::perms mode = fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read;
+    fs::permissions(at.one, mode);
+    fs::create_symlink("one.kvjb", link);
+    CHECK(run_kvjit({"bundle", "sign", link, "--key", key}).exit_code == 0);
+    CHECK(fs::is_symlink(link));
+    CHECK(fs::status(at.one).permissions() == mode);
+    CHECK(run_kvjit({"bundle", "verify", at.one, "--key", kPublicKey}).exit_code == 0);
+    CHECK(run_kvjit({"bundle", "merge", link, at.two}).exit_code == 0);
+    CHECK(fs::is_symlink(link));
+    CHECK(fs::status(at.one).permissions() == mode);
+    CHECK(read_file(at.one) == read_file(at.two));
+}
+
 TEST_CASE("merge refuses two makers' code of one program, and names both bundles") {
     const Bundles at;
     const std::string other = at.folder.path("other.kvjb");
