@@ -1,8 +1,9 @@
-# LLVM and Clang 19.
+# LLVM 19, and Clang 19 for the compiler.
 #   kvjit_orc    ORC over JITLink, with Object and TargetParser, static: their symbols stay inside whatever links them, so
 #                that another LLVM in the process can't interfere, and a process that compiles nothing never maps libLLVM.
-#   kvjit_clang  the shared libclang-cpp and libLLVM, for the compiler plugin alone.
-set(KVJIT_LLVM_APT "apt install llvm-19-dev libclang-19-dev libclang-cpp19-dev libzstd-dev zlib1g-dev")
+#   kvjit_clang  the shared libclang-cpp and libLLVM, for the compiler plugin alone; with KVJIT_CPU_COMPILER.
+set(KVJIT_LLVM_APT "apt install llvm-19-dev libzstd-dev zlib1g-dev")
+set(KVJIT_CLANG_APT "apt install libclang-19-dev libclang-cpp19-dev")
 
 find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19/lib/cmake/llvm)
 if(NOT LLVM_FOUND)
@@ -13,14 +14,6 @@ foreach(dependency ZLIB::ZLIB zstd::libzstd_shared LLVMOrcJIT LLVMOrcDebugging)
     message(FATAL_ERROR "kvjit's CPU backend needs ${dependency}, which LLVM ${LLVM_PACKAGE_VERSION} links: ${KVJIT_LLVM_APT}")
   endif()
 endforeach()
-
-find_library(KVJIT_LIBCLANG_CPP NAMES clang-cpp HINTS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH)
-find_library(KVJIT_LIBLLVM NAMES LLVM LLVM-19 HINTS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH)
-find_path(KVJIT_CLANG_INCLUDE clang/Frontend/CompilerInstance.h HINTS ${LLVM_INCLUDE_DIRS} NO_DEFAULT_PATH)
-if(NOT KVJIT_LIBCLANG_CPP OR NOT KVJIT_LIBLLVM OR NOT KVJIT_CLANG_INCLUDE)
-  message(FATAL_ERROR "kvjit's CPU backend needs Clang 19's shared library and headers in ${LLVM_LIBRARY_DIR}: ${KVJIT_LLVM_APT}")
-endif()
-mark_as_advanced(KVJIT_LIBCLANG_CPP KVJIT_LIBLLVM KVJIT_CLANG_INCLUDE)
 
 separate_arguments(KVJIT_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 
@@ -40,6 +33,18 @@ string(CONCAT KVJIT_ORC_IR _ZN4llvm3orc17cloneToNewContextERKNS0_16ThreadSafeMod
 target_link_options(kvjit_orc INTERFACE LINKER:--defsym=${KVJIT_ORC_IR}=0)
 target_link_options(kvjit_orc INTERFACE "LINKER:--exclude-libs,${KVJIT_LLVM_ARCHIVES}" LINKER:--gc-sections
                     LINKER:--as-needed)
+
+if(NOT KVJIT_CPU_COMPILER)
+  return()
+endif()
+find_library(KVJIT_LIBCLANG_CPP NAMES clang-cpp HINTS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH)
+find_library(KVJIT_LIBLLVM NAMES LLVM LLVM-19 HINTS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH)
+find_path(KVJIT_CLANG_INCLUDE clang/Frontend/CompilerInstance.h HINTS ${LLVM_INCLUDE_DIRS} NO_DEFAULT_PATH)
+if(NOT KVJIT_LIBCLANG_CPP OR NOT KVJIT_LIBLLVM OR NOT KVJIT_CLANG_INCLUDE)
+  message(FATAL_ERROR "kvjit's CPU compiler needs Clang 19's shared library and headers in ${LLVM_LIBRARY_DIR}: "
+                      "${KVJIT_CLANG_APT}, or pass -DKVJIT_CPU_COMPILER=OFF to run kernels out of bundles alone")
+endif()
+mark_as_advanced(KVJIT_LIBCLANG_CPP KVJIT_LIBLLVM KVJIT_CLANG_INCLUDE)
 
 add_library(kvjit_clang INTERFACE)
 target_include_directories(kvjit_clang SYSTEM INTERFACE ${KVJIT_CLANG_INCLUDE} ${LLVM_INCLUDE_DIRS})

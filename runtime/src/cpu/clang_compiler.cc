@@ -20,6 +20,19 @@
 namespace kvjit::rt {
 namespace {
 
+/// What a missing compiler's error begins with, and what to do.
+#ifdef KVJIT_CPU_COMPILER
+constexpr const char* kMissing = "kvjit's compiler can't be opened: ";
+constexpr const char* kRemedy =
+    "; install libkvjit_compiler.so there together with libclang-cpp19 (Debian: apt install libclang-cpp19), or set "
+    "KVJIT_COMPILER to its path";
+#else
+constexpr const char* kMissing = "this build of kvjit has no compiler (KVJIT_CPU_COMPILER=OFF): ";
+constexpr const char* kRemedy =
+    "; add a bundle that has the kernel (kvjit_engine_add_bundle; kvjit bundle create makes one, where kvjit has a "
+    "compiler), or set KVJIT_COMPILER to the libkvjit_compiler.so of such a kvjit";
+#endif
+
 constexpr const char* kFileName = "/libkvjit_compiler.so";
 /// Address space that Clang and LLVM take, and a little more.
 constexpr std::size_t kCompilerSpace = std::size_t{512} << 20;
@@ -127,12 +140,9 @@ private:
     }
 
     std::unexpected<gen::Error> missing(const std::string& what) const {
-        std::string message = "kvjit's compiler can't be opened: " + what + "; tried";
+        std::string message = kMissing + what + "; tried";
         for (const std::string& path : paths_) message += " " + path;
-        message +=
-            "; install libkvjit_compiler.so there together with libclang-cpp19 (Debian: apt install libclang-cpp19), "
-            "or "
-            "set KVJIT_COMPILER to its path";
+        message += kRemedy;
         return gen::fail(KVJIT_COMPILER_MISSING, "compiler", std::move(message));
     }
 
