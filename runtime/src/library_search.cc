@@ -8,9 +8,23 @@
 #include <cstddef>
 #include <memory>
 #include <new>
+#include <span>
 
 namespace kvjit::rt {
 namespace {
+
+/// Whether the program asks for a dynamic linker. The first that glibc tells of is the program.
+bool has_interpreter() {
+    bool found = false;
+    const auto look = [](dl_phdr_info* program, std::size_t, void* answer) {
+        for (const ElfW(Phdr) & header : std::span(program->dlpi_phdr, program->dlpi_phnum)) {
+            if (header.p_type == PT_INTERP) *static_cast<bool*>(answer) = true;
+        }
+        return 1;
+    };
+    dl_iterate_phdr(look, &found);
+    return found;
+}
 
 link_map* own_link_map() {
     static const int anchor = 0;
@@ -75,7 +89,14 @@ std::string own_folder() {
     return parent_folder(real_path(file).value_or(file));
 }
 
+const char* why_no_libraries() {
+    static const bool is_static = !has_interpreter();
+    return is_static ? "this program was linked with -static and opens no libraries: it runs CPU kernels out of bundles"
+                     : nullptr;
+}
+
 std::string find_library(const std::string& name, const std::vector<std::string>& runpath) {
+    if (why_no_libraries() != nullptr) return {};
     // Another library of the same name would not be loaded.
     if (const std::string path = loaded_path(name); !path.empty()) return real_path(path).value_or(path);
     for (const std::string& folder : search_folders(runpath)) {

@@ -21,9 +21,13 @@ std::string parent_folder(const std::string& path);
 /// Folder of the library or executable that holds this function; empty if unknown.
 std::string own_folder();
 
+/// Why this process can't open libraries, a clause; null: it can. A program that was linked with -static can't: glibc's
+/// dlopen would bring a second C library into it. Thread-safe.
+const char* why_no_libraries();
+
 /// Resolved path of what the linker would take for `name`, needed by a library whose DT_RUNPATH is `runpath`. Looks
 /// where the linker does: already loaded, LD_LIBRARY_PATH, runpath, the default folders; not in ld.so.cache. Empty if
-/// none has it. Thread-safe.
+/// none has it, or this process can't open libraries. Thread-safe.
 std::string find_library(const std::string& name, const std::vector<std::string>& runpath);
 
 }  // namespace kvjit::rt

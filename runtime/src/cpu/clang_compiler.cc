@@ -129,6 +129,9 @@ private:
     using Function = kvjit_clang_compile_function;
 
     gen::Result<std::string> locate() const {
+        if (const char* why = why_no_libraries()) {
+            return gen::fail(KVJIT_COMPILER_MISSING, "compiler", std::string("there is no compiler here: ") + why);
+        }
         std::string failures;
         for (const std::string& path : paths_) {
             auto real = real_path(path);

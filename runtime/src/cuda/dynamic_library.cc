@@ -12,7 +12,14 @@ std::unexpected<gen::Error> missing_library(const LibraryText& text, const std::
                      std::string(text.title) + " can't be opened: " + what + "; " + text.advice);
 }
 
+gen::Result<void> check_process(const LibraryText& text) {
+    const char* why = why_no_libraries();
+    if (why == nullptr) return {};
+    return gen::fail(text.status, text.argument, std::string(text.title) + " can't be opened: " + why);
+}
+
 gen::Result<DynamicLibrary> DynamicLibrary::open(const LibraryText& text, std::span<const std::string> candidates) {
+    if (auto able = check_process(text); !able) return std::unexpected(able.error());
     std::string reasons;
     for (const std::string& candidate : candidates) {
         if (void* handle = dlopen(candidate.c_str(), RTLD_LOCAL | RTLD_NOW)) return DynamicLibrary(text, handle);

@@ -16,6 +16,9 @@ struct LibraryText {
     const char* advice;  // what to install, a clause
 };
 
+/// Errors: text.status in a process that can't open libraries at all.
+gen::Result<void> check_process(const LibraryText& text);
+
 /// A function of a library: its symbol, and the member of `Api` that its address goes to.
 template <class Api>
 struct Symbol {
@@ -45,7 +48,7 @@ constexpr auto symbol(const char* name, bool required = true) {
 class DynamicLibrary {
 public:
     /// The first of `candidates` that opens: paths, or names for the linker to find. Errors: text.status; the message
-    /// has each candidate and why it failed.
+    /// has each candidate and why it failed, or why this process can't open any.
     static gen::Result<DynamicLibrary> open(const LibraryText& text, std::span<const std::string> candidates);
 
     /// Null: there is none.

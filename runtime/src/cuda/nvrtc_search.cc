@@ -113,6 +113,7 @@ std::vector<std::string> nvrtc_names(int driver_major) {
 }
 
 gen::Result<std::string> find_nvrtc(const std::string& chosen, int driver_major) {
+    if (auto able = check_process(kNvrtcText); !able) return std::unexpected(able.error());
     const std::string named = chosen.empty() ? environment_text(Variable::kNvrtc).value_or("") : chosen;
     if (!named.empty()) {
         auto path = real_path(named);
