@@ -1,0 +1,23 @@
+# Programs with libkvjit.a in them. -DSOURCES: kvjit's tests. -DFULLY_STATIC=ON: no shared library at all. -DLIBLLVM,
+# -DLLVM_INCLUDE: the shared libLLVM and its headers.
+cmake_minimum_required(VERSION 3.25)
+project(programs LANGUAGES C CXX)
+set(CMAKE_CXX_STANDARD 17)
+
+find_package(kvjit CONFIG REQUIRED)
+add_library(call STATIC ${SOURCES}/process/call.cc)
+target_include_directories(call PUBLIC ${SOURCES})
+target_link_libraries(call PUBLIC kvjit::kvjit_static)
+
+kvjit_add_bundle(kernels SPECS specs.txt TARGETS host)
+add_executable(bundled ${SOURCES}/install/static/bundled.cc)
+target_link_libraries(bundled PRIVATE call)
+kvjit_embed_bundle(bundled kernels)
+if(FULLY_STATIC)
+  add_library(pthreadpool STATIC ${SOURCES}/install/static/pthreadpool.c)
+  target_link_options(bundled PRIVATE -static LINKER:--gc-sections)
+else()
+  add_executable(another_llvm ${SOURCES}/install/static/another_llvm.cc)
+  target_include_directories(another_llvm SYSTEM PRIVATE ${LLVM_INCLUDE})
+  target_link_libraries(another_llvm PRIVATE call ${LIBLLVM})
+endif()
