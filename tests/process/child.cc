@@ -1,10 +1,12 @@
 // A process of an engine: opens a cache folder, runs one call, and says what it saw as lines "name value".
 //     process_child CACHE_FOLDER
 // The environment decides the rest (KVJIT_JIT, KVJIT_TEMPLATE_DIR, KVJIT_COMPILER; KVJIT_TEST_BUNDLE: bundles to add,
-// with colons between).
+// with colons between; KVJIT_TEST_PROC: a descriptor of the folder /proc, where the process's root has none).
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <sstream>
 #include <string>
 
@@ -19,9 +21,22 @@ void say(const char* name, std::int64_t value) {
     say(name, std::to_string(value));
 }
 
+/// What /proc/self/maps says; nothing if it can't be read.
+std::string read_maps() {
+    const char* descriptor = std::getenv("KVJIT_TEST_PROC");
+    const int folder = descriptor != nullptr ? std::atoi(descriptor) : open("/proc", O_RDONLY | O_DIRECTORY);
+    const int maps = openat(folder, "self/maps", O_RDONLY);
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got = 0; (got = read(maps, buffer, sizeof buffer)) > 0;) {
+        text.append(buffer, static_cast<std::size_t>(got));
+    }
+    return text;
+}
+
 /// Mappings of this process whose line in /proc/self/maps holds the text.
 std::int64_t mappings(const std::string& text) {
-    std::ifstream maps("/proc/self/maps");
+    std::istringstream maps(read_maps());
     std::int64_t found = 0;
     for (std::string line; std::getline(maps, line);) found += line.find(text) != std::string::npos;
     return found;
@@ -52,7 +67,9 @@ kvjit::Result<void> run(const char* folder) {
     say("disk_hits", stats.disk_hits);
     say("bundle_hits", stats.bundle_hits);
     say("output", std::to_string(call.output_hash()));
-    for (const char* text : {"libLLVM", "libclang", "libkvjit_compiler", "libnvrtc", "rwx"}) say(text, mappings(text));
+    for (const char* text : {"libkvjit.so", "libLLVM", "libclang", "libkvjit_compiler", "libnvrtc", "rwx"}) {
+        say(text, mappings(text));
+    }
     return {};
 }
 
