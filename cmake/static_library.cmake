@@ -1,6 +1,6 @@
-# libkvjit.a (KVJIT_BUILD_STATIC): kvjit and LLVM's loader in one object whose only names are the C ABI's, so that another
-# LLVM in the same program doesn't meet this one. Made by GNU's linker and objcopy, in two seconds. Included where the target
-# kvjit is made.
+# libkvjit.a (KVJIT_BUILD_STATIC): kvjit and LLVM's loader in one object whose only names are the C ABI's, so that
+# another LLVM in the same program doesn't meet this one. Made by GNU's linker and objcopy, in two seconds. Included where
+# the target kvjit is made.
 
 # kvjit_archives(LIBRARY OUT): the archives that LIBRARY is and links, whoever links them.
 function(kvjit_archives library out)
