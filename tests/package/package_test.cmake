@@ -60,4 +60,25 @@ run(WORKS out ${configure} -DAPP_TARGETS=x86-64-v2)
 file(APPEND ${WORK}/app/specs.txt "op=Merge head_dim={8,100}\n")
 run(FAILS out ${build})
 expect("${out}" "line 3: no spec has head_dim=100")
+
+# make_bundle(FOLDER JOBS SPECS VARIABLE=VALUE...): a machine where all lies in FOLDER, kvjit, too.
+function(make_bundle folder jobs specs)
+  file(COPY ${APP}/ DESTINATION "${folder}/src")
+  file(RENAME "${folder}/src/project.cmake" "${folder}/src/CMakeLists.txt")
+  file(WRITE "${folder}/src/specs.txt" "${specs}")
+  set(there ${CMAKE_COMMAND} -E env ${ARGN} ${CMAKE_COMMAND})
+  run(WORKS out ${there} --install ${BUILD} --prefix "${folder}/kvjit")
+  run(WORKS out ${there} -S "${folder}/src" -B "${folder}/build" -G ${GENERATOR} "-DCMAKE_PREFIX_PATH=${folder}/kvjit"
+      -DCMAKE_CXX_COMPILER=${CXX} -DKVJIT_BUNDLE_JOBS=${jobs})
+  run(WORKS out ${there} --build "${folder}/build" --target app-kernels)
+  expect("${out}" "10 programs; 10 compiled")
+endfunction()
+
+# Two machines make the same bytes: another folder, home, time zone, locale, number of threads, and order of specs.
+make_bundle(${WORK}/one 1 "op=KeyValueCache head_dim={64,128} quant_bit={0,8}\nop=Merge head_dim={8,16}\n"
+            HOME=${WORK}/one TZ=UTC LC_ALL=C)
+make_bundle("${WORK}/the other" 3 "op=Merge head_dim={16,8}\nop=KeyValueCache quant_bit={8,0} head_dim={128,64}\n"
+            "HOME=${WORK}/the other" TZ=Pacific/Chatham LC_ALL=C.UTF-8 LANGUAGE=tr LANG=tr_TR.UTF-8)
+run(WORKS out ${CMAKE_COMMAND} -E compare_files ${WORK}/one/build/app-kernels.kvjb
+    "${WORK}/the other/build/app-kernels.kvjb")
 file(REMOVE_RECURSE ${WORK})
