@@ -17,6 +17,10 @@ diff <(names --extern-only "$library/libkvjit.a") <(names --dynamic "$library/li
 [[ $(names --extern-only "$library/libkvjit.a") == *kvjit_engine_create* ]] || fail "libkvjit.a has no names"
 if readelf --section-groups --wide "$library/libkvjit.a" | grep 'COMDAT'; then fail "libkvjit.a has section groups"; fi
 if [[ $KVJIT_RUNS_STEP == 0 ]]; then exit 0; fi
+if [[ ${CXXFLAGS:-} == *-fsanitize=* ]]; then
+    echo "SKIP: sanitizers want to be linked dynamically"
+    exit 77
+fi
 
 # ---- Found by CMake: programs that start shared libraries ------------------------------------------------------
 
@@ -47,7 +51,7 @@ says compiles ' 0'
 says unwinds ' 1'
 says missing "KVJIT_COMPILER_MISSING: kvjit's compiler can't be opened: found nowhere; tried $program/dynamic/libkvjit"
 ln -s "$compiler" "$program/dynamic/"
-said=$("$program/dynamic/bundled") || fail "with a compiler beside it, bundled says $said"
+said=$(KVJIT_TEST_CACHE=$program/filled "$program/dynamic/bundled") || fail "with a compiler beside it, bundled says $said"
 says compiles ' 1'
 if [[ $said == *missing* ]]; then fail "with a compiler beside it, bundled says $said"; fi
 
@@ -77,7 +81,6 @@ fi
 
 # ---- Without any shared library ---------------------------------------------------------------------------------
 
-if [[ "${CXXFLAGS:-}" == *-fsanitize=* ]]; then exit 0; fi # sanitizers can't be linked so
 build static -DFULLY_STATIC=ON
 if readelf -lW "$program/static/bundled" | grep INTERP; then fail "bundled has a dynamic linker"; fi
 ln -s "$compiler" "$program/static/" # not opened
@@ -89,4 +92,13 @@ says missing 'KVJIT_COMPILER_MISSING: there is no compiler here: this program wa
 says missing 'specs.txt: op=Merge,head_dim=24'
 says cuda "KVJIT_CUDA_ERROR: NVIDIA's driver can't be opened: this program was linked with -static"
 says nvrtc "KVJIT_COMPILER_MISSING: NVRTC, which compiles CUDA kernels, can't be opened: this program was linked"
+said=$(KVJIT_TEST_CACHE=$program/filled "$program/static/bundled")
+if [[ $said == *missing* ]]; then fail "with what another program cached, bundled says $said"; fi
+
+if command -v pkg-config >/dev/null; then
+    read -ra flags <<<"$(pkg-config --cflags --libs --static kvjit)"
+    "$CC" -static -o "$program/version" "$KVJIT_SOURCES/tests/install/version.c" "-L$program/static" "${flags[@]}" \
+        2>"$program/warnings.log" || fail "version is not built: $(cat "$program/warnings.log")"
+    [[ $("$program/version") == "$version" ]] || fail "without shared libraries, version says another one"
+fi
 rm -rf "$program"

@@ -1,6 +1,7 @@
 // Runs a step out of the bundle that is linked in, then asks for what only a compiler or a GPU's driver gives. Says
-// what it saw as lines "name value".
+// what it saw as lines "name value". KVJIT_TEST_CACHE: the cache folder, else there is none.
 #include <cstdio>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "kernels.kvjb.h"
@@ -51,7 +52,8 @@ bool unwinds() {
 
 int main() {
     kvjit::EngineOptions options;
-    options.cache_dir = "";
+    const char* cache = std::getenv("KVJIT_TEST_CACHE");
+    options.cache_dir = cache != nullptr ? cache : "";
     auto engine = kvjit::Engine::create(options);
     if (!engine) return say_error("engine", engine.error()), 1;
     kvjit::Error error;
