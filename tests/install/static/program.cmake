@@ -9,6 +9,8 @@ add_library(call STATIC ${SOURCES}/process/call.cc)
 target_include_directories(call PUBLIC ${SOURCES})
 target_link_libraries(call PUBLIC kvjit::kvjit_static)
 
+add_executable(version ${SOURCES}/install/version.c)
+target_link_libraries(version PRIVATE kvjit::kvjit_static)
 kvjit_add_bundle(kernels SPECS specs.txt TARGETS host)
 add_executable(bundled ${SOURCES}/install/static/bundled.cc)
 target_link_libraries(bundled PRIVATE call)
