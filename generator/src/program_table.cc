@@ -172,6 +172,7 @@ std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) 
     if (backend != Backend::kCpu) constants.push_back(number("kDecodeTokens", decode_tokens(spec, backend)));
     constants.push_back(flag("kCausal", spec.is_causal || spec.is_alibi));
     constants.push_back(flag("kAlibi", spec.is_alibi));
+    constants.push_back(flag("kWindow", spec.has_window));
     constants.push_back(number("kMaskRank", spec.attn_mask));
     return constants;
 }

@@ -115,8 +115,9 @@ struct LoadArgs {
 /// head_begin..head_end-1 (each with its kGroup query heads), chunks chunk_begin..chunk_end-1 of the keys.
 /// partial < 0: these are all the chunks; merge them as you go and write output and lse.
 /// partial >= 0: write each chunk's (acc, max, sum) to
-///     partials[partial + (((c * rows) + i - row_begin) * heads + h - head_begin*kGroup) * kPartialStride]
-/// floats, c counted from 0 at key 0, rows = row_end - row_begin, heads = (head_end - head_begin) * kGroup,
+///     partials[partial + (((c - chunk_begin) * rows + i - row_begin) * heads + h - head_begin*kGroup) *
+///     kPartialStride]
+/// floats, rows = row_end - row_begin, heads = (head_end - head_begin) * kGroup,
 /// kPartialStride = D + 8, acc at +0, max at +D, sum at +D+1, D the head_dim of values.
 struct AttendItem {
     i64 sequence;

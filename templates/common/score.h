@@ -6,6 +6,7 @@
 
 #include "common/abi.h"
 #include "common/indices.h"
+#include "common/key_range.h"
 #include "common/spec_block.h"
 #include "common/types.h"
 
@@ -16,13 +17,20 @@ namespace kvjit {
 struct CallSequence {
     i64 query_begin, tokens;
     i64 key_begin, keys;
-    bool cut;  // keys behind the query are hidden
+    Reach reach;
 };
 
+/// What the batch's window leaves, where the spec has one.
+KVJIT_INLINE Reach window_of(const abi::AttendArgs& args) {
+    if constexpr (kWindow)
+        return {args.window_left, args.window_right};
+    else
+        return {abi::kNoLimit, abi::kNoLimit};
+}
+
 KVJIT_INLINE CallSequence sequence_of(const abi::AttendArgs& args, i64 b) {
-    const bool cut = kAlibi || (kCausal && b >= args.decoding_batches);
     return {index_at(args.seqstarts, b), length(args.seqstarts, b), index_at(args.keys.starts, b),
-            key_count(args.keys, b), cut};
+            key_count(args.keys, b), reach_of(window_of(args), kCausal, kAlibi, b < args.decoding_batches)};
 }
 
 /// Position of new token i among the keys, bottom-right aligned: dist = j - query_position. Negative where m < n.
@@ -30,11 +38,9 @@ KVJIT_INLINE i64 query_position(const CallSequence& sequence, i64 i) {
     return sequence.keys - sequence.tokens + i;
 }
 
-/// New token i sees keys 0..visible_keys-1, less those that the mask hides. Never decreases with i.
-KVJIT_INLINE i64 visible_keys(const CallSequence& sequence, i64 i) {
-    if (!sequence.cut) return sequence.keys;
-    const i64 visible = query_position(sequence, i) + 1;
-    return visible > 0 ? visible : 0;
+/// What new token i sees, less the keys that the mask hides.
+KVJIT_INLINE KeyRange visible_keys(const CallSequence& sequence, i64 i) {
+    return keys_in_reach(sequence.keys, query_position(sequence, i), sequence.reach);
 }
 
 /// The mask of (query head, new token i) from key `first` on.

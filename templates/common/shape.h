@@ -210,7 +210,7 @@ constexpr int mma_address_bytes(const CacheFormat& format) {
 
 /// For what a block has to keep in mind, and of each row.
 constexpr int mma_kept_bytes(const CacheFormat& format) {
-    return 224 + kAttendWarps * 8 + mma_prefill_rows(format) * 4;
+    return 240 + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
 }
 
 /// Floats from row to row of the sums on their way to the output.

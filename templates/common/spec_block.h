@@ -21,6 +21,7 @@ constexpr int kPageSize = 128;     // 0: a sequence's slots are consecutive
 constexpr bool kHeadInner = true;  // in the cache, the heads of one token lie closer than the tokens of one head
 constexpr bool kCausal = true;
 constexpr bool kAlibi = false;
+constexpr bool kWindow = false;
 constexpr int kMaskRank = 0;     // 0, 2, 3
 constexpr bool kCached = true;   // check: keys and values lie in a cache
 constexpr bool kBlocks = false;  // check: its table's entries are blocks, not tokens

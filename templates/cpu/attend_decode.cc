@@ -27,7 +27,7 @@ inline constexpr int kValueBlock = kHeadInner ? 32 : 16;
 /// same keys; what pads a token's last tile repeats its last head: it computes, and writes, the same once more.
 struct QueryRow {
     i64 token, head, kv_head;
-    i64 visible;
+    KeyRange seen;
     float max, sum;   // of the chunk at hand
     Running running;  // of those before
 };
@@ -37,7 +37,7 @@ struct alignas(64) Panel {
     const abi::AttendItem* item;
     CallSequence sequence;
     i64 count;              // rows in use
-    i64 visible;            // keys that some row sees
+    KeyRange seen;          // by some row
     i64 first_head, heads;  // kv heads of the rows
     QueryRow rows[kPanelRows];
     ChunkRows list;  // of the chunk's keys, then of its values
@@ -61,7 +61,7 @@ KVJIT_INLINE void load_query(float* tile, i64 r, const T1* from) {
 KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head) {
     const abi::Rows& query = panel.args->query;
     clear(panel.acc, panel.count * kPadDim);
-    panel.visible = 0;
+    panel.seen = {panel.sequence.keys, 0};
 #pragma clang loop unroll(disable)
     for (i64 row = 0; row < panel.count; ++row) {
         const i64 tile = first_tile + row / kRows;
@@ -70,8 +70,9 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
         const i64 member = smaller(part % kTilesPerToken * kRows + row % kRows, kGroup - 1);
         const i64 kv_head = panel.item->head_begin + tile / tiles_per_head;
         const i64 head = kv_head * kGroup + member;
-        panel.rows[row] = {token, head, kv_head, visible_keys(panel.sequence, token), 0.0f, 0.0f, {}};
-        panel.visible = larger(panel.visible, panel.rows[row].visible);
+        const KeyRange seen = visible_keys(panel.sequence, token);
+        panel.rows[row] = {token, head, kv_head, seen, 0.0f, 0.0f, {}};
+        panel.seen = {smaller(panel.seen.begin, seen.begin), larger(panel.seen.end, seen.end)};
         const i64 at = (panel.sequence.query_begin + token) * query.token_stride + head * query.head_stride;
         load_query(panel.query + row / kRows * kRows * kPadDim, row % kRows,
                    reinterpret_cast<const T1*>(query.base + at));
@@ -82,24 +83,30 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
 
 // ---- 4. Per chunk: scores, mask, softmax, PV -----------------------------------------------------------------------
 
-/// Lists a chunk's keys or values, and behind them, as whole tiles, the first rows of what is read next: as memory is
-/// asked kAhead rows ahead, it has something to do between the two. Returns how many rows were listed; behind them the
-/// last is repeated, as far as anyone looks.
-KVJIT_NOINLINE i64 list_chunk(Panel& panel, const Positions& rows, const Positions& next) {
-    if (rows.count == 0) return 0;
+/// Keys of the chunk that begins at key `begin`, counted from there.
+KVJIT_INLINE KeyRange in_chunk(KeyRange seen, i64 begin) {
+    return part_from(begin, kChunkKeys, seen);
+}
+
+/// Lists a chunk's keys or values, from place `at` of the list on, and behind them, as whole tiles, the first rows of
+/// what is read next: as memory is asked kAhead rows ahead, it has something to do between the two. Returns where the
+/// listed rows end; behind them the last is repeated, as far as anyone looks, and before them the first.
+KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const Positions& next) {
+    if (rows.count == 0) return at;
     const Index* table = table_row(panel.args->table, panel.item->sequence);
-    list_rows(panel.list, table, rows);
-    const i64 end = (rows.count + kKeys - 1) / kKeys * kKeys, listed = end + next.count;
-    repeat_last(panel.list, rows.count, end);
+    list_rows(panel.list, at, table, rows);
+    if constexpr (kWindow) repeat_first(panel.list, at / kKeys * kKeys, at);
+    const i64 last = at + rows.count, end = (last + kKeys - 1) / kKeys * kKeys, listed = end + next.count;
+    repeat_last(panel.list, last, end);
     list_rows_at(panel.list, end, table, next);  // of the same head stride, or memory is asked for something else
     repeat_last(panel.list, listed, end + kAhead);
     return listed;
 }
 
-/// Asks memory for the first of the list's `listed` rows, of all heads of the panel.
-KVJIT_NOINLINE void ask_for_first(const Panel& panel, i64 listed) {
+/// Asks memory for the first of the list's rows at..listed-1, of all heads of the panel.
+KVJIT_NOINLINE void ask_for_first(const Panel& panel, i64 at, i64 listed) {
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < smaller(listed, kAhead); ++t) {
+    for (i64 t = at; t < smaller(listed, at + kAhead); ++t) {
 #pragma clang loop unroll(disable)
         for (i64 head = 0; head < panel.heads; ++head)
             ask_for_span<kHeadDim>(panel.list, t, panel.first_head + head, 0);
@@ -111,9 +118,9 @@ KVJIT_INLINE bool is_first_of_head(const Panel& panel, i64 row) {
     return row == 0 || panel.rows[row].kv_head != panel.rows[row - 1].kv_head;
 }
 
-KVJIT_NOINLINE void score_chunk(Panel& panel, i64 keys) {
+KVJIT_NOINLINE void score_chunk(Panel& panel, KeyRange keys) {
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < keys; t += kKeys) {
+    for (i64 t = keys.begin / kKeys * kKeys; t < keys.end; t += kKeys) {
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows)
             score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kPadDim, panel.list,
@@ -126,19 +133,26 @@ KVJIT_INLINE vf<kLanes> lane_numbers(Sequence<int, I...>) {
     return vf<kLanes>{I...};
 }
 
-/// Dot products become scores, -inf from `keys` on. Returns the largest.
-KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow& row, i64 begin, i64 keys) {
+/// The first lane of the vector that has the range's first key: vectors lie as they would if all were seen, so that
+/// sums are the same.
+KVJIT_INLINE i64 first_lane(KeyRange keys) {
+    return kWindow ? keys.begin / kLanes * kLanes : 0;
+}
+
+/// Dot products become scores, -inf outside of `keys`. Returns the largest.
+KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow& row, i64 begin, KeyRange keys) {
     const T1* mask = kMaskRank > 0 ? mask_row(*panel.args, panel.sequence, row.head, row.token, begin) : nullptr;
     const vf<kLanes> scale(panel.args->softmax_scale);
     const vf<kLanes> slope(alibi_slope(*panel.args, row.head));
     const float first = static_cast<float>(begin - query_position(panel.sequence, row.token));
     vf<kLanes> largest(-kInfinity);
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < keys; t += kLanes) {
-        const vf<kLanes> bias = load_mask(mask, t, keys);
+    for (i64 t = first_lane(keys); t < keys.end; t += kLanes) {
+        const vf<kLanes> bias = load_mask(mask, t, keys.end);
         const vf<kLanes> number = lane_numbers(Lanes<kLanes>{}) + static_cast<float>(t);
         vf<kLanes> score = modify_score(load<kLanes>(scores + t), scale, bias, slope, number + first);
-        score = number < static_cast<float>(keys) ? apply_hiding(score, bias) : vf<kLanes>(-kInfinity);
+        score = number < static_cast<float>(keys.end) ? apply_hiding(score, bias) : vf<kLanes>(-kInfinity);
+        if constexpr (kWindow) score = number < static_cast<float>(keys.begin) ? vf<kLanes>(-kInfinity) : score;
         store<kLanes>(scores + t, score);
         largest = max_fast(score, largest);
     }
@@ -146,11 +160,11 @@ KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow&
 }
 
 /// Scores become probabilities, not yet divided by their sum, which is returned.
-KVJIT_INLINE float exponentiate_row(float* scores, float max, i64 keys) {
+KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
     const vf<kLanes> shift(max == -kInfinity ? 0.0f : max);
     vf<kLanes> sum(0.0f);
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < keys; t += kLanes) {
+    for (i64 t = first_lane(keys); t < keys.end; t += kLanes) {
         const vf<kLanes> score = load<kLanes>(scores + t);
         const vf<kLanes> probability = exp<kLanes>(score - shift);
         sum += probability;
@@ -159,30 +173,26 @@ KVJIT_INLINE float exponentiate_row(float* scores, float max, i64 keys) {
     return sum_of<kLanes>(sum);
 }
 
-KVJIT_INLINE i64 keys_in_chunk(i64 visible, i64 begin) {
-    return smaller(larger(visible - begin, 0), kChunkKeys);
-}
-
 KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
 #pragma clang loop unroll(disable)
     for (i64 at = 0; at < panel.count; ++at) {
         QueryRow& row = panel.rows[at];
         float* scores = panel.scores + at * kScoreStride;
-        const i64 keys = keys_in_chunk(row.visible, begin);
+        const KeyRange keys = in_chunk(row.seen, begin);
         const float max = modify_row(panel, scores, row, begin, keys);
         row.sum = exponentiate_row(scores, max, keys);
         row.max = part_max(max, row.sum);
     }
 }
 
-KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, i64 keys) {
+KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < keys; t += kValueBlock) {
+    for (i64 t = keys.begin; t < keys.end; t += kValueBlock) {
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows) {
-            const i64 end = smaller(t + kValueBlock, keys_in_chunk(panel.rows[row].visible, begin));
+            const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + kValueBlock});
             add_values<kSpan>(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
-                              {t, end, panel.rows[row].kv_head});
+                              {block.begin, block.end, panel.rows[row].kv_head});
         }
     }
 }
@@ -191,15 +201,17 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, i64 keys) {
 KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const abi::Cache& cache = panel.args->cache;
     const i64 begin = c * kChunkKeys, next = begin + kChunkKeys;
-    const i64 keys = keys_in_chunk(panel.visible, begin);
-    const i64 next_keys = c + 1 < panel.item->chunk_end ? keys_in_chunk(panel.visible, next) : 0;
-    const i64 listed = list_chunk(panel, {cache.key, cache.key_scale, begin, keys},
-                                  {cache.value, cache.value_scale, begin, smaller(keys, kAhead)});
-    // Nobody has asked for those of the first chunk, nor, behind few keys, for all of the values that are next.
-    if (c == panel.item->chunk_begin || keys < kAhead) ask_for_first(panel, listed);
+    const KeyRange keys = in_chunk(panel.seen, begin);
+    const KeyRange coming = c + 1 < panel.item->chunk_end ? in_chunk(panel.seen, next) : KeyRange{0, 0};
+    const i64 first = begin + keys.begin, count = keys.count();
+    const i64 listed = list_chunk(panel, keys.begin, {cache.key, cache.key_scale, first, count},
+                                  {cache.value, cache.value_scale, first, smaller(count, kAhead)});
+    // Nobody has asked for the first keys, nor, behind few of them, for all of the values that are next.
+    if (c == panel.item->chunk_begin || first == panel.seen.begin || count < kAhead)
+        ask_for_first(panel, keys.begin, listed);
     score_chunk(panel, keys);
-    list_chunk(panel, {cache.value, cache.value_scale, begin, keys},
-               {cache.key, cache.key_scale, next, smaller(next_keys, kAhead)});
+    list_chunk(panel, keys.begin, {cache.value, cache.value_scale, first, count},
+               {cache.key, cache.key_scale, next + coming.begin, smaller(coming.count(), kAhead)});
     softmax_chunk(panel, begin);
     clear(panel.part, panel.count * kPadDim);
     sum_values(panel, begin, keys);

@@ -130,7 +130,7 @@ KVJIT_INLINE void ask_for_share(const ChunkRows& rows, i64 at, i64 head, int sha
 }
 
 /// Keys at..at+kKeys-1 of a kv head. ask: memory is asked for those kAhead further on.
-struct KeyRange {
+struct ScoredKeys {
     i64 at, head;
     bool ask;
 };
@@ -139,37 +139,37 @@ struct KeyRange {
 /// wait behind a burst.
 template <bool kAsk>
 KVJIT_INLINE void multiply_keys(QueryLine (&sums)[kKeys], const float* query, const KeyTile& keys,
-                                const ChunkRows& rows, KeyRange range) {
-    const i64 ahead = range.at + kAhead;
+                                const ChunkRows& rows, ScoredKeys scored) {
+    const i64 ahead = scored.at + kAhead;
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        if constexpr (kAsk && kQuantised) prefetch(rows.scales(ahead + k, range.head));
+        if constexpr (kAsk && kQuantised) prefetch(rows.scales(ahead + k, scored.head));
         sums[k] = QueryLine(0.0f);
     }
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kWholeDim; d += kLanes) {
-        if constexpr (kAsk) ask_for_share(rows, ahead, range.head, d / kLanes);
+        if constexpr (kAsk) ask_for_share(rows, ahead, scored.head, d / kLanes);
         add_products<false>(sums, query, keys, d);
     }
     if constexpr (kWholeDim < kHeadDim) {
-        if constexpr (kAsk) ask_for_share(rows, ahead, range.head, kVectors - 1);
+        if constexpr (kAsk) ask_for_share(rows, ahead, scored.head, kVectors - 1);
         add_products<true>(sums, query, keys, kWholeDim);
     }
 }
 
 /// scores[r * kScoreStride + k] = query row r · key at+k, for kRows rows and kKeys keys.
-KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows& rows, KeyRange range) {
+KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows& rows, ScoredKeys scored) {
     KeyTile keys;
     QueryLine sums[kKeys];
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        keys.codes[k] = rows.codes(range.at + k, range.head);
-        if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(range.at + k, range.head));
+        keys.codes[k] = rows.codes(scored.at + k, scored.head);
+        if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(scored.at + k, scored.head));
     }
-    if (range.ask)
-        multiply_keys<true>(sums, query, keys, rows, range);
+    if (scored.ask)
+        multiply_keys<true>(sums, query, keys, rows, scored);
     else
-        multiply_keys<false>(sums, query, keys, rows, range);
+        multiply_keys<false>(sums, query, keys, rows, scored);
     store_quads(scores, sums_of_4(sums[0], sums[1], sums[2], sums[3]));
 }
 

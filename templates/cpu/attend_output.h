@@ -22,7 +22,7 @@ KVJIT_INLINE float part_max(float max, float sum) {
 KVJIT_INLINE float* partial_at(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head) {
     const i64 rows = item.row_end - item.row_begin;
     const i64 heads = (item.head_end - item.head_begin) * kGroup;
-    const i64 at = (c * rows + i - item.row_begin) * heads + head - item.head_begin * kGroup;
+    const i64 at = ((c - item.chunk_begin) * rows + i - item.row_begin) * heads + head - item.head_begin * kGroup;
     return args.partials + item.partial + at * (kHeadDim + abi::kPartialTail);
 }
 

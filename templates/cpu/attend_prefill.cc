@@ -30,8 +30,8 @@ struct alignas(64) Tile {
     float max[kTileRows], sum[kTileRows];
     float slope[kTileRows];
     i32 position[kTileRows];  // of the query among the keys
-    i32 visible[kTileRows];
-    i64 least_visible, most_visible;  // over the rows
+    i32 seen_begin[kTileRows], seen_end[kTileRows];
+    KeyRange seen_by_some, seen_by_all;  // of the rows
     i64 first_row;
 };
 
@@ -73,7 +73,9 @@ KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, float* to, i64 r) {
     widen_row(to, reinterpret_cast<const T1*>(from));
     tile.slope[r] = alibi_slope(panel.args, head);
     tile.position[r] = static_cast<i32>(query_position(panel.sequence, i));
-    tile.visible[r] = static_cast<i32>(visible_keys(panel.sequence, i));
+    const KeyRange seen = visible_keys(panel.sequence, i);
+    tile.seen_begin[r] = static_cast<i32>(seen.begin);
+    tile.seen_end[r] = static_cast<i32>(seen.end);
 }
 
 KVJIT_NOINLINE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
@@ -85,8 +87,11 @@ KVJIT_NOINLINE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
         for (i64 lane = 0; lane < kLanes; ++lane) load_row(panel, tile, buffers.rows + lane * kPadDim, r + lane);
         rows_to_lines(tile.query + r, buffers.rows);
     }
-    tile.least_visible = tile.visible[0];
-    tile.most_visible = tile.visible[kTileRows - 1];
+    constexpr int kLast = kTileRows - 1;
+    const KeyRange first = {tile.seen_begin[0], tile.seen_end[0]};
+    const KeyRange last = {tile.seen_begin[kLast], tile.seen_end[kLast]};
+    tile.seen_by_some = seen_by_some(first, last);
+    tile.seen_by_all = seen_by_all(first, last);
 }
 
 KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
@@ -99,13 +104,22 @@ KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
 
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
-/// Rows begin..end-1 of one plane as float32, up to kTall rows of zeros behind them.
-KVJIT_NOINLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale, i64 begin,
-                         i64 end) {
+/// Keys or values of one block of kBlockKeys, or those of them that the panel's rows see.
+struct Block {
+    i64 begin;      // of the block
+    KeyRange keys;  // counted from there
+};
+
+/// The block's rows of one plane as float32, up to kTall rows of zeros on each side of them.
+KVJIT_NOINLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale,
+                         const Block& block) {
     RowList<kBlockKeys> rows;
-    list_rows(rows, table_row(panel.args.table, panel.item.sequence), {plane, scale, begin, end - begin});
+    const auto [begin, end] = block.keys;
+    list_rows(rows, begin, table_row(panel.args.table, panel.item.sequence),
+              {plane, scale, block.begin + begin, end - begin});
+    if constexpr (kWindow) clear(to + begin / kTall * kTall * kPackStride, begin % kTall * kPackStride);
 #pragma clang loop unroll(disable)
-    for (i64 k = 0; k < end - begin; ++k) {
+    for (i64 k = begin; k < end; ++k) {
         float* row = to + k * kPackStride;
         const T2* codes = rows.codes(k, panel.head);
         const T3* scales = rows.scales(k, panel.head);
@@ -113,45 +127,50 @@ KVJIT_NOINLINE void pack(const Panel& panel, float* to, const abi::Plane& plane,
         for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, load_cache<kLanes>(codes, scales, d));
         if constexpr (kWholeDim < kHeadDim) store<8>(row + kWholeDim, load_cache<8>(codes, scales, kWholeDim));
     }
-    const i64 padded = (end - begin + kTall - 1) / kTall * kTall;
-    clear(to + (end - begin) * kPackStride, (padded - (end - begin)) * kPackStride);
+    const i64 padded = (end + kTall - 1) / kTall * kTall;
+    clear(to + end * kPackStride, (padded - end) * kPackStride);
 }
 
-/// The masks of the tile's rows, a line for each of `count` keys from `begin` on.
-KVJIT_NOINLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& buffers, i64 begin, i64 count) {
+/// The masks of the tile's rows, a line for each key of the block.
+KVJIT_NOINLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& buffers, const Block& block) {
+    const i64 first = block.keys.begin / kLanes * kLanes, end = block.keys.end;
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
 #pragma clang loop unroll(disable)
         for (i64 lane = 0; lane < kLanes; ++lane) {
             const i64 row = smaller(tile.first_row + r + lane, panel.rows() - 1);
-            const T1* mask = mask_row(panel.args, panel.sequence, panel.query_head(row), panel.token(row), begin);
+            const T1* mask = mask_row(panel.args, panel.sequence, panel.query_head(row), panel.token(row), block.begin);
 #pragma clang loop unroll(disable)
-            for (i64 k = 0; k < count; k += kLanes)
-                store<kLanes>(buffers.rows + lane * kBlockKeys + k, load_mask(mask, k, count));
+            for (i64 k = first; k < end; k += kLanes)
+                store<kLanes>(buffers.rows + lane * kBlockKeys + k, load_mask(mask, k, end));
         }
 #pragma clang loop unroll(disable)
-        for (i64 k = 0; k < count; k += kLanes)
+        for (i64 k = first; k < end; k += kLanes)
             transpose_square(buffers.masks + k * kTileRows + r, kTileRows, buffers.rows + k, kBlockKeys);
     }
 }
 
 /// Of kLanes rows from lane r on: dot products become scores, -inf where hidden. Returns each row's largest so far.
 /// diagonal: some row doesn't see all of the keys.
-KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffers& buffers, i64 r, i64 begin, i64 count,
+KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffers& buffers, i64 r, const Block& block,
                                     bool diagonal) {
     const vf<kLanes> scale(panel.args.softmax_scale);
     const vf<kLanes> slope = load<kLanes>(tile.slope + r);
     const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
-    const vi<kLanes> visible = load_raw<i32, kLanes>(tile.visible + r);
+    const vi<kLanes> seen_begin = load_raw<i32, kLanes>(tile.seen_begin + r);
+    const vi<kLanes> seen_end = load_raw<i32, kLanes>(tile.seen_end + r);
     vf<kLanes> largest = load<kLanes>(tile.max + r);
 #pragma clang loop unroll(disable)
-    for (i64 k = 0; k < count; ++k) {
+    for (i64 k = block.keys.begin; k < block.keys.end; ++k) {
         float* at = buffers.scores + k * kTileRows + r;
-        const vi<kLanes> key(static_cast<i32>(begin + k));
+        const vi<kLanes> key(static_cast<i32>(block.begin + k));
         const vf<kLanes> mask = kMaskRank > 0 ? load<kLanes>(buffers.masks + k * kTileRows + r) : vf<kLanes>(0.0f);
         const vf<kLanes> distance = __builtin_convertvector(key - position, vf<kLanes>);
         vf<kLanes> score = apply_hiding(modify_score(load<kLanes>(at), scale, mask, slope, distance), mask);
-        if (diagonal) score = key < visible ? score : vf<kLanes>(-kInfinity);
+        if (diagonal) {
+            score = key < seen_end ? score : vf<kLanes>(-kInfinity);
+            if constexpr (kWindow) score = key < seen_begin ? vf<kLanes>(-kInfinity) : score;
+        }
         store<kLanes>(at, score);
         largest = max_fast(score, largest);
     }
@@ -159,9 +178,9 @@ KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffer
 }
 
 /// Of kLanes rows: scores become probabilities relative to `shift`, which are added to `sum`.
-KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, i64 count, vf<kLanes> shift, vf<kLanes> sum) {
+KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLanes> shift, vf<kLanes> sum) {
 #pragma clang loop unroll_count(2)
-    for (i64 k = 0; k < count; ++k) {
+    for (i64 k = keys.begin; k < keys.end; ++k) {
         const vf<kLanes> score = load<kLanes>(scores + k * kTileRows);
         const vf<kLanes> probability = exp<kLanes>(score - shift);
         sum += probability;
@@ -170,43 +189,45 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, i64 count, vf<kLanes> s
     return sum;
 }
 
-/// Online softmax over `count` keys from `begin` on. What the tile has summed before is to be multiplied by
-/// buffers.keep.
-KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, i64 begin, i64 count) {
-    const bool diagonal = tile.least_visible < begin + count;
+/// Online softmax over the block. What the tile has summed before is to be multiplied by buffers.keep.
+KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
+    const KeyRange keys = block.keys;
+    const bool diagonal = !tile.seen_by_all.holds({block.begin + keys.begin, block.begin + keys.end});
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
-        const vf<kLanes> largest = modify_rows(panel, tile, buffers, r, begin, count, diagonal);
+        const vf<kLanes> largest = modify_rows(panel, tile, buffers, r, block, diagonal);
         const vf<kLanes> shift = largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
         const vf<kLanes> keep = exp<kLanes>(load<kLanes>(tile.max + r) - shift);
         const vf<kLanes> sum = load<kLanes>(tile.sum + r) * keep;
         store<kLanes>(tile.max + r, largest);
-        store<kLanes>(tile.sum + r, exponentiate_rows(buffers.scores + r, count, shift, sum));
+        store<kLanes>(tile.sum + r, exponentiate_rows(buffers.scores + r, keys, shift, sum));
         store<kLanes>(buffers.keep + r, keep);
     }
 }
 
-/// Lists the keys that some row of the tile sees: nothing of another's value may be looked at.
-KVJIT_INLINE i64 list_seen_keys(u8* order, const float* probabilities, i64 count) {
-    if constexpr (kMaskRank == 0) return count;
+/// Lists the keys that some row of the tile sees: nothing of another's value may be looked at. Without masks that is
+/// all of them. Returns which entries of `order` count, or keys where it isn't used.
+KVJIT_INLINE KeyRange list_seen_keys(u8* order, const float* probabilities, KeyRange keys) {
+    if constexpr (kMaskRank == 0) return keys;
     i64 seen = 0;
 #pragma clang loop unroll(disable)
-    for (i64 k = 0; k < count; ++k) {
+    for (i64 k = keys.begin; k < keys.end; ++k) {
         const Line line = load<kTileRows>(probabilities + k * kTileRows);
         order[seen] = static_cast<u8>(k);
         seen += __builtin_reduce_or(bits_of<kTileRows>(line) ^ kHiddenBits) != 0;
     }
-    return seen;
+    return {0, seen};
 }
 
-/// Keys begin..end-1, packed, for one tile.
-KVJIT_INLINE void attend_block(const Panel& panel, Tile& tile, Buffers& buffers, i64 begin, i64 end) {
-    const i64 count = smaller(end, tile.most_visible) - begin;
-    if (count <= 0) return;
-    score_block(buffers.scores, buffers.keys, tile.query, count);
-    if constexpr (kMaskRank > 0) load_masks(panel, tile, buffers, begin, count);
-    softmax_block(panel, tile, buffers, begin, count);
-    const i64 seen = list_seen_keys(buffers.order, buffers.scores, count);
+/// The packed keys of a block for one tile.
+KVJIT_INLINE void attend_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed) {
+    const KeyRange keys = common_part(packed.keys, part_from(packed.begin, kBlockKeys, tile.seen_by_some));
+    if (keys.empty()) return;
+    const Block block = {packed.begin, keys};
+    score_block(buffers.scores, buffers.keys, tile.query, keys);
+    if constexpr (kMaskRank > 0) load_masks(panel, tile, buffers, block);
+    softmax_block(panel, tile, buffers, block);
+    const KeyRange seen = list_seen_keys(buffers.order, buffers.scores, keys);
     add_block(tile.sums, buffers.scores, buffers.values, buffers.keep, buffers.order, seen);
 }
 
@@ -216,18 +237,18 @@ KVJIT_INLINE void begin_chunk(Tile& tile) {
     store<kTileRows>(tile.sum, Line(0.0f));
 }
 
-/// The parts of the chunk's keys begin..end-1, for all tiles.
-KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, i64 begin, i64 end) {
+/// The parts of a chunk's keys, for all tiles.
+KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange keys) {
     const abi::Cache& cache = panel.args.cache;
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < panel.tiles; ++t) begin_chunk(buffers.tiles[t]);
 #pragma clang loop unroll(disable)
-    for (i64 key = begin; key < end; key += kBlockKeys) {
-        const i64 block_end = smaller(key + kBlockKeys, end);
-        pack(panel, buffers.keys, cache.key, cache.key_scale, key, block_end);
-        pack(panel, buffers.values, cache.value, cache.value_scale, key, block_end);
+    for (i64 begin = keys.begin / kBlockKeys * kBlockKeys; begin < keys.end; begin += kBlockKeys) {
+        const Block block = {begin, part_from(begin, kBlockKeys, keys)};
+        pack(panel, buffers.keys, cache.key, cache.key_scale, block);
+        pack(panel, buffers.values, cache.value, cache.value_scale, block);
 #pragma clang loop unroll(disable)
-        for (i64 t = 0; t < panel.tiles; ++t) attend_block(panel, buffers.tiles[t], buffers, key, block_end);
+        for (i64 t = 0; t < panel.tiles; ++t) attend_block(panel, buffers.tiles[t], buffers, block);
     }
 }
 
@@ -257,10 +278,10 @@ KVJIT_NOINLINE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t
 KVJIT_NOINLINE void attend_panel(const Panel& panel, Buffers& buffers) {
     const abi::AttendItem& item = panel.item;
     load_panel(panel, buffers);
-    const i64 visible = buffers.tiles[panel.tiles - 1].most_visible;
+    const KeyRange seen = seen_by_some(buffers.tiles[0].seen_by_some, buffers.tiles[panel.tiles - 1].seen_by_some);
 #pragma clang loop unroll(disable)
     for (i64 c = item.chunk_begin; c < item.chunk_end; ++c) {
-        attend_chunk(panel, buffers, c * abi::kChunk, smaller((c + 1) * abi::kChunk, visible));
+        attend_chunk(panel, buffers, common_part(seen, {c * abi::kChunk, (c + 1) * abi::kChunk}));
 #pragma clang loop unroll(disable)
         for (i64 t = 0; t < panel.tiles; ++t) keep_tile(panel, buffers, c, t);
     }

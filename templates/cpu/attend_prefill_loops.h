@@ -3,6 +3,7 @@
 // lane by lane. The arithmetic of a row is the same whatever other rows share the tile.
 #pragma once
 
+#include "common/key_range.h"
 #include "cpu/attend_rows.h"
 #include "cpu/math.h"
 
@@ -28,11 +29,11 @@ KVJIT_INLINE void add_lines(Line (&sums)[kTall], const float* factors, Line x) {
     for (int i = 0; i < kTall; ++i) sums[i] = fma<kTileRows>(Line(factors[i * kStep]), x, sums[i]);
 }
 
-/// scores[k][row] = key k · query row, for `count` keys, rounded up to kTall. keys: rows of kPackStride; query:
-/// kHeadDim lines.
-KVJIT_NOINLINE void score_block(float* scores, const float* keys, const float* query, i64 count) {
+/// scores[k][row] = key k · query row, for the keys of a range widened to multiples of kTall. keys: rows of
+/// kPackStride; query: kHeadDim lines.
+KVJIT_NOINLINE void score_block(float* scores, const float* keys, const float* query, KeyRange range) {
 #pragma clang loop unroll(disable)
-    for (i64 k = 0; k < count; k += kTall) {
+    for (i64 k = range.begin / kTall * kTall; k < range.end; k += kTall) {
         Line sums[kTall];
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) sums[i] = Line(0.0f);
@@ -44,16 +45,17 @@ KVJIT_NOINLINE void score_block(float* scores, const float* keys, const float* q
     }
 }
 
-/// sums[d][row] = sums[d][row] * keep[row] + probabilities[k][row] * value k [d], over the `count` keys in `order`.
+/// sums[d][row] = sums[d][row] * keep[row] + probabilities[k][row] * value k [d], over the keys of a range, where there
+/// are masks of a range of `order`.
 KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const float* values, const float* keep,
-                              const u8* order, i64 count) {
+                              const u8* order, KeyRange range) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kHeadDim; d += kTall) {
         Line sum[kTall];
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(keep);
 #pragma clang loop unroll_count(2)
-        for (i64 x = 0; x < count; ++x) {
+        for (i64 x = range.begin; x < range.end; ++x) {
             const i64 k = kMaskRank > 0 ? order[x] : x;
             add_lines<1>(sum, values + k * kPackStride + d, load<kTileRows>(probabilities + k * kTileRows));
         }

@@ -68,12 +68,12 @@ KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, const Index* tab
     });
 }
 
-/// `list` becomes the rows of `positions`.
+/// `list` becomes, from `at` on, the rows of `positions`.
 template <int kCount>
-KVJIT_INLINE void list_rows(RowList<kCount>& list, const Index* table, const Positions& positions) {
+KVJIT_INLINE void list_rows(RowList<kCount>& list, i64 at, const Index* table, const Positions& positions) {
     list.head_stride = positions.plane.head_stride;
     list.scale_head_stride = positions.scale.head_stride;
-    list_rows_at(list, 0, table, positions);
+    list_rows_at(list, at, table, positions);
 }
 
 /// Entries begin..end-1 of `rows` repeat the one before them, which is read once: a copy of the entry before each would
@@ -88,6 +88,16 @@ template <int kCount>
 KVJIT_INLINE void repeat_last(RowList<kCount>& list, i64 begin, i64 end) {
     repeat_last(list.row, begin, end);
     if constexpr (kQuantised) repeat_last(list.scale, begin, end);
+}
+
+/// Entries begin..end-1 of the list repeat the one behind them.
+template <int kCount>
+KVJIT_INLINE void repeat_first(RowList<kCount>& list, i64 begin, i64 end) {
+#pragma clang loop unroll(disable)
+    for (i64 k = begin; k < end; ++k) {
+        list.row[k] = list.row[end];
+        if constexpr (kQuantised) list.scale[k] = list.scale[end];
+    }
 }
 
 /// One row of T1 as kPadDim floats.

@@ -44,14 +44,17 @@ KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     const i64 rows = sequence.tokens * kGroup, row_begin = place.tile * kRows;
     if (sequence.tokens > kDecodeTokens || row_begin >= rows) return;
     const i64 row_end = row_begin + kRows < rows ? row_begin + kRows : rows;
-    const i64 visible = visible_keys(sequence, (row_end - 1) / kGroup);
-    const Split split = split_of_block(args, visible);
+    const Split split = split_of_block(args, seen_by_rows(sequence, row_begin, row_end));
     if (split.number >= split.used) return;
 
-    const AttendWork work = {
-        args.attend,   sequence,  table_row(args.attend.table, place.sequence),
-        place.kv_head, row_begin, row_end,
-        split.begin,   split.end, split.used > 1 ? split_partials(args, kRows, split.number) : nullptr};
+    const AttendWork work = {args.attend,
+                             sequence,
+                             table_row(args.attend.table, place.sequence),
+                             place.kv_head,
+                             row_begin,
+                             row_end,
+                             split.keys,
+                             split.used > 1 ? split_partials(args, kRows, split.number) : nullptr};
     Algorithm::attend(work);
     if (split.used > 1) finish_splits(args, work, kRows, split.used);
 }

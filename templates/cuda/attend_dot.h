@@ -62,10 +62,11 @@ KVJIT_INLINE void copy_half(const AttendWork& work, char* tiles, Half half, cons
 /// The first key of the team's first tile. Decode's warps take tiles in turn by their absolute numbers.
 template <bool kDecode>
 KVJIT_INLINE i64 first_key(const AttendWork& work) {
-    if constexpr (!kDecode) return work.key_begin;
     constexpr i32 kKeys = DotShape<kDecode>::kKeys;
-    const i32 turn = static_cast<i32>(work.key_begin / kKeys) % kAttendWarps;
-    return work.key_begin + (warp_index() - turn + kAttendWarps) % kAttendWarps * kKeys;
+    const i64 first = first_tile_key<kKeys>(work);
+    if constexpr (!kDecode) return first;
+    const i32 turn = static_cast<i32>(first / kKeys) % kAttendWarps;
+    return first + (warp_index() - turn + kAttendWarps) % kAttendWarps * kKeys;
 }
 
 /// All tiles of the team, in half steps: while one half is worked on, the next is on its way.
@@ -81,19 +82,19 @@ KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& share
     Rescale change = {1.0f, 0};
     copy_half<kDecode>(work, tiles, kKeysHalf, slot);
 #pragma unroll 1
-    for (Half half = kKeysHalf; first < work.key_end; half = half == kKeysHalf ? kValuesHalf : kKeysHalf) {
-        const i64 seen = rows.most_visible - first;
+    for (Half half = kKeysHalf; first < work.keys.end; half = half == kKeysHalf ? kValuesHalf : kKeysHalf) {
+        const ShortRange keys = keys_of_tile<Shape::kKeys>(rows.seen_by_some, first);
+        const bool seen = keys.end > 0 && keys.begin < Shape::kKeys;
         copy_half<kDecode>(work, tiles, half == kKeysHalf ? kValuesHalf : kKeysHalf, slot);
         if (half == kKeysHalf) slot = slot_of_lane<kDecode>(work, first + kStride);
         wait_copies<1>();
         team_barrier<kDecode>();
-        if (half == kKeysHalf && seen > 0) {
+        if (half == kKeysHalf && seen) {
             score_tile<kDecode>(scores, query, rows, tiles);
             change = softmax_tile<kDecode>(work, rows, scores, static_cast<i32>(first));
-        } else if (seen > 0) {
+        } else if (seen) {
             rescale(acc, change.factor);
-            add_values<kDecode>(acc, scores, rows.count, tiles + Shape::kTileBytes,
-                                static_cast<i32>(seen < Shape::kKeys ? seen : Shape::kKeys), change.seen);
+            add_values<kDecode>(acc, scores, rows.count, tiles + Shape::kTileBytes, keys.end, change.seen);
         }
         team_barrier<kDecode>();
         if (half == kValuesHalf) first += kStride;

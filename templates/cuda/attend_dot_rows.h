@@ -11,9 +11,9 @@ namespace kvjit {
 struct WarpRows {
     i64 first;
     i32 count;
-    i32 most_visible;  // keys that some row sees
-    i32 visible;       // keys that the lane's row sees, 0 if it has none
-    i32 position;      // of its query among the keys
+    KeyRange seen_by_some;
+    ShortRange seen;  // by the lane's row, nothing if it has none
+    i32 position;     // of its query among the keys
     float slope;
     Running running;
 };
@@ -23,14 +23,14 @@ struct WarpRows {
 template <bool kDecode>
 KVJIT_INLINE WarpRows rows_of_warp(const AttendWork& work) {
     using Shape = DotShape<kDecode>;
-    WarpRows rows = {work.row_begin + (kDecode ? 0 : warp_index() * Shape::kWarpRows), 0, 0, 0, 0, 0.0f, {}};
+    WarpRows rows = {work.row_begin + (kDecode ? 0 : warp_index() * Shape::kWarpRows), 0, {}, {}, 0, 0.0f, {}};
     const i64 rest = work.row_end - rows.first;
     if (rest <= 0) return rows;
     rows.count = static_cast<i32>(rest < Shape::kWarpRows ? rest : Shape::kWarpRows);
-    rows.most_visible = static_cast<i32>(visible_keys_of(work, rows.first + rows.count - 1));
+    rows.seen_by_some = seen_by_rows(work.sequence, rows.first, rows.first + rows.count);
     if (lane_index() < rows.count) {
         const i64 row = rows.first + lane_index();
-        rows.visible = static_cast<i32>(visible_keys_of(work, row));
+        rows.seen = short_range(work.seen_by(row));
         rows.position = static_cast<i32>(query_position(work.sequence, work.token(row)));
         rows.slope = alibi_slope(work.args, work.head(row));
     }
@@ -65,16 +65,18 @@ KVJIT_INLINE void score_tile(float* scores, const float* query, const WarpRows& 
 
 /// The score of row r and the lane's key, which is number `key` of the sequence; -inf if hidden.
 KVJIT_INLINE float modify_lane(const AttendWork& work, const WarpRows& rows, i32 r, i32 key, float dot) {
-    const i32 visible = shuffle(rows.visible, r), position = shuffle(rows.position, r);
+    const ShortRange range = {kWindow ? shuffle(rows.seen.begin, r) : 0, shuffle(rows.seen.end, r)};
+    const i32 position = shuffle(rows.position, r);
+    const bool seen = range.holds(key);
     const float slope = kAlibi ? shuffle(rows.slope, r) : 0.0f;
     float mask = 0.0f;
     if constexpr (kMaskRank > 0) {
         const i64 row = rows.first + r;
         const T1* at = mask_row(work.args, work.sequence, work.head(row), work.token(row), key);
-        if (key < visible) mask = load_one(at);
+        if (seen) mask = load_one(at);
     }
     const float score = modify_score(dot, work.args.softmax_scale, mask, slope, static_cast<float>(key - position));
-    return key < visible ? apply_hiding(score, mask) : -kInfinity;
+    return seen ? apply_hiding(score, mask) : -kInfinity;
 }
 
 /// What a tile's softmax leaves to the sums of values: a factor for what the lane's row has summed so far, and which

@@ -40,7 +40,7 @@ KVJIT_INLINE void for_rows(i32 rows, F&& f) {
 
 // ---- Loading -------------------------------------------------------------------------------------------------------
 
-/// Where the key of a lane, lane % kKeys of the tile, lies in the cache. Keys from key_end on aren't looked up.
+/// Where the key of a lane, lane % kKeys of the tile, lies in the cache. Keys that aren't the block's aren't looked up.
 struct KeySlot {
     i64 first;  // the tile's first key
     i64 entry, token;
@@ -49,12 +49,12 @@ struct KeySlot {
 template <bool kDecode>
 KVJIT_INLINE KeySlot slot_of_lane(const AttendWork& work, i64 first) {
     const i64 key = first + lane_index() % DotShape<kDecode>::kKeys;
-    return {first, key < work.key_end ? page_entry(work.table, key) : 0, token_in_page(key)};
+    return {first, has_key(work, key) ? page_entry(work.table, key) : 0, token_in_page(key)};
 }
 
-/// Copies the tile's rows of kBytes, zeros where a key isn't `valid`. own: the row of this lane's key.
+/// Copies the tile's rows of kBytes, zeros where a key isn't one of `keys`. own: the row of this lane's key.
 template <bool kDecode, int kBytes, int kStride>
-KVJIT_INLINE void copy_rows(char* to, const char* own, i32 valid) {
+KVJIT_INLINE void copy_rows(char* to, const char* own, ShortRange keys) {
     using Shape = DotShape<kDecode>;
     constexpr int kPiece = natural_piece(kBytes), kPieces = kBytes / kPiece;
     constexpr int kAll = Shape::kKeys * kPieces;
@@ -64,7 +64,7 @@ KVJIT_INLINE void copy_rows(char* to, const char* own, i32 valid) {
     for (i32 i = warp * kWarpSize; i < kAll; i += Shape::kTeamWarps * kWarpSize) {
         const i32 piece = i + lane_index(), key = piece / kPieces, at = piece % kPieces * kPiece;
         const char* row = shuffle_address(own, key % kWarpSize);
-        if (piece < kAll) copy_piece<kPiece>(to + key * kStride + at, row + at, key < valid);
+        if (piece < kAll) copy_piece<kPiece>(to + key * kStride + at, row + at, keys.holds(key));
     }
 }
 
@@ -73,14 +73,13 @@ template <bool kDecode>
 KVJIT_INLINE void copy_tile(const AttendWork& work, const abi::Plane& plane, const abi::Plane& scale, char* tile,
                             const KeySlot& slot) {
     using Shape = DotShape<kDecode>;
-    const i64 rest = work.key_end - slot.first;
-    const i32 valid = static_cast<i32>(rest < Shape::kKeys ? rest : Shape::kKeys);
-    if (valid > 0) {
+    const ShortRange keys = keys_of_tile<Shape::kKeys>(work.keys, slot.first);
+    if (keys.end > 0) {
         copy_rows<kDecode, row_bytes(kFormat), Shape::kStride>(
-            tile, slot_address(plane, slot.entry, slot.token, work.kv_head), valid);
+            tile, slot_address(plane, slot.entry, slot.token, work.kv_head), keys);
         if constexpr (kQuantised)
             copy_rows<kDecode, scale_row_bytes(kFormat), Shape::kScaleStride>(
-                tile + Shape::kKeys * Shape::kStride, slot_address(scale, slot.entry, slot.token, work.kv_head), valid);
+                tile + Shape::kKeys * Shape::kStride, slot_address(scale, slot.entry, slot.token, work.kv_head), keys);
     }
     commit_copies();
 }

@@ -152,7 +152,7 @@ KVJIT_INLINE void soften(u32 (&probabilities)[4], u32 (&seen)[2], float (&scores
 
 KVJIT_INLINE TileRows rows_of_lane(const AttendWork& work) {
     const i64 row = work.row_begin + lane_row();
-    return {{visible_to_row(work, row), visible_to_row(work, row + 8)},
+    return {{seen_by_row(work, row), seen_by_row(work, row + 8)},
             {terms_of_row(work, row), terms_of_row(work, row + 8)}};
 }
 
@@ -162,9 +162,10 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
     QueryOperands query;
     load_query(query, shared.query, work);
     const TileRows rows = rows_of_lane(work);
-    const i32 least = visible_to_row(work, work.row_begin);
+    const ShortRange low = seen_by_row(work, work.row_begin), high = seen_by_row(work, work.row_end - 1);
+    const ShortRange seen_by_all = {high.begin, low.end};
 #pragma unroll 1
-    for (i32 tile = -Ring::kStages; ring.tile_begin(tile) < work.key_end; ++tile) {
+    for (i32 tile = -Ring::kStages; ring.tile_begin(tile) < work.keys.end; ++tile) {
         const i32 begin = static_cast<i32>(ring.tile_begin(tile));
         const Stage stage = ring.stage(tile);
         u32 probabilities[4], seen[2];
@@ -172,7 +173,8 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
         if (tile >= 0) {
             float scores[2][4];
             score_keys(scores, query, shared.query, stage);
-            soften(probabilities, seen, scores, state, rows, rule, begin, begin + kMmaTileKeys <= least);
+            soften(probabilities, seen, scores, state, rows, rule, begin,
+                   seen_by_all.holds({begin, begin + kMmaTileKeys}));
         }
         await_values(ring, tile);
         if (tile >= 0) add_values(state.sums, probabilities, stage, seen);

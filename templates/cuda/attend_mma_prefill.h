@@ -146,6 +146,11 @@ KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const See
     }
 }
 
+/// Number of the first tile, counted from key 0.
+KVJIT_INLINE i32 first_tile(KeyRange keys) {
+    return kWindow ? static_cast<i32>(keys.begin) / kBlockKeys : 0;
+}
+
 /// All tiles of keys.
 KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ScoreRule rule) {
     PrefillTiles& tiles = shared.tiles;
@@ -156,17 +161,18 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Score
         for (int step = 0; step < kSteps; ++step) load_step(query.a[step], query_of_lane(tiles), step);
     }
 #pragma unroll 1
-    for (i32 tile = 0; tile * kBlockKeys < kept.key_end; ++tile) {
+    for (i32 tile = first_tile(kept.keys); tile * kBlockKeys < kept.keys.end; ++tile) {
         const i32 begin = tile * kBlockKeys;
         const Sight& sight = kept.sight[warp_index()];
-        const bool seen_by_warp = begin < sight.most;
+        const ShortRange keys = {begin, begin + kBlockKeys};
+        const bool seen_by_warp = sight.some.meets(keys);
         Scores scores;
         SeenKeys seen;
         await_keys(tiles, kept, tile);
         if (seen_by_warp) score_block(scores, query, tiles);
         await_values(tiles, kept, tile);
         if (seen_by_warp) {
-            soften_block(scores, seen, state, shared, rule, begin, begin + kBlockKeys <= sight.least);
+            soften_block(scores, seen, state, shared, rule, begin, sight.all.holds(keys));
             add_block(state, scores, seen, tiles);
         }
     }
@@ -177,17 +183,18 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Score
 /// Before the first tile: its keys are asked for, and the queries are there.
 KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
     PrefillTiles& tiles = shared.tiles;
-    const i32 key_end = static_cast<i32>(work.key_end);
-    look_up_key(tiles, work.table, key_end, 0);
+    const ShortRange keys = short_range(work.keys);
+    const i32 tile = first_tile(work.keys);
+    look_up_key(tiles, work.table, keys, tile);
     commit_copies();
     keep(shared.kept, tiles, work);
     wait_copies<0>();
     barrier();
-    leave_addresses(tiles, shared.kept.cache, 0);
-    look_up_key(tiles, work.table, key_end, 1);
+    leave_addresses(tiles, shared.kept.cache, tile);
+    look_up_key(tiles, work.table, keys, tile + 1);
     barrier();
-    ask_for_tile<0>(tiles, key_end, 0);
-    if constexpr (kQuantised) ask_for_tile<1>(tiles, key_end, 0);
+    ask_for_tile<0>(tiles, keys, tile);
+    if constexpr (kQuantised) ask_for_tile<1>(tiles, keys, tile);
     load_query(tiles, work);
     barrier();
 }

@@ -41,10 +41,15 @@ KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     const i64 rows = sequence.tokens * kGroup, row_begin = (tile - first_tile<kRows>(attend, b)) * kRows;
     if (sequence.tokens <= kDecodeTokens || row_begin >= rows) return;
     const i64 row_end = row_begin + kRows < rows ? row_begin + kRows : rows;
-    const i64 visible = visible_keys(sequence, (row_end - 1) / kGroup);
 
-    const AttendWork work = {attend,  sequence, table_row(attend.table, b), block_y(), row_begin, row_end, 0,
-                             visible, nullptr};
+    const AttendWork work = {attend,
+                             sequence,
+                             table_row(attend.table, b),
+                             block_y(),
+                             row_begin,
+                             row_end,
+                             seen_by_rows(sequence, row_begin, row_end),
+                             nullptr};
     Algorithm::attend(work);
 }
 

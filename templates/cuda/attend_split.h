@@ -8,28 +8,29 @@
 
 namespace kvjit {
 
-/// Keys begin..end-1, of which no row of the tile sees any from `end` on.
 struct Split {
     i64 number;
     i64 used;  // splits that have keys to see, at least 1: the others' blocks return at once
-    i64 begin, end;
+    KeyRange keys;
 };
 
-/// Keys of a split: the plan's, or all splits for the keys at hand, which may be far fewer than the plan's bound.
-KVJIT_INLINE u32 keys_of_split(const abi::CudaAttendArgs& args, i64 visible) {
-    if (args.split_keys != 0) return static_cast<u32>(args.split_keys);
-    const u32 splits = static_cast<u32>(args.splits), each = (static_cast<u32>(visible) + splits - 1) / splits;
+/// Keys of a split where `count` are to be split, which may be far fewer than the plan's bound.
+KVJIT_INLINE u32 keys_of_split(const abi::CudaAttendArgs& args, u32 count) {
+    const u32 splits = static_cast<u32>(args.splits), each = (count + splits - 1) / splits;
     const u32 least = static_cast<u32>(args.least_split);
     return each < least ? least : (each + kSplitUnit - 1) / kSplitUnit * kSplitUnit;
 }
 
-/// The split of this block, of a tile whose last row sees `visible` keys. The last split takes all that is left.
-KVJIT_INLINE Split split_of_block(const abi::CudaAttendArgs& args, i64 visible) {
-    const u32 keys = keys_of_split(args, visible);
-    const i64 needed = (static_cast<u32>(visible) + keys - 1) / keys;
+/// The split of this block, of a tile whose rows see `seen`. Splits begin at multiples of kSplitUnit, those of a fixed
+/// size at multiples of that. The last one takes all that is left.
+KVJIT_INLINE Split split_of_block(const abi::CudaAttendArgs& args, KeyRange seen) {
+    const u32 fixed = static_cast<u32>(args.split_keys), unit = fixed != 0 ? fixed : kSplitUnit;
+    const u32 origin = kWindow ? static_cast<u32>(seen.begin) / unit * unit : 0;
+    const u32 count = static_cast<u32>(seen.end) - origin, keys = fixed != 0 ? fixed : keys_of_split(args, count);
+    const i64 needed = (count + keys - 1) / keys;
     const i64 number = block_y(), used = needed < 1 ? 1 : needed < args.splits ? needed : args.splits;
-    const i64 begin = number * keys, end = begin + keys;
-    return {number, used, begin, number == used - 1 ? visible : end};
+    const i64 begin = origin + number * keys, end = number == used - 1 ? seen.end : begin + keys;
+    return {number, used, {kWindow && begin < seen.begin ? seen.begin : begin, end}};
 }
 
 /// Where the partial of the tile's first row goes, for split `split` of block_x()'s tile.

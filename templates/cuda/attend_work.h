@@ -15,6 +15,20 @@ namespace kvjit {
 inline constexpr CacheFormat kFormat = {kHeadDim, static_cast<int>(sizeof(T1)), static_cast<int>(bytes_of<T2>(8)),
                                         kQuantised ? static_cast<int>(sizeof(T3)) : 0, kQuantGroup};
 
+/// A KeyRange in the 32 bits that positions take. Without windows nothing is hidden before `begin`, which is 0.
+struct ShortRange {
+    i32 begin, end;
+
+    KVJIT_INLINE bool holds(i32 key) const { return key < end && (!kWindow || key >= begin); }
+    KVJIT_INLINE bool holds(ShortRange other) const { return other.end <= end && (!kWindow || other.begin >= begin); }
+    KVJIT_INLINE bool meets(ShortRange other) const {
+        return other.begin < end && (!kWindow || (begin < end && other.end > begin));
+    }
+};
+KVJIT_INLINE ShortRange short_range(KeyRange range) {
+    return {kWindow ? static_cast<i32>(range.begin) : 0, static_cast<i32>(range.end)};
+}
+
 /// A tile of rows and the keys that the block attends for them. All threads of a block have the same.
 /// Row r of a kv head is new token r / kGroup, query head kv_head*kGroup + r % kGroup.
 struct AttendWork {
@@ -23,23 +37,47 @@ struct AttendWork {
     const Index* table;
     i64 kv_head;
     i64 row_begin, row_end;  // packed rows; row_end is cut at the last one that there is
-    i64 key_begin, key_end;  // a multiple of kSplitUnit; cut at what the tile's last row sees. Maybe no key at all
+    KeyRange keys;           // of those that some row of the tile sees. Maybe no key at all
     float* partials;         // where row_begin's partial goes, the others behind it; null: write output and lse
 
     KVJIT_INLINE i64 token(i64 row) const { return static_cast<i64>(static_cast<u64>(row) / kGroup); }
     KVJIT_INLINE i64 head(i64 row) const { return kv_head * kGroup + static_cast<i64>(static_cast<u64>(row) % kGroup); }
+    /// Packed row `row` sees these, less those that the mask hides.
+    KVJIT_INLINE KeyRange seen_by(i64 row) const { return visible_keys(sequence, token(row)); }
 };
+
+/// Keys that some of packed rows row_begin..row_end-1 of a sequence see.
+KVJIT_INLINE KeyRange seen_by_rows(const CallSequence& sequence, i64 row_begin, i64 row_end) {
+    const i64 first = static_cast<i64>(static_cast<u64>(row_begin) / kGroup);
+    const i64 last = static_cast<i64>(static_cast<u64>(row_end - 1) / kGroup);
+    return seen_by_some(visible_keys(sequence, first), visible_keys(sequence, last));
+}
+
+/// The first of the tiles of kKeys keys that the block works on. Tiles lie at absolute positions; keys of the first one
+/// may lie before those of the block.
+template <int kKeys>
+KVJIT_INLINE i64 first_tile_key(const AttendWork& work) {
+    return kWindow ? static_cast<i64>(static_cast<u64>(work.keys.begin) / kKeys * kKeys) : work.keys.begin;
+}
+
+/// Whether key `key` is the block's, which decides whether anything of it is looked at.
+KVJIT_INLINE bool has_key(const AttendWork& work, i64 key) {
+    return key < work.keys.end && (!kWindow || key >= work.keys.begin);
+}
+
+/// Those of `keys` that fall into the tile of kKeys keys that begins at key `first`, counted from there. No key: end is
+/// 0 or less, or begin kKeys or more.
+template <int kKeys>
+KVJIT_INLINE ShortRange keys_of_tile(KeyRange keys, i64 first) {
+    const i64 end = keys.end - first, begin = kWindow ? keys.begin - first : 0;
+    return {static_cast<i32>(begin < kKeys ? begin : kKeys), static_cast<i32>(end < kKeys ? end : kKeys)};
+}
 
 /// The query row of packed row `row`.
 KVJIT_INLINE const T1* query_row(const AttendWork& work, i64 row) {
     const abi::Rows& query = work.args.query;
     const i64 token = work.sequence.query_begin + work.token(row);
     return reinterpret_cast<const T1*>(query.base + token * query.token_stride + work.head(row) * query.head_stride);
-}
-
-/// Packed row `row` sees keys 0..visible_keys_of-1, less those that the mask hides.
-KVJIT_INLINE i64 visible_keys_of(const AttendWork& work, i64 row) {
-    return visible_keys(work.sequence, work.token(row));
 }
 
 inline constexpr i64 kPartialStride = kHeadDim + abi::kPartialTail;

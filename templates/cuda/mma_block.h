@@ -45,23 +45,25 @@ struct alignas(16) PrefillTiles {
     KeyAddresses addresses[2][kBlockKeys];  // of tiles of even and odd number
     alignas(16) Index entries[kBlockKeys];  // of the tile behind those
     RawTile raw_keys, raw_values;
-    RowTerms terms[kModified ? kBlockRows : 1];
+    RowTerms terms[kRowTerms ? kBlockRows : 1];
 };
 
-/// Keys that all and that some of a warp's rows see.
+/// Keys that some and that all of a warp's rows see.
 struct Sight {
-    i32 least, most;
+    ShortRange some, all;
 };
 
 /// What the block works on, in shared memory: it is needed seldom, and the sums take nearly all registers.
 struct alignas(16) Kept {
     CallSequence sequence;
     const Index* table;
-    i64 kv_head, row_begin, row_end, key_begin, key_end;
+    i64 kv_head, row_begin, row_end;
+    KeyRange keys;
     float* partials;
+    i32 reach_before;  // of all rows
     abi::Cache cache;  // of the block's kv head: its planes' head 0
     Sight sight[kAttendWarps];
-    i32 visible[kBlockRows];
+    i32 seen_end[kBlockRows];  // where a row's keys begin follows from its position
 };
 
 KVJIT_INLINE abi::Plane plane_of_head(abi::Plane plane, i64 head) {
@@ -71,16 +73,17 @@ KVJIT_INLINE abi::Plane plane_of_head(abi::Plane plane, i64 head) {
 
 KVJIT_INLINE Sight sight_of_warp(const AttendWork& work) {
     const i64 first = work.row_begin + warp_index() * (16 * kRowTiles), behind = first + 16 * kRowTiles;
-    if (first >= work.row_end) return {0, 0};
+    if (first >= work.row_end) return {{0, 0}, {0, 0}};
     const i64 last = (behind < work.row_end ? behind : work.row_end) - 1;
-    return {visible_to_row(work, first), visible_to_row(work, last)};
+    const ShortRange low = seen_by_row(work, first), high = seen_by_row(work, last);
+    return {{low.begin, high.end}, {high.begin, low.end}};
 }
 
 /// The block calls it together; a barrier is to follow.
 KVJIT_INLINE void keep(Kept& kept, PrefillTiles& tiles, const AttendWork& work) {
     const i32 r = thread_index();
-    if (r < kBlockRows) kept.visible[r] = visible_to_row(work, work.row_begin + r);
-    if (kModified && r < kBlockRows) tiles.terms[r] = terms_of_row(work, work.row_begin + r);
+    if (r < kBlockRows) kept.seen_end[r] = seen_by_row(work, work.row_begin + r).end;
+    if (kRowTerms && r < kBlockRows) tiles.terms[r] = terms_of_row(work, work.row_begin + r);
     if (lane_index() == 0) kept.sight[warp_index()] = sight_of_warp(work);
     if (r != 0) return;
     kept.sequence = work.sequence;
@@ -88,9 +91,10 @@ KVJIT_INLINE void keep(Kept& kept, PrefillTiles& tiles, const AttendWork& work) 
     kept.kv_head = work.kv_head;
     kept.row_begin = work.row_begin;
     kept.row_end = work.row_end;
-    kept.key_begin = work.key_begin;
-    kept.key_end = work.key_end;
+    kept.keys = work.keys;
     kept.partials = work.partials;
+    const i64 before = work.sequence.reach.before;
+    kept.reach_before = static_cast<i32>(before < abi::kMaxKeys ? before : abi::kMaxKeys);
     const abi::Cache& cache = work.args.cache;
     kept.cache.key = plane_of_head(cache.key, work.kv_head);
     kept.cache.value = plane_of_head(cache.value, work.kv_head);
@@ -101,8 +105,7 @@ KVJIT_INLINE void keep(Kept& kept, PrefillTiles& tiles, const AttendWork& work) 
 }
 
 KVJIT_INLINE AttendWork kept_work(const Kept& kept, const abi::AttendArgs& args) {
-    return {args,         kept.sequence,  kept.table,   kept.kv_head, kept.row_begin,
-            kept.row_end, kept.key_begin, kept.key_end, kept.partials};
+    return {args, kept.sequence, kept.table, kept.kv_head, kept.row_begin, kept.row_end, kept.keys, kept.partials};
 }
 
 /// Rows of matrix m of the warp.
@@ -111,8 +114,9 @@ KVJIT_INLINE TileRows kept_rows(const Kept& kept, const PrefillTiles& tiles, int
     TileRows rows;
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        rows.visible[h] = kept.visible[r + 8 * h];
-        if constexpr (kModified) rows.terms[h] = tiles.terms[r + 8 * h];
+        if constexpr (kRowTerms) rows.terms[h] = tiles.terms[r + 8 * h];
+        rows.seen[h] = {0, kept.seen_end[r + 8 * h]};
+        if constexpr (kWindow) rows.seen[h].begin = rows.terms[h].position - kept.reach_before;
     }
     return rows;
 }
@@ -136,11 +140,11 @@ KVJIT_INLINE void load_query(PrefillTiles& tiles, const AttendWork& work) {
 
 // ---- Where keys lie: each of the block's first threads looks up one key of a tile, two tiles ahead -----------------
 
-/// Begins to copy the entry of the thread's key to shared memory. Nothing is read past the block's last key.
-KVJIT_INLINE void look_up_key(PrefillTiles& tiles, const Index* table, i32 key_end, i32 tile) {
+/// Begins to copy the entry of the thread's key to shared memory, if the key is one of the block's.
+KVJIT_INLINE void look_up_key(PrefillTiles& tiles, const Index* table, ShortRange keys, i32 tile) {
     const i32 thread = opaque(thread_index()), key = tile * kBlockKeys + thread;
     if (thread < kBlockKeys)
-        copy_async<sizeof(Index)>(&tiles.entries[thread], page_entry_at(table, key), key < key_end);
+        copy_async<sizeof(Index)>(&tiles.entries[thread], page_entry_at(table, key), keys.holds(key));
 }
 
 /// What the thread has looked up for a tile, and waited for, becomes addresses.
@@ -158,9 +162,9 @@ KVJIT_INLINE void leave_addresses(PrefillTiles& tiles, const abi::Cache& cache, 
 }
 
 /// Begins to copy rows of kBytes of one plane, the kWhich-th of KeyAddresses, to rows kStride apart, of which kFilled
-/// bytes are used. Zeros for keys from the block's last on, and behind kBytes. The block calls it together.
+/// bytes are used. Zeros for keys that aren't among `keys`, and behind kBytes. The block calls it together.
 template <int kWhich, int kBytes, int kFilled, int kStride>
-KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, i32 keys) {
+KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, ShortRange keys) {
     constexpr int kWidth = natural_piece(kBytes), kPieces = kFilled / kWidth, kAll = kBlockKeys * kPieces;
     const i32 thread = opaque(thread_index());
 #pragma unroll 4
@@ -168,16 +172,17 @@ KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, i32 ke
         const u32 at = static_cast<u32>(first + thread);
         const i32 key = static_cast<i32>(at / kPieces), byte = static_cast<i32>(at % kPieces) * kWidth;
         if (kAll % kBlockThreads != 0 && key >= kBlockKeys) break;
-        copy_piece<kWidth>(to + key * kStride + byte, addresses[key].rows[kWhich] + byte, key < keys && byte < kBytes);
+        copy_piece<kWidth>(to + key * kStride + byte, addresses[key].rows[kWhich] + byte,
+                           keys.holds(key) && byte < kBytes);
     }
 }
 
 /// Begins to copy the keys (kWhich 0) or values (1) of a tile, as the cache has them.
 template <int kWhich>
-KVJIT_INLINE void ask_for_tile(PrefillTiles& tiles, i32 key_end, i32 tile) {
+KVJIT_INLINE void ask_for_tile(PrefillTiles& tiles, ShortRange block, i32 tile) {
     const KeyAddresses* addresses = tiles.addresses[tile % 2];
-    const i32 keys = key_end - tile * kBlockKeys;
-    if (keys > 0) {
+    const ShortRange keys = {block.begin - tile * kBlockKeys, block.end - tile * kBlockKeys};
+    if (keys.end > 0) {
         constexpr int kBytes = row_bytes(kFormat), kScales = scale_row_bytes(kFormat);
         if constexpr (kQuantised) {
             RawTile& raw = kWhich == 0 ? tiles.raw_keys : tiles.raw_values;
@@ -222,19 +227,19 @@ KVJIT_INLINE void dequantise_values(PrefillTiles& tiles) {
 
 /// Waits for the tile's keys, of a quantised cache for its values too, and asks for what comes next.
 KVJIT_INLINE void await_keys(PrefillTiles& tiles, const Kept& kept, i32 tile) {
-    const i32 key_end = static_cast<i32>(kept.key_end);
+    const ShortRange keys = short_range(kept.keys);
     wait_copies<0>();
     leave_addresses(tiles, kept.cache, tile + 1);
-    look_up_key(tiles, kept.table, key_end, tile + 2);
+    look_up_key(tiles, kept.table, keys, tile + 2);
     barrier();
     if constexpr (kQuantised) {
         dequantise_keys(tiles);
         dequantise_values(tiles);
         barrier();
-        ask_for_tile<0>(tiles, key_end, tile + 1);
-        ask_for_tile<1>(tiles, key_end, tile + 1);
+        ask_for_tile<0>(tiles, keys, tile + 1);
+        ask_for_tile<1>(tiles, keys, tile + 1);
     } else {
-        ask_for_tile<1>(tiles, key_end, tile);
+        ask_for_tile<1>(tiles, keys, tile);
     }
 }
 
@@ -245,7 +250,7 @@ KVJIT_INLINE void await_values(PrefillTiles& tiles, const Kept& kept, i32 tile) 
     } else {
         wait_copies<0>();
         barrier();
-        ask_for_tile<0>(tiles, static_cast<i32>(kept.key_end), tile + 1);
+        ask_for_tile<0>(tiles, short_range(kept.keys), tile + 1);
     }
 }
 

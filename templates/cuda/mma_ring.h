@@ -41,20 +41,20 @@ KVJIT_INLINE i64 looked_up_key(i64 begin) {
     return kTileInPage ? begin : begin + lane_index() % kMmaTileKeys;
 }
 
-/// Its entry in the table; nothing is read past the block's last key.
+/// Its entry in the table; no entry is read that is of none of the block's keys.
 KVJIT_INLINE i64 look_up(const AttendWork& work, i64 begin) {
-    const i64 key = looked_up_key(begin);
-    return key < work.key_end ? page_entry(work.table, key) : 0;
+    const i64 key = looked_up_key(begin), behind = kTileInPage ? begin + kMmaTileKeys : key + 1;
+    return key < work.keys.end && (!kWindow || behind > work.keys.begin) ? page_entry(work.table, key) : 0;
 }
 
-/// Begins to copy 16 rows of kBytes of a plane to rows kStride apart. Rows from the block's last key on become zeros.
-/// The warp calls it together; `entry` is what the lane has looked up.
+/// Begins to copy 16 rows of kBytes of a plane to rows kStride apart. Rows that aren't of the block's keys become
+/// zeros. The warp calls it together; `entry` is what the lane has looked up.
 template <int kBytes, int kStride>
 KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork& work, i64 begin, i64 entry) {
     constexpr int kWidth = natural_piece(kBytes), kPieces = kBytes / kWidth, kAll = kMmaTileKeys * kPieces;
     constexpr bool kStraight = kTileInPage && kWarpSize % kPieces == 0;  // the lane's rows are equally far apart
     const u32 lane = static_cast<u32>(lane_index());
-    const i32 keys = static_cast<i32>(work.key_end - begin);
+    const ShortRange keys = keys_of_tile<kMmaTileKeys>(work.keys, begin);
     const char* looked_up = slot_address(plane, entry, token_in_page(looked_up_key(begin)), work.kv_head);
     const char* straight = looked_up + lane / kPieces * plane.token_stride + lane % kPieces * kWidth;
 #pragma unroll
@@ -65,7 +65,7 @@ KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork&
         if constexpr (kTileInPage && !kStraight) from = looked_up + row * plane.token_stride + byte;
         if constexpr (!kTileInPage) from = shuffle_address(looked_up, row % kMmaTileKeys) + byte;
         if (kAll % kWarpSize == 0 || row < kMmaTileKeys)
-            copy_piece<kWidth>(to + row * kStride + byte, from, row < keys);
+            copy_piece<kWidth>(to + row * kStride + byte, from, keys.holds(row));
         straight += kWarpSize / kPieces * plane.token_stride;
     }
 }
@@ -83,7 +83,8 @@ struct Ring {
     i64 next;   // of the tile behind that
 
     KVJIT_INLINE i64 tile_begin(i32 tile) const {
-        return work.key_begin + (warp_index() + tile * kAttendWarps) * kMmaTileKeys;
+        constexpr int kTurn = kAttendWarps * kMmaTileKeys;
+        return first_tile_key<kTurn>(work) + tile * kTurn + warp_index() * kMmaTileKeys;
     }
     KVJIT_INLINE Stage stage(i32 tile) const { return {stages + static_cast<u32>(tile) % kStages * Stage::kBytes}; }
 };
@@ -93,7 +94,7 @@ KVJIT_INLINE void ask_for_keys(const Ring& ring, i32 tile) {
     const i64 begin = ring.tile_begin(tile);
     const abi::Cache& cache = ring.work.args.cache;
     const Stage stage = ring.stage(tile);
-    if (begin < ring.work.key_end) {
+    if (begin < ring.work.keys.end) {
         copy_rows<row_bytes(kFormat), Stage::kKeyStride>(stage.keys(), cache.key, ring.work, begin, ring.entry);
         if constexpr (kQuantised)
             copy_rows<scale_row_bytes(kFormat), Stage::kKeyScaleStride>(stage.key_scales(), cache.key_scale, ring.work,
@@ -107,7 +108,7 @@ KVJIT_INLINE void ask_for_values(const Ring& ring, i32 tile) {
     const i64 begin = ring.tile_begin(tile);
     const abi::Cache& cache = ring.work.args.cache;
     const Stage stage = ring.stage(tile);
-    if (begin < ring.work.key_end) {
+    if (begin < ring.work.keys.end) {
         copy_rows<row_bytes(kFormat), Stage::kValueStride>(stage.values(), cache.value, ring.work, begin, ring.entry);
         if constexpr (kQuantised)
             copy_rows<scale_row_bytes(kFormat), Stage::kValueScaleStride>(stage.value_scales(), cache.value_scale,

@@ -44,31 +44,31 @@ KVJIT_INLINE u32 query_sign(const AttendWork& work) {
 
 /// What a row's scores depend on beside the products.
 struct RowTerms {
-    i32 position;    // ALiBi: of the query among the keys
+    i32 position;    // ALiBi, window: of the query among the keys
     float slope;     // ALiBi
     const T1* mask;  // of key 0
 };
 
 /// Rows g and g + 8 of a tile.
 struct TileRows {
-    i32 visible[2];
+    ShortRange seen[2];
     RowTerms terms[2];
 };
 
-/// Keys that packed row `row` sees of those that the block has; none, if there is no such row.
-KVJIT_INLINE i32 visible_to_row(const AttendWork& work, i64 row) {
-    if (row >= work.row_end) return 0;
-    const i64 visible = visible_keys_of(work, row);
-    return static_cast<i32>(visible < work.key_end ? visible : work.key_end);
+/// Whether terms of rows are used.
+inline constexpr bool kRowTerms = kModified || kWindow;
+
+/// What packed row `row` sees of the block's keys; nothing, if there is no such row.
+KVJIT_INLINE ShortRange seen_by_row(const AttendWork& work, i64 row) {
+    if (row >= work.row_end) return {0, 0};
+    return short_range(common_part(work.seen_by(row), work.keys));
 }
 
 KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
     const i64 last = row < work.row_end ? row : work.row_end - 1, token = work.token(last), head = work.head(last);
     RowTerms terms = {0, 0.0f, nullptr};
-    if constexpr (kAlibi) {
-        terms.position = static_cast<i32>(query_position(work.sequence, token));
-        terms.slope = alibi_slope(work.args, head);
-    }
+    if constexpr (kAlibi || kWindow) terms.position = static_cast<i32>(query_position(work.sequence, token));
+    if constexpr (kAlibi) terms.slope = alibi_slope(work.args, head);
     if constexpr (kMaskRank > 0) terms.mask = mask_row(work.args, work.sequence, head, token, 0);
     return terms;
 }
@@ -83,7 +83,7 @@ KVJIT_INLINE i32 score_key(int n, int i) {
 /// A key that the row doesn't see has a mask of -inf, and isn't read.
 KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
     if constexpr (kMaskRank == 0) return 0.0f;
-    if (key >= rows.visible[h]) return -kInfinity;
+    if (!rows.seen[h].holds(key)) return -kInfinity;
     return load_one(rows.terms[h].mask + key);
 }
 
@@ -105,10 +105,11 @@ KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, 
     if (whole || kMaskRank > 0) return;  // a mask has hidden them already
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
-        const i32 seen = rows.visible[h] - first - 2 * lane_pair();
+        const i32 own = first + 2 * lane_pair();
+        const ShortRange seen = {rows.seen[h].begin - own, rows.seen[h].end - own};
 #pragma unroll
         for (int at = 0; at < kTiles * 2; ++at) {
-            if (at / 2 * 8 + at % 2 >= seen) scores[at / 2][2 * h + at % 2] = -kInfinity;
+            if (!seen.holds(at / 2 * 8 + at % 2)) scores[at / 2][2 * h + at % 2] = -kInfinity;
         }
     }
 }

@@ -3,6 +3,14 @@
 #include <cmath>
 
 namespace kvjit::rt {
+namespace {
+
+/// -1, the default, is no limit.
+std::int64_t limit(std::int64_t window) {
+    return window < 0 ? abi::kNoLimit : window;
+}
+
+}  // namespace
 
 BatchView batch_view(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores) {
     const std::int64_t heads = gen::has_keys(spec) ? kv_heads(spec, batch) : 0;
@@ -21,6 +29,7 @@ BatchView batch_view(const gen::KernelSpec& spec, const kvjit_batch& batch, bool
             .max_kvlen = batch.max_kvlen,
             .cache = CacheView(spec, batch, heads),
             .cachestarts = batch.cachestarts,
+            .window = {limit(batch.window_left), limit(batch.window_right)},
             .softmax_scale = batch.softmax_scale != 0 ? batch.softmax_scale : default_scale,
             .stores = may_store};
 }

@@ -6,6 +6,7 @@
 #include "call/cache_view.h"
 #include "common/abi.h"
 #include "common/batch_rules.h"
+#include "common/key_range.h"
 #include "generator/operator.h"
 
 namespace kvjit::rt {
@@ -54,8 +55,14 @@ struct BatchView {
     std::int64_t max_seqlen, max_kvlen;
     CacheView cache;
     kvjit_tensor cachestarts;
+    Reach window;
     float softmax_scale;
     bool stores;  // whether runs may store
+
+    /// How far the rows of sequence b see.
+    Reach reach(std::int64_t b) const {
+        return reach_of(window, spec.is_causal != 0, spec.is_alibi != 0, b < decoding_batches);
+    }
 };
 
 /// The batch has passed check_batch_scalars. Reads no array. `stores`: BatchUse's.

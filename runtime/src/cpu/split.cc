@@ -38,14 +38,15 @@ struct Tile {
     std::int64_t sequence;
     std::int64_t row_begin, row_end;
     std::int64_t head_begin, head_end;
-    std::int64_t chunks;
+    std::int64_t chunk_begin, chunk_end;
     bool decode;
 
+    std::int64_t chunks() const { return chunk_end - chunk_begin; }
     std::int64_t heads() const { return head_end - head_begin; }
     /// Proportional to the time it takes, at least 1.
     std::int64_t cost(std::int64_t group) const {
         const std::int64_t rows = decode ? 1 : (row_end - row_begin) * group;
-        return std::max<std::int64_t>(1, saturating_product(rows, heads(), chunks));
+        return std::max<std::int64_t>(1, saturating_product(rows, heads(), chunks()));
     }
 };
 
@@ -114,7 +115,8 @@ private:
         if (!gen::is_head_inner(spec_)) return 1;
         std::int64_t pieces = 0;
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
-            pieces = saturating_sum(pieces, ceil_div(keys(b), abi::kChunk));
+            const std::int64_t n = rows_of(batch_.seqstarts, b);
+            if (n != 0) pieces = saturating_sum(pieces, ceil_div(seen(b, 0, n).count(), abi::kChunk));
         }
         std::int64_t heads = num_kv_heads_;
         while (heads > 1 && saturating_product(pieces, ceil_div(num_kv_heads_, heads)) < target_items_) {
@@ -126,17 +128,24 @@ private:
     std::int64_t keys(std::int64_t b) const { return rows_of(batch_.keys.starts, b); }
 
     Tile tile(std::int64_t b, std::int64_t row_begin, std::int64_t row_end, std::int64_t heads, bool decode) const {
-        const std::int64_t n = rows_of(batch_.seqstarts, b);
-        const bool cut = spec_.is_alibi || (spec_.is_causal && b >= batch_.decoding_batches);
-        const std::int64_t visible = cut ? std::clamp<std::int64_t>(keys(b) - n + row_end, 0, keys(b)) : keys(b);
-        return {b, row_begin, row_end, 0, heads, ceil_div(visible, abi::kChunk), decode};
+        const KeyRange keys = seen(b, row_begin, row_end);
+        if (keys.empty()) return {b, row_begin, row_end, 0, heads, 0, 0, decode};
+        return {b, row_begin, row_end, 0, heads, keys.begin / abi::kChunk, ceil_div(keys.end, abi::kChunk), decode};
+    }
+
+    /// By some of the sequence's new tokens row_begin..row_end-1.
+    KeyRange seen(std::int64_t b, std::int64_t row_begin, std::int64_t row_end) const {
+        const std::int64_t first = keys(b) - rows_of(batch_.seqstarts, b);  // position of new token 0
+        const Reach reach = batch_.reach(b);
+        return seen_by_some(keys_in_reach(keys(b), first + row_begin, reach),
+                            keys_in_reach(keys(b), first + row_end - 1, reach));
     }
 
     /// `tile`, and those of the other heads.
     void add_tiles(Tile tile, std::int64_t item_cost, Work& work) const {
         const std::int64_t wanted = ceil_div(tile.cost(spec_.group), item_cost);
-        const std::int64_t pieces = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, tile.chunks));
-        const std::int64_t chunks_each = ceil_div(tile.chunks, pieces), heads = tile.heads();
+        const std::int64_t pieces = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, tile.chunks()));
+        const std::int64_t chunks_each = ceil_div(tile.chunks(), pieces), heads = tile.heads();
         for (std::int64_t head = 0; head < num_kv_heads_; head += heads) {
             tile.head_begin = head;
             tile.head_end = std::min(head + heads, num_kv_heads_);
@@ -146,21 +155,27 @@ private:
 
     /// Cuts the tile into items of chunks_each chunks, if there is room for their partials.
     void add_tile(const Tile& tile, std::int64_t chunks_each, Work& work) const {
-        const bool whole = chunks_each >= tile.chunks || !fits(tile, work);
-        const std::int64_t partial = whole ? -1 : reserve_partials(tile, work);
+        const bool whole = chunks_each >= tile.chunks() || !fits(tile, work);
+        const std::int64_t partials = whole ? -1 : reserve_partials(tile, work);
         std::vector<abi::AttendItem>& items = tile.decode ? work.decode : work.prefill;
-        std::int64_t chunk = 0;
+        std::int64_t chunk = tile.chunk_begin;
         do {
-            const std::int64_t end = whole ? tile.chunks : std::min(chunk + chunks_each, tile.chunks);
+            const std::int64_t end = whole ? tile.chunk_end : std::min(chunk + chunks_each, tile.chunk_end);
+            const std::int64_t partial = whole ? -1 : partials + (chunk - tile.chunk_begin) * chunk_floats(tile);
             items.push_back(
                 {tile.sequence, tile.row_begin, tile.row_end, tile.head_begin, tile.head_end, chunk, end, partial});
             chunk = end;
-        } while (chunk < tile.chunks);
+        } while (chunk < tile.chunk_end);
+    }
+
+    /// Of the partials of one chunk.
+    std::int64_t chunk_floats(const Tile& tile) const {
+        return saturating_product(tile.row_end - tile.row_begin, tile.heads(), std::int64_t{spec_.group},
+                                  spec_.head_dim + abi::kPartialTail);
     }
 
     std::int64_t partial_floats(const Tile& tile) const {
-        return saturating_product(tile.chunks, tile.row_end - tile.row_begin, tile.heads(), std::int64_t{spec_.group},
-                                  spec_.head_dim + abi::kPartialTail);
+        return saturating_product(tile.chunks(), chunk_floats(tile));
     }
 
     bool fits(const Tile& tile, const Work& work) const {
@@ -184,7 +199,7 @@ private:
                                   .token_end = token + tile.row_end,
                                   .head_begin = query_head,
                                   .head_end = query_head + std::min(step, tile.heads() - head) * spec_.group,
-                                  .parts = tile.chunks,
+                                  .parts = tile.chunks(),
                                   .acc = offset,
                                   .acc_part = rows * query_heads * stride,
                                   .acc_token = query_heads * stride,
