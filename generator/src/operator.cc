@@ -29,11 +29,9 @@ constexpr OperatorTensor kKeyValueCacheTensors[] = {
 // ------------------------------------------------------------------------------------------------
 
 constexpr OperatorTensor kAttentionTensors[] = {
-    {"query", &Run::query, kInput, Type::kT1, "SHD"},
-    {"attn_mask", &Run::attn_mask, kMask, Type::kT1, ""},
-    {"key", &Run::key, kInput, Type::kT1, "KGD"},
-    {"value", &Run::value, kInput, Type::kT1, "KGD"},
-    {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
+    {"query", &Run::query, kInput, Type::kT1, "SHD"}, {"attn_mask", &Run::attn_mask, kMask, Type::kT1, ""},
+    {"sinks", &Run::sinks, kSinks, Type::kF32, "H"},  {"key", &Run::key, kInput, Type::kT1, "KGD"},
+    {"value", &Run::value, kInput, Type::kT1, "KGD"}, {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
     {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
 };
 
@@ -47,6 +45,7 @@ constexpr OperatorTensor kCacheAttentionTensors[] = {
     {"cache", &Run::cache, kCache, Type::kCache, ""},
     {"scale", &Run::scale, kScale, Type::kScale, ""},
     {"attn_mask", &Run::attn_mask, kMask, Type::kT1, ""},
+    {"sinks", &Run::sinks, kSinks, Type::kF32, "H"},
     {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
     {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
 };
@@ -55,6 +54,7 @@ constexpr OperatorTensor kCacheAttentionTensors[] = {
 // -------------------------------------------------------------------------------------------------------------
 
 constexpr OperatorTensor kMergeTensors[] = {
+    {"sinks", &Run::sinks, kSinks, Type::kF32, "H"},
     {"partial_output", &Run::partial_output, kInput, Type::kT1, "PSHD"},
     {"partial_lse", &Run::partial_lse, kInput, Type::kF32, "pSH"},
     {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},

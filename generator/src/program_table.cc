@@ -22,9 +22,6 @@ constexpr Lack kLacks[] = {
     {"value_head_dim", [](const KernelSpec& s) { return s.value_head_dim != 0 && s.value_head_dim != s.head_dim; }},
     {"cache_mode",
      [](const KernelSpec& s) { return s.cache_mode == KVJIT_BLOCK_POINTERS || s.cache_mode == KVJIT_SEQUENCE_TABLE; }},
-    {"has_window", [](const KernelSpec& s) { return s.has_window != 0; }},
-    {"has_soft_cap", [](const KernelSpec& s) { return s.has_soft_cap != 0; }},
-    {"has_sinks", [](const KernelSpec& s) { return s.has_sinks != 0; }},
     {"layout", [](const KernelSpec& s) { return !layout_axes(s).contains('2') || !layout_axes(s).ends_with('D'); }},
 };
 
@@ -173,6 +170,8 @@ std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) 
     constants.push_back(flag("kCausal", spec.is_causal || spec.is_alibi));
     constants.push_back(flag("kAlibi", spec.is_alibi));
     constants.push_back(flag("kWindow", spec.has_window));
+    constants.push_back(flag("kSoftCap", spec.has_soft_cap));
+    constants.push_back(flag("kSinks", spec.has_sinks));
     constants.push_back(number("kMaskRank", spec.attn_mask));
     return constants;
 }
@@ -180,7 +179,8 @@ std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) 
 /// Of an attention call the partials are float32; of Merge they are what attention calls have written, T1.
 std::vector<Constant> merge_constants(const KernelSpec& spec, Backend) {
     const std::string partial = !has_keys(spec) ? storage(input_type(spec)) : "float";
-    return {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial)};
+    return {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial),
+            flag("kSinks", spec.has_sinks)};
 }
 
 std::vector<Constant> check_constants(const KernelSpec& spec, Backend) {

@@ -231,6 +231,7 @@ struct CheckedBatch {
     bool stores;                 // new tokens need slots
     i64 max_seqlen, max_kvlen;   // 0: unknown
     i64 most_tokens, most_keys;  // S and K whose tensors have bytes that fit 64 bits
+    i64 window_left;             // keys that a row sees before its position
     i64 num_slots;               // of the cache: tokens, or blocks where entries are blocks
     Table table;
     i64 table_keys;               // K, at most: of a table of tokens

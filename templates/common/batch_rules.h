@@ -8,6 +8,7 @@
 
 #include "common/abi.h"
 #include "common/indices.h"
+#include "common/key_range.h"
 #include "common/types.h"
 
 namespace kvjit {
@@ -141,6 +142,19 @@ KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging pa
 
 // ---- Entries of the table -------------------------------------------------------------------------------------------
 
+/// Entries first..last-1 of a row.
+struct EntryRange {
+    i64 first, last;
+};
+
+/// Entries of keys that a row of sequence b may see: what lies before the window of its first new token is neither read
+/// nor checked. New tokens are among them.
+KVJIT_INLINE EntryRange seen_entries(const CheckedBatch& batch, Paging paging, i64 b) {
+    const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b);
+    const KeyRange seen = keys_in_reach(keys, past, {batch.window_left, abi::kNoLimit});
+    return {paging.page == 0 ? 0 : seen.begin / paging.page, used_entries(keys, paging)};
+}
+
 /// The largest entry whose first `tokens` tokens lie in the cache; negative: there is none.
 KVJIT_INLINE i64 last_entry(const CheckedBatch& batch, Paging paging, i64 tokens) {
     return batch.num_slots - (paging.blocks ? 1 : tokens);
@@ -160,12 +174,8 @@ KVJIT_INLINE bool entry_holds(Finding& found, const CheckedBatch& batch, Paging 
 
 // ---- Slots of new tokens: none for two ------------------------------------------------------------------------------
 
-/// Entries first..last-1 of a sequence get new tokens.
-struct NewEntries {
-    i64 first, last;
-};
-
-KVJIT_INLINE NewEntries new_entries(const CheckedBatch& batch, Paging paging, i64 b) {
+/// Those that get new tokens.
+KVJIT_INLINE EntryRange new_entries(const CheckedBatch& batch, Paging paging, i64 b) {
     const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b);
     if (keys == past) return {0, 0};
     return {paging.page == 0 ? 0 : past / paging.page, used_entries(keys, paging)};

@@ -59,12 +59,38 @@ KVJIT_INLINE float alibi_slope(const abi::AttendArgs& args, i64 head) {
 
 /// Whether a score is more than the product times softmax_scale: where it isn't, tensor cores' programs skip
 /// modify_score.
-inline constexpr bool kModified = kMaskRank > 0 || kAlibi;
+inline constexpr bool kModified = kMaskRank > 0 || kAlibi || kSoftCap;
 
-/// score = dot * scale + mask + slope * distance. Operands of what the spec lacks are ignored.
+/// e^x, of the backend.
 template <class V>
-KVJIT_INLINE V modify_score(V dot, V scale, V mask, V slope, V distance) {
-    V score = dot * scale;
+KVJIT_INLINE V exp_of(V x);
+
+/// tanh(x) to a few ulp; NaN stays. Close to 0, 1 - e^-2|x| would lose digits.
+template <class V>
+KVJIT_INLINE V tanh(V x) {
+    const V square = x * x, size = x < V(0.0f) ? -x : x, rest = exp_of(V(-2.0f) * size);
+    const V far = (V(1.0f) - rest) / (V(1.0f) + rest);
+    const V tail = ((V(0.01798874f) * square + V(-0.05338711f)) * square + V(0.13330476f)) * square + V(-0.33333311f);
+    const V near = x + x * square * tail;
+    return size < V(0.5f) ? near : x < V(0.0f) ? -far : far;
+}
+
+/// What a score depends on that is the same for all rows and keys of the call.
+template <class V>
+struct ScoreRule {
+    V scale, soft_cap;
+};
+template <class V>
+KVJIT_INLINE ScoreRule<V> score_rule(const abi::AttendArgs& args) {
+    return {V(args.softmax_scale), V(args.soft_cap)};
+}
+
+/// score = dot * scale, capped at soft_cap * tanh(score / soft_cap), + mask + slope * distance. Operands of what the
+/// spec lacks are ignored.
+template <class V>
+KVJIT_INLINE V modify_score(V dot, const ScoreRule<V>& rule, V mask, V slope, V distance) {
+    V score = dot * rule.scale;
+    if constexpr (kSoftCap) score = rule.soft_cap * tanh(score / rule.soft_cap);
     if constexpr (kMaskRank > 0) score = score + mask;
     if constexpr (kAlibi) score = score + slope * distance;
     return score;

@@ -142,7 +142,7 @@ KVJIT_INLINE i64 first_lane(KeyRange keys) {
 /// Dot products become scores, -inf outside of `keys`. Returns the largest.
 KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow& row, i64 begin, KeyRange keys) {
     const T1* mask = kMaskRank > 0 ? mask_row(*panel.args, panel.sequence, row.head, row.token, begin) : nullptr;
-    const vf<kLanes> scale(panel.args->softmax_scale);
+    const ScoreRule<vf<kLanes>> rule = score_rule<vf<kLanes>>(*panel.args);
     const vf<kLanes> slope(alibi_slope(*panel.args, row.head));
     const float first = static_cast<float>(begin - query_position(panel.sequence, row.token));
     vf<kLanes> largest(-kInfinity);
@@ -150,7 +150,7 @@ KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow&
     for (i64 t = first_lane(keys); t < keys.end; t += kLanes) {
         const vf<kLanes> bias = load_mask(mask, t, keys.end);
         const vf<kLanes> number = lane_numbers(Lanes<kLanes>{}) + static_cast<float>(t);
-        vf<kLanes> score = modify_score(load<kLanes>(scores + t), scale, bias, slope, number + first);
+        vf<kLanes> score = modify_score(load<kLanes>(scores + t), rule, bias, slope, number + first);
         score = number < static_cast<float>(keys.end) ? apply_hiding(score, bias) : vf<kLanes>(-kInfinity);
         if constexpr (kWindow) score = number < static_cast<float>(keys.begin) ? vf<kLanes>(-kInfinity) : score;
         store<kLanes>(scores + t, score);

@@ -154,7 +154,7 @@ KVJIT_NOINLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& bu
 /// diagonal: some row doesn't see all of the keys.
 KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffers& buffers, i64 r, const Block& block,
                                     bool diagonal) {
-    const vf<kLanes> scale(panel.args.softmax_scale);
+    const ScoreRule<vf<kLanes>> rule = score_rule<vf<kLanes>>(panel.args);
     const vf<kLanes> slope = load<kLanes>(tile.slope + r);
     const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
     const vi<kLanes> seen_begin = load_raw<i32, kLanes>(tile.seen_begin + r);
@@ -166,7 +166,7 @@ KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffer
         const vi<kLanes> key(static_cast<i32>(block.begin + k));
         const vf<kLanes> mask = kMaskRank > 0 ? load<kLanes>(buffers.masks + k * kTileRows + r) : vf<kLanes>(0.0f);
         const vf<kLanes> distance = __builtin_convertvector(key - position, vf<kLanes>);
-        vf<kLanes> score = apply_hiding(modify_score(load<kLanes>(at), scale, mask, slope, distance), mask);
+        vf<kLanes> score = apply_hiding(modify_score(load<kLanes>(at), rule, mask, slope, distance), mask);
         if (diagonal) {
             score = key < seen_end ? score : vf<kLanes>(-kInfinity);
             if constexpr (kWindow) score = key < seen_begin ? vf<kLanes>(-kInfinity) : score;

@@ -56,6 +56,11 @@ KVJIT_INLINE vf<N> exp(vf<N> x) {
     return vanishes ? vf<N>(0.0f) : scale_by_power<N>(exp_reduced<N>(r), n);
 }
 
+template <class V>
+KVJIT_INLINE V exp_of(V x) {
+    return exp<static_cast<int>(sizeof(V) / sizeof(float))>(x);
+}
+
 /// log(x) to a relative 1e-10; -inf at 0, NaN for negative x.
 KVJIT_INLINE double log(float x) {
     if (!(x > 0.0f) || x == kInfinity) return x == 0.0f ? -__builtin_inf() : x > 0.0f ? x : __builtin_nan("");

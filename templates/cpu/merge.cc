@@ -39,9 +39,10 @@ KVJIT_INLINE void merge_head(const abi::MergeArgs& args, const abi::MergeItem& i
         item.stat + (token - item.token_begin) * item.stat_token + (head - item.head_begin) * item.stat_head;
     float sum[kHeadDim];
     const Running running = merge_parts(args, item, acc, stat, sum);
+    const Running whole = is_empty_part(running.max) ? Running{0.0f, 1.0f} : add_sink(running, args.sinks, head);
     char* out = args.output.base + token * args.output.token_stride + head * args.output.head_stride;
     // Without a key the sum is 0, unless a part was NaN.
-    finish_row(reinterpret_cast<T1*>(out), sum, is_empty_part(running.max) ? Running{0.0f, 1.0f} : running);
+    finish_row(reinterpret_cast<T1*>(out), sum, whole);
     if (args.lse) args.lse[token * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
 }
 

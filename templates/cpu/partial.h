@@ -42,6 +42,14 @@ KVJIT_INLINE vf<N> merge_acc(vf<N> running, vf<N> part, Weights weights) {
     return fma<N>(part, vf<N>(weights.part), kept);
 }
 
+/// With the head's e^sink in the sum, where the spec has sinks: what the output is divided by, and lse knows nothing
+/// of. A row without a key stays one.
+KVJIT_INLINE Running add_sink(Running running, const float* sinks, i64 head) {
+    if constexpr (!kSinks) return running;
+    if (!is_empty_part(running.max)) running.sum += exp<4>(vf<4>(sinks[head] - running.max))[0];
+    return running;
+}
+
 /// ACC/L: the output before its rounding to T1. 0 where no key was seen, whatever `running_acc` holds.
 template <int N>
 KVJIT_INLINE vf<N> finish_acc(vf<N> running_acc, const Running& running) {

@@ -75,7 +75,8 @@ KVJIT_INLINE float modify_lane(const AttendWork& work, const WarpRows& rows, i32
         const T1* at = mask_row(work.args, work.sequence, work.head(row), work.token(row), key);
         if (seen) mask = load_one(at);
     }
-    const float score = modify_score(dot, work.args.softmax_scale, mask, slope, static_cast<float>(key - position));
+    const float score =
+        modify_score(dot, score_rule<float>(work.args), mask, slope, static_cast<float>(key - position));
     return seen ? apply_hiding(score, mask) : -kInfinity;
 }
 

@@ -138,7 +138,7 @@ struct WarpState {
 
 /// Scores of one tile of keys to probabilities, packed.
 KVJIT_INLINE void soften(u32 (&probabilities)[4], u32 (&seen)[2], float (&scores)[2][4], WarpState& state,
-                         const TileRows& rows, ScoreRule rule, i32 begin, bool whole) {
+                         const TileRows& rows, ProductRule rule, i32 begin, bool whole) {
     modify_tile(scores, rows, rule, begin, whole);
     if constexpr (kMaskRank > 0) {
         seen[0] = seen_pair(scores[0]);
@@ -157,7 +157,7 @@ KVJIT_INLINE TileRows rows_of_lane(const AttendWork& work) {
 }
 
 /// All tiles of the warp. The first turns only ask for keys and values.
-KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const AttendWork& work, ScoreRule rule) {
+KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const AttendWork& work, ProductRule rule) {
     Ring ring = start_ring(work, shared.warps[warp_index()].ring);
     QueryOperands query;
     load_query(query, shared.query, work);
@@ -220,7 +220,7 @@ KVJIT_INLINE void merge_warps(const DecodeShared& shared, const AttendWork& work
 /// The block calls it together.
 KVJIT_INLINE void attend_mma_decode(const AttendWork& work) {
     DecodeShared& shared = shared_memory<DecodeShared>();
-    const ScoreRule rule = score_rule(work);
+    const ProductRule rule = product_rule(work);
     WarpState state;
 #pragma unroll
     for (int at = 0; at < 32 * kValueParts; ++at) state.sums[at / 4][at % 4] = 0.0f;

@@ -102,7 +102,7 @@ struct SeenKeys {
 
 /// Scores become probabilities; the sums follow. whole: all rows of the warp see all keys of the tile.
 KVJIT_INLINE void soften_block(Scores& scores, SeenKeys& seen, PrefillState& state, const PrefillShared& shared,
-                               ScoreRule rule, i32 begin, bool whole) {
+                               ProductRule rule, i32 begin, bool whole) {
     if constexpr (kMaskRank > 0) {
 #pragma unroll
         for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] = 0;
@@ -152,7 +152,7 @@ KVJIT_INLINE i32 first_tile(KeyRange keys) {
 }
 
 /// All tiles of keys.
-KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ScoreRule rule) {
+KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ProductRule rule) {
     PrefillTiles& tiles = shared.tiles;
     const Kept& kept = shared.kept;
     QueryMatrices query;
@@ -231,7 +231,7 @@ KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
 /// The block calls it together.
 KVJIT_INLINE void attend_mma_prefill(const AttendWork& work) {
     PrefillShared& shared = shared_memory<PrefillShared>();
-    const ScoreRule rule = score_rule(work);
+    const ProductRule rule = product_rule(work);
     PrefillState state;
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {

@@ -77,8 +77,8 @@ KVJIT_INLINE void check_shared(const abi::CudaCheckArgs& args, const Place& plac
     share_entries(b, p + 1);
     for (i64 first = b + 1; first < args.batch.batch_size; first += kWarpSize) {
         const i64 other = first + place.lane;
-        const NewEntries entries =
-            other < args.batch.batch_size ? new_entries(args.batch, kPaging, other) : NewEntries{0, 0};
+        const EntryRange entries =
+            other < args.batch.batch_size ? new_entries(args.batch, kPaging, other) : EntryRange{0, 0};
         const i64 count = entries.last - entries.first;
         if (count == 1) check_apart(args, own, other, entries.first);
         for (u32 many = ballot(count > 1); many != 0; many &= many - 1) {
@@ -107,9 +107,10 @@ KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& p
 }
 
 KVJIT_INLINE void check_entries(const abi::CudaCheckArgs& args, const Place& place, i64 b) {
-    const i64 used = used_entries(key_count(args.batch.keys, b), kPaging);
+    const EntryRange seen = seen_entries(args.batch, kPaging, b);
     const u32 turn = static_cast<u32>(place.warp + b) % static_cast<u32>(place.warps);  // others begin with other warps
-    for (i64 p = i64{turn} * kWarpSize + place.lane; p < used; p += place.warps * kWarpSize) check_entry(args, b, p);
+    for (i64 p = seen.first + i64{turn} * kWarpSize + place.lane; p < seen.last; p += place.warps * kWarpSize)
+        check_entry(args, b, p);
 }
 
 KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place) {
@@ -118,7 +119,7 @@ KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place
     for (i64 b = 0; b < args.batch.batch_size; ++b) {
         check_entries(args, place, b);
         if (!args.batch.stores) continue;
-        const NewEntries entries = new_entries(args.batch, kPaging, b);
+        const EntryRange entries = new_entries(args.batch, kPaging, b);
         for (i64 p = entries.first; p < entries.last; ++p) {
             if (turn == place.warp) check_shared(args, place, b, p);
             turn = turn + 1 == place.warps ? 0 : turn + 1;

@@ -56,9 +56,10 @@ KVJIT_INLINE void merge_row(const abi::CudaMergeArgs& args) {
     RowLanes acc;
     const Running running = merge_head(args, parts, acc);
     const abi::MergeArgs& merge = args.merge;
+    const Running whole = is_empty_part(running.max) ? Running{0.0f, 1.0f} : add_sink(running, merge.sinks, parts.head);
     char* out = merge.output.base + parts.token * merge.output.token_stride + parts.head * merge.output.head_stride;
     // Without a key the sum is 0, unless a part was NaN.
-    finish_row(reinterpret_cast<T1*>(out), acc, is_empty_part(running.max) ? Running{0.0f, 1.0f} : running);
+    finish_row(reinterpret_cast<T1*>(out), acc, whole);
     if (merge.lse && lane_index() == 0)
         merge.lse[parts.token * merge.lse_token_stride + parts.head * merge.lse_head_stride] = finish_lse(running);
 }

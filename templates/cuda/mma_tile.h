@@ -19,20 +19,21 @@ KVJIT_INLINE i32 lane_pair() {
     return lane_index() % 4;
 }
 
-/// From products to powers of two: score = modify_score(product, scale, ...), p = 2^(score * factor - max * factor).
+/// From products to powers of two: score = modify_score(product, score, ...), p = 2^(score * factor - max * factor).
 /// Scores that aren't modified stay products: their scale waits for the exponential, which has a multiplication anyway.
-struct ScoreRule {
-    float scale;
+struct ProductRule {
+    ScoreRule<float> score;
     float factor;
 };
 
 /// A factor of 0, which would make NaN of a hidden key's -inf, becomes as good as 0. The query takes the scale's sign:
 /// see query_sign.
-KVJIT_INLINE ScoreRule score_rule(const AttendWork& work) {
-    const float scale = work.args.softmax_scale * kPieceUnit;
-    if constexpr (kModified) return {scale, kLog2E};
-    const float factor = (scale < 0.0f ? -scale : scale) * kLog2E;
-    return {1.0f, factor < 1e-30f ? 1e-30f : factor};
+KVJIT_INLINE ProductRule product_rule(const AttendWork& work) {
+    ScoreRule<float> score = score_rule<float>(work.args);
+    score.scale *= kPieceUnit;
+    if constexpr (kModified) return {score, kLog2E};
+    const float factor = (score.scale < 0.0f ? -score.scale : score.scale) * kLog2E;
+    return {score, factor < 1e-30f ? 1e-30f : factor};
 }
 
 /// What a pair of query elements is to be XORed with.
@@ -89,7 +90,8 @@ KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
 
 /// Products with kTiles * 8 keys from `first` on become scores, -inf where hidden. whole: all rows see all of the keys.
 template <int kTiles>
-KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, ScoreRule rule, i32 first, bool whole) {
+KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, ProductRule rule, i32 first,
+                              bool whole) {
     if constexpr (kModified) {
 #pragma unroll
         for (int at = 0; at < kTiles * 4; ++at) {
@@ -99,7 +101,7 @@ KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, 
             const float mask = mask_of(rows, h, key);
             const float distance = kAlibi ? static_cast<float>(key - rows.terms[h].position) : 0.0f;
             const float slope = kAlibi ? rows.terms[h].slope : 0.0f;
-            score = apply_hiding(modify_score(score, rule.scale, mask, slope, distance), mask);
+            score = apply_hiding(modify_score(score, rule.score, mask, slope, distance), mask);
         }
     }
     if (whole || kMaskRank > 0) return;  // a mask has hidden them already

@@ -18,6 +18,11 @@ KVJIT_INLINE float exp(float v) {
     return exp2(v * kLog2E);
 }
 
+template <class V>
+KVJIT_INLINE V exp_of(V v) {
+    return exp(v);
+}
+
 /// Natural logarithm.
 KVJIT_INLINE float log(float v) {
     return log2(v) * kLn2;
@@ -42,6 +47,14 @@ KVJIT_INLINE float part_max(float max, float sum) {
 /// Factor of a part whose largest score is part_max, where the largest of all is `max`.
 KVJIT_INLINE float part_weight(float part_max, float max) {
     return is_empty_part(part_max) ? 0.0f : exp(part_max - max);
+}
+
+/// With the head's e^sink in the sum, where the spec has sinks: what the output is divided by, and lse knows nothing
+/// of. A row without a key stays one.
+KVJIT_INLINE Running add_sink(Running running, const float* sinks, i64 head) {
+    if constexpr (!kSinks) return running;
+    if (!is_empty_part(running.max)) running.sum += exp(sinks[head] - running.max);
+    return running;
 }
 
 /// log of the sum of exp of all scores; -inf where no key was seen.

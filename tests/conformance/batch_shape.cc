@@ -1,12 +1,14 @@
 #include "conformance/batch_shape.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace kvjit::test {
 namespace {
 
 constexpr std::int64_t kMaxWork = 30'000'000;
 constexpr std::int64_t kNoEntry = -1;
+constexpr float kNoSink = -std::numeric_limits<float>::infinity();
 
 std::int64_t new_tokens_of(const Case& which, Rng& rng) {
     static const std::vector<std::int64_t> tile_edges = {7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65};
@@ -199,6 +201,11 @@ Problem shape_problem(const Case& which, Rng& rng) {
     const bool ignored = which.stores == Stores::kNever && rng.chance(0.5);
     if (ignored) problem.start_pos.assign(u(which.batch_size), -77);
     if (which.own_scale) problem.softmax_scale = static_cast<float>(0.05 + 0.2 * rng.uniform());
+    if (problem.spec.has_window) problem.window_left = which.window_left, problem.window_right = which.window_right;
+    if (problem.spec.has_soft_cap) problem.soft_cap = 1.5F;
+    for (std::int64_t h = 0; problem.spec.has_sinks && h < problem.num_heads; ++h) {
+        problem.sinks.push_back(rng.chance(0.2) ? kNoSink : static_cast<float>(3 * rng.normal()));
+    }
     for (std::int64_t h = 0; which.own_slopes && h < problem.num_heads; ++h) {
         problem.slopes.push_back(static_cast<float>(rng.uniform()));
     }
@@ -221,6 +228,27 @@ Placement place_tokens(const Case& which, Problem& problem, Rng& rng) {
         }
     }
     return placement;
+}
+
+std::int64_t first_in_sight(const Problem& problem, std::int64_t b) {
+    if (!problem.spec.has_window || problem.window_left < 0) return 0;
+    return std::max<std::int64_t>(0, problem.kv_tokens(b) - problem.new_tokens(b) - problem.window_left);
+}
+
+std::vector<std::int64_t> entries_in_sight(const Problem& problem) {
+    const kvjit_cache_mode mode = static_cast<kvjit_cache_mode>(problem.spec.cache_mode);
+    if (mode == KVJIT_OFFSET) return problem.cachestarts;
+    const std::int64_t page = mode == KVJIT_TOKEN_TABLE ? 1 : problem.spec.page_size;
+    std::vector<std::int64_t> entries(problem.cachestarts.size(), kNoEntry);
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        std::int64_t row = problem.kvstarts[u(b)];
+        if (mode != KVJIT_TOKEN_TABLE && !problem.rowstarts.empty()) row = problem.rowstarts[u(b)];
+        if (mode != KVJIT_TOKEN_TABLE && problem.rowstarts.empty())
+            row = (problem.row_index.empty() ? b : problem.row_index[u(b)]) * problem.table_columns;
+        for (std::int64_t t = first_in_sight(problem, b) / page * page; t < problem.kv_tokens(b); t += page)
+            entries[u(row + t / page)] = problem.cachestarts[u(row + t / page)];
+    }
+    return entries;
 }
 
 }  // namespace kvjit::test

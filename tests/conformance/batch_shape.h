@@ -26,4 +26,11 @@ struct Placement {
 /// positions of any sequences share slots, and sequences rows.
 Placement place_tokens(const Case& which, Problem& problem, Rng& rng);
 
+/// The first key that a new token of sequence b may see; new tokens' own keys are not before it.
+std::int64_t first_in_sight(const Problem& problem, std::int64_t b);
+
+/// The table as an engine has it that gives back what has left the window: -1 for entries without a key that some
+/// sequence's tokens see.
+std::vector<std::int64_t> entries_in_sight(const Problem& problem);
+
 }  // namespace kvjit::test

@@ -48,6 +48,9 @@ Bound bind(const Call& call) {
     leave_out(call.which, batch);
     batch.alibi_slopes = problem.slopes.empty() ? nullptr : problem.slopes.data();
     batch.softmax_scale = problem.softmax_scale;
+    batch.window_left = problem.window_left;
+    batch.window_right = problem.window_right;
+    batch.soft_cap = problem.soft_cap;
     batch.num_repeat = problem.num_repeat;
 
     kvjit_tensors& tensors = bound.tensors;
@@ -58,6 +61,7 @@ Bound bind(const Call& call) {
     tensors.cache = call.cache.view();
     tensors.scale = call.scale.view();
     tensors.attn_mask = call.mask.view();
+    tensors.sinks = call.sinks.view();
     tensors.key = call.key.view();
     tensors.value = call.value.view();
     tensors.attn_output = call.attn_output.view();
@@ -75,6 +79,7 @@ std::string describe(const Call& call) {
     text += " num_heads=" + std::to_string(problem.num_heads) + " num_kv_heads=" + std::to_string(problem.num_kv_heads);
     text += " layer=" + std::to_string(problem.layer) + "/" + std::to_string(problem.num_layers);
     text += " decoding_batches=" + std::to_string(problem.decoding_batches);
+    text += " window=" + std::to_string(problem.window_left) + "," + std::to_string(problem.window_right);
     text += numbers_text("seqstarts", problem.seqstarts) + numbers_text("kvstarts", problem.kvstarts);
     text += numbers_text("rowstarts", problem.rowstarts) + numbers_text("row_index", problem.row_index);
     text += " max_tokens=" + std::to_string(call.max_tokens) + " threads=" + std::to_string(call.which.threads);

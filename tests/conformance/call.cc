@@ -92,6 +92,7 @@ private:
         call_.attn_output = tensor(spec().t1, {new_tokens(), heads, spec().head_dim});
         if (call_.which.outputs_whole) call_.lse = tensor(KVJIT_F32, {new_tokens(), heads});
         make_mask();
+        make_sinks();
     }
 
     void make_mask() {
@@ -110,15 +111,22 @@ private:
     void fill_mask(std::int64_t h, std::int64_t b) {
         const Problem& problem = call_.problem;
         const Strided& mask = call_.mask.strided();
-        const bool cut = (spec().is_causal && b >= problem.decoding_batches) || spec().is_alibi;
         for (std::int64_t i = 0; i < problem.new_tokens(b); ++i) {
             for (std::int64_t j = 0; j < problem.kv_tokens(b); ++j) {
-                if (cut && j > problem.kv_tokens(b) - problem.new_tokens(b) + i) continue;
+                if (!in_sight(problem, b, i, j)) continue;
                 const std::int64_t row = problem.seqstarts[u(b)] + i;
                 const std::int64_t column = problem.kvstarts[u(b)] + j;
                 const double bias = hidden_[u(column)] || data_.chance(0.05) ? kHidden : data_.normal();
                 call_.mask.set(spec().attn_mask == 3 ? mask.index(h, row, column) : mask.index(row, column), bias);
             }
+        }
+    }
+
+    void make_sinks() {
+        if (!spec().has_sinks) return;
+        call_.sinks = Placed(KVJIT_F32, {call_.problem.num_heads}, {1}, call_.which.guard);
+        for (std::int64_t h = 0; h < call_.problem.num_heads; ++h) {
+            call_.sinks.set(h, static_cast<double>(call_.problem.sinks[u(h)]));
         }
     }
 
@@ -178,7 +186,8 @@ private:
 
     void make_table(const Placement& placement) {
         call_.cachestarts = tensor(spec().index_type, placement.table_shape);
-        auto next = call_.problem.cachestarts.begin();
+        const std::vector<std::int64_t> entries = entries_in_sight(call_.problem);
+        auto next = entries.begin();
         call_.cachestarts.fill([&] { return static_cast<double>(*next++); });
     }
 
@@ -187,7 +196,7 @@ private:
         const bool stores = call_.which.stores == Stores::kYes;
         const std::int64_t end = stores ? call_.problem.start_pos[u(b)] : call_.problem.kv_tokens(b);
         for (std::int64_t t = 0; t < end; ++t) {
-            const bool hidden = hidden_[u(call_.problem.kvstarts[u(b)] + t)];
+            const bool hidden = hidden_[u(call_.problem.kvstarts[u(b)] + t)] || t < first_in_sight(call_.problem, b);
             for (std::int64_t h = 0; h < call_.problem.num_kv_heads && !hidden; ++h) {
                 for (const int key_or_value : {0, 1}) fill_slot(slot_of(call_.problem, b, t), key_or_value, h);
             }
@@ -238,8 +247,8 @@ private:
 }  // namespace
 
 std::vector<const Placed*> Call::inputs() const {
-    std::vector<const Placed*> all = {&seqstarts, &kvstarts, &start_pos,   &cachestarts,   &rowstarts,
-                                      &row_index, &query,    &current_key, &current_value, &mask};
+    std::vector<const Placed*> all = {&seqstarts, &kvstarts,    &start_pos,     &cachestarts, &rowstarts, &row_index,
+                                      &query,     &current_key, &current_value, &mask,        &sinks};
     if (which.spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) all.insert(all.end(), {&key, &value});
     if (which.stores != Stores::kYes) all.insert(all.end(), {&cache, &scale});
     std::erase_if(all, [](const Placed* each) { return !each->present(); });
@@ -255,7 +264,7 @@ std::vector<const Placed*> Call::outputs() const {
 
 void Call::remember() {
     for (Placed* each : {&seqstarts, &kvstarts, &start_pos, &cachestarts, &rowstarts, &row_index, &query, &current_key,
-                         &current_value, &cache, &scale, &mask, &key, &value, &attn_output, &lse}) {
+                         &current_value, &cache, &scale, &mask, &sinks, &key, &value, &attn_output, &lse}) {
         each->remember();
     }
 }

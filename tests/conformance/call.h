@@ -20,8 +20,8 @@ struct Call {
     std::int64_t max_tokens = 0;
     std::int64_t num_blocks = 0;
     Placed seqstarts, kvstarts, start_pos, cachestarts, rowstarts, row_index;
-    Placed query, current_key, current_value, cache, scale, mask;  // absent where the operator has none
-    Placed key, value;                                             // MultiHeadAttention: inputs, KeyValueCache: outputs
+    Placed query, current_key, current_value, cache, scale, mask, sinks;  // absent where the operator has none
+    Placed key, value;  // MultiHeadAttention: inputs, KeyValueCache: outputs
     Placed attn_output, lse;
 
     /// All tensors but the outputs, for checks that nothing else was written.

@@ -28,6 +28,9 @@ enum FactorId {
     kGiven,
     kCausal,
     kAlibi,
+    kWindow,
+    kSoftCap,
+    kSinks,
     kMask,
     kRows,
     kNewTokens,
@@ -62,6 +65,12 @@ constexpr std::array kKvHeadCounts = {1, 2, 3};
 constexpr std::array kModes = {KVJIT_OFFSET, KVJIT_TOKEN_TABLE, KVJIT_PAGE_TABLE, KVJIT_BLOCK_TABLE};
 constexpr std::array kPageSizes = {16, 1, 7, 128};
 constexpr std::array kBatches = {3, 1, 5};
+struct Window {
+    std::int64_t left, right;
+};
+/// The first is none; then what is narrower and wider than vectors, tiles and chunks.
+constexpr std::array kWindows = {Window{-1, -1}, Window{5, -1},    Window{0, 0},   Window{100, 2},
+                                 Window{-1, 3},  Window{511, 700}, Window{64, -1}, Window{600, 0}};
 constexpr std::array kCheckLevels = {KVJIT_CHECK_FULL, KVJIT_CHECK_BATCH, KVJIT_CHECK_NONE};
 
 /// Every order of T, L, 2, H with D last, then those without L.
@@ -125,7 +134,8 @@ void normalise_cache(Levels& levels) {
 
 void normalise_attention(Levels& levels) {
     if (kOps[levels[kOp]] == KVJIT_OP_KEY_VALUE_CACHE) {
-        return forget(levels, {kGroup, kCausal, kAlibi, kMask, kDecoding, kOwnScale, kOwnSlopes});
+        return forget(levels,
+                      {kGroup, kCausal, kAlibi, kWindow, kSoftCap, kSinks, kMask, kDecoding, kOwnScale, kOwnSlopes});
     }
     levels[kRepeat] = kIrrelevant;
     if (levels[kAlibi] == 0) levels[kOwnSlopes] = kIrrelevant;
@@ -151,6 +161,9 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
     spec.starts_type = level(levels, kStartsType) == 0 ? KVJIT_I64 : KVJIT_I32;
     spec.is_causal = level(levels, kCausal);
     spec.is_alibi = level(levels, kAlibi);
+    spec.has_window = level(levels, kWindow) != 0;
+    spec.has_soft_cap = level(levels, kSoftCap);
+    spec.has_sinks = level(levels, kSinks);
     spec.attn_mask = std::array{0, 2, 3}[level(levels, kMask)];
     if (spec.op != KVJIT_OP_MULTI_HEAD_ATTENTION) {
         spec.cache_mode = kModes[level(levels, kMode)];
@@ -191,6 +204,9 @@ const std::vector<Factor>& factors() {
                                         {kGiven, "given", 3},
                                         {kCausal, "is_causal", 2},
                                         {kAlibi, "is_alibi", 2},
+                                        {kWindow, "window", count(kWindows)},
+                                        {kSoftCap, "soft_cap", 2},
+                                        {kSinks, "sinks", 2},
                                         {kMask, "attn_mask", 3},
                                         {kRows, "rows", 3},
                                         {kNewTokens, "new_tokens", 5},
@@ -235,6 +251,8 @@ Case case_of(const Levels& levels) {
     made.decoding = level(levels, kDecoding);
     made.own_scale = level(levels, kOwnScale) != 0;
     made.own_slopes = level(levels, kOwnSlopes) != 0;
+    made.window_left = kWindows[static_cast<std::size_t>(level(levels, kWindow))].left;
+    made.window_right = kWindows[static_cast<std::size_t>(level(levels, kWindow))].right;
     made.num_repeat = level(levels, kRepeat) == 0 ? 1 : 3;
     made.given = static_cast<Given>(level(levels, kGiven));
     made.bounds_known = level(levels, kBounds) == 0;

@@ -37,6 +37,7 @@ struct Case {
     int decoding = 0;  // decoding_batches: 0 none, 1 some, 2 all
     bool own_scale = false;
     bool own_slopes = false;
+    std::int64_t window_left = -1, window_right = -1;
     std::int64_t num_repeat = 1;
     Given given = Given::kAll;
     bool bounds_known = true;   // max_seqlen and max_kvlen are given

@@ -128,7 +128,6 @@ std::vector<double> scores_of(const Problem& problem, const Strided& query, cons
     const std::int64_t n = problem.new_tokens(row.b);
     const double scale = problem.softmax_scale != 0 ? static_cast<double>(problem.softmax_scale)
                                                     : 1 / std::sqrt(static_cast<double>(spec.head_dim));
-    const bool cut = (spec.is_causal && row.b >= problem.decoding_batches) || spec.is_alibi;
     const std::int64_t kv_head = row.h / (problem.num_heads / problem.num_kv_heads);
     const std::int64_t query_at = query.index(problem.seqstarts[u(row.b)] + row.i, row.h, 0);
     std::vector<double> q(u(spec.head_dim));
@@ -136,13 +135,16 @@ std::vector<double> scores_of(const Problem& problem, const Strided& query, cons
     std::vector<double> scores(u(m), kMinusInfinity);
     for (std::int64_t j = 0; j < m; ++j) {
         const std::int64_t dist = j - (m - n + row.i);
-        if (cut && dist > 0) continue;
+        if (!in_sight(problem, row.b, row.i, j)) continue;
         const double bias = mask_of(problem, mask, row, j);
         if (bias == kMinusInfinity) continue;
         const float* k = &key[u(((problem.kvstarts[u(row.b)] + j) * problem.num_kv_heads + kv_head) * spec.head_dim)];
         double dot = 0;
         for (std::int64_t d = 0; d < spec.head_dim; ++d) dot += q[u(d)] * static_cast<double>(k[d]);
-        scores[u(j)] = dot * scale + bias;
+        double score = dot * scale;
+        const auto cap = static_cast<double>(problem.soft_cap);
+        if (spec.has_soft_cap) score = cap * std::tanh(score / cap);
+        scores[u(j)] = score + bias;
         if (spec.is_alibi) scores[u(j)] += slope_of(problem, row.h) * static_cast<double>(dist);
     }
     return scores;
@@ -168,11 +170,22 @@ double weighted_sum(const Problem& problem, const std::vector<double>& scores, c
         for (std::int64_t d = 0; d < head_dim; ++d) output[d] += p * static_cast<double>(v[d]);
         sum += p;
     }
-    for (std::int64_t d = 0; d < head_dim; ++d) output[d] /= sum;
+    const double sink = problem.sinks.empty() ? 0 : std::exp(static_cast<double>(problem.sinks[u(row.h)]) - largest);
+    for (std::int64_t d = 0; d < head_dim; ++d) output[d] /= sum + sink;
     return largest + std::log(sum);
 }
 
 }  // namespace
+
+bool in_sight(const Problem& problem, std::int64_t b, std::int64_t i, std::int64_t j) {
+    const kvjit_spec& spec = problem.spec;
+    const bool decoding = b < problem.decoding_batches;
+    const std::int64_t dist = j - (problem.kv_tokens(b) - problem.new_tokens(b) + i);
+    if (dist > 0 && (spec.is_alibi || (spec.is_causal && !decoding))) return false;
+    if (!spec.has_window) return true;
+    if (problem.window_right >= 0 && !decoding && dist > problem.window_right) return false;
+    return problem.window_left < 0 || dist >= -problem.window_left;
+}
 
 Slot slot_of(const Problem& problem, std::int64_t b, std::int64_t position) {
     const std::int64_t page_size = problem.spec.page_size;
@@ -267,7 +280,7 @@ Attended oracle_attend(const Problem& problem, const Strided& query, const Dense
     return attended;
 }
 
-Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim) {
+Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim, const std::vector<float>& sinks) {
     Attended merged{std::vector<double>(parts[0].output.size(), 0.0),
                     std::vector<double>(parts[0].lse.size(), kMinusInfinity)};
     for (std::size_t row = 0; row < merged.lse.size(); ++row) {
@@ -280,8 +293,11 @@ Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim)
         };
         for (const Attended& part : parts) sum += weight_of(part, largest);
         if (sum != 0) merged.lse[row] = largest + std::log(sum);
+        // Heads are the last axis of lse.
+        const double sink = sinks.empty() || sum == 0 ? kMinusInfinity : static_cast<double>(sinks[row % sinks.size()]);
+        const double whole = sum == 0 ? kMinusInfinity : merged.lse[row] + std::log1p(std::exp(sink - merged.lse[row]));
         for (const Attended& part : parts) {
-            const double weight = weight_of(part, merged.lse[row]);
+            const double weight = weight_of(part, whole);
             for (std::size_t d = 0; d < u(head_dim); ++d) {
                 merged.output[row * u(head_dim) + d] += weight * part.output[row * u(head_dim) + d];
             }

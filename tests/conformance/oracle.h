@@ -19,13 +19,17 @@ struct Problem {
     std::int64_t layer = 0;
     std::int64_t decoding_batches = 0;
     std::int64_t num_repeat = 1;
-    float softmax_scale = 0;                         // 0: 1/sqrt(head_dim)
+    float softmax_scale = 0;        // 0: 1/sqrt(head_dim)
+    std::int64_t window_left = -1;  // -1: none
+    std::int64_t window_right = -1;
+    float soft_cap = 0;                              // 0: none
     std::vector<std::int64_t> seqstarts, kvstarts;   // (B+1)
     std::vector<std::int64_t> start_pos;             // (B); empty: not given
     std::vector<std::int64_t> cachestarts;           // as the mode has it, row after row
     std::int64_t table_columns = 0;                  // MaxP; page_table and block_table without rowstarts
     std::vector<std::int64_t> rowstarts, row_index;  // empty: not given
     std::vector<float> slopes;                       // empty: not given
+    std::vector<float> sinks;                        // (H); empty: none
 
     std::int64_t batch_size() const { return static_cast<std::int64_t>(seqstarts.size()) - 1; }
     std::int64_t new_tokens(std::int64_t b) const { return seqstarts[at(b) + 1] - seqstarts[at(b)]; }
@@ -53,6 +57,9 @@ Dense oracle_load(const Problem& problem, int key_or_value, const Strided& cache
 /// The same for MultiHeadAttention's own key or value tensor.
 Dense oracle_dense(const Problem& problem, const Strided& tensor);
 
+/// Whether new token i of sequence b may see key j, whatever a mask says.
+bool in_sight(const Problem& problem, std::int64_t b, std::int64_t i, std::int64_t j);
+
 /// (S, H, D) and (S, H).
 struct Attended {
     std::vector<double> output;
@@ -61,7 +68,7 @@ struct Attended {
 Attended oracle_attend(const Problem& problem, const Strided& query, const Dense& key, const Dense& value,
                        const Strided& mask);
 
-/// Parts, each (S, H, D) and (S, H), as one. A part whose lse is infinite has weight 0.
-Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim);
+/// Parts, each (S, H, D) and (S, H), as one. A part whose lse is infinite has weight 0. sinks: (H), or empty.
+Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim, const std::vector<float>& sinks = {});
 
 }  // namespace kvjit::test

@@ -17,6 +17,7 @@ enum class TensorUse {
     kInput,
     kInputOpt,
     kMask,    // an input if the spec has a mask
+    kSinks,   // the same if it has sinks
     kStored,  // an optional input if the plan may store
     kCache,   // read; written, too, if the plan may store
     kScale,   // the same if the cache is quantised

@@ -136,9 +136,9 @@ typedef struct kvjit_spec {
     int32_t starts_type;    /* elements of the batch's other arrays, seqstarts and so on: KVJIT_I64 or KVJIT_I32 */
     int32_t is_causal;      /* 0 or 1: mask keys past the query in sequences b >= decoding_batches */
     int32_t is_alibi;       /* 0 or 1: add slope[h] * dist; implies the causal cut everywhere */
-    int32_t has_window;     /* 0 or 1: batch.window_left and window_right count; not yet */
-    int32_t has_soft_cap;   /* 0 or 1: batch.soft_cap counts; not yet */
-    int32_t has_sinks;      /* 0 or 1: runs take sinks; not yet */
+    int32_t has_window;     /* 0 or 1: batch.window_left and window_right count */
+    int32_t has_soft_cap;   /* 0 or 1: batch.soft_cap counts */
+    int32_t has_sinks;      /* 0 or 1: runs take sinks */
     int32_t attn_mask;      /* rank of the additive mask: 0 (none), 2 (S, W) or 3 (H, S, W) */
     /* Axis orders, NUL-padded. `layout`: of the cache, "L2HTD", "N2LTHD", ...; D is last. Without a 2 it is that of
      * key_cache, and of value_cache unless value_layout has another: not yet. A small letter with a number is the inner
@@ -531,9 +531,10 @@ typedef struct kvjit_batch {
     const float *alibi_slopes; /* (H) or NULL: the usual powers of two */
     float softmax_scale;       /* 0: 1/sqrt(head_dim) */
     int64_t num_repeat;        /* KeyValueCache outputs: copies of each kv head; default 1 */
-    int64_t window_left;       /* keys that a row sees before its own position; -1, the default: all; not yet */
+    int64_t window_left;       /* keys that a row sees before its own position, where the spec has a window; -1,
+                                * the default: all */
     int64_t window_right;      /* and after it, the same */
-    float soft_cap;            /* > 0 where the spec has one, else 0; not yet */
+    float soft_cap;            /* finite and > 0 where the spec has one, else 0 */
     /* Not yet: NULL, absent. */
     const void *kvlens;        /* (B): the sequences' keys, in place of kvstarts */
     const void *last_page_len; /* (B): keys of each sequence's last page, in place of kvstarts, with rowstarts */
@@ -619,6 +620,7 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  * cache              in, out                  -                   in, out                  -
  * scale              in, out if quantised     -                   in, out if quantised     -
  * attn_mask          -                        in if the spec has  in if the spec has       -
+ * sinks              -                        in if the spec has  in if the spec has       in if the spec has
  * key, value         out (K, Hkv*R, D), opt.  in (K, Hkv, D)      -                        -
  * partial_output     -                        -                   -                        in (P, S, H, D)
  * partial_lse        -                        -                   -                        in (P, S, H)
@@ -627,7 +629,7 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  *
  * cache: one axis for each letter of the layout, T = max_tokens (or page_size, with N = num_blocks), D = head_dim, or
  *        head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
- * attn_mask: (S, W) or (H, S, W), W >= K.   lse, partial_lse: float32, natural log. All else: T1.
+ * attn_mask: (S, W) or (H, S, W), W >= K.   sinks: (H). sinks, lse, partial_lse: float32, natural log. All else: T1.
  * partial_lse: -inf and +inf say that a part had no key; its partial_output then has weight 0 (a NaN in it shows). */
 typedef struct kvjit_tensors {
     uint32_t struct_size;
@@ -641,7 +643,7 @@ typedef struct kvjit_tensors {
     kvjit_tensor key_scale;
     kvjit_tensor value_scale;
     kvjit_tensor attn_mask;
-    kvjit_tensor sinks; /* (H), float32, where the spec has sinks: not yet */
+    kvjit_tensor sinks; /* (H), float32, where the spec has sinks */
     kvjit_tensor key;
     kvjit_tensor value;
     kvjit_tensor partial_output;

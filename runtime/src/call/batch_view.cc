@@ -31,6 +31,7 @@ BatchView batch_view(const gen::KernelSpec& spec, const kvjit_batch& batch, bool
             .cachestarts = batch.cachestarts,
             .window = {limit(batch.window_left), limit(batch.window_right)},
             .softmax_scale = batch.softmax_scale != 0 ? batch.softmax_scale : default_scale,
+            .soft_cap = batch.soft_cap,
             .stores = may_store};
 }
 

@@ -56,7 +56,7 @@ struct BatchView {
     CacheView cache;
     kvjit_tensor cachestarts;
     Reach window;
-    float softmax_scale;
+    float softmax_scale, soft_cap;
     bool stores;  // whether runs may store
 
     /// How far the rows of sequence b see.

@@ -46,6 +46,7 @@ abi::MergeArgs merge_output(const kvjit_tensors& tensors) {
     abi::MergeArgs args{};
     args.output = rows(tensors.attn_output);
     bind_lse(tensors, args.lse, args.lse_token_stride, args.lse_head_stride);
+    args.sinks = static_cast<const float*>(tensors.sinks.data);
     return args;
 }
 
@@ -89,6 +90,8 @@ abi::AttendArgs bind_attend(const BatchView& batch, const kvjit_tensors& tensors
     args.window_left = batch.window.before;
     args.window_right = batch.window.after;
     args.softmax_scale = batch.softmax_scale;
+    args.soft_cap = batch.soft_cap;
+    args.sinks = static_cast<const float*>(tensors.sinks.data);
     return args;
 }
 

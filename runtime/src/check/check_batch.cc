@@ -173,16 +173,26 @@ Result<void> check_slopes(const kvjit_batch& batch, std::int64_t num_heads) {
     return {};
 }
 
-/// Of a spec without window and cap.
-Result<void> check_bounds(const KernelSpec& spec, const kvjit_batch& batch) {
+Result<void> check_window(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::attends(spec)) return {};
     const struct {
         const char* name;
         std::int64_t value;
     } windows[] = {{"window_left", batch.window_left}, {"window_right", batch.window_right}};
-    for (const auto& window : windows) {
-        if (window.value == -1) continue;
-        return refuse(KVJIT_BAD_ARGUMENT, window.name, window.value, -1, "the spec's has_window is 0, so it takes -1");
+    for (const auto& [name, value] : windows) {
+        if (spec.has_window == 0 && value != -1)
+            return refuse(KVJIT_BAD_ARGUMENT, name, value, -1, "the spec's has_window is 0, so it takes -1");
+        if (value < -1) return refuse(KVJIT_BAD_ARGUMENT, name, value, -1, "it takes 0 or more, or -1 for all keys");
+    }
+    return {};
+}
+
+Result<void> check_soft_cap(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (!gen::attends(spec)) return {};
+    if (spec.has_soft_cap != 0) {
+        if (std::isfinite(batch.soft_cap) && batch.soft_cap > 0) return {};
+        return gen::fail(KVJIT_BAD_ARGUMENT, "soft_cap",
+                         text("soft_cap is ", batch.soft_cap, "; it takes a finite number above 0"));
     }
     if (batch.soft_cap == 0) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, "soft_cap",
@@ -204,8 +214,8 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
 }
 
 using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
-constexpr Part kOutline[] = {check_scalars, check_heads,  check_layers, check_cache_bytes, check_pointers,
-                             check_later,   check_bounds, check_floats, check_table_shape};
+constexpr Part kOutline[] = {check_scalars, check_heads,  check_layers,   check_cache_bytes, check_pointers,
+                             check_later,   check_window, check_soft_cap, check_floats,      check_table_shape};
 
 /// What a batch's arrays hold, and the most careless level that looks at it.
 struct ArrayPart {

@@ -24,7 +24,7 @@ std::vector<NewSlots> new_runs(const BatchArrays& arrays) {
     std::vector<NewSlots> runs;
     runs.reserve(static_cast<std::size_t>(arrays.batch.batch_size));
     for (std::int64_t b = 0; b < arrays.batch.batch_size; ++b) {
-        const NewEntries entries = new_entries(arrays.batch, arrays.paging, b);
+        const EntryRange entries = new_entries(arrays.batch, arrays.paging, b);
         const Index* row = table_row<Index>(arrays, b);
         for (std::int64_t p = entries.first; p < entries.last; ++p) {
             append(runs, new_slots(arrays.batch, arrays.paging, b, p, row[p]));

@@ -45,9 +45,9 @@ bool entries_hold(Finding& found, const BatchArrays& arrays, std::int64_t b) {
     const std::int64_t keys = key_count(arrays.batch.keys, b);
     const std::int64_t whole = arrays.paging.page == 0 ? keys : arrays.paging.page;
     const std::int64_t last = last_entry(arrays.batch, arrays.paging, whole);
-    const std::int64_t used = used_entries(keys, arrays.paging);
+    const EntryRange seen = seen_entries(arrays.batch, arrays.paging, b);
     const Index* row = table_row<Index>(arrays, b);
-    for (std::int64_t p = 0; p < used; ++p) {
+    for (std::int64_t p = seen.first; p < seen.last; ++p) {
         if (row[p] >= 0 && row[p] <= last) continue;
         const std::int64_t tokens = std::min(whole, keys - p * whole);
         if (!entry_holds(found, arrays.batch, arrays.paging, b, p, row[p], tokens)) return false;

@@ -32,6 +32,8 @@ std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
     switch (tensor.use) {
         case Use::kMask:
             return call.spec().attn_mask != 0 ? std::optional(Use::kInput) : std::nullopt;
+        case Use::kSinks:
+            return call.spec().has_sinks != 0 ? std::optional(Use::kInput) : std::nullopt;
         case Use::kStored:
             return call.batch.stores ? std::optional(Use::kInputOpt) : std::nullopt;
         case Use::kScale:
@@ -121,7 +123,7 @@ ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
 ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
     const std::string_view mask_axes = call.spec().attn_mask == 3 ? "HSW" : "SW";
     const std::string_view axes = !tensor.axes.empty() ? tensor.axes : mask_axes;
-    const bool contiguous = tensor.type != Type::kF32;  // lse has no axis D
+    const bool contiguous = tensor.axes != "SH" && tensor.axes != "pSH";  // lse has no axis D
     ViewRule rule{
         tensor.name,    type_of(call.spec(), tensor.type), static_cast<std::int32_t>(axes.size()), {}, contiguous,
         is_written(use)};
@@ -136,6 +138,8 @@ std::string_view no_use(const Tensor& tensor) {
     switch (tensor.use) {
         case Use::kMask:
             return "the spec's attn_mask is 0";
+        case Use::kSinks:
+            return "the spec's has_sinks is 0";
         case Use::kScale:
             return "the spec's quant_bit is 0";
         default:

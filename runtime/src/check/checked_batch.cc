@@ -32,6 +32,7 @@ abi::CheckedBatch checked_batch(const BatchView& view) {
     checked.max_kvlen = view.max_kvlen;
     checked.most_tokens = most_rows(copies ? kv * head_dim : view.num_heads * head_dim);
     checked.most_keys = kv == 0 ? 0 : most_rows(saturating_product(kv, head_dim, copies ? view.num_repeat : 1));
+    checked.window_left = view.window.before;
     checked.num_slots = view.cache.num_slots();
     checked.table = view.cache.table();
     checked.table_keys = checked.table_entries = abi::kNoLimit;

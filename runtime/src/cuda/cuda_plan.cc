@@ -89,8 +89,15 @@ private:
         splits_ = {kSplitUnit, 1, kSplitUnit};
         if (!attends()) return;
         const std::int64_t slots = std::int64_t{shape(KVJIT_PROGRAM_DECODE).blocks_per_sm} * device_.multiprocessors();
-        splits_ = options.split_keys != 0 ? fixed_splits(options.split_keys, bounds_.max_kvlen)
-                                          : choose_splits(decode_blocks(), slots, bounds_.max_kvlen, kSplitUnit);
+        const std::int64_t fixed = options.split_keys;
+        splits_ = fixed != 0 ? fixed_splits(fixed, most_split_keys(fixed))
+                             : choose_splits(decode_blocks(), slots, most_split_keys(kSplitUnit), kSplitUnit);
+    }
+
+    /// That the rows of a decode's tile see, at most, and those before them from a multiple of `unit` on.
+    std::int64_t most_split_keys(std::int64_t unit) const {
+        const std::int64_t reach = saturating_sum(batch().window.before, decode_tokens());
+        return std::min(bounds_.max_kvlen, saturating_sum(reach, unit - 1));
     }
 
     /// What a launch needs of the device beside the image.

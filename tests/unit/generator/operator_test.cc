@@ -31,6 +31,7 @@ std::string cell(const OperatorTensor& tensor) {
         case TensorUse::kStored:
             return "in " + axes_text(tensor.axes) + ", opt.";
         case TensorUse::kMask:
+        case TensorUse::kSinks:
             return "in if the spec has";
         case TensorUse::kCache:
             return "in, out";
