@@ -102,6 +102,15 @@ void read_head_counts(MetadataTaker& metadata, RecordedCall& call) {
     call.spec.group = static_cast<std::int32_t>(call.num_heads / call.num_kv_heads);
 }
 
+/// Window and cap, which older files lack.
+void read_score_rules(MetadataTaker& metadata, RecordedCall& call) {
+    call.window_left = metadata.integer("window_left", -1, kMaxInt64, "-1");
+    call.window_right = metadata.integer("window_right", -1, kMaxInt64, "-1");
+    call.spec.has_window = call.window_left >= 0 || call.window_right >= 0;
+    call.spec.has_soft_cap = metadata.text("soft_cap", "0") != "0";
+    if (call.spec.has_soft_cap != 0) call.soft_cap = metadata.positive("soft_cap");
+}
+
 Result<void> read_metadata(const SafetensorsFile& file, RecordedCall& call) {
     MetadataTaker metadata(file);
     kvjit_spec& spec = call.spec;
@@ -123,6 +132,7 @@ Result<void> read_metadata(const SafetensorsFile& file, RecordedCall& call) {
     call.max_kvlen = metadata.integer("max_kvlen", 0, kMaxInt64);
     call.num_repeat = metadata.integer("num_repeat", 1, kMaxInt32, "1");
     call.softmax_scale = metadata.positive("softmax_scale");
+    read_score_rules(metadata, call);
     metadata.refuse_unknown("pmx_");
     if (!metadata.error().empty()) return fail(metadata.error());
     return {};
@@ -202,6 +212,10 @@ Result<void> read_tensors(const SafetensorsFile& file, RecordedCall& call) {
     if (call.spec.attn_mask == 2) tensors.take(call.attn_mask, "attn_mask", call.t1(), {new_tokens, kAny});
     if (call.spec.attn_mask == 3) {
         tensors.take(call.attn_mask, "attn_mask", call.t1(), {call.num_heads, new_tokens, kAny});
+    }
+    if (file.tensors().contains("sinks")) {
+        call.spec.has_sinks = 1;
+        tensors.take(call.sinks, "sinks", KVJIT_F32, {call.num_heads});
     }
     const std::int64_t kv_heads = call.num_kv_heads * call.num_repeat;
     tensors.take(call.out_key, "out.key", KVJIT_F32, {kv_tokens, kv_heads, width});

@@ -23,10 +23,13 @@ struct RecordedCall {
     std::int64_t max_kvlen = 0;
     std::int64_t num_repeat = 1;
     float softmax_scale = 0;
+    std::int64_t window_left = -1;
+    std::int64_t window_right = -1;
+    float soft_cap = 0;
 
     std::vector<std::int64_t> seqstarts, kvstarts, start_pos;
     Tensor query, current_key, current_value;
-    Tensor cachestarts, cache, scale, attn_mask;  // scale and attn_mask are absent where the spec has none
+    Tensor cachestarts, cache, scale, attn_mask, sinks;  // the last three are absent where the spec has none
     Tensor out_cache, out_scale;
     Tensor out_key, out_value;  // (K, Hkv * num_repeat, D) float32, to be rounded to t1
     Tensor out_attn_output, out_lse;

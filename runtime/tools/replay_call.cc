@@ -55,6 +55,9 @@ kvjit_batch call_batch(const RecordedCall& call, const Starts& starts, kvjit_op 
     batch.kvstarts = data_of(starts.kvstarts);
     batch.softmax_scale = call.softmax_scale;
     batch.decoding_batches = call.decoding_batches;
+    batch.window_left = call.window_left;
+    batch.window_right = call.window_right;
+    batch.soft_cap = call.soft_cap;
     if (op == KVJIT_OP_MULTI_HEAD_ATTENTION) return batch;
     batch.num_layers = call.num_layers;
     batch.start_pos = data_of(starts.start_pos);
@@ -143,6 +146,7 @@ Result<Verdict> replay_cache_attention(const Machine& machine, const RecordedCal
     tensors.current_key = call.current_key.view();
     tensors.current_value = call.current_value.view();
     tensors.attn_mask = call.attn_mask.view();
+    tensors.sinks = call.sinks.view();
     stored.bind(tensors);
     attended.bind(tensors);
     if (auto ran = run(machine, call, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, tensors); !ran) return fail(ran.error());
@@ -188,6 +192,7 @@ Result<Verdict> replay_attention(const Machine& machine, const RecordedCall& cal
     tensors.key = without_repeats(key, call.num_repeat);
     tensors.value = without_repeats(value, call.num_repeat);
     tensors.attn_mask = mask.view();
+    tensors.sinks = call.sinks.view();
     attended.bind(tensors);
     if (auto ran = run(machine, call, KVJIT_OP_MULTI_HEAD_ATTENTION, tensors); !ran) return fail(ran.error());
     return attended.compare(call);
