@@ -32,7 +32,9 @@ BatchCase::BatchCase(std::string_view spec_text) : spec(spec_of(spec_text)), bat
     batch.num_kv_heads = 2;
     batch.num_layers = 2;
     batch.num_repeat = 1;
-    batch.window_left = batch.window_right = -1;
+    batch.window_left = spec.has_window ? 1 : -1;
+    batch.window_right = -1;
+    batch.soft_cap = spec.has_soft_cap ? 30 : 0;
     const bool blocks = spec.cache_mode == KVJIT_BLOCK_TABLE;
     batch.max_tokens = blocks ? 0 : 64;
     batch.num_blocks = blocks ? 8 : 0;

@@ -19,6 +19,12 @@ constexpr Legal kLegal[] = {
     {"block table", kBlocks, [](BatchCase&) {}},
     {"32-bit table", kNarrow, [](BatchCase&) {}},
     {"store", kStore, [](BatchCase&) {}},
+    {"no page before a window", kWindowed, [](BatchCase& c) { c.table[0] = c.table[6] = -1; }},
+    {"no slot before a window", "op=MultiHeadCacheAttention,cache_mode=token_table,has_window=1",
+     [](BatchCase& c) {
+         for (const int key : {0, 1, 2, 3, 9, 10, 11, 12, 13, 14}) c.table[static_cast<std::size_t>(key)] = -1;
+     }},
+    {"a window of all keys", kWindowed, [](BatchCase& c) { c.batch.window_left = c.batch.window_right = -1; }},
     {"dense", kDense, [](BatchCase&) {}},
     {"merge", kMerge, [](BatchCase&) {}},
     {"CSR table", kPages, [](BatchCase& c) { c.rowstarts = {0, 2, 3, 6}, c.set_table({0, 4, 8, 13, 17, 25}, {6}); }},

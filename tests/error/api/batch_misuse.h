@@ -67,6 +67,8 @@ inline constexpr const char* kPages = "op=MultiHeadCacheAttention,cache_mode=pag
 inline constexpr const char* kBlocks = "op=MultiHeadCacheAttention,cache_mode=block_table,page_size=4,layout=N2LTHD";
 inline constexpr const char* kStore = "op=KeyValueCache,cache_mode=page_table,page_size=4";
 inline constexpr const char* kDense = "op=MultiHeadAttention";
+inline constexpr const char* kWindowed =
+    "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=4,has_window=1,has_soft_cap=1";
 inline constexpr const char* kMerge = "op=Merge";
 
 }  // namespace kvjit::test
