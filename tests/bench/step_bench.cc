@@ -11,6 +11,7 @@ constexpr bool kPages = true;
 constexpr const char* kAttention = "MultiHeadCacheAttention";
 constexpr const char* kKeyValueCache = "KeyValueCache";
 constexpr std::int64_t kCachedKeys = 128;
+constexpr std::int64_t kWindow = 4096;
 
 /// range(0) sequences of 4096 keys in pages; range(1) the level of checking.
 void BM_plan(benchmark::State& state) {
@@ -49,6 +50,21 @@ BENCHMARK(BM_run_small)
     ->Args({4, 128})
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
+
+/// One layer of a decode over range(0) keys, of which a window leaves the last 4096: as many cost the same.
+void BM_decode_window(benchmark::State& state) {
+    const Call call(kF16, "L2HTD", kPages, {1, 1, state.range(0), 1});
+    if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
+    Batch batch = call.batch();
+    batch.window_left = kWindow - 1;
+    auto plan = make_plan(spec_text(kAttention, kF16, "L2HTD", kPages) + ",has_window=1", batch);
+    if (failed(state, plan)) return;
+    const Tensors tensors = call.tensors();
+    for (auto _ : state) {
+        if (failed(state, plan->run(tensors))) return;
+    }
+}
+BENCHMARK(BM_decode_window)->ArgName("keys")->Arg(4096)->Arg(32768)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
 /// One layer of one sequence of 128 keys, of which `tokens` are new: what kernels cost besides memory.
 void cached(benchmark::State& state, const char* op, const CacheKind& kind, std::int64_t tokens) {
