@@ -167,7 +167,8 @@ TEST_CASE("grouped heads equal replicated kv heads") {
 }
 
 TEST_CASE("attention over parts of the keys, merged, equals attention over all") {
-    for (const std::string type : {"f32", "f16"}) {
+    // Sinks count once: they are Merge's, not the parts'.
+    for (const std::string type : {"f32", "f16", "f32,has_sinks=1", "f16,has_sinks=1"}) {
         CAPTURE(type);
         Case which = ragged("op=MultiHeadAttention,head_dim=64,group=2,is_causal=0,t1=" + type);
         which.batch_size = 1;
@@ -187,6 +188,8 @@ TEST_CASE("attention over parts of the keys, merged, equals attention over all")
                     Guard::kAfter);
         for (std::int64_t part = 0; part < parts; ++part) {
             Bound bound = bind(whole);
+            bound.spec.has_sinks = 0;
+            bound.tensors.sinks = {};
             const std::int64_t begin = cuts[static_cast<std::size_t>(part)];
             const std::int64_t kvstarts[2] = {0, cuts[static_cast<std::size_t>(part) + 1] - begin};
             bound.batch.kvstarts = kvstarts;
@@ -209,6 +212,7 @@ TEST_CASE("attention over parts of the keys, merged, equals attention over all")
         merge.spec.op = KVJIT_OP_MERGE;
         merge.spec.head_dim = 64;
         merge.spec.t1 = which.spec.t1;
+        merge.spec.has_sinks = which.spec.has_sinks;
         merge.tensors.query = merge.tensors.key = merge.tensors.value = {};
         merge.tensors.partial_output = outputs.view();
         merge.tensors.partial_lse = lses.view();

@@ -21,6 +21,7 @@ Case ragged(const std::string& spec) {
     which.batch_size = 5;
     which.new_tokens = NewTokens::kRagged;
     which.past_tokens = PastTokens::kRagged;
+    if (which.spec.has_window != 0) which.window_left = 37, which.window_right = 2;
     return which;
 }
 
@@ -38,7 +39,10 @@ const std::vector<std::string>& attention_specs() {
         "page_size=7,layout=N2LTHD",
         "op=MultiHeadCacheAttention,head_dim=40,group=3,t1=f32,quant_bit=4,quant_group=8,cache_mode=offset,layout="
         "L2THD",
-        "op=MultiHeadAttention,head_dim=96,group=2,t1=f32,attn_mask=2"};
+        "op=MultiHeadAttention,head_dim=96,group=2,t1=f32,attn_mask=2",
+        "op=MultiHeadCacheAttention,head_dim=64,group=8,t1=f16,cache_mode=page_table,page_size=4,layout=L2HTD,"
+        "has_window=1,has_sinks=1",
+        "op=MultiHeadAttention,head_dim=128,group=2,t1=f32,is_causal=0,has_window=1,has_soft_cap=1"};
     return specs;
 }
 

@@ -1,0 +1,112 @@
+// A model's step: layers that alternate between a window and all keys, each with sinks of its own, over one cache. Two
+// plans serve them all.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <vector>
+
+#include "conformance/judge.h"
+#include "conformance/options.h"
+#include "conformance/ragged.h"
+#include "conformance/run_call.h"
+#include "kvjit/kvjit.hpp"
+#include "support/rng.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr std::int64_t kLayers = 4;
+constexpr std::int64_t kWindow = 127;
+
+const std::string kFull =
+    "op=MultiHeadCacheAttention,head_dim=64,group=8,t1=f16,cache_mode=page_table,page_size=16,layout=L2HTD,"
+    "has_sinks=1";
+const std::string kWindowed = kFull + ",has_window=1";
+
+/// The call becomes that of a layer, which changes its problem and the sinks in memory.
+void turn_to_layer(Call& call, std::int64_t layer, Rng& rng) {
+    const bool windowed = layer % 2 == 0;
+    call.which.spec = call.problem.spec = spec_of(windowed ? kWindowed : kFull);
+    call.problem.window_left = windowed ? kWindow : -1;
+    call.problem.layer = layer;
+    for (std::int64_t h = 0; h < call.problem.num_heads; ++h) {
+        call.problem.sinks[static_cast<std::size_t>(h)] = static_cast<float>(2 * rng.normal());
+        call.sinks.set(h, static_cast<double>(call.problem.sinks[static_cast<std::size_t>(h)]));
+    }
+}
+
+/// All layers have the past that one of them was given.
+void share_past(Call& call) {
+    const Strided& cache = call.cache.strided();  // L2HTD
+    const std::int64_t from = call.problem.layer * cache.strides[0];
+    for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+        for (std::int64_t kv = 0; kv < 2; ++kv) {
+            for (std::int64_t h = 0; h < call.problem.num_kv_heads; ++h) {
+                for (std::int64_t t = 0; t < call.max_tokens; ++t) {
+                    const std::int64_t row = kv * cache.strides[1] + h * cache.strides[2] + t * cache.strides[3];
+                    for (std::int64_t d = 0; d < call.problem.spec.head_dim; ++d) {
+                        const double element = read_element(cache.data, cache.dtype, from + row + d);
+                        call.cache.set(layer * cache.strides[0] + row + d, element);
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct PlanRelease {
+    void operator()(kvjit_plan* plan) const { kvjit_plan_release(plan); }
+};
+using PlanPtr = std::unique_ptr<kvjit_plan, PlanRelease>;
+
+PlanPtr plan_of(const Call& call) {
+    const Bound bound = bind(call);
+    kvjit_error error;
+    kvjit_error_init(&error);
+    kvjit_kernel* kernel = nullptr;
+    REQUIRE_MESSAGE(kvjit_engine_kernel(shared_engine(), &bound.spec, chosen_target(), &kernel, &error) == KVJIT_OK,
+                    error.message);
+    kvjit_plan_options options;
+    kvjit_plan_options_init(&options);
+    if (test::options().on_cuda()) options.host_batch = &bound.batch;
+    kvjit_plan* plan = nullptr;
+    const kvjit_status made = kvjit_plan_create(kernel, &bound.batch, &options, &plan, &error);
+    kvjit_kernel_release(kernel);
+    REQUIRE_MESSAGE(made == KVJIT_OK, error.message);
+    return PlanPtr(plan);
+}
+
+void run_layer(kvjit_plan* plan, Call& call) {
+    call.remember();  // what earlier layers have stored is there before the call
+    const Bound bound = bind(call);
+    kvjit_error error;
+    kvjit_error_init(&error);
+    REQUIRE_MESSAGE(kvjit_run(plan, &bound.tensors, bound.layer, &error) == KVJIT_OK, error.message);
+    REQUIRE_MESSAGE(kvjit_plan_synchronize(plan, &error) == KVJIT_OK, error.message);
+}
+
+}  // namespace
+
+TEST_CASE("a step of a model whose layers alternate between a window and all keys, with sinks of their own") {
+    for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kRagged}) {
+        Case which = ragged(kFull);
+        which.num_layers = kLayers;
+        which.new_tokens = tokens;
+        which.past_tokens = PastTokens::kChunkEdge;
+        Call call = make_call(which, 91, 92);
+        share_past(call);
+        Rng rng(93);
+        turn_to_layer(call, 0, rng);
+        const PlanPtr windowed = plan_of(call);
+        turn_to_layer(call, 1, rng);
+        const PlanPtr full = plan_of(call);
+        for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+            CAPTURE(layer);
+            turn_to_layer(call, layer, rng);
+            run_layer(layer % 2 == 0 ? windowed.get() : full.get(), call);
+            CHECK(judge(call) == "");
+        }
+    }
+}
+
+}  // namespace kvjit::test
