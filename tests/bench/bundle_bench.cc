@@ -108,17 +108,7 @@ BENCHMARK(BM_bundle_kernel_ready)->Unit(benchmark::kMillisecond)->UseManualTime(
 /// From exec to the end of the first call, kernels in the bundle.
 void BM_bundle_exec_to_first_call(benchmark::State& state) {
     if (bundle_path().empty()) return state.SkipWithError("the bundle can't be made");
-    std::vector<double> seconds;
-    double resident = 0;
-    for (auto _ : state) {
-        const ChildResult child = start_child(bundle_path());
-        if (child.seconds <= 0) return state.SkipWithError("the child process failed");
-        state.SetIterationTime(child.seconds);
-        seconds.push_back(child.seconds);
-        resident = child.resident_bytes;
-    }
-    report(state, seconds);
-    state.counters["peak_rss_MB"] = resident / 1e6;
+    run_starts(state, bundle_path());
 }
 BENCHMARK(BM_bundle_exec_to_first_call)->Unit(benchmark::kMillisecond)->UseManualTime();
 

@@ -95,17 +95,7 @@ BENCHMARK(BM_disk_hit)->Unit(benchmark::kMicrosecond)->UseRealTime();
 /// From exec to the end of the first call, kernels on disk.
 void BM_exec_to_first_call(benchmark::State& state) {
     if (failed(state, decode_ready(scratch_folder()))) return;
-    std::vector<double> seconds;
-    double resident = 0;
-    for (auto _ : state) {
-        const ChildResult child = start_child(scratch_folder());
-        if (child.seconds <= 0) return state.SkipWithError("the child process failed");
-        state.SetIterationTime(child.seconds);
-        seconds.push_back(child.seconds);
-        resident = child.resident_bytes;
-    }
-    state.counters["median_ms"] = 1e3 * median(seconds);
-    state.counters["peak_rss_MB"] = resident / 1e6;
+    run_starts(state, scratch_folder());
 }
 BENCHMARK(BM_exec_to_first_call)->Unit(benchmark::kMillisecond)->UseManualTime();
 

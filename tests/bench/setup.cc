@@ -170,13 +170,20 @@ double quantile(std::vector<double> values, double rank) {
     return *at;
 }
 
-ChildResult start_child(const std::string& store) {
+namespace {
+
+struct ChildResult {
+    double seconds = 0;         // as the process says; 0: it failed
+    double resident_bytes = 0;  // its peak
+};
+
+ChildResult start_child(std::string program, const std::string& store) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return {};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    std::string program = KVJIT_FIRST_CALL, path = store, now = std::to_string(monotonic_nanoseconds());
+    std::string path = store, now = std::to_string(monotonic_nanoseconds());
     char* const arguments[] = {program.data(), path.data(), now.data(), nullptr};
     pid_t child = 0;
     const bool started = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ) == 0;
@@ -190,6 +197,26 @@ ChildResult start_child(const std::string& store) {
     char* rest = nullptr;
     const double nanoseconds = std::strtod(text, &rest);
     return {nanoseconds * 1e-9, std::strtod(rest, nullptr)};
+}
+
+}  // namespace
+
+void run_starts(benchmark::State& state, const std::string& store) {
+    std::vector<double> seconds, bare;
+    double resident = 0;
+    for (auto _ : state) {
+        const ChildResult child = start_child(KVJIT_FIRST_CALL, store);
+        const ChildResult other = start_child(KVJIT_BARE_START, store);
+        if (child.seconds <= 0 || other.seconds <= 0) return state.SkipWithError("the child process failed");
+        state.SetIterationTime(child.seconds);
+        seconds.push_back(child.seconds);
+        bare.push_back(other.seconds);
+        resident = child.resident_bytes;
+    }
+    state.counters["median_ms"] = 1e3 * median(seconds);
+    state.counters["p10_ms"] = 1e3 * quantile(seconds, 0.1);
+    state.counters["bare_ms"] = 1e3 * median(bare);
+    state.counters["peak_rss_MB"] = resident / 1e6;
 }
 
 Result<Plan> make_plan(const std::string& spec, const Batch& batch) {

@@ -84,12 +84,9 @@ bool failed(benchmark::State& state, const Result<T>& result) {
     return !result;
 }
 
-struct ChildResult {
-    double seconds = 0;         // from before the start of the process to the end of its first call
-    double resident_bytes = 0;  // its peak
-};
-/// Starts first_call.cc's program over a cache's folder or a bundle, and reads what it says. 0 seconds: it failed.
-ChildResult start_child(const std::string& store);
+/// Times first_call.cc's process over a cache's folder or a bundle, from before its start to the end of its first call,
+/// and in turn with it bare_start.cc's, which makes no call.
+void run_starts(benchmark::State& state, const std::string& store);
 
 /// A kernel and a plan of the shared engine for the call; its error skips the benchmark.
 Result<Plan> make_plan(const std::string& spec, const Batch& batch);

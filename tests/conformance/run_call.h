@@ -14,6 +14,8 @@ namespace kvjit::test {
 /// The engine that all tests of a process share, so that equal programs are compiled once. Its cache folder is the one
 /// that KVJIT_CACHE_DIR names.
 kvjit_engine* shared_engine();
+/// The target that the command line names.
+const kvjit_target* chosen_target();
 
 struct RunOptions {
     std::uint32_t threads = 1;

@@ -81,7 +81,8 @@ void MergeCall::run(bool with_sum) {
                               {reinterpret_cast<char*>(output.data()), heads * row_bytes, row_bytes},
                               reinterpret_cast<float*>(lse.data()),
                               heads,
-                              1};
+                              1,
+                              nullptr};
     for (i64 token = 0; token < tokens; ++token) {
         const i64 first = cell(0, token, 0), part = cell(1, 0, 0);
         const abi::MergeItem item{token,     token + 1, 0,     heads, parts, first * d, part * d,
