@@ -13,6 +13,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,22 +40,34 @@ void publish(void*) {}
 void observe(void*) {}
 #endif
 
+/// Its threads are started beside whoever asks for the pool first: on a busy machine they take milliseconds to get at a
+/// core. Null until they are there.
+using Pool = std::atomic<pthreadpool*>;
+
 struct Call {
     void (*task)(void* argument, std::int64_t i);
     void* argument;
+    std::int64_t first;
 };
 
 void run_one(void* context, std::size_t i) {
     observe(context);
     const Call& call = *static_cast<const Call*>(context);
-    call.task(call.argument, static_cast<std::int64_t>(i));
+    call.task(call.argument, call.first + static_cast<std::int64_t>(i));
     publish(context);
 }
 
+/// The caller works alone until the threads are there.
 void run_on_pool(void* context, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
-    Call call{task, argument};
+    const Pool& pool = *static_cast<const Pool*>(context);
+    Call call{task, argument, 0};
+    pthreadpool* threads = nullptr;
+    while (call.first < count && (threads = pool.load(std::memory_order_acquire)) == nullptr) {
+        task(argument, call.first++);
+    }
+    if (call.first == count) return;
     publish(&call);
-    pthreadpool_parallelize_1d(static_cast<pthreadpool*>(context), run_one, &call, static_cast<std::size_t>(count), 0);
+    pthreadpool_parallelize_1d(threads, run_one, &call, static_cast<std::size_t>(count - call.first), 0);
     observe(&call);
 }
 
@@ -78,13 +91,29 @@ std::uint32_t available_threads(std::uint32_t wanted) {
     return static_cast<std::uint32_t>(threads.size()) + 1;
 }
 
+/// Where no thread can be had, the pool stays without any, and callers do all the work.
+void start_threads(Pool& pool, std::uint32_t num_threads) {
+    const auto start = [&pool, num_threads] {
+        try {
+            pool.store(pthreadpool_create(available_threads(num_threads)), std::memory_order_release);
+        } catch (const std::bad_alloc&) {
+        }
+    };
+    try {
+        std::thread(start).detach();
+    } catch (const std::system_error&) {
+    }
+}
+
+/// The pool is never destroyed: at the process's end, threads may still run kernels on it, for which a destructor would
+/// wait.
 kvjit_executor make_pool(std::uint32_t num_threads) {
-    pthreadpool* pool = pthreadpool_create(available_threads(num_threads));
-    if (pool == nullptr) throw std::bad_alloc();
+    Pool& pool = *new Pool(nullptr);
+    if (num_threads > 1) start_threads(pool, num_threads);
     kvjit_executor executor{};
     executor.struct_size = sizeof executor;
-    executor.concurrency = static_cast<std::int32_t>(pthreadpool_get_threads_count(pool));
-    executor.context = pool;
+    executor.concurrency = static_cast<std::int32_t>(num_threads);
+    executor.context = &pool;
     executor.run = run_on_pool;
     return executor;
 }
@@ -153,7 +182,7 @@ gen::Result<void> check_stack(std::uint32_t num_threads) {
 }  // namespace
 
 gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads) {
-    // Never destroyed: at the process's end, threads may still run kernels on them, for which a destructor would wait.
+    // Never destroyed, as the pools aren't.
     static auto& mutex = *new std::mutex;
     static auto& pools = *new std::map<std::pair<std::uint32_t, std::uint32_t>, kvjit_executor>;
     [[maybe_unused]] static const bool watched = watch_forks();

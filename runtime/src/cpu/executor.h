@@ -15,8 +15,9 @@ inline constexpr std::size_t kTaskStackBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kKernelStackBytes = std::size_t{640} << 10;
 
 /// The process's pool of `num_threads` threads, the caller included; 0: one for each core that the calling thread may
-/// run on. Made at the first request, alive until the process ends; a forked process makes its own. Thread-safe; calls
-/// from several threads run one by one. Errors: KVJIT_BAD_ARGUMENT where new threads get a stack too small for a task,
+/// run on. Made at the first request, alive until the process ends; a forked process makes its own. Its threads come
+/// when the system has them: until then, and where it has none, whoever calls works alone. Thread-safe; calls from
+/// several threads run one by one. Errors: KVJIT_BAD_ARGUMENT where new threads get a stack too small for a task,
 /// KVJIT_OUT_OF_MEMORY.
 gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads);
 

@@ -6,6 +6,10 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <thread>
 
 #include "support.h"
 #include "support/child_process.h"
@@ -51,6 +55,11 @@ bool runs_all(const kvjit_executor& executor) {
     return sum == kTasks * (kTasks - 1) / 2;
 }
 
+/// Threads of this process.
+int living_threads() {
+    return static_cast<int>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
 // Stacks of 1 GiB each, where the address space has room for few of them.
 int threads_in_little_memory() {
     constexpr rlim_t kStack = rlim_t{1} << 30, kSpace = rlim_t{8} << 30;
@@ -60,7 +69,8 @@ int threads_in_little_memory() {
     const rlimit limit{kSpace, kSpace};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return kBroken;
     const kvjit_executor executor = *rt::default_executor(64);
-    return runs_all(executor) ? executor.concurrency : kBroken;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    return runs_all(executor) ? living_threads() : kBroken;
 }
 
 }  // namespace
@@ -73,6 +83,18 @@ TEST_CASE("the default executor has a thread for each core that the process may 
 TEST_CASE("a forked process has pools of its own" * doctest::skip(kSanitized)) {
     REQUIRE(runs_all(*rt::default_executor(2)));
     CHECK(in_child([] { return runs_all(*rt::default_executor(2)) ? 0 : 1; }) == 0);
+}
+
+TEST_CASE("a pool's caller works alone until the threads are there, and then with them") {
+    const auto calls = [] {
+        const kvjit_executor executor = *rt::default_executor(3);
+        for (int call = 0; call < 200; ++call) {
+            if (!runs_all(executor)) return 1;
+        }
+        while (living_threads() < 3) std::this_thread::yield();
+        return runs_all(executor) ? 0 : 2;
+    };
+    CHECK(in_child(calls) == 0);
 }
 
 TEST_CASE("a pool whose threads would have too small a stack is refused") {
