@@ -74,6 +74,11 @@ Result<std::vector<gen::KernelSpec>> read_specs(const CreateOptions& options) {
             return fail(added.error());
     }
     for (const std::string& text : options.specs) {
+        if (options.specs.size() > 1 && !text.starts_with("op=")) {
+            return fail("SPEC \"" + text +
+                        "\" is one of several, each of which is a spec and begins with op=; a spec's "
+                        "fields have commas between them");
+        }
         if (auto added = add_specs(specs, "", text, options.max_combinations); !added) return fail(added.error());
     }
     if (specs.empty()) return fail("there is no spec to make kernels of: --specs FILE, or SPEC");
@@ -119,8 +124,17 @@ std::string summary(const CreateOptions& options, std::size_t specs, const Entry
     return escaped(options.out) + text + size_text(bytes) + took;
 }
 
+/// What would fail at the end fails before minutes of compiling.
+Result<void> check_output(const CreateOptions& options) {
+    if (options.key_file) {
+        if (const auto key = read_key(*options.key_file); !key) return fail(key.error());
+    }
+    return check_writable(options.out);
+}
+
 Result<int> create(const CreateOptions& options) {
     const auto start = std::chrono::steady_clock::now();
+    if (auto soon = check_output(options); !soon) return fail(soon.error());
     const Result<std::vector<gen::KernelSpec>> specs = read_specs(options);
     if (!specs) return fail(specs.error());
     const Result<EntryJobs> jobs = plan_entries(*specs, options.targets);
@@ -154,8 +168,10 @@ public:
             const auto known = entries_.find(identity);
             if (known == entries_.end()) {
                 entries_.emplace(identity, From{path, std::move(entry)});
-            } else if (!difference(known->second.entry, entry).empty()) {
+            } else if (!same_code(known->second.entry, entry)) {
                 return conflict(known->second, path);
+            } else if (known->second.entry.texts.source.empty()) {
+                known->second.entry.texts = std::move(entry.texts);  // a bundle may be made without sources
             }
         }
         return {};
@@ -183,6 +199,10 @@ private:
         }
         abi_ = abi;
         return {};
+    }
+
+    static bool same_code(const rt::BundleEntry& one, const rt::BundleEntry& other) {
+        return one.code.provenance == other.code.provenance && one.code.image == other.code.image;
     }
 
     static Result<void> conflict(const From& from, const std::string& path) {

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 
 #include "disk_cache/file_calls.h"
 #include "input_file.h"
@@ -27,14 +29,56 @@ int write_all(int file, std::string_view bytes) {
         if (put < 0) return static_cast<int>(put);
         bytes.remove_prefix(static_cast<std::size_t>(put));
     }
-    return rt::system_calls().sync(file);
+    return 0;
 }
 
-/// Gives `file` the permissions that the file at `place` has, if there is one. 0 or -errno.
-int keep_mode(const std::string& place, int file) {
-    struct stat known{};
-    if (rt::system_calls().status_of(AT_FDCWD, place.c_str(), &known) != 0) return 0;
-    return ::fchmod(file, known.st_mode & 0777) == 0 ? 0 : -errno;
+/// While it lives, what would end the process waits: nothing half-written stays behind.
+class SignalsHeld {
+public:
+    SignalsHeld() {
+        sigset_t ending;
+        sigemptyset(&ending);
+        for (const int signal : {SIGHUP, SIGINT, SIGTERM}) sigaddset(&ending, signal);
+        pthread_sigmask(SIG_BLOCK, &ending, &before_);
+    }
+    ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsHeld(const SignalsHeld&) = delete;
+    SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+private:
+    sigset_t before_;
+};
+
+/// A new file beside `place`, whose name it leaves in `name`. A process that was killed may have left one of the same
+/// number.
+rt::Fd open_beside(const std::string& place, std::string& name) {
+    int file = -EEXIST;
+    for (int turn = 0; file == -EEXIST && turn < 100; ++turn) {
+        name = place + ".tmp-" + std::to_string(::getpid()) + (turn == 0 ? "" : "-" + std::to_string(turn));
+        file = rt::system_calls().open(AT_FDCWD, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+    }
+    return rt::Fd(file);
+}
+
+/// Replaces what is at `place`, with its permissions (`mode` 0: nothing is there). 0 or -errno.
+int replace(const std::string& place, mode_t mode, std::string_view bytes) {
+    rt::FileCalls& calls = rt::system_calls();
+    const SignalsHeld held;
+    std::string temporary;
+    const rt::Fd file = open_beside(place, temporary);
+    if (!file.open()) return file.get();
+    int error = mode != 0 && ::fchmod(file.get(), mode & 0777) != 0 ? -errno : 0;
+    if (error == 0) error = write_all(file.get(), bytes);
+    if (error == 0) error = calls.sync(file.get());
+    if (error == 0) error = calls.rename(AT_FDCWD, temporary.c_str(), place.c_str());
+    if (error != 0) calls.remove(AT_FDCWD, temporary.c_str());
+    return error;
+}
+
+/// Into a pipe, a terminal, a device. 0 or -errno.
+int write_into(const std::string& path, std::string_view bytes) {
+    const rt::Fd file(rt::system_calls().open(AT_FDCWD, path.c_str(), O_WRONLY, 0));
+    return file.open() ? write_all(file.get(), bytes) : file.get();
 }
 
 }  // namespace
@@ -62,17 +106,24 @@ Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, cons
 }
 
 Result<void> write_file(const std::string& path, std::string_view bytes) {
-    rt::FileCalls& calls = rt::system_calls();
-    const std::string place = rt::real_path(path).value_or(path);
-    const std::string temporary = place + ".tmp-" + std::to_string(::getpid());
-    const rt::Fd file(calls.open(AT_FDCWD, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666));
-    if (!file.open()) return fail(path + " can't be written: " + reason(-file.get()));
-    int error = keep_mode(place, file.get());
-    if (error == 0) error = write_all(file.get(), bytes);
-    if (error == 0) error = calls.rename(AT_FDCWD, temporary.c_str(), place.c_str());
+    struct stat known{};
+    const bool is_there = rt::system_calls().status_of(AT_FDCWD, path.c_str(), &known) == 0;
+    const int error = is_there && !S_ISREG(known.st_mode)
+                          ? write_into(path, bytes)
+                          : replace(rt::real_path(path).value_or(path), is_there ? known.st_mode : 0, bytes);
     if (error == 0) return {};
-    calls.remove(AT_FDCWD, temporary.c_str());
     return fail(path + " can't be written: " + reason(-error));
+}
+
+Result<void> check_writable(const std::string& path) {
+    struct stat known{};
+    const bool is_there = rt::system_calls().status_of(AT_FDCWD, path.c_str(), &known) == 0;
+    if (is_there && S_ISDIR(known.st_mode)) return fail(path + " can't be written: " + reason(EISDIR));
+    const bool into = is_there && !S_ISREG(known.st_mode);
+    const std::filesystem::path place = rt::real_path(path).value_or(path);
+    const std::string folder = place.has_parent_path() ? place.parent_path().string() : ".";
+    if (into ? ::access(path.c_str(), W_OK) == 0 : ::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+    return fail(path + " can't be written: " + reason(errno));
 }
 
 Result<rt::SecretKey> read_key(const std::string& path) {

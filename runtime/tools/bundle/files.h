@@ -21,8 +21,10 @@ Result<rt::Bundle> open_bundle(const std::string& path);
 Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, const std::string& path);
 
 /// Under another name, then renamed: who reads `path` sees the old file or all of the new one. A link leads to the new
-/// one, too, which has the old one's permissions.
+/// one, too, which has the old one's permissions. What is no regular file, a pipe or a device, is written to.
 Result<void> write_file(const std::string& path, std::string_view bytes);
+/// Whether write_file can be expected to write `path`: it asks for permissions, and writes nothing.
+Result<void> check_writable(const std::string& path);
 
 /// Of a file that `openssl genpkey -algorithm ed25519` wrote.
 Result<rt::SecretKey> read_key(const std::string& path);
