@@ -6,8 +6,11 @@ namespace kvjit::rt {
 namespace {
 
 /// -1, the default, is no limit.
-std::int64_t limit(std::int64_t window) {
-    return window < 0 ? abi::kNoLimit : window;
+Reach window_of(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    const auto limit = [&spec](std::int64_t window) {
+        return spec.has_window == 0 || window < 0 ? abi::kNoLimit : window;
+    };
+    return {limit(batch.window_left), limit(batch.window_right)};
 }
 
 }  // namespace
@@ -29,7 +32,7 @@ BatchView batch_view(const gen::KernelSpec& spec, const kvjit_batch& batch, bool
             .max_kvlen = batch.max_kvlen,
             .cache = CacheView(spec, batch, heads),
             .cachestarts = batch.cachestarts,
-            .window = {limit(batch.window_left), limit(batch.window_right)},
+            .window = window_of(spec, batch),
             .softmax_scale = batch.softmax_scale != 0 ? batch.softmax_scale : default_scale,
             .soft_cap = batch.soft_cap,
             .stores = may_store};
