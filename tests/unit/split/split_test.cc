@@ -13,6 +13,8 @@ using namespace kvjit;
 
 namespace {
 
+constexpr std::int64_t kWindow = 700;
+
 struct Lengths {
     std::vector<std::int64_t> seqstarts{0}, kvstarts{0};
     void add(std::int64_t n, std::int64_t m) {
@@ -31,6 +33,8 @@ struct Lengths {
         batch.num_heads = num_heads;
         batch.seqstarts = seqstarts.data();
         batch.kvstarts = kvstarts.data();
+        batch.window_left = kWindow;  // counts where the spec has a window
+        batch.window_right = -1;
         return batch;
     }
 };
@@ -72,8 +76,9 @@ void check_attend(const gen::KernelSpec& spec, const Lengths& lengths, std::int6
         for (std::int64_t row = 0; row < n; ++row) {
             const auto seen = cut ? std::clamp<std::int64_t>(m - n + row + 1, 0, m) : m;
             const auto chunks = (seen + abi::kChunk - 1) / abi::kChunk;
+            const auto left = spec.has_window ? std::max<std::int64_t>(0, m - n + row - kWindow) : 0;
             for (std::int64_t head = 0; head < kv_heads; ++head) {
-                for (std::int64_t c = 0; c < chunks; ++c) CHECK(coverage[{b, row, head, c}] == 1);
+                for (std::int64_t c = left / abi::kChunk; c < chunks; ++c) CHECK(coverage[{b, row, head, c}] == 1);
             }
         }
     }
@@ -105,8 +110,13 @@ TEST_CASE("attend items cover every visible chunk once, for ragged batches at an
     const unsigned seed = 7;
     MESSAGE("seed ", seed);
     std::mt19937 random(seed);
-    const char* specs[] = {"group=4,layout=L2HTD", "group=1,layout=TL2HD", "group=71,layout=L2HTD",
-                           "group=3,layout=TL2HD,is_alibi=1", "op=MultiHeadAttention,group=2,is_causal=0"};
+    const char* specs[] = {"group=4,layout=L2HTD",
+                           "group=1,layout=TL2HD",
+                           "group=71,layout=L2HTD",
+                           "group=3,layout=TL2HD,is_alibi=1",
+                           "op=MultiHeadAttention,group=2,is_causal=0",
+                           "group=4,layout=L2HTD,has_window=1",
+                           "group=1,layout=TL2HD,has_window=1"};
     for (const char* text : specs) {
         for (int round = 0; round < 30; ++round) {
             Lengths lengths;
@@ -120,6 +130,20 @@ TEST_CASE("attend items cover every visible chunk once, for ragged batches at an
             check_partials(spec_of(text), split(spec_of(text), lengths, kv_heads, threads));
         }
     }
+}
+
+TEST_CASE("a window's decode has the items of its window, however many keys lie before it") {
+    const auto chunks_of = [](std::int64_t keys) {
+        Lengths one;
+        one.add(1, keys);
+        const rt::Work work = split(spec_of("layout=L2HTD,has_window=1"), one, 1, 1);
+        std::int64_t chunks = 0;
+        for (const abi::AttendItem& item : work.decode) chunks += item.chunk_end - item.chunk_begin;
+        return chunks;
+    };
+    CHECK(chunks_of(1 << 20) == 2);          // 701 keys, the last one the last of a chunk
+    CHECK(chunks_of((1 << 20) + 100) == 3);  // 100 of them in a third
+    CHECK(chunks_of(300) == 1);
 }
 
 TEST_CASE("a long sequence alone is split over its keys, many short ones are not") {
