@@ -1,5 +1,6 @@
 // What `kvjit bundle` says about its arguments and about bundles that are none, or no longer.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -7,6 +8,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "child.h"
 #include "support/temporary_folder.h"
@@ -202,12 +204,73 @@ TEST_CASE("what is signed or written anew keeps its mode, and stays behind the l
 
 TEST_CASE("merge refuses two makers' code of one program, and names both bundles") {
     const Bundles at;
-    const std::string other = at.folder.path("other.kvjb");
-    REQUIRE(run_kvjit({"bundle", "create", other, "op=Merge,head_dim=64", "--targets", "x86-64-v3", "--no-sources"})
-                .exit_code == 0);
+    const std::string other = at.folder.path("other.kvjb"), templates = at.folder.path("templates");
+    std::filesystem::copy(KVJIT_TEMPLATES, templates, std::filesystem::copy_options::recursive);
+    std::ofstream(templates + "/cpu/merge.cc", std::ios::app) << "// another text\n";
+    REQUIRE(setenv("KVJIT_TEMPLATE_DIR", templates.c_str(), 1) == 0);
+    at.create(other, {"op=Merge,head_dim=64"});
+    unsetenv("KVJIT_TEMPLATE_DIR");
     const ChildResult refused = run_kvjit({"bundle", "merge", at.out, at.one, other});
     CHECK(refused.exit_code == 2);
     CHECK_MESSAGE(mentions(refused.err, at.one + " and " + other + " have the same program"), refused.err);
+    CHECK(!std::filesystem::exists(at.out));
+}
+
+TEST_CASE("merge takes sources from where they are, in any order") {
+    const Bundles at;
+    const std::string bare = at.folder.path("bare.kvjb");
+    REQUIRE(run_kvjit({"bundle", "create", bare, "op=Merge,head_dim=64", "--targets", "x86-64-v3", "--no-sources"})
+                .exit_code == 0);
+    CHECK(run_kvjit({"bundle", "merge", at.out, bare, at.one}).exit_code == 0);
+    CHECK(read_file(at.out) == read_file(at.one));
+    CHECK(run_kvjit({"bundle", "merge", at.out, at.one, bare}).exit_code == 0);
+    CHECK(read_file(at.out) == read_file(at.one));
+}
+
+TEST_CASE("a pipe is written to, and stays one") {
+    const Bundles at;
+    const std::string pipe = at.folder.path("pipe");
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    std::string read;
+    std::thread reader([&] { read = read_file(pipe); });
+    CHECK(run_kvjit({"bundle", "merge", pipe, at.one}).exit_code == 0);
+    reader.join();
+    CHECK(std::filesystem::is_fifo(pipe));
+    CHECK(read == read_file(at.one));
+}
+
+TEST_CASE("what a killed process left beside a bundle doesn't keep it from being written") {
+    const Bundles at;
+    // The shell's number becomes the command's.
+    const std::string command = "sh -c 'touch \"$1.tmp-$$\"; exec \"$0\" bundle merge \"$1\" \"$2\"' '" KVJIT_TOOL
+                                "' '" +
+                                at.out + "' '" + at.one + "'";
+    CHECK(std::system(command.c_str()) == 0);
+    CHECK(read_file(at.out) == read_file(at.one));
+}
+
+TEST_CASE("what can't be written or signed is refused before anything is compiled") {
+    const Bundles at;
+    for (const std::vector<std::string>& last :
+         {std::vector<std::string>{at.out, "--key", "/nowhere.pem"}, {"/nowhere/out.kvjb"}, {at.folder.path(".")}}) {
+        CAPTURE(last.front());
+        std::vector<std::string> arguments = {"bundle", "create", "op=Merge,head_dim=32", "--targets", "x86-64-v3"};
+        arguments.insert(arguments.begin() + 2, last.begin(), last.end());
+        REQUIRE(setenv("KVJIT_COMPILER", "/nowhere", 1) == 0);  // it would be what fails first
+        const ChildResult refused = run_kvjit(arguments);
+        unsetenv("KVJIT_COMPILER");
+        CHECK(refused.exit_code == 2);
+        CHECK_MESSAGE(mentions(refused.err, last.back() == "/nowhere.pem" ? "/nowhere.pem" : "can't be written"),
+                      refused.err);
+    }
+}
+
+TEST_CASE("a spec in several words is not taken for several specs") {
+    const Bundles at;
+    const ChildResult refused =
+        run_kvjit({"bundle", "create", at.out, "op=Merge", "head_dim=64", "--targets", "x86-64-v3"});
+    CHECK(refused.exit_code == 2);
+    CHECK_MESSAGE(mentions(refused.err, "SPEC \"head_dim=64\" is one of several"), refused.err);
     CHECK(!std::filesystem::exists(at.out));
 }
 
