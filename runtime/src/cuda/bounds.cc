@@ -17,13 +17,14 @@ struct Shared {
     std::int64_t kvjit_batch::* member;
 };
 
-/// What a mirror must repeat: all of a batch that no array holds.
+/// What a mirror must repeat: all of a batch that checks and bounds go by and no array holds.
 constexpr Shared kShared[] = {
     {"batch_size", &kvjit_batch::batch_size},     {"num_heads", &kvjit_batch::num_heads},
     {"num_kv_heads", &kvjit_batch::num_kv_heads}, {"num_layers", &kvjit_batch::num_layers},
     {"max_tokens", &kvjit_batch::max_tokens},     {"num_blocks", &kvjit_batch::num_blocks},
     {"max_seqlen", &kvjit_batch::max_seqlen},     {"max_kvlen", &kvjit_batch::max_kvlen},
     {"num_repeat", &kvjit_batch::num_repeat},     {"decoding_batches", &kvjit_batch::decoding_batches},
+    {"window_left", &kvjit_batch::window_left},   {"window_right", &kvjit_batch::window_right},
 };
 
 Result<void> check_same(const kvjit_batch& batch, const kvjit_batch& mirror) {

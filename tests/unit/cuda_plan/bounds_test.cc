@@ -71,6 +71,11 @@ TEST_CASE("a mirror that says something else, or is faulty, is refused") {
     CHECK(other.error().argument == "host_batch.num_heads");
     CHECK(other.error().value == 4);
     CHECK(other.error().limit == 2);
+    mirror = batch;
+    mirror.window_left = batch.window_left + 1;
+    const auto window = check_device_batch(attention(), batch, &mirror, {KVJIT_CHECK_FULL});
+    REQUIRE(!window.has_value());
+    CHECK(window.error().argument == "host_batch.window_left");
     arrays.kvstarts[2] = 3;
     mirror = arrays.batch();
     const auto falling = check_device_batch(attention(), batch, &mirror, {KVJIT_CHECK_FULL});
