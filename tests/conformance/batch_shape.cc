@@ -202,7 +202,7 @@ Problem shape_problem(const Case& which, Rng& rng) {
     if (ignored) problem.start_pos.assign(u(which.batch_size), -77);
     if (which.own_scale) problem.softmax_scale = static_cast<float>(0.05 + 0.2 * rng.uniform());
     if (problem.spec.has_window) problem.window_left = which.window_left, problem.window_right = which.window_right;
-    if (problem.spec.has_soft_cap) problem.soft_cap = 1.5F;
+    if (problem.spec.has_soft_cap) problem.soft_cap = which.soft_cap;
     for (std::int64_t h = 0; problem.spec.has_sinks && h < problem.num_heads; ++h) {
         problem.sinks.push_back(rng.chance(0.2) ? kNoSink : static_cast<float>(3 * rng.normal()));
     }

@@ -71,6 +71,8 @@ struct Window {
 /// The first is none; then what is narrower and wider than vectors, tiles and chunks.
 constexpr std::array kWindows = {Window{-1, -1}, Window{5, -1},    Window{0, 0},   Window{100, 2},
                                  Window{-1, 3},  Window{511, 700}, Window{64, -1}, Window{600, 0}};
+/// The first is none; then what bends scores of ordinary size, a model's, and one so large that it changes nothing.
+constexpr std::array kSoftCaps = {0.0F, 1.5F, 50.0F, 1e6F};
 constexpr std::array kCheckLevels = {KVJIT_CHECK_FULL, KVJIT_CHECK_BATCH, KVJIT_CHECK_NONE};
 
 /// Every order of T, L, 2, H with D last, then those without L.
@@ -162,7 +164,7 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
     spec.is_causal = level(levels, kCausal);
     spec.is_alibi = level(levels, kAlibi);
     spec.has_window = level(levels, kWindow) != 0;
-    spec.has_soft_cap = level(levels, kSoftCap);
+    spec.has_soft_cap = level(levels, kSoftCap) != 0;
     spec.has_sinks = level(levels, kSinks);
     spec.attn_mask = std::array{0, 2, 3}[level(levels, kMask)];
     if (spec.op != KVJIT_OP_MULTI_HEAD_ATTENTION) {
@@ -205,7 +207,7 @@ const std::vector<Factor>& factors() {
                                         {kCausal, "is_causal", 2},
                                         {kAlibi, "is_alibi", 2},
                                         {kWindow, "window", count(kWindows)},
-                                        {kSoftCap, "soft_cap", 2},
+                                        {kSoftCap, "soft_cap", count(kSoftCaps)},
                                         {kSinks, "sinks", 2},
                                         {kMask, "attn_mask", 3},
                                         {kRows, "rows", 3},
@@ -251,6 +253,7 @@ Case case_of(const Levels& levels) {
     made.decoding = level(levels, kDecoding);
     made.own_scale = level(levels, kOwnScale) != 0;
     made.own_slopes = level(levels, kOwnSlopes) != 0;
+    made.soft_cap = kSoftCaps[static_cast<std::size_t>(level(levels, kSoftCap))];
     made.window_left = kWindows[static_cast<std::size_t>(level(levels, kWindow))].left;
     made.window_right = kWindows[static_cast<std::size_t>(level(levels, kWindow))].right;
     made.num_repeat = level(levels, kRepeat) == 0 ? 1 : 3;

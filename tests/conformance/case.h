@@ -38,6 +38,7 @@ struct Case {
     bool own_scale = false;
     bool own_slopes = false;
     std::int64_t window_left = -1, window_right = -1;
+    float soft_cap = 1.5F;  // where the spec has one
     std::int64_t num_repeat = 1;
     Given given = Given::kAll;
     bool bounds_known = true;   // max_seqlen and max_kvlen are given
