@@ -229,6 +229,26 @@ TEST_CASE("attention over parts of the keys, merged, equals attention over all")
     }
 }
 
+TEST_CASE("a window of any width hides what lies before it, and nothing else") {
+    for (const char* spec :
+         {"op=MultiHeadAttention,head_dim=64,group=4,t1=f16,has_window=1",
+          "op=MultiHeadCacheAttention,head_dim=64,group=1,t1=f32,cache_mode=page_table,page_size=16,has_window=1"}) {
+        for (std::int64_t left = 0; left <= 70; ++left) {
+            CAPTURE(spec);
+            CAPTURE(left);
+            Case which = ragged(spec);
+            which.batch_size = 1;
+            which.new_tokens = NewTokens::kFew;
+            which.past_tokens = PastTokens::kVectorEdge;
+            which.window_left = left;
+            which.window_right = -1;
+            std::uint64_t seed = 71;  // whose sequence has keys before the window
+            while (make_call(which, seed, 72).problem.kvstarts.back() <= 60) ++seed;
+            CHECK(judge(ran(which, seed, 72)) == "");
+        }
+    }
+}
+
 TEST_CASE("prefill equals token-by-token decode") {
     for (std::size_t i = 0; i < 4; ++i) {
         CAPTURE(attention_specs()[i]);
