@@ -48,8 +48,8 @@ KVJIT_INLINE Reach reach_of(Reach window, bool is_causal, bool is_alibi, bool is
     return {window.before, is_decoding ? abi::kNoLimit : window.after};
 }
 
-/// The keys within reach of a query at `position` among `keys`. It is less than `keys`, and below 0 where there are
-/// fewer keys than new tokens; such a row sees what lies behind it.
+/// The keys within reach of a query at `position` among `keys`. A new token's is less than `keys`, and below 0 where
+/// there are fewer keys than new tokens; such a row sees what lies behind it.
 KVJIT_INLINE KeyRange keys_in_reach(i64 keys, i64 position, Reach reach) {
     const i64 begin = reach.before < position ? position - reach.before : 0;
     const i64 end = reach.after < keys - position - 1 ? position + reach.after + 1 : keys;

@@ -147,7 +147,7 @@ KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const See
 }
 
 /// Number of the first tile, counted from key 0.
-KVJIT_INLINE i32 first_tile(KeyRange keys) {
+KVJIT_INLINE i32 first_key_tile(KeyRange keys) {
     return kWindow ? static_cast<i32>(keys.begin) / kBlockKeys : 0;
 }
 
@@ -161,7 +161,7 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
         for (int step = 0; step < kSteps; ++step) load_step(query.a[step], query_of_lane(tiles), step);
     }
 #pragma unroll 1
-    for (i32 tile = first_tile(kept.keys); tile * kBlockKeys < kept.keys.end; ++tile) {
+    for (i32 tile = first_key_tile(kept.keys); tile * kBlockKeys < kept.keys.end; ++tile) {
         const i32 begin = tile * kBlockKeys;
         const Sight& sight = kept.sight[warp_index()];
         const ShortRange keys = {begin, begin + kBlockKeys};
@@ -184,7 +184,7 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
 KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
     PrefillTiles& tiles = shared.tiles;
     const ShortRange keys = short_range(work.keys);
-    const i32 tile = first_tile(work.keys);
+    const i32 tile = first_key_tile(work.keys);
     look_up_key(tiles, work.table, keys, tile);
     commit_copies();
     keep(shared.kept, tiles, work);
