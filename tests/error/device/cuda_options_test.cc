@@ -147,6 +147,23 @@ TEST_CASE("splits that no grid has room for are refused before anything runs") {
     CHECK(plan.error().limit() == 65535);
 }
 
+TEST_CASE("a window's decode has the splits of its window, however many keys there may be") {
+    Store store;
+    Batch batch = store.batch();
+    batch.num_heads = 1;
+    batch.max_seqlen = 1;
+    batch.max_kvlen = std::int64_t{1} << 30;
+    batch.window_left = 127;
+    const Kernel kernel =
+        kernel_for(*Target::cuda_emulated(), "op=MultiHeadCacheAttention,head_dim=16,group=1,t1=f32,has_window=1");
+    PlanOptions options;
+    options.split_keys = 64;
+    const Result<Plan> plan = kernel.plan(batch, options);
+    REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
+    // 16 tokens that see 127 keys each before their own, and up to 63 keys before those in the first split.
+    CHECK(plan->describe().find("decode splits: 4\n") != std::string::npos);
+}
+
 TEST_CASE("a workspace of the caller's is used, and refused where it is too small") {
     Store store;
     const Batch batch = store.batch();
