@@ -133,32 +133,28 @@ TEST_CASE("head_dim above 256 is refused for CUDA before anything is compiled") 
     CHECK(engine.stats().compiles == 0);
 }
 
-TEST_CASE("splits that no grid has room for are refused before anything runs") {
+/// A decode of up to 2^30 keys in splits of 64.
+Result<Plan> plan_of_long_decode(const std::string& fields, std::int64_t window_left = -1) {
     Store store;
     Batch batch = store.batch();
     batch.num_heads = 1;
     batch.max_seqlen = 1;
     batch.max_kvlen = std::int64_t{1} << 30;
-    const Kernel kernel = kernel_for(*Target::cuda_emulated(), "op=MultiHeadCacheAttention,head_dim=16,group=1,t1=f32");
+    batch.window_left = window_left;
     PlanOptions options;
     options.split_keys = 64;
-    const Result<Plan> plan = kernel.plan(batch, options);
+    const std::string spec = "op=MultiHeadCacheAttention,head_dim=16,group=1,t1=f32" + fields;
+    return kernel_for(*Target::cuda_emulated(), spec).plan(batch, options);
+}
+
+TEST_CASE("splits that no grid has room for are refused before anything runs") {
+    const Result<Plan> plan = plan_of_long_decode("");
     expect_refused(plan, KVJIT_BAD_ARGUMENT, "split_keys");
     CHECK(plan.error().limit() == 65535);
 }
 
 TEST_CASE("a window's decode has the splits of its window, however many keys there may be") {
-    Store store;
-    Batch batch = store.batch();
-    batch.num_heads = 1;
-    batch.max_seqlen = 1;
-    batch.max_kvlen = std::int64_t{1} << 30;
-    batch.window_left = 127;
-    const Kernel kernel =
-        kernel_for(*Target::cuda_emulated(), "op=MultiHeadCacheAttention,head_dim=16,group=1,t1=f32,has_window=1");
-    PlanOptions options;
-    options.split_keys = 64;
-    const Result<Plan> plan = kernel.plan(batch, options);
+    const Result<Plan> plan = plan_of_long_decode(",has_window=1", 127);
     REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
     // 16 tokens that see 127 keys each before their own, and up to 63 keys before those in the first split.
     CHECK(plan->describe().find("decode splits: 4\n") != std::string::npos);
