@@ -13,6 +13,11 @@ namespace {
 
 constexpr int kMaxCudaHeadDim = 256;
 
+/// Whether a row's elements are neighbours, in the layout's only order of axes: none of them is split.
+bool has_whole_rows(std::string_view axes) {
+    return axes.ends_with('D') && axes.find_first_of("dt") == axes.npos;
+}
+
 /// What specs can say and no variant can do yet.
 struct Lack {
     std::string_view field;
@@ -20,9 +25,8 @@ struct Lack {
 };
 constexpr Lack kLacks[] = {
     {"value_head_dim", [](const KernelSpec& s) { return s.value_head_dim != 0 && s.value_head_dim != s.head_dim; }},
-    {"cache_mode",
-     [](const KernelSpec& s) { return s.cache_mode == KVJIT_BLOCK_POINTERS || s.cache_mode == KVJIT_SEQUENCE_TABLE; }},
-    {"layout", [](const KernelSpec& s) { return !layout_axes(s).contains('2') || !layout_axes(s).ends_with('D'); }},
+    {"layout", [](const KernelSpec& s) { return has_cache(s) && !has_whole_rows(layout_axes(s)); }},
+    {"value_layout", [](const KernelSpec& s) { return has_cache(s) && !has_whole_rows(value_axes(s)); }},
 };
 
 Result<void> serves_all(const KernelSpec& spec, const Target&) {
@@ -139,12 +143,6 @@ std::string index_storage(const KernelSpec& spec) {
     return (has_cache(spec) ? spec.index_type : spec.starts_type) == KVJIT_I32 ? "i32" : "i64";
 }
 
-/// Tokens a table entry stands for; 0: one entry holds the whole sequence (offset, and dense keys and values).
-int page_size(const KernelSpec& spec) {
-    if (!has_cache(spec) || spec.cache_mode == KVJIT_OFFSET) return 0;
-    return is_paged(spec) ? spec.page_size : 1;
-}
-
 /// What all programs that touch keys and values have in common. Two specs that agree here share their binaries,
 /// whatever their layouts: strides are run-time values, a page's and a block's too, and only the order of traversal is
 /// code.
@@ -157,7 +155,8 @@ std::vector<Constant> cache_constants(const KernelSpec& spec, Backend) {
         type("T3", quantised ? storage(scale_type(spec)) : "float"),
         number("kQuantBit", quantised ? spec.quant_bit : 0),
         number("kQuantGroup", quantised ? spec.quant_group : spec.head_dim),
-        number("kPageSize", page_size(spec)),
+        number("kPageSize", static_cast<int>(page_tokens(spec))),
+        flag("kAddresses", table_entries(spec) == abi::Entries::kAddresses),
         type("Index", index_storage(spec)),
         flag("kHeadInner", is_head_inner(spec)),
     };
@@ -184,8 +183,8 @@ std::vector<Constant> merge_constants(const KernelSpec& spec, Backend) {
 }
 
 std::vector<Constant> check_constants(const KernelSpec& spec, Backend) {
-    return {flag("kCached", has_cache(spec)), flag("kBlocks", has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE),
-            number("kPageSize", page_size(spec)), type("Index", index_storage(spec))};
+    return {flag("kCached", has_cache(spec)), number("kEntries", static_cast<int>(table_entries(spec))),
+            number("kPageSize", static_cast<int>(page_tokens(spec))), type("Index", index_storage(spec))};
 }
 
 // ---- The table ------------------------------------------------------------------------------------------------------
@@ -205,9 +204,9 @@ constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, ser
                                     {"dot", "cuda/attend_prefill_dot.cu", 1, serves_cuda, by_dot<false>}};
 
 constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};
-constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 1, serves_cuda, by_token}};
+constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 2, serves_cuda, by_token}};
 
-constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 3, serves_cuda, by_check}};
+constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 4, serves_cuda, by_check}};
 
 constexpr std::uint32_t ops(std::same_as<kvjit_op> auto... op) {
     return ((1U << op) | ...);

@@ -153,23 +153,28 @@ bool is_quantised(const KernelSpec& spec) {
     return spec.quant_bit != 0;
 }
 
-bool has_pages(const KernelSpec& spec) {
-    return is_paged(spec) || spec.cache_mode == KVJIT_BLOCK_POINTERS;
+constexpr std::int64_t kWholeSequence = 0, kPageSize = -1;
+
+/// What a cache mode means.
+struct Mode {
+    std::int64_t tokens;  // that an entry stands for; kPageSize: the spec says how many
+    abi::Entries entries;
+    bool counts_tokens;  // the batch's max_tokens says how many the cache has, or a sequence's block
+};
+/// In the order of kvjit_cache_mode.
+constexpr Mode kModeMeanings[] = {
+    {kWholeSequence, abi::Entries::kTokens, true}, {1, abi::Entries::kTokens, true},
+    {kPageSize, abi::Entries::kTokens, true},      {kPageSize, abi::Entries::kBlocks, false},
+    {kPageSize, abi::Entries::kAddresses, false},  {kWholeSequence, abi::Entries::kBlocks, true}};
+
+/// The mode is legal.
+const Mode& mode_of(const KernelSpec& spec) {
+    return kModeMeanings[spec.cache_mode];
 }
 
 /// Entries are indices, not addresses.
 bool has_indices(const KernelSpec& spec) {
     return spec.cache_mode != KVJIT_BLOCK_POINTERS;
-}
-
-/// Axis N is there: blocks are numbered.
-bool has_block_axis(const KernelSpec& spec) {
-    return spec.cache_mode == KVJIT_BLOCK_TABLE || spec.cache_mode == KVJIT_SEQUENCE_TABLE;
-}
-
-/// Keys and values are two tensors.
-bool is_apart(const KernelSpec& spec) {
-    return !layout_axes(spec).contains('2');
 }
 
 /// Whether the inner part `axis` of a split axis of either layout doesn't divide `whole`.
@@ -210,7 +215,7 @@ constexpr std::array kFields = {
         "cache_mode", "offset | token_table | page_table | block_table | block_pointers | sequence_table",
         "where position t of a sequence lies in the cache"),
     field<NumberField<&KernelSpec::page_size, 1, 1 << 20>>("page_size", "1 to 1048576; powers of two are fastest",
-                                                           "tokens a page or block", "cache_mode", has_pages),
+                                                           "tokens a page or block", "cache_mode", is_paged),
     field<NamedField<&KernelSpec::index_type, kIndexTypes>>("index_type", "i64 | i32", "elements of cachestarts",
                                                             "cache_mode", has_indices),
     field<NamedField<&KernelSpec::starts_type, kIndexTypes>>("starts_type", "i64 | i32",
@@ -260,18 +265,20 @@ constexpr Rule kRules[] = {
          return is_quantised(s) && s.quant_group != s.head_dim && !(power && s.head_dim % s.quant_group == 0);
      },
      "it takes head_dim, or a power of two from 4 that divides head_dim, which is", &KernelSpec::head_dim},
-    {"layout", [](const KernelSpec& s) { return has_cache(s) && layout_axes(s).contains('N') != has_block_axis(s); },
+    {"layout", [](const KernelSpec& s) { return has_cache(s) && layout_axes(s).contains('N') != has_num_blocks(s); },
      "axis N stands in the layout of a block_table or sequence_table, and only there"},
+    {"layout", [](const KernelSpec& s) { return table_entries(s) == abi::Entries::kAddresses && is_apart(s); },
+     "blocks that lie anywhere hold both keys and values, so axis 2 stands in it"},
     {"value_layout",
      [](const KernelSpec& s) {
          const std::string_view values = ValueLayoutField::axes(s);
-         return !values.empty() && (values.contains('2') || values.contains('N') != has_block_axis(s) ||
+         return !values.empty() && (values.contains('2') || values.contains('N') != has_num_blocks(s) ||
                                     values.contains('L') != layout_axes(s).contains('L'));
      },
      "it has no axis 2, and N and L where layout has them"},
     {"layout", [](const KernelSpec& s) { return has_cache(s) && splits_badly(s, 'd', s.head_dim); },
      "the pieces of a split axis D must make up head_dim, which is", &KernelSpec::head_dim},
-    {"layout", [](const KernelSpec& s) { return has_cache(s) && has_pages(s) && splits_badly(s, 't', s.page_size); },
+    {"layout", [](const KernelSpec& s) { return has_cache(s) && is_paged(s) && splits_badly(s, 't', s.page_size); },
      "the pieces of a split axis T must make up page_size, which is", &KernelSpec::page_size},
 };
 
@@ -454,12 +461,41 @@ Result<void> validate_spec(const KernelSpec& spec) {
     return {};
 }
 
-bool is_paged(const KernelSpec& spec) {
-    return spec.cache_mode == KVJIT_PAGE_TABLE || spec.cache_mode == KVJIT_BLOCK_TABLE;
-}
-
 bool has_cache(const KernelSpec& spec) {
     return operator_of(spec).keys == Keys::kCache;
+}
+
+bool is_paged(const KernelSpec& spec) {
+    return mode_of(spec).tokens == kPageSize;
+}
+
+std::int64_t page_tokens(const KernelSpec& spec) {
+    if (!has_cache(spec)) return 0;
+    return is_paged(spec) ? spec.page_size : mode_of(spec).tokens;
+}
+
+abi::Entries table_entries(const KernelSpec& spec) {
+    return has_cache(spec) ? mode_of(spec).entries : abi::Entries::kTokens;
+}
+
+bool has_max_tokens(const KernelSpec& spec) {
+    return has_cache(spec) && mode_of(spec).counts_tokens;
+}
+
+bool has_num_blocks(const KernelSpec& spec) {
+    return table_entries(spec) == abi::Entries::kBlocks;
+}
+
+bool has_cache_tensors(const KernelSpec& spec) {
+    return has_cache(spec) && table_entries(spec) != abi::Entries::kAddresses;
+}
+
+bool is_apart(const KernelSpec& spec) {
+    return !layout_axes(spec).contains('2');
+}
+
+bool has_scale_table(const KernelSpec& spec) {
+    return table_entries(spec) == abi::Entries::kAddresses && is_quantised(spec);
 }
 
 kvjit_dtype cache_type(const KernelSpec& spec) {
@@ -470,6 +506,19 @@ kvjit_dtype cache_type(const KernelSpec& spec) {
 
 kvjit_dtype scale_type(const KernelSpec& spec) {
     return static_cast<kvjit_dtype>(spec.t3 == KVJIT_AUTO ? spec.t1 : spec.t3);
+}
+
+std::string_view value_axes(const KernelSpec& spec) {
+    const std::string_view axes = ValueLayoutField::axes(spec);
+    return is_apart(spec) && !axes.empty() ? axes : layout_axes(spec);
+}
+
+std::int64_t code_elements(const KernelSpec& spec) {
+    return cache_type(spec) == KVJIT_U8 ? spec.head_dim / 2 : spec.head_dim;
+}
+
+std::int64_t scale_elements(const KernelSpec& spec) {
+    return spec.head_dim / spec.quant_group;
 }
 
 bool is_head_inner(const KernelSpec& spec) {

@@ -32,6 +32,9 @@ struct Indices {
     i64 narrow;
 };
 
+/// What the entries of a table are: numbers of tokens or of blocks, or blocks' addresses.
+enum class Entries : int { kTokens, kBlocks, kAddresses };
+
 /// One of key, value, key scale, value scale, at the layer that the call works on:
 ///     address(entry, t, h) = base + entry * page_stride + t * token_stride + h * head_stride
 /// where entry is a token index (page_stride == token_stride), a block id or a block's address (page_stride == 1, base
@@ -60,7 +63,7 @@ struct Cache {
 /// t % kPageSize of entry row[t / kPageSize].
 struct Table {
     const void* entries;  // Index
-    const void* scales;   // entries of the scales, where they are not those of the codes: addresses of scale blocks
+    const void* scales;   // as entries, of the scale blocks: where entries are addresses and the cache has scales
     Indices rowstarts;
     Indices row_index;
     i64 row_stride;  // in entries
@@ -208,7 +211,16 @@ enum class Rule : int {
     kSlotEnd,
     kSharedSlot,
     kSharedBlock,
-    kQueryRows,  // tensors of the run: on the device only
+    kNoAddress,  // entries that are addresses
+    kAddressAlignment,
+    kSharedAddress,
+    kOverlappingBlocks,
+    kNoScaleAddress,  // the same of scale blocks, in this order
+    kScaleAddressAlignment,
+    kSharedScaleAddress,
+    kOverlappingScaleBlocks,
+    kBlockTokens,  // one block a sequence
+    kQueryRows,    // tensors of the run: on the device only
     kKeyRows,
 };
 
@@ -222,6 +234,12 @@ struct Finding {
     i64 row = -1;    // of the table; -1: it has none
 };
 
+/// What addresses of blocks must agree with.
+struct BlockMemory {
+    i64 alignment;  // of an address
+    i64 bytes;      // of a block
+};
+
 /// Index arrays, and what they must agree with. What is no limit is kNoLimit.
 struct CheckedBatch {
     i64 batch_size;  // not 0
@@ -233,6 +251,8 @@ struct CheckedBatch {
     i64 most_tokens, most_keys;  // S and K whose tensors have bytes that fit 64 bits
     i64 window_left;             // keys that a row sees before its position
     i64 num_slots;               // of the cache: tokens, or blocks where entries are blocks
+    i64 block_tokens;            // of a block: page_size, or the most that a sequence may have; else 0
+    BlockMemory codes, scales;   // where entries are addresses; scales.bytes 0: there are none
     Table table;
     i64 table_keys;               // K, at most: of a table of tokens
     i64 table_entries;            // all, of a table with rowstarts
@@ -259,8 +279,10 @@ struct CudaCheckArgs {
 struct Launch {
     i64 batch_size;
     i64 num_kv_heads;
+    i64 first_slot;         // 0; 1 where entries are addresses: there is no block at 0
     i64 num_slots;          // extent of what table entries count: tokens, or blocks where a page is a block
     i64 slots_of_token;     // 1, or 0 where slots are blocks
+    i64 block_tokens;       // tokens of such a block, else kNoLimit
     const unsigned* fault;  // Fault::count; not null and not 0: return at once
 };
 

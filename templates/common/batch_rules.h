@@ -17,10 +17,15 @@ using abi::CheckedBatch;
 using abi::Finding;
 using abi::Rule;
 
-/// Tokens behind an entry of the table, 0: a whole sequence; and whether entries are blocks of them, or slots.
+using abi::Entries;
+
+/// Tokens behind an entry of the table, 0: a whole sequence; and what entries are.
 struct Paging {
     i64 page;
-    bool blocks;
+    Entries entries;
+
+    /// Whether they are blocks of tokens, by number or by address, and not tokens.
+    constexpr bool blocks() const { return entries != Entries::kTokens; }
 };
 
 /// Whether it holds; if not, what was found.
@@ -51,7 +56,7 @@ KVJIT_INLINE bool total_holds(Finding& found, i64 rows, i64 batch_size, i64 most
 
 /// There are keys: in the table, and in the cache, which may have been left out of the batch.
 KVJIT_INLINE bool room_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 keys) {
-    const Rule none = paging.blocks ? Rule::kNoBlocks : Rule::kNoTokens;
+    const Rule none = paging.blocks() ? Rule::kNoBlocks : Rule::kNoTokens;
     return expect(keys <= batch.table_keys, found, {Rule::kTableKeys, -1, 0, batch.table_keys, keys}) &&
            expect(keys == 0 || batch.num_slots > 0, found, {none, -1, 0, batch.num_slots, 1, keys});
 }
@@ -135,9 +140,13 @@ KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging pa
     if (!row_begin_holds(found, batch, b)) return false;
     const i64 keys = key_count(batch.keys, b);
     const i64 entries = is_given(batch.table.rowstarts) ? length(batch.table.rowstarts, b) : batch.row_entries;
-    if (used_entries(keys, paging) <= entries) return true;
-    found = {Rule::kRowLength, b, b, keys, product(entries, paging.page), entries};
-    return false;
+    if (used_entries(keys, paging) > entries) {
+        found = {Rule::kRowLength, b, b, keys, product(entries, paging.page), entries};
+        return false;
+    }
+    const bool one_block = paging.page == 0 && paging.blocks();
+    return expect(!one_block || keys <= batch.block_tokens, found,
+                  {Rule::kBlockTokens, b, b, keys, batch.block_tokens});
 }
 
 // ---- Entries of the table -------------------------------------------------------------------------------------------
@@ -155,20 +164,64 @@ KVJIT_INLINE EntryRange seen_entries(const CheckedBatch& batch, Paging paging, i
     return {paging.page == 0 ? 0 : seen.begin / paging.page, used_entries(keys, paging)};
 }
 
+/// A table: of the codes, or of the scales where they have one.
+struct EntryTable {
+    const void* entries;
+    abi::BlockMemory memory;
+    bool of_scales;
+};
+
+KVJIT_INLINE EntryTable code_table(const CheckedBatch& batch) {
+    return {batch.table.entries, batch.codes, false};
+}
+KVJIT_INLINE EntryTable scale_table(const CheckedBatch& batch) {
+    return {batch.table.scales, batch.scales, true};
+}
+
+/// Sequence b's row of it.
+template <class Index>
+KVJIT_INLINE const Index* row_of(const EntryTable& table, const CheckedBatch& batch, i64 b) {
+    return static_cast<const Index*>(table.entries) + row_begin(batch.table, b);
+}
+
+/// Rules of scale blocks stand behind those of code blocks, in the same order.
+KVJIT_INLINE Rule rule_of(const EntryTable& table, Rule of_codes) {
+    constexpr int kApart = static_cast<int>(Rule::kNoScaleAddress) - static_cast<int>(Rule::kNoAddress);
+    return table.of_scales ? static_cast<Rule>(static_cast<int>(of_codes) + kApart) : of_codes;
+}
+
 /// The largest entry whose first `tokens` tokens lie in the cache; negative: there is none.
 KVJIT_INLINE i64 last_entry(const CheckedBatch& batch, Paging paging, i64 tokens) {
-    return batch.num_slots - (paging.blocks ? 1 : tokens);
+    return batch.num_slots - (paging.blocks() ? 1 : tokens);
+}
+
+/// Whether the entry's first `tokens` tokens (or its block) may lie in the cache.
+KVJIT_INLINE bool is_inside(const EntryTable& table, Paging paging, i64 entry, i64 last) {
+    if (paging.entries == Entries::kAddresses)
+        return entry > 0 && (static_cast<u64>(entry) & static_cast<u64>(table.memory.alignment - 1)) == 0;
+    return entry >= 0 && entry <= last;
+}
+
+KVJIT_INLINE Rule broken_rule(const EntryTable& table, Paging paging, i64 entry) {
+    switch (paging.entries) {
+        case Entries::kAddresses:
+            return rule_of(table, entry <= 0 ? Rule::kNoAddress : Rule::kAddressAlignment);
+        case Entries::kBlocks:
+            return Rule::kBlock;
+        default:
+            return entry < 0 ? Rule::kSlotBelow0 : Rule::kSlotEnd;
+    }
 }
 
 /// The tokens (or the block) of sequence b's entry p, of which it uses `tokens`, lie in the cache.
-KVJIT_INLINE bool entry_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 b, i64 p, i64 entry,
-                              i64 tokens) {
-    if (entry >= 0 && entry <= last_entry(batch, paging, tokens)) return true;
+KVJIT_INLINE bool entry_holds(Finding& found, const CheckedBatch& batch, const EntryTable& in, Paging paging, i64 b,
+                              i64 p, i64 entry, i64 tokens) {
+    if (is_inside(in, paging, entry, last_entry(batch, paging, tokens))) return true;
     const abi::Table& table = batch.table;
-    const Rule rule = paging.blocks ? Rule::kBlock : entry < 0 ? Rule::kSlotBelow0 : Rule::kSlotEnd;
+    const i64 limit = paging.entries == Entries::kAddresses ? in.memory.alignment : batch.num_slots;
     const bool has_rows = !is_given(table.rowstarts) && paging.page != 0;
     const i64 row = !has_rows ? -1 : is_given(table.row_index) ? index_at(table.row_index, b) : b;
-    found = {rule, b, has_rows ? p : row_begin(table, b) + p, entry, batch.num_slots, tokens, row};
+    found = {broken_rule(in, paging, entry), b, has_rows ? p : row_begin(table, b) + p, entry, limit, tokens, row};
     return false;
 }
 
@@ -181,8 +234,9 @@ KVJIT_INLINE EntryRange new_entries(const CheckedBatch& batch, Paging paging, i6
     return {paging.page == 0 ? 0 : past / paging.page, used_entries(keys, paging)};
 }
 
-/// Slots begin..end-1, numbered through blocks, of new tokens.
+/// Slots begin..end-1 of new tokens, where entries are blocks, of the block `entry`, else of the whole cache.
 struct NewSlots {
+    i64 entry;
     i64 begin, end;
     i64 sequence;
 };
@@ -192,16 +246,29 @@ KVJIT_INLINE NewSlots new_slots(const CheckedBatch& batch, Paging paging, i64 b,
     const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b), begin = p * paging.page;
     const i64 first = begin > past ? begin : past;
     const i64 last = paging.page == 0 || begin + paging.page > keys ? keys : begin + paging.page;
-    const i64 slot = entry * (paging.blocks ? paging.page : 1) - begin;
-    return {slot + first, slot + last, b};
+    if (paging.blocks()) return {entry, first - begin, last - begin, b};
+    return {0, entry + first - begin, entry + last - begin, b};
 }
 
-KVJIT_INLINE bool slots_hold(Finding& found, Paging paging, const NewSlots& a, const NewSlots& b) {
-    if (a.end <= b.begin || b.end <= a.begin) return true;
-    const i64 slot = a.begin > b.begin ? a.begin : b.begin;
+/// Blocks at different addresses don't reach into one another.
+KVJIT_INLINE bool blocks_are_apart(const EntryTable& table, const NewSlots& a, const NewSlots& b) {
+    const i64 low = a.entry < b.entry ? a.entry : b.entry, high = a.entry + b.entry - low;
+    return low == high || high - low >= table.memory.bytes;
+}
+
+KVJIT_INLINE bool slots_hold(Finding& found, const EntryTable& table, Paging paging, const NewSlots& a,
+                             const NewSlots& b) {
+    const bool addresses = paging.entries == Entries::kAddresses;
     const i64 first = a.sequence < b.sequence ? a.sequence : b.sequence, second = a.sequence + b.sequence - first;
-    if (paging.blocks)
-        found = {Rule::kSharedBlock, second, slot % paging.page, slot / paging.page, 0, first};
+    if (addresses && !blocks_are_apart(table, a, b)) {
+        found = {rule_of(table, Rule::kOverlappingBlocks), second, a.entry, b.entry, table.memory.bytes, first};
+        return false;
+    }
+    if (a.entry != b.entry || a.end <= b.begin || b.end <= a.begin) return true;
+    const i64 slot = a.begin > b.begin ? a.begin : b.begin;
+    if (paging.blocks())
+        found = {
+            addresses ? rule_of(table, Rule::kSharedAddress) : Rule::kSharedBlock, second, slot, a.entry, 0, first};
     else
         found = {Rule::kSharedSlot, second, 0, slot, 0, first};
     return false;

@@ -208,9 +208,9 @@ constexpr int mma_address_bytes(const CacheFormat& format) {
     return 2 * (format.scale_bytes == 0 ? 2 : 4) * 8 + 8;
 }
 
-/// For what a block has to keep in mind, and of each row.
+/// For what a block has to keep in mind, where scales may have a table of their own, and of each row.
 constexpr int mma_kept_bytes(const CacheFormat& format) {
-    return 240 + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
+    return 240 + (format.scale_bytes == 0 ? 0 : 16) + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
 }
 
 /// Floats from row to row of the sums on their way to the output.

@@ -3,6 +3,7 @@
 
 #include "common/abi.h"
 #include "common/indices.h"
+#include "common/quant.h"
 #include "common/spec_block.h"
 #include "common/types.h"
 
@@ -11,12 +12,25 @@ namespace kvjit {
 /// What positions are divided by. Without pages nothing is, but compilers read that code, too.
 inline constexpr i64 kPageDivisor = kPageSize == 0 ? 1 : kPageSize;
 
-/// Sequence b's row of the table.
-KVJIT_INLINE const Index* table_row(const abi::Table& table, i64 b) {
-    return static_cast<const Index*>(table.entries) + row_begin(table, b);
-}
+/// Whether scales have a table of their own: where entries are addresses, of scale blocks.
+inline constexpr bool kScaleTable = kAddresses && kQuantised;
 
-/// Where the entry is that position t falls into.
+/// What the table says of a page: the entry of its codes, and that of its scales.
+template <bool kTwo>
+struct PageEntryOf {
+    i64 codes;
+
+    KVJIT_INLINE i64 scales() const { return codes; }
+};
+template <>
+struct PageEntryOf<true> {
+    i64 codes, scale_block;
+
+    KVJIT_INLINE i64 scales() const { return scale_block; }
+};
+using PageEntry = PageEntryOf<kScaleTable>;
+
+/// Where the entry is in a row that position t falls into.
 KVJIT_INLINE const Index* page_entry_at(const Index* row, i64 t) {
     if constexpr (kPageSize == 0)
         return row;
@@ -24,9 +38,39 @@ KVJIT_INLINE const Index* page_entry_at(const Index* row, i64 t) {
         return row + static_cast<u64>(t) / kPageDivisor;
 }
 
+/// A sequence's row of the table.
+template <bool kTwo>
+struct TableRowOf {
+    const Index* codes;
+
+    KVJIT_INLINE static TableRowOf at(const abi::Table& table, i64 begin) {
+        return {static_cast<const Index*>(table.entries) + begin};
+    }
+    /// What the table says of position t's page, of whose codes it says `entry`.
+    KVJIT_INLINE PageEntryOf<false> complete(i64 entry, i64) const { return {entry}; }
+};
+template <>
+struct TableRowOf<true> {
+    const Index *codes, *scales;
+
+    KVJIT_INLINE static TableRowOf at(const abi::Table& table, i64 begin) {
+        return {static_cast<const Index*>(table.entries) + begin, static_cast<const Index*>(table.scales) + begin};
+    }
+    /// Nothing lies at 0: that stands for a page that isn't looked up.
+    KVJIT_INLINE PageEntryOf<true> complete(i64 entry, i64 t) const {
+        return {entry, entry == 0 ? 0 : *page_entry_at(scales, t)};
+    }
+};
+using TableRow = TableRowOf<kScaleTable>;
+
+/// Sequence b's row of the table.
+KVJIT_INLINE TableRow table_row(const abi::Table& table, i64 b) {
+    return TableRow::at(table, row_begin(table, b));
+}
+
 /// The entry that position t falls into.
-KVJIT_INLINE i64 page_entry(const Index* row, i64 t) {
-    return *page_entry_at(row, t);
+KVJIT_INLINE PageEntry page_entry(const TableRow& row, i64 t) {
+    return row.complete(*page_entry_at(row.codes, t), t);
 }
 
 /// Position t's token inside its page.
@@ -39,12 +83,17 @@ KVJIT_INLINE i64 token_in_page(i64 t) {
 
 /// Address of (entry, token in page, kv head) in one of the cache's planes.
 KVJIT_INLINE char* slot_address(const abi::Plane& plane, i64 entry, i64 token, i64 head) {
-    return plane.base + entry * plane.page_stride + token * plane.token_stride + head * plane.head_stride;
+    const i64 within = token * plane.token_stride + head * plane.head_stride;
+    // The base is no pointer then, and a sum with it none into its object.
+    if constexpr (kAddresses)
+        return reinterpret_cast<char*>(entry + reinterpret_cast<i64>(plane.base) + within);
+    else
+        return plane.base + entry * plane.page_stride + within;
 }
 
 /// `count` consecutive positions inside one page: position + k is token first + k of `entry`.
 struct Run {
-    i64 entry;
+    PageEntry entry;
     i64 first;
     i64 position;
     i64 count;
@@ -52,7 +101,7 @@ struct Run {
 
 /// Calls f(Run) for positions begin..end-1 in ascending order, once a page. Reads no entry past position end-1's.
 template <class F>
-KVJIT_INLINE void for_each_run(const Index* row, i64 begin, i64 end, F&& f) {
+KVJIT_INLINE void for_each_run(const TableRow& row, i64 begin, i64 end, F&& f) {
     i64 token = token_in_page(begin);
     for (i64 t = begin; t < end;) {
         const i64 rest = end - t;

@@ -18,15 +18,16 @@ constexpr int kDecodeTokens = 4;   // CUDA: new tokens of a sequence that decode
 constexpr int kQuantBit = 8;       // 0, 8, 4
 constexpr int kQuantGroup = 8;     // elements that share a scale
 constexpr int kPageSize = 128;     // 0: a sequence's slots are consecutive
+constexpr bool kAddresses = true;  // entries of the table are addresses of blocks
 constexpr bool kHeadInner = true;  // in the cache, the heads of one token lie closer than the tokens of one head
 constexpr bool kCausal = true;
 constexpr bool kAlibi = false;
 constexpr bool kWindow = false;
 constexpr bool kSoftCap = false;
-constexpr bool kSinks = false;   // attend, merge
-constexpr int kMaskRank = 0;     // 0, 2, 3
-constexpr bool kCached = true;   // check: keys and values lie in a cache
-constexpr bool kBlocks = false;  // check: its table's entries are blocks, not tokens
+constexpr bool kSinks = false;  // attend, merge
+constexpr int kMaskRank = 0;    // 0, 2, 3
+constexpr bool kCached = true;  // check: keys and values lie in a cache
+constexpr int kEntries = 0;     // check: what its table's entries are, of abi::Entries
 
 // CUDA: shared memory that a block may have.
 constexpr int kMaxSharedBytes = 99 * 1024;

@@ -93,7 +93,7 @@ KVJIT_INLINE KeyRange in_chunk(KeyRange seen, i64 begin) {
 /// listed rows end; behind them the last is repeated, as far as anyone looks, and before them the first.
 KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const Positions& next) {
     if (rows.count == 0) return at;
-    const Index* table = table_row(panel.args->table, panel.item->sequence);
+    const TableRow table = table_row(panel.args->table, panel.item->sequence);
     list_rows(panel.list, at, table, rows);
     if constexpr (kWindow) repeat_first(panel.list, at / kKeys * kKeys, at);
     const i64 last = at + rows.count, end = (last + kKeys - 1) / kKeys * kKeys, listed = end + next.count;

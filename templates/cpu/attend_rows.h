@@ -52,25 +52,26 @@ struct Positions {
     i64 begin, count;
 };
 
-KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, const Run& run) {
-    const char* row = slot_address(plane, run.entry, run.first, 0);
+/// `entry`: of the plane's table.
+KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, i64 entry, const Run& run) {
+    const char* row = slot_address(plane, entry, run.first, 0);
 #pragma clang loop vectorize(disable) unroll(disable)
     for (i64 k = 0; k < run.count; ++k, row += plane.token_stride) rows[k] = row;
 }
 
 /// The rows of `list` from `at` on become those of `positions`.
 template <int kCount>
-KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, const Index* table, const Positions& positions) {
+KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, TableRow table, const Positions& positions) {
     for_each_run(table, positions.begin, positions.begin + positions.count, [&](const Run& run) {
         const i64 first = at + (run.position - positions.begin);
-        list_run(list.row + first, positions.plane, run);
-        if constexpr (kQuantised) list_run(list.scale + first, positions.scale, run);
+        list_run(list.row + first, positions.plane, run.entry.codes, run);
+        if constexpr (kQuantised) list_run(list.scale + first, positions.scale, run.entry.scales(), run);
     });
 }
 
 /// `list` becomes, from `at` on, the rows of `positions`.
 template <int kCount>
-KVJIT_INLINE void list_rows(RowList<kCount>& list, i64 at, const Index* table, const Positions& positions) {
+KVJIT_INLINE void list_rows(RowList<kCount>& list, i64 at, TableRow table, const Positions& positions) {
     list.head_stride = positions.plane.head_stride;
     list.scale_head_stride = positions.scale.head_stride;
     list_rows_at(list, at, table, positions);

@@ -24,13 +24,14 @@ struct LoadStream {
     i64 num_repeat;
 };
 
-KVJIT_INLINE void load_slot(const LoadStream& stream, i64 row, i64 entry, i64 token, i64 head) {
+KVJIT_INLINE void load_slot(const LoadStream& stream, i64 row, const PageEntry& entry, i64 token, i64 head) {
     const i64 stride = stream.to.head_stride;
     char* to = stream.to.base + row * stream.to.token_stride + head * stream.num_repeat * stride;
     const T3* scales = nullptr;
-    if constexpr (kQuantised) scales = reinterpret_cast<const T3*>(slot_address(stream.scale, entry, token, head));
+    if constexpr (kQuantised)
+        scales = reinterpret_cast<const T3*>(slot_address(stream.scale, entry.scales(), token, head));
     T1* first = reinterpret_cast<T1*>(to);
-    decode_row(first, reinterpret_cast<const T2*>(slot_address(stream.from, entry, token, head)), scales);
+    decode_row(first, reinterpret_cast<const T2*>(slot_address(stream.from, entry.codes, token, head)), scales);
     for (i64 r = 1; r < stream.num_repeat; ++r) move_row(reinterpret_cast<T1*>(to + r * stride), first);
 }
 

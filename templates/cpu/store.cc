@@ -22,11 +22,11 @@ struct StoreStream {
     abi::Plane to, scale;
 };
 
-KVJIT_INLINE void store_slot(const StoreStream& stream, i64 row, i64 entry, i64 token, i64 head) {
+KVJIT_INLINE void store_slot(const StoreStream& stream, i64 row, const PageEntry& entry, i64 token, i64 head) {
     const char* from = stream.from.base + row * stream.from.token_stride + head * stream.from.head_stride;
     T3* scales = nullptr;
-    if constexpr (kQuantised) scales = reinterpret_cast<T3*>(slot_address(stream.scale, entry, token, head));
-    encode_row(reinterpret_cast<T2*>(slot_address(stream.to, entry, token, head)), scales,
+    if constexpr (kQuantised) scales = reinterpret_cast<T3*>(slot_address(stream.scale, entry.scales(), token, head));
+    encode_row(reinterpret_cast<T2*>(slot_address(stream.to, entry.codes, token, head)), scales,
                reinterpret_cast<const T1*>(from));
 }
 

@@ -43,13 +43,14 @@ KVJIT_INLINE void for_rows(i32 rows, F&& f) {
 /// Where the key of a lane, lane % kKeys of the tile, lies in the cache. Keys that aren't the block's aren't looked up.
 struct KeySlot {
     i64 first;  // the tile's first key
-    i64 entry, token;
+    PageEntry entry;
+    i64 token;
 };
 
 template <bool kDecode>
 KVJIT_INLINE KeySlot slot_of_lane(const AttendWork& work, i64 first) {
     const i64 key = first + lane_index() % DotShape<kDecode>::kKeys;
-    return {first, has_key(work, key) ? page_entry(work.table, key) : 0, token_in_page(key)};
+    return {first, has_key(work, key) ? page_entry(work.table, key) : PageEntry{}, token_in_page(key)};
 }
 
 /// Copies the tile's rows of kBytes, zeros where a key isn't one of `keys`. own: the row of this lane's key.
@@ -76,10 +77,11 @@ KVJIT_INLINE void copy_tile(const AttendWork& work, const abi::Plane& plane, con
     const ShortRange keys = keys_of_tile<Shape::kKeys>(work.keys, slot.first);
     if (keys.end > 0) {
         copy_rows<kDecode, row_bytes(kFormat), Shape::kStride>(
-            tile, slot_address(plane, slot.entry, slot.token, work.kv_head), keys);
+            tile, slot_address(plane, slot.entry.codes, slot.token, work.kv_head), keys);
         if constexpr (kQuantised)
             copy_rows<kDecode, scale_row_bytes(kFormat), Shape::kScaleStride>(
-                tile + Shape::kKeys * Shape::kStride, slot_address(scale, slot.entry, slot.token, work.kv_head), keys);
+                tile + Shape::kKeys * Shape::kStride,
+                slot_address(scale, slot.entry.scales(), slot.token, work.kv_head), keys);
     }
     commit_copies();
 }

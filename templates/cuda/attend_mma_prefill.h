@@ -190,7 +190,7 @@ KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
     keep(shared.kept, tiles, work);
     wait_copies<0>();
     barrier();
-    leave_addresses(tiles, shared.kept.cache, tile);
+    leave_addresses(tiles, shared.kept, tile);
     look_up_key(tiles, work.table, keys, tile + 1);
     barrier();
     ask_for_tile<0>(tiles, keys, tile);

@@ -34,7 +34,7 @@ KVJIT_INLINE ShortRange short_range(KeyRange range) {
 struct AttendWork {
     const abi::AttendArgs& args;
     CallSequence sequence;
-    const Index* table;
+    TableRow table;
     i64 kv_head;
     i64 row_begin, row_end;  // packed rows; row_end is cut at the last one that there is
     KeyRange keys;           // of those that some row of the tile sees. Maybe no key at all

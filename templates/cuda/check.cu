@@ -2,7 +2,6 @@
 // (docs/semantics.md, section 8).
 #include "common/batch_rules.h"
 #include "common/shape.h"
-#include "common/slots.h"
 #include "common/spec_block.h"
 #include "cuda/primitives.h"
 
@@ -10,7 +9,7 @@ namespace kvjit {
 
 // ---- 1. Contract ---------------------------------------------------------------------------------------------------
 
-inline constexpr Paging kPaging = {kPageSize, kBlocks};
+inline constexpr Paging kPaging = {kPageSize, static_cast<Entries>(kEntries)};
 
 /// Keeps the first of all.
 KVJIT_INLINE void report(abi::Fault& fault, const Finding& found) {
@@ -48,42 +47,52 @@ KVJIT_INLINE bool sequence_holds(const abi::CudaCheckArgs& args, Finding& found,
 
 // ---- 4. Entries and new slots, once all sequences hold -------------------------------------------------------------
 
-KVJIT_INLINE void check_entry(const abi::CudaCheckArgs& args, i64 b, i64 p) {
-    const i64 rest = key_count(args.batch.keys, b) - p * kPageSize;
+/// What is checked: the table of codes, or that of scales.
+struct Checked {
+    const abi::CudaCheckArgs& args;
+    EntryTable table;
+
+    KVJIT_INLINE i64 entry(i64 b, i64 p) const { return row_of<Index>(table, args.batch, b)[p]; }
+};
+
+KVJIT_INLINE void check_entry(const Checked& checked, i64 b, i64 p) {
+    const CheckedBatch& batch = checked.args.batch;
+    const i64 rest = key_count(batch.keys, b) - p * kPageSize;
     const i64 tokens = kPageSize == 0 || rest < kPageSize ? rest : kPageSize;
     Finding found;
-    if (!entry_holds(found, args.batch, kPaging, b, p, table_row(args.batch.table, b)[p], tokens))
-        report(*args.fault, found);
+    if (!entry_holds(found, batch, checked.table, kPaging, b, p, checked.entry(b, p), tokens))
+        report(*checked.args.fault, found);
 }
 
-KVJIT_INLINE NewSlots new_slots_of(const abi::CudaCheckArgs& args, i64 b, i64 p) {
-    return new_slots(args.batch, kPaging, b, p, table_row(args.batch.table, b)[p]);
+KVJIT_INLINE NewSlots new_slots_of(const Checked& checked, i64 b, i64 p) {
+    return new_slots(checked.args.batch, kPaging, b, p, checked.entry(b, p));
 }
 
 /// Entry q of sequence `other` shares no new token's slot with `own`.
-KVJIT_INLINE void check_apart(const abi::CudaCheckArgs& args, const NewSlots& own, i64 other, i64 q) {
+KVJIT_INLINE void check_apart(const Checked& checked, const NewSlots& own, i64 other, i64 q) {
     Finding found;
-    if (!slots_hold(found, kPaging, own, new_slots_of(args, other, q))) report(*args.fault, found);
+    if (!slots_hold(found, checked.table, kPaging, own, new_slots_of(checked, other, q)))
+        report(*checked.args.fault, found);
 }
 
 /// No new token of an entry behind (b, p) has a slot of (b, p)'s. Lanes share the entries of b, then the sequences
 /// behind it; those with several entries, as prefills have them, they take one by one, together.
-KVJIT_INLINE void check_shared(const abi::CudaCheckArgs& args, const Place& place, i64 b, i64 p) {
-    const NewSlots own = new_slots_of(args, b, p);
+KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, i64 b, i64 p) {
+    const CheckedBatch& batch = checked.args.batch;
+    const NewSlots own = new_slots_of(checked, b, p);
     const auto share_entries = [&](i64 other, i64 from) {
-        for (i64 q = from + place.lane; q < new_entries(args.batch, kPaging, other).last; q += kWarpSize)
-            check_apart(args, own, other, q);
+        for (i64 q = from + place.lane; q < new_entries(batch, kPaging, other).last; q += kWarpSize)
+            check_apart(checked, own, other, q);
     };
     share_entries(b, p + 1);
-    for (i64 first = b + 1; first < args.batch.batch_size; first += kWarpSize) {
+    for (i64 first = b + 1; first < batch.batch_size; first += kWarpSize) {
         const i64 other = first + place.lane;
-        const EntryRange entries =
-            other < args.batch.batch_size ? new_entries(args.batch, kPaging, other) : EntryRange{0, 0};
+        const EntryRange entries = other < batch.batch_size ? new_entries(batch, kPaging, other) : EntryRange{0, 0};
         const i64 count = entries.last - entries.first;
-        if (count == 1) check_apart(args, own, other, entries.first);
+        if (count == 1) check_apart(checked, own, other, entries.first);
         for (u32 many = ballot(count > 1); many != 0; many &= many - 1) {
             const i64 long_one = first + count_ones((many & -many) - 1);
-            share_entries(long_one, new_entries(args.batch, kPaging, long_one).first);
+            share_entries(long_one, new_entries(batch, kPaging, long_one).first);
         }
     }
 }
@@ -106,25 +115,32 @@ KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& p
     return true;
 }
 
-KVJIT_INLINE void check_entries(const abi::CudaCheckArgs& args, const Place& place, i64 b) {
-    const EntryRange seen = seen_entries(args.batch, kPaging, b);
+KVJIT_INLINE void check_entries(const Checked& checked, const Place& place, i64 b) {
+    const EntryRange seen = seen_entries(checked.args.batch, kPaging, b);
     const u32 turn = static_cast<u32>(place.warp + b) % static_cast<u32>(place.warps);  // others begin with other warps
     for (i64 p = seen.first + i64{turn} * kWarpSize + place.lane; p < seen.last; p += place.warps * kWarpSize)
-        check_entry(args, b, p);
+        check_entry(checked, b, p);
+}
+
+KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
+    const CheckedBatch& batch = checked.args.batch;
+    i64 turn = 0;  // of which warp
+    for (i64 b = 0; b < batch.batch_size; ++b) {
+        check_entries(checked, place, b);
+        if (!batch.stores) continue;
+        const EntryRange entries = new_entries(batch, kPaging, b);
+        for (i64 p = entries.first; p < entries.last; ++p) {
+            if (turn == place.warp) check_shared(checked, place, b, p);
+            turn = turn + 1 == place.warps ? 0 : turn + 1;
+        }
+    }
 }
 
 KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place) {
     if (!check_sequences(args, place) || !kCached || !args.entries) return;
-    i64 turn = 0;  // of which warp
-    for (i64 b = 0; b < args.batch.batch_size; ++b) {
-        check_entries(args, place, b);
-        if (!args.batch.stores) continue;
-        const EntryRange entries = new_entries(args.batch, kPaging, b);
-        for (i64 p = entries.first; p < entries.last; ++p) {
-            if (turn == place.warp) check_shared(args, place, b, p);
-            turn = turn + 1 == place.warps ? 0 : turn + 1;
-        }
-    }
+    check_table({args, code_table(args.batch)}, place);
+    if (kPaging.entries == Entries::kAddresses && args.batch.scales.bytes != 0)
+        check_table({args, scale_table(args.batch)}, place);
 }
 
 }  // namespace kvjit

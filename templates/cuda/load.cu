@@ -56,9 +56,10 @@ KVJIT_INLINE void load_row(const abi::CudaLoadArgs& args) {
     const char* scales = nullptr;
     if constexpr (kQuantised) {
         const abi::Plane& scale = place.value ? cache.value_scale : cache.key_scale;
-        scales = slot_address(scale, slot.entry, slot.token, place.head);
+        scales = slot_address(scale, slot.entry.scales(), slot.token, place.head);
     }
-    load_slot<T1, T2>(to, place, args.load.num_repeat, slot_address(from, slot.entry, slot.token, place.head), scales);
+    load_slot<T1, T2>(to, place, args.load.num_repeat, slot_address(from, slot.entry.codes, slot.token, place.head),
+                      scales);
 }
 
 }  // namespace kvjit

@@ -56,7 +56,7 @@ struct Sight {
 /// What the block works on, in shared memory: it is needed seldom, and the sums take nearly all registers.
 struct alignas(16) Kept {
     CallSequence sequence;
-    const Index* table;
+    TableRow table;
     i64 kv_head, row_begin, row_end;
     KeyRange keys;
     float* partials;
@@ -141,23 +141,26 @@ KVJIT_INLINE void load_query(PrefillTiles& tiles, const AttendWork& work) {
 // ---- Where keys lie: each of the block's first threads looks up one key of a tile, two tiles ahead -----------------
 
 /// Begins to copy the entry of the thread's key to shared memory, if the key is one of the block's.
-KVJIT_INLINE void look_up_key(PrefillTiles& tiles, const Index* table, ShortRange keys, i32 tile) {
+KVJIT_INLINE void look_up_key(PrefillTiles& tiles, const TableRow& table, ShortRange keys, i32 tile) {
     const i32 thread = opaque(thread_index()), key = tile * kBlockKeys + thread;
     if (thread < kBlockKeys)
-        copy_async<sizeof(Index)>(&tiles.entries[thread], page_entry_at(table, key), keys.holds(key));
+        copy_async<sizeof(Index)>(&tiles.entries[thread], page_entry_at(table.codes, key), keys.holds(key));
 }
 
 /// What the thread has looked up for a tile, and waited for, becomes addresses.
-KVJIT_INLINE void leave_addresses(PrefillTiles& tiles, const abi::Cache& cache, i32 tile) {
-    const i32 thread = opaque(thread_index());
+KVJIT_INLINE void leave_addresses(PrefillTiles& tiles, const Kept& kept, i32 tile) {
+    const i32 thread = opaque(thread_index()), key = tile * kBlockKeys + thread;
     if (thread >= kBlockKeys) return;
-    const i64 entry = tiles.entries[thread], token = token_in_page(tile * kBlockKeys + thread);
+    const abi::Cache& cache = kept.cache;
+    // Scale blocks are looked up only now: such caches are rare, and shared memory is scarce.
+    const PageEntry entry = kept.table.complete(tiles.entries[thread], key);
+    const i64 token = token_in_page(key);
     KeyAddresses& to = tiles.addresses[tile % 2][thread];
-    to.rows[0] = slot_address(cache.key, entry, token, 0);
-    to.rows[1] = slot_address(cache.value, entry, token, 0);
+    to.rows[0] = slot_address(cache.key, entry.codes, token, 0);
+    to.rows[1] = slot_address(cache.value, entry.codes, token, 0);
     if constexpr (kQuantised) {
-        to.rows[2] = slot_address(cache.key_scale, entry, token, 0);
-        to.rows[3] = slot_address(cache.value_scale, entry, token, 0);
+        to.rows[2] = slot_address(cache.key_scale, entry.scales(), token, 0);
+        to.rows[3] = slot_address(cache.value_scale, entry.scales(), token, 0);
     }
 }
 
@@ -229,7 +232,7 @@ KVJIT_INLINE void dequantise_values(PrefillTiles& tiles) {
 KVJIT_INLINE void await_keys(PrefillTiles& tiles, const Kept& kept, i32 tile) {
     const ShortRange keys = short_range(kept.keys);
     wait_copies<0>();
-    leave_addresses(tiles, kept.cache, tile + 1);
+    leave_addresses(tiles, kept, tile + 1);
     look_up_key(tiles, kept.table, keys, tile + 2);
     barrier();
     if constexpr (kQuantised) {

@@ -42,9 +42,9 @@ KVJIT_INLINE i64 looked_up_key(i64 begin) {
 }
 
 /// Its entry in the table; no entry is read that is of none of the block's keys.
-KVJIT_INLINE i64 look_up(const AttendWork& work, i64 begin) {
+KVJIT_INLINE PageEntry look_up(const AttendWork& work, i64 begin) {
     const i64 key = looked_up_key(begin), behind = kTileInPage ? begin + kMmaTileKeys : key + 1;
-    return key < work.keys.end && (!kWindow || behind > work.keys.begin) ? page_entry(work.table, key) : 0;
+    return key < work.keys.end && (!kWindow || behind > work.keys.begin) ? page_entry(work.table, key) : PageEntry{};
 }
 
 /// Begins to copy 16 rows of kBytes of a plane to rows kStride apart. Rows that aren't of the block's keys become
@@ -79,8 +79,8 @@ struct Ring {
 
     const AttendWork& work;
     char* stages;
-    i64 entry;  // of the tile whose keys were asked for last
-    i64 next;   // of the tile behind that
+    PageEntry entry;  // of the tile whose keys were asked for last
+    PageEntry next;   // of the tile behind that
 
     KVJIT_INLINE i64 tile_begin(i32 tile) const {
         constexpr int kTurn = kAttendWarps * kMmaTileKeys;
@@ -95,10 +95,10 @@ KVJIT_INLINE void ask_for_keys(const Ring& ring, i32 tile) {
     const abi::Cache& cache = ring.work.args.cache;
     const Stage stage = ring.stage(tile);
     if (begin < ring.work.keys.end) {
-        copy_rows<row_bytes(kFormat), Stage::kKeyStride>(stage.keys(), cache.key, ring.work, begin, ring.entry);
+        copy_rows<row_bytes(kFormat), Stage::kKeyStride>(stage.keys(), cache.key, ring.work, begin, ring.entry.codes);
         if constexpr (kQuantised)
             copy_rows<scale_row_bytes(kFormat), Stage::kKeyScaleStride>(stage.key_scales(), cache.key_scale, ring.work,
-                                                                        begin, ring.entry);
+                                                                        begin, ring.entry.scales());
     }
     commit_copies();
 }
@@ -109,10 +109,11 @@ KVJIT_INLINE void ask_for_values(const Ring& ring, i32 tile) {
     const abi::Cache& cache = ring.work.args.cache;
     const Stage stage = ring.stage(tile);
     if (begin < ring.work.keys.end) {
-        copy_rows<row_bytes(kFormat), Stage::kValueStride>(stage.values(), cache.value, ring.work, begin, ring.entry);
+        copy_rows<row_bytes(kFormat), Stage::kValueStride>(stage.values(), cache.value, ring.work, begin,
+                                                           ring.entry.codes);
         if constexpr (kQuantised)
             copy_rows<scale_row_bytes(kFormat), Stage::kValueScaleStride>(stage.value_scales(), cache.value_scale,
-                                                                          ring.work, begin, ring.entry);
+                                                                          ring.work, begin, ring.entry.scales());
     }
     commit_copies();
 }
@@ -129,9 +130,9 @@ KVJIT_INLINE void clear_ring(const Ring& ring) {
 
 /// The ring of a warp, which nothing has been asked for yet: the tile in turn is -kStages.
 KVJIT_INLINE Ring start_ring(const AttendWork& work, char* stages) {
-    const Ring ring = {work, stages, 0, 0};
+    const Ring ring = {work, stages, {}, {}};
     if constexpr (kPaddedRows) clear_ring(ring);
-    return {work, stages, 0, look_up(work, ring.tile_begin(0))};
+    return {work, stages, {}, look_up(work, ring.tile_begin(0))};
 }
 
 /// Waits for the keys of the tile in turn, and asks for the values that take the place of those of the tile before.

@@ -118,9 +118,9 @@ KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args) {
     T3* scales = nullptr;
     if constexpr (kQuantised) {
         const abi::Plane& scale = place.value ? cache.value_scale : cache.key_scale;
-        scales = reinterpret_cast<T3*>(slot_address(scale, slot.entry, slot.token, place.head));
+        scales = reinterpret_cast<T3*>(slot_address(scale, slot.entry.scales(), slot.token, place.head));
     }
-    encode_row<T2, T1>(slot_address(to, slot.entry, slot.token, place.head), scales, from);
+    encode_row<T2, T1>(slot_address(to, slot.entry.codes, slot.token, place.head), scales, from);
 }
 
 }  // namespace kvjit

@@ -25,7 +25,8 @@ KVJIT_INLINE TokenPlace place_of_warp(const abi::Launch& launch) {
 
 /// Where a position lies in the cache.
 struct Slot {
-    i64 entry, token;
+    PageEntry entry;
+    i64 token;
 };
 
 KVJIT_INLINE Slot slot_of(const abi::Table& table, i64 b, i64 position) {
@@ -34,8 +35,9 @@ KVJIT_INLINE Slot slot_of(const abi::Table& table, i64 b, i64 position) {
 
 /// Whether the cache has such a slot.
 KVJIT_INLINE bool is_inside(const abi::Launch& launch, const Slot& slot) {
-    const i64 number = slot.entry + slot.token * launch.slots_of_token;
-    return number >= 0 && number < launch.num_slots;
+    const i64 number = slot.entry.codes + slot.token * launch.slots_of_token;
+    if (slot.token >= launch.block_tokens || (kScaleTable && slot.entry.scales() < launch.first_slot)) return false;
+    return number >= launch.first_slot && number < launch.num_slots;
 }
 
 // ---- A row in pieces of four elements ------------------------------------------------------------------------------

@@ -116,11 +116,22 @@ void place_single_tokens(const Case& which, Problem& problem, Rng& rng, Placemen
     placement.table_shape = {tokens};
 }
 
+/// A block for each sequence, as long as the longest, or longer.
+void place_sequences(const Case& which, Problem& problem, Rng& rng, Placement& placement) {
+    const std::vector<std::int64_t> ones(u(problem.batch_size()), 1);
+    problem.cachestarts = scattered_runs(ones, rng, placement.num_blocks);
+    share(which, problem.cachestarts, rng);
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b)
+        placement.max_tokens = std::max(placement.max_tokens, problem.kv_tokens(b));
+    placement.max_tokens += rng.below(4);
+    placement.table_shape = {problem.batch_size()};
+}
+
 /// Entries for all pages of all sequences, sequence after sequence.
 std::vector<std::int64_t> page_entries(const Case& which, const Problem& problem, Rng& rng, Placement& placement) {
     std::int64_t pages = 0;
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) pages += pages_of(problem, b);
-    const bool blocks = problem.spec.cache_mode == KVJIT_BLOCK_TABLE;
+    const bool blocks = problem.spec.cache_mode != KVJIT_PAGE_TABLE;
     const std::int64_t run = blocks ? 1 : problem.spec.page_size;
     std::int64_t end = 0;
     auto entries = scattered_runs(std::vector<std::int64_t>(u(pages), run), rng, end);
@@ -218,6 +229,8 @@ Placement place_tokens(const Case& which, Problem& problem, Rng& rng) {
         place_offsets(which, problem, rng, placement);
     } else if (which.spec.cache_mode == KVJIT_TOKEN_TABLE) {
         place_single_tokens(which, problem, rng, placement);
+    } else if (which.spec.cache_mode == KVJIT_SEQUENCE_TABLE) {
+        place_sequences(which, problem, rng, placement);
     } else {
         const auto entries = page_entries(which, problem, rng, placement);
         if (which.rows == TableRows::kCsr) {
@@ -237,7 +250,7 @@ std::int64_t first_in_sight(const Problem& problem, std::int64_t b) {
 
 std::vector<std::int64_t> entries_in_sight(const Problem& problem) {
     const kvjit_cache_mode mode = static_cast<kvjit_cache_mode>(problem.spec.cache_mode);
-    if (mode == KVJIT_OFFSET) return problem.cachestarts;
+    if (mode == KVJIT_OFFSET || mode == KVJIT_SEQUENCE_TABLE) return problem.cachestarts;
     const std::int64_t page = mode == KVJIT_TOKEN_TABLE ? 1 : problem.spec.page_size;
     std::vector<std::int64_t> entries(problem.cachestarts.size(), kNoEntry);
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) {

@@ -21,6 +21,17 @@ void leave_out(const Case& which, kvjit_batch& batch) {
     if (which.given == Given::kHeads && has_group) batch.num_kv_heads = 0;
 }
 
+/// Blocks at addresses are no tensors of the call.
+void bind_cache(const Call& call, kvjit_tensors& tensors) {
+    if (call.which.spec.cache_mode == KVJIT_BLOCK_POINTERS || call.cache.empty()) return;
+    const bool apart = call.cache.size() == 2;
+    (apart ? tensors.key_cache : tensors.cache) = call.cache[0].view();
+    if (apart) tensors.value_cache = call.cache[1].view();
+    if (call.scale.empty()) return;
+    (apart ? tensors.key_scale : tensors.scale) = call.scale[0].view();
+    if (apart) tensors.value_scale = call.scale[1].view();
+}
+
 }  // namespace
 
 Bound bind(const Call& call) {
@@ -32,8 +43,10 @@ Bound bind(const Call& call) {
     batch.num_heads = problem.num_heads;
     batch.num_kv_heads = problem.num_kv_heads;
     batch.num_layers = problem.num_layers;
-    batch.max_tokens = call.num_blocks == 0 ? call.max_tokens : 0;
-    batch.num_blocks = call.num_blocks;
+    const auto mode = static_cast<kvjit_cache_mode>(call.which.spec.cache_mode);
+    const bool numbered = mode == KVJIT_BLOCK_TABLE || mode == KVJIT_SEQUENCE_TABLE;
+    batch.max_tokens = mode == KVJIT_BLOCK_TABLE || mode == KVJIT_BLOCK_POINTERS ? 0 : call.max_tokens;
+    batch.num_blocks = numbered ? call.num_blocks : 0;
     batch.decoding_batches = problem.decoding_batches;
     for (std::int64_t b = 0; call.which.bounds_known && b < problem.batch_size(); ++b) {
         batch.max_seqlen = std::max(batch.max_seqlen, problem.new_tokens(b));
@@ -43,6 +56,7 @@ Bound bind(const Call& call) {
     batch.kvstarts = call.kvstarts.view().data;
     batch.start_pos = call.start_pos.view().data;
     batch.cachestarts = call.cachestarts.view();
+    batch.scalestarts = call.scalestarts.view();
     batch.rowstarts = call.rowstarts.view().data;
     batch.row_index = call.row_index.view().data;
     leave_out(call.which, batch);
@@ -58,8 +72,7 @@ Bound bind(const Call& call) {
     tensors.query = call.query.view();
     tensors.current_key = call.current_key.view();
     tensors.current_value = call.current_value.view();
-    tensors.cache = call.cache.view();
-    tensors.scale = call.scale.view();
+    bind_cache(call, tensors);
     tensors.attn_mask = call.mask.view();
     tensors.sinks = call.sinks.view();
     tensors.key = call.key.view();

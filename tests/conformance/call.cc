@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "conformance/batch_shape.h"
@@ -149,12 +150,12 @@ private:
         const Placement placement = place_tokens(call_.which, call_.problem, place_);
         call_.max_tokens = placement.max_tokens;
         call_.num_blocks = placement.num_blocks;
-        make_table(placement);
-        call_.cache = layout_tensor(cache_type(), cache_shape(placement, cache_row()));
+        call_.cache = cache_tensors(placement, cache_type(), cache_row());
         if (spec().quant_bit != 0) {
             const int t3 = spec().t3 == KVJIT_AUTO ? spec().t1 : spec().t3;
-            call_.scale = layout_tensor(t3, cache_shape(placement, spec().head_dim / spec().quant_group));
+            call_.scale = cache_tensors(placement, t3, spec().head_dim / spec().quant_group);
         }
+        make_tables(placement);
         for (std::int64_t b = 0; b < call_.problem.batch_size(); ++b) fill_past(b);
         if (spec().op == KVJIT_OP_KEY_VALUE_CACHE) make_loaded();
     }
@@ -171,9 +172,25 @@ private:
     }
     std::int64_t cache_row() const { return spec().quant_bit == 4 ? spec().head_dim / 2 : spec().head_dim; }
 
-    std::vector<std::int64_t> cache_shape(const Placement& placement, std::int64_t last) const {
+    /// As CacheMemory has them, rows of `last` elements.
+    std::vector<Placed> cache_tensors(const Placement& placement, int dtype, std::int64_t last) {
+        const std::string_view axes = spec().layout, values = spec().value_layout;
+        const bool pointers = spec().cache_mode == KVJIT_BLOCK_POINTERS;
+        std::vector<Placed> tensors;
+        for (std::int64_t block = 0; pointers && block < placement.num_blocks; ++block) {
+            const auto shape = cache_shape(placement, axes, last);
+            tensors.emplace_back(dtype, shape, spread_strides(shape, Spread::kDense, place_), call_.which.guard);
+        }
+        if (pointers) return tensors;
+        tensors.push_back(layout_tensor(dtype, cache_shape(placement, axes, last)));
+        if (axes.find('2') == std::string_view::npos)
+            tensors.push_back(layout_tensor(dtype, cache_shape(placement, values.empty() ? axes : values, last)));
+        return tensors;
+    }
+
+    std::vector<std::int64_t> cache_shape(const Placement& placement, std::string_view axes, std::int64_t last) const {
         std::vector<std::int64_t> shape;
-        for (const char axis : std::string_view(spec().layout)) {
+        for (const char axis : axes) {
             if (axis == 'N') shape.push_back(placement.num_blocks);
             if (axis == 'T') shape.push_back(placement.max_tokens);
             if (axis == 'L') shape.push_back(call_.problem.num_layers);
@@ -184,11 +201,25 @@ private:
         return shape;
     }
 
-    void make_table(const Placement& placement) {
+    void make_tables(const Placement& placement) {
         call_.cachestarts = tensor(spec().index_type, placement.table_shape);
+        fill_table(call_.cachestarts, call_.cache);
+        if (spec().cache_mode != KVJIT_BLOCK_POINTERS || spec().quant_bit == 0) return;
+        call_.scalestarts =
+            Placed(KVJIT_I64, placement.table_shape, call_.cachestarts.strided().strides, call_.which.guard);
+        fill_table(call_.scalestarts, call_.scale);
+    }
+
+    /// Entries; where they are addresses, those of the blocks that the problem has numbers of: a double holds them.
+    void fill_table(Placed& table, const std::vector<Placed>& blocks) {
         const std::vector<std::int64_t> entries = entries_in_sight(call_.problem);
         auto next = entries.begin();
-        call_.cachestarts.fill([&] { return static_cast<double>(*next++); });
+        table.fill([&] {
+            std::int64_t entry = *next++;
+            if (spec().cache_mode == KVJIT_BLOCK_POINTERS && entry >= 0)
+                entry = reinterpret_cast<std::intptr_t>(blocks[u(entry)].strided().data);
+            return static_cast<double>(entry);
+        });
     }
 
     /// What earlier calls stored: everything before the new tokens, or all if this call stores nothing.
@@ -204,13 +235,14 @@ private:
     }
 
     void fill_slot(Slot slot, int key_or_value, std::int64_t h) {
-        const std::int64_t at = cache_index(call_.problem, call_.cache.strided(), key_or_value, slot, h);
-        for (std::int64_t d = 0; d < cache_row(); ++d) call_.cache.set(at + d, stored_number());
+        const CacheMemory cache = memory_of(call_.cache), scale = memory_of(call_.scale);
+        std::byte* codes = test::cache_row(call_.problem, cache, key_or_value, slot, h);
+        for (std::int64_t d = 0; d < cache_row(); ++d) write_element(codes, cache.dtype(), d, stored_number());
         if (spec().quant_bit == 0) return;
-        const std::int64_t scale_at = cache_index(call_.problem, call_.scale.strided(), key_or_value, slot, h);
+        std::byte* scales = test::cache_row(call_.problem, scale, key_or_value, slot, h);
         const double unit = spec().quant_bit == 8 ? 3.0 / 127 : 3.0 / 7;
         for (std::int64_t group = 0; group < spec().head_dim / spec().quant_group; ++group) {
-            call_.scale.set(scale_at + group, unit * (0.2 + data_.uniform()));
+            write_element(scales, scale.dtype(), group, unit * (0.2 + data_.uniform()));
         }
     }
 
@@ -246,11 +278,25 @@ private:
 
 }  // namespace
 
+std::vector<const Placed*> Call::caches() const {
+    std::vector<const Placed*> all;
+    for (const std::vector<Placed>* tensors : {&cache, &scale}) {
+        for (const Placed& each : *tensors) all.push_back(&each);
+    }
+    return all;
+}
+
+CacheMemory memory_of(const std::vector<Placed>& tensors) {
+    std::vector<Strided> all;
+    for (const Placed& each : tensors) all.push_back(each.strided());
+    return CacheMemory(std::move(all));
+}
+
 std::vector<const Placed*> Call::inputs() const {
-    std::vector<const Placed*> all = {&seqstarts, &kvstarts,    &start_pos,     &cachestarts, &rowstarts, &row_index,
-                                      &query,     &current_key, &current_value, &mask,        &sinks};
+    std::vector<const Placed*> all = {&seqstarts, &kvstarts, &start_pos, &cachestarts, &scalestarts, &rowstarts,
+                                      &row_index, &query,    &mask,      &sinks,       &current_key, &current_value};
     if (which.spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) all.insert(all.end(), {&key, &value});
-    if (which.stores != Stores::kYes) all.insert(all.end(), {&cache, &scale});
+    if (which.stores != Stores::kYes) std::ranges::copy(caches(), std::back_inserter(all));
     std::erase_if(all, [](const Placed* each) { return !each->present(); });
     return all;
 }
@@ -263,9 +309,12 @@ std::vector<const Placed*> Call::outputs() const {
 }
 
 void Call::remember() {
-    for (Placed* each : {&seqstarts, &kvstarts, &start_pos, &cachestarts, &rowstarts, &row_index, &query, &current_key,
-                         &current_value, &cache, &scale, &mask, &sinks, &key, &value, &attn_output, &lse}) {
+    for (Placed* each : {&seqstarts, &kvstarts, &start_pos, &cachestarts, &scalestarts, &rowstarts, &row_index, &query,
+                         &current_key, &current_value, &mask, &sinks, &key, &value, &attn_output, &lse}) {
         each->remember();
+    }
+    for (std::vector<Placed>* tensors : {&cache, &scale}) {
+        for (Placed& each : *tensors) each.remember();
     }
 }
 

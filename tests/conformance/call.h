@@ -20,16 +20,22 @@ struct Call {
     std::int64_t max_tokens = 0;
     std::int64_t num_blocks = 0;
     Placed seqstarts, kvstarts, start_pos, cachestarts, rowstarts, row_index;
-    Placed query, current_key, current_value, cache, scale, mask, sinks;  // absent where the operator has none
-    Placed key, value;  // MultiHeadAttention: inputs, KeyValueCache: outputs
+    Placed scalestarts;
+    Placed query, current_key, current_value, mask, sinks;  // absent where the operator has none
+    std::vector<Placed> cache, scale;  // tensors as CacheMemory has them; none where there is no cache, no scales
+    Placed key, value;                 // MultiHeadAttention: inputs, KeyValueCache: outputs
     Placed attn_output, lse;
 
+    std::vector<const Placed*> caches() const;
     /// All tensors but the outputs, for checks that nothing else was written.
     std::vector<const Placed*> inputs() const;
     /// attn_output, lse, key and value as far as they are outputs.
     std::vector<const Placed*> outputs() const;
     void remember();
 };
+
+/// The cache's tensors, or the scales', for the oracle.
+CacheMemory memory_of(const std::vector<Placed>& tensors);
 
 Call make_call(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed);
 

@@ -22,6 +22,7 @@ enum FactorId {
     kKvHeads,
     kMode,
     kLayout,
+    kApart,
     kPageSize,
     kIndexType,
     kStartsType,
@@ -62,7 +63,8 @@ constexpr std::array kQuantGroups = {0, 4, 8, 16, 32, 64};  // 0: head_dim
 constexpr std::array kHeadDims = {64, 8, 16, 24, 32, 40, 80, 96, 128, 256};
 constexpr std::array kGroups = {1, 2, 3, 4, 7, 8, 48, 71};
 constexpr std::array kKvHeadCounts = {1, 2, 3};
-constexpr std::array kModes = {KVJIT_OFFSET, KVJIT_TOKEN_TABLE, KVJIT_PAGE_TABLE, KVJIT_BLOCK_TABLE};
+constexpr std::array kModes = {KVJIT_OFFSET,      KVJIT_TOKEN_TABLE,    KVJIT_PAGE_TABLE,
+                               KVJIT_BLOCK_TABLE, KVJIT_BLOCK_POINTERS, KVJIT_SEQUENCE_TABLE};
 constexpr std::array kPageSizes = {16, 1, 7, 128};
 constexpr std::array kBatches = {3, 1, 5};
 struct Window {
@@ -94,9 +96,23 @@ const std::vector<std::string>& block_layouts() {
     return layouts;
 }
 
+bool has_numbered_blocks(const Levels& levels) {
+    return kModes[levels[kMode]] == KVJIT_BLOCK_TABLE || kModes[levels[kMode]] == KVJIT_SEQUENCE_TABLE;
+}
+
 const std::string& layout_of(const Levels& levels) {
-    const auto& layouts = kModes[levels[kMode]] == KVJIT_BLOCK_TABLE ? block_layouts() : token_layouts();
+    const auto& layouts = has_numbered_blocks(levels) ? block_layouts() : token_layouts();
     return layouts[static_cast<std::size_t>(levels[kLayout]) % layouts.size()];
+}
+
+/// Of keys alone: the same order without axis 2. Values have it, too, or that of the axes before D turned round.
+std::string without_parts(std::string axes) {
+    std::erase(axes, '2');
+    return axes;
+}
+std::string turned_round(std::string axes) {
+    std::ranges::reverse(axes.begin(), axes.end() - 1);
+    return axes;
 }
 
 template <class Choices>
@@ -126,11 +142,17 @@ void normalise_types(Levels& levels) {
 
 void normalise_cache(Levels& levels) {
     if (kOps[levels[kOp]] == KVJIT_OP_MULTI_HEAD_ATTENTION) {
-        return forget(levels, {kMode, kLayout, kPageSize, kIndexType, kRows, kLayers, kStores});
+        return forget(levels, {kMode, kLayout, kApart, kPageSize, kIndexType, kRows, kLayers, kStores});
     }
     const auto mode = kModes[levels[kMode]];
-    if (mode == KVJIT_BLOCK_TABLE) levels[kLayout] %= count(block_layouts());
-    if (mode == KVJIT_OFFSET || mode == KVJIT_TOKEN_TABLE) forget(levels, {kPageSize, kRows});
+    if (has_numbered_blocks(levels)) levels[kLayout] %= count(block_layouts());
+    if (mode == KVJIT_OFFSET || mode == KVJIT_TOKEN_TABLE || mode == KVJIT_SEQUENCE_TABLE)
+        forget(levels, {kPageSize, kRows});
+    if (mode == KVJIT_BLOCK_POINTERS) {
+        forget(levels, {kApart, kIndexType});
+        // Blocks are allocations of their own, each between guard pages: there are not as many as tokens.
+        if (kPageSizes[levels[kPageSize]] == 1) ++levels[kPageSize];
+    }
     if (layout_of(levels).find('L') == std::string::npos) levels[kLayers] = 0;
 }
 
@@ -172,7 +194,10 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
         spec.page_size = kPageSizes[level(levels, kPageSize)];
         spec.index_type = level(levels, kIndexType) == 0 ? KVJIT_I64 : KVJIT_I32;
         std::memset(spec.layout, 0, sizeof spec.layout);
-        std::ranges::copy(layout_of(levels), spec.layout);
+        const int apart = level(levels, kApart);
+        const std::string layout = apart == 0 ? layout_of(levels) : without_parts(layout_of(levels));
+        std::ranges::copy(layout, spec.layout);
+        if (apart == 2) std::ranges::copy(turned_round(layout), spec.value_layout);
     }
     const kvjit_status status = kvjit_spec_for_op(&spec, static_cast<kvjit_op>(spec.op), &spec, nullptr);
     if (status != KVJIT_OK) throw std::logic_error("the sweep made a spec that is none");
@@ -200,6 +225,7 @@ const std::vector<Factor>& factors() {
                                         {kKvHeads, "kv_heads", count(kKvHeadCounts)},
                                         {kMode, "cache_mode", count(kModes)},
                                         {kLayout, "layout", count(token_layouts())},
+                                        {kApart, "apart", 3},
                                         {kPageSize, "page_size", count(kPageSizes)},
                                         {kIndexType, "index_type", 2},
                                         {kStartsType, "starts_type", 2},

@@ -35,9 +35,9 @@ TEST_CASE("a sequence sees what another sequence of the same call stores") {
     call.start_pos = Placed::integers(problem.start_pos, KVJIT_I64, Guard::kAfter);
     call.cachestarts = Placed::integers(problem.cachestarts, KVJIT_I64, Guard::kAfter);
     call.max_tokens = 40;
-    call.cache = Placed(KVJIT_F32, {40, 1, 2, 2, 64}, {256, 256, 128, 64, 1}, Guard::kAfter);
+    call.cache[0] = Placed(KVJIT_F32, {40, 1, 2, 2, 64}, {256, 256, 128, 64, 1}, Guard::kAfter);
     Rng rng(83);
-    call.cache.fill([&] { return rng.normal(); });
+    call.cache[0].fill([&] { return rng.normal(); });
     call.which.bounds_known = false;
     call.remember();
     REQUIRE(run_call(call) == "");

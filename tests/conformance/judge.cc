@@ -85,18 +85,32 @@ std::string judge_attention(const Call& call, const Dense& key, const Dense& val
     return wrong;
 }
 
-std::string judge_cache(const Call& call) {
-    Image cache(call.cache);
-    Image scale(call.scale);
-    if (call.which.stores == Stores::kYes) {
-        oracle_store(call.problem, call.current_key.strided(), call.current_value.strided(), cache.strided,
-                     scale.strided);
+CacheMemory memory_of(const std::vector<Image>& images) {
+    std::vector<Strided> all;
+    for (const Image& each : images) all.push_back(each.strided);
+    return CacheMemory(std::move(all));
+}
+
+std::string compare_images(const std::string& name, const std::vector<Placed>& got,
+                           const std::vector<Image>& expected) {
+    for (std::size_t i = 0; i < got.size(); ++i) {
+        const std::string number = got.size() == 1 ? "" : " " + std::to_string(i);
+        if (std::string wrong = compare_image(name + number, got[i], expected[i]); !wrong.empty()) return wrong;
     }
-    std::string wrong = compare_image("cache", call.cache, cache);
-    if (wrong.empty() && call.scale.present()) wrong = compare_image("scale", call.scale, scale);
+    return "";
+}
+
+std::string judge_cache(const Call& call) {
+    const std::vector<Image> caches(call.cache.begin(), call.cache.end()), scales(call.scale.begin(), call.scale.end());
+    const CacheMemory cache = memory_of(caches), scale = memory_of(scales);
+    if (call.which.stores == Stores::kYes) {
+        oracle_store(call.problem, call.current_key.strided(), call.current_value.strided(), cache, scale);
+    }
+    std::string wrong = compare_images("cache", call.cache, caches);
+    if (wrong.empty()) wrong = compare_images("scale", call.scale, scales);
     if (!wrong.empty()) return wrong;
-    const Dense key = oracle_load(call.problem, 0, cache.strided, scale.strided);
-    const Dense value = oracle_load(call.problem, 1, cache.strided, scale.strided);
+    const Dense key = oracle_load(call.problem, 0, cache, scale);
+    const Dense value = oracle_load(call.problem, 1, cache, scale);
     if (call.problem.spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION) return judge_attention(call, key, value);
     wrong = compare_loaded("key", call, call.key, key);
     if (wrong.empty() && call.value.present()) wrong = compare_loaded("value", call, call.value, value);

@@ -37,7 +37,7 @@ void turn_to_layer(Call& call, std::int64_t layer, Rng& rng) {
 
 /// All layers have the past that one of them was given.
 void share_past(Call& call) {
-    const Strided& cache = call.cache.strided();  // L2HTD
+    const Strided& cache = call.cache[0].strided();  // L2HTD
     const std::int64_t from = call.problem.layer * cache.strides[0];
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {
         for (std::int64_t kv = 0; kv < 2; ++kv) {
@@ -46,7 +46,7 @@ void share_past(Call& call) {
                     const std::int64_t row = kv * cache.strides[1] + h * cache.strides[2] + t * cache.strides[3];
                     for (std::int64_t d = 0; d < call.problem.spec.head_dim; ++d) {
                         const double element = read_element(cache.data, cache.dtype, from + row + d);
-                        call.cache.set(layer * cache.strides[0] + row + d, element);
+                        call.cache[0].set(layer * cache.strides[0] + row + d, element);
                     }
                 }
             }

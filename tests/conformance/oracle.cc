@@ -47,9 +47,22 @@ int quantise(float x, float scale, float qmax) {
     return static_cast<int>(std::clamp(std::nearbyint(x / scale), -qmax, qmax));
 }
 
-/// Quantises one head's `row` of float32 into the cache at `cache_at` and the scales at `scale_at`.
-void store_quantised(const Problem& problem, const std::vector<float>& row, Strided& cache, std::int64_t cache_at,
-                     Strided& scale, std::int64_t scale_at) {
+/// One head's row in the cache, and its scales.
+struct CacheRow {
+    std::byte *codes, *scales;
+    int dtype, scale_dtype;
+};
+
+CacheRow cache_row(const Problem& problem, const CacheMemory& cache, const CacheMemory& scale, int key_or_value,
+                   Slot slot, std::int64_t head) {
+    const bool scaled = scale.present();
+    return {kvjit::test::cache_row(problem, cache, key_or_value, slot, head),
+            scaled ? kvjit::test::cache_row(problem, scale, key_or_value, slot, head) : nullptr, cache.dtype(),
+            scaled ? scale.dtype() : KVJIT_AUTO};
+}
+
+/// Quantises one head's `row` of float32.
+void store_quantised(const Problem& problem, const std::vector<float>& row, const CacheRow& to) {
     const kvjit_spec& spec = problem.spec;
     const float qmax = spec.quant_bit == 8 ? 127.0F : 7.0F;
     for (std::int64_t group = 0; group < spec.head_dim / spec.quant_group; ++group) {
@@ -60,41 +73,38 @@ void store_quantised(const Problem& problem, const std::vector<float>& row, Stri
             finite = finite && std::isfinite(row[u(d)]);
             largest = std::max(largest, std::fabs(row[u(d)]));
         }
-        const float s = finite ? group_scale(largest, qmax, scale.dtype) : std::nanf("");
-        write_element(scale.data, scale.dtype, scale_at + group, static_cast<double>(s));
+        const float s = finite ? group_scale(largest, qmax, to.scale_dtype) : std::nanf("");
+        write_element(to.scales, to.scale_dtype, group, static_cast<double>(s));
         for (std::int64_t d = first; d < first + spec.quant_group; ++d) {
             const int code = finite ? quantise(row[u(d)], s, qmax) : 0;
-            if (spec.quant_bit == 4) write_nibble(cache.data + cache_at, d, code);
-            if (spec.quant_bit == 8) cache.data[cache_at + d] = static_cast<std::byte>(code);
+            if (spec.quant_bit == 4) write_nibble(to.codes, d, code);
+            if (spec.quant_bit == 8) to.codes[d] = static_cast<std::byte>(code);
         }
     }
 }
 
-void store_row(const Problem& problem, const Strided& source, std::int64_t token, std::int64_t head, Strided& cache,
-               std::int64_t cache_at, Strided& scale, std::int64_t scale_at) {
+void store_row(const Problem& problem, const Strided& source, std::int64_t token, std::int64_t head,
+               const CacheRow& to) {
     const std::int64_t head_dim = problem.spec.head_dim;
     const std::int64_t from = source.index(token, head, 0);
-    if (problem.spec.quant_bit == 0 && source.dtype == cache.dtype) {
-        const std::size_t width = bytes_of(cache.dtype);
-        std::memcpy(cache.data + u(cache_at) * width, source.data + u(from) * width, u(head_dim) * width);
+    if (problem.spec.quant_bit == 0 && source.dtype == to.dtype) {
+        const std::size_t width = bytes_of(to.dtype);
+        std::memcpy(to.codes, source.data + u(from) * width, u(head_dim) * width);
         return;
     }
     std::vector<float> row(u(head_dim));
     for (std::int64_t d = 0; d < head_dim; ++d) {
         row[u(d)] = static_cast<float>(read_element(source.data, source.dtype, from + d));
     }
-    if (problem.spec.quant_bit != 0) return store_quantised(problem, row, cache, cache_at, scale, scale_at);
-    for (std::int64_t d = 0; d < head_dim; ++d) {
-        write_element(cache.data, cache.dtype, cache_at + d, static_cast<double>(row[u(d)]));
-    }
+    if (problem.spec.quant_bit != 0) return store_quantised(problem, row, to);
+    for (std::int64_t d = 0; d < head_dim; ++d) write_element(to.codes, to.dtype, d, static_cast<double>(row[u(d)]));
 }
 
 /// x' = float(code) * float(s), in float32.
-float load_quantised(const kvjit_spec& spec, const Strided& cache, std::int64_t cache_at, const Strided& scale,
-                     std::int64_t scale_at, std::int64_t d) {
-    const int code = spec.quant_bit == 4 ? read_nibble(cache.data + cache_at, d)
-                                         : static_cast<int>(read_element(cache.data, KVJIT_I8, cache_at + d));
-    const double s = read_element(scale.data, scale.dtype, scale_at + d / spec.quant_group);
+float load_quantised(const kvjit_spec& spec, const CacheRow& from, std::int64_t d) {
+    const int code =
+        spec.quant_bit == 4 ? read_nibble(from.codes, d) : static_cast<int>(read_element(from.codes, KVJIT_I8, d));
+    const double s = read_element(from.scales, from.scale_dtype, d / spec.quant_group);
     return static_cast<float>(code) * static_cast<float>(s);
 }
 
@@ -196,54 +206,58 @@ Slot slot_of(const Problem& problem, std::int64_t b, std::int64_t position) {
             return {0, problem.cachestarts[u(problem.kvstarts[u(b)] + position)]};
         case KVJIT_PAGE_TABLE:
             return {0, page_entry(problem, b, position / page_size) + position % page_size};
+        case KVJIT_SEQUENCE_TABLE:
+            return {problem.cachestarts[u(b)], position};
         default:
             return {page_entry(problem, b, position / page_size), position % page_size};
     }
 }
 
-std::int64_t cache_index(const Problem& problem, const Strided& cache, int key_or_value, Slot slot, std::int64_t head) {
+std::byte* cache_row(const Problem& problem, const CacheMemory& cache, int key_or_value, Slot slot, std::int64_t head) {
+    const kvjit_spec& spec = problem.spec;
+    const bool apart = std::string_view(spec.layout).find('2') == std::string_view::npos;
+    const bool own_order = apart && key_or_value == 1 && spec.value_layout[0] != 0;
+    std::size_t which = apart ? u(key_or_value) : 0;
+    if (spec.cache_mode == KVJIT_BLOCK_POINTERS) which = u(slot.block);
+    const Strided& tensor = cache.tensors[which];
     std::int64_t index = 0;
     std::size_t axis = 0;
-    for (const char name : std::string_view(problem.spec.layout)) {
-        const std::int64_t stride = cache.strides[axis++];
+    for (const char name : std::string_view(own_order ? spec.value_layout : spec.layout)) {
+        const std::int64_t stride = tensor.strides[axis++];
         if (name == 'N') index += slot.block * stride;
         if (name == 'T') index += slot.token * stride;
         if (name == 'L') index += problem.layer * stride;
         if (name == '2') index += key_or_value * stride;
         if (name == 'H') index += head * stride;
     }
-    return index;
+    return tensor.data + index * static_cast<std::int64_t>(bytes_of(tensor.dtype));
 }
 
-void oracle_store(const Problem& problem, const Strided& key, const Strided& value, Strided& cache, Strided& scale) {
+void oracle_store(const Problem& problem, const Strided& key, const Strided& value, const CacheMemory& cache,
+                  const CacheMemory& scale) {
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
         for (std::int64_t i = 0; i < problem.new_tokens(b); ++i) {
             const Slot slot = slot_of(problem, b, problem.start_pos[u(b)] + i);
             const std::int64_t token = problem.seqstarts[u(b)] + i;
             for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
-                for (const int which : {0, 1}) {
-                    const std::int64_t scale_at = scale.present() ? cache_index(problem, scale, which, slot, h) : 0;
-                    store_row(problem, which == 0 ? key : value, token, h, cache,
-                              cache_index(problem, cache, which, slot, h), scale, scale_at);
-                }
+                store_row(problem, key, token, h, cache_row(problem, cache, scale, 0, slot, h));
+                store_row(problem, value, token, h, cache_row(problem, cache, scale, 1, slot, h));
             }
         }
     }
 }
 
-Dense oracle_load(const Problem& problem, int key_or_value, const Strided& cache, const Strided& scale) {
+Dense oracle_load(const Problem& problem, int key_or_value, const CacheMemory& cache, const CacheMemory& scale) {
     const kvjit_spec& spec = problem.spec;
     Dense dense;
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
         for (std::int64_t t = 0; t < problem.kv_tokens(b); ++t) {
             const Slot slot = slot_of(problem, b, t);
             for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
-                const std::int64_t cache_at = cache_index(problem, cache, key_or_value, slot, h);
-                const std::int64_t scale_at = scale.present() ? cache_index(problem, scale, key_or_value, slot, h) : 0;
+                const CacheRow row = cache_row(problem, cache, scale, key_or_value, slot, h);
                 for (std::int64_t d = 0; d < spec.head_dim; ++d) {
-                    dense.push_back(spec.quant_bit != 0
-                                        ? load_quantised(spec, cache, cache_at, scale, scale_at, d)
-                                        : static_cast<float>(read_element(cache.data, cache.dtype, cache_at + d)));
+                    dense.push_back(spec.quant_bit != 0 ? load_quantised(spec, row, d)
+                                                        : static_cast<float>(read_element(row.codes, row.dtype, d)));
                 }
             }
         }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "conformance/elements.h"
@@ -44,16 +45,31 @@ struct Slot {
 };
 Slot slot_of(const Problem& problem, std::int64_t b, std::int64_t position);
 
-/// Index of element 0 of axis D for key (0) or value (1), a slot and a kv head, by the spec's axis order.
-std::int64_t cache_index(const Problem& problem, const Strided& cache, int key_or_value, Slot slot, std::int64_t head);
+/// Codes, or scales, of keys and values: a tensor for both; or two, where the layout has no axis 2; or blocks that lie
+/// anywhere, where the mode is block_pointers. The problem's table has their numbers then. Empty: no scales.
+struct CacheMemory {
+    std::vector<Strided> tensors;
+
+    CacheMemory() = default;
+    CacheMemory(const Strided& both) {
+        if (both.present()) tensors.push_back(both);
+    }
+    explicit CacheMemory(std::vector<Strided> all) : tensors(std::move(all)) {}
+    bool present() const { return !tensors.empty(); }
+    int dtype() const { return tensors.front().dtype; }
+};
+
+/// Where element 0 of axis D lies for key (0) or value (1), a slot and a kv head, by the spec's axis order.
+std::byte* cache_row(const Problem& problem, const CacheMemory& cache, int key_or_value, Slot slot, std::int64_t head);
 
 /// Writes the new keys and values, (S, Hkv, D) of type t1, to their slots.
-void oracle_store(const Problem& problem, const Strided& key, const Strided& value, Strided& cache, Strided& scale);
+void oracle_store(const Problem& problem, const Strided& key, const Strided& value, const CacheMemory& cache,
+                  const CacheMemory& scale);
 
 /// Keys or values as attention sees them: (K, Hkv, D), each float32 exactly.
 using Dense = std::vector<float>;
 /// Positions 0..m-1 of each sequence, dequantised.
-Dense oracle_load(const Problem& problem, int key_or_value, const Strided& cache, const Strided& scale);
+Dense oracle_load(const Problem& problem, int key_or_value, const CacheMemory& cache, const CacheMemory& scale);
 /// The same for MultiHeadAttention's own key or value tensor.
 Dense oracle_dense(const Problem& problem, const Strided& tensor);
 

@@ -19,7 +19,7 @@ enum class TensorUse {
     kMask,    // an input if the spec has a mask
     kSinks,   // the same if it has sinks
     kStored,  // an optional input if the plan may store
-    kCache,   // read; written, too, if the plan may store
+    kCache,   // read; written, too, if the plan may store: where the spec's cache is such a tensor (part)
     kScale,   // the same if the cache is quantised
     kOutput,
     kOutputOpt,
@@ -27,6 +27,9 @@ enum class TensorUse {
 
 /// Which of the spec's types the elements have.
 enum class TensorType { kT1, kCache, kScale, kF32 };
+
+/// Of a cache's tensors: what it holds.
+enum class Part { kBoth, kKey, kValue };
 
 struct OperatorTensor {
     std::string_view name;
@@ -37,6 +40,7 @@ struct OperatorTensor {
     /// num_repeat, D elements, P and p parts (1 and as many as before), W mask columns. Empty: the spec says, of cache
     /// and mask.
     std::string_view axes;
+    Part part = Part::kBoth;
 };
 
 /// Of all tensors that a run may have, in the order of kvjit_tensors.

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/abi.h"
 #include "generator/error.h"
 #include "kvjit/kvjit.h"
 
@@ -56,8 +57,23 @@ Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op);
 /// default.
 Result<void> validate_spec(const KernelSpec& spec);
 
-bool is_paged(const KernelSpec& spec);   // page_table, block_table
 bool has_cache(const KernelSpec& spec);  // the operator's keys lie in one
+
+// ---- Of a cache: what its mode and its layout mean ------------------------------------------------------------------
+
+bool is_paged(const KernelSpec& spec);  // page_table, block_table, block_pointers: an entry stands for page_size tokens
+/// Tokens that an entry of the table stands for; 0: all of a sequence. Packed keys and values: 0.
+std::int64_t page_tokens(const KernelSpec& spec);
+abi::Entries table_entries(const KernelSpec& spec);
+/// Whether the batch says how many tokens, and how many blocks, there are: blocks at addresses nobody counts.
+bool has_max_tokens(const KernelSpec& spec);
+bool has_num_blocks(const KernelSpec& spec);
+/// Whether the call has tensors of it: not of blocks at addresses.
+bool has_cache_tensors(const KernelSpec& spec);
+/// Whether they are two, of keys and of values: the layout lacks axis 2.
+bool is_apart(const KernelSpec& spec);
+/// Whether scale blocks have addresses of their own.
+bool has_scale_table(const KernelSpec& spec);
 /// Resolved types: AUTO replaced. cache_type is KVJIT_I8 or KVJIT_U8 (two int4 a byte) for a quantised cache.
 kvjit_dtype cache_type(const KernelSpec& spec);
 kvjit_dtype scale_type(const KernelSpec& spec);
@@ -65,6 +81,11 @@ kvjit_dtype scale_type(const KernelSpec& spec);
 bool is_head_inner(const KernelSpec& spec);
 /// Axes of the cache, outermost first: "L2HTD".
 std::string_view layout_axes(const KernelSpec& spec);
+/// Of the values' tensor, where keys and values lie apart; else the cache's.
+std::string_view value_axes(const KernelSpec& spec);
+/// Elements of a row of codes, bytes of two for int4; and of its scales.
+std::int64_t code_elements(const KernelSpec& spec);
+std::int64_t scale_elements(const KernelSpec& spec);
 
 /// A layout's axes, one letter each: "NHDTd8" has five, of which d is the inner part of D, of extent 8.
 struct Axes {

@@ -112,8 +112,8 @@ typedef enum kvjit_cache_mode {
     KVJIT_TOKEN_TABLE = 1,    /* slot = cachestarts[kvstarts[b] + t] */
     KVJIT_PAGE_TABLE = 2,     /* slot = cachestarts[b, t / page_size] + t % page_size */
     KVJIT_BLOCK_TABLE = 3,    /* block cachestarts[b, t / page_size], token t % page_size in it */
-    KVJIT_BLOCK_POINTERS = 4, /* the block at address cachestarts[b, t / page_size]; not yet */
-    KVJIT_SEQUENCE_TABLE = 5  /* block cachestarts[b], token t in it: one entry a sequence; not yet */
+    KVJIT_BLOCK_POINTERS = 4, /* the block at address cachestarts[b, t / page_size], token t % page_size in it */
+    KVJIT_SEQUENCE_TABLE = 5  /* block cachestarts[b], token t in it: one entry a sequence */
 } kvjit_cache_mode;
 
 /* Plain values; copy freely. The field table in generator/src/spec.cc parses, prints, explains and checks each.
@@ -132,7 +132,7 @@ typedef struct kvjit_spec {
     int32_t quant_group;    /* consecutive elements of D that share a scale: D or a power of two from 4 dividing it */
     int32_t cache_mode;     /* kvjit_cache_mode */
     int32_t page_size;      /* tokens a page or block; page_table, block_table and block_pointers only */
-    int32_t index_type;     /* elements of the table, cachestarts: KVJIT_I64 or KVJIT_I32 */
+    int32_t index_type;     /* elements of the table, cachestarts: KVJIT_I64 or KVJIT_I32; addresses: KVJIT_I64 */
     int32_t starts_type;    /* elements of the batch's other arrays, seqstarts and so on: KVJIT_I64 or KVJIT_I32 */
     int32_t is_causal;      /* 0 or 1: mask keys past the query in sequences b >= decoding_batches */
     int32_t is_alibi;       /* 0 or 1: add slope[h] * dist; implies the causal cut everywhere */
@@ -140,9 +140,10 @@ typedef struct kvjit_spec {
     int32_t has_soft_cap;   /* 0 or 1: batch.soft_cap counts */
     int32_t has_sinks;      /* 0 or 1: runs take sinks */
     int32_t attn_mask;      /* rank of the additive mask: 0 (none), 2 (S, W) or 3 (H, S, W) */
-    /* Axis orders, NUL-padded. `layout`: of the cache, "L2HTD", "N2LTHD", ...; D is last. Without a 2 it is that of
-     * key_cache, and of value_cache unless value_layout has another: not yet. A small letter with a number is the inner
-     * part of a split axis: "NHDTd8" has D/8 pieces of 8 elements; that, and D elsewhere: not yet. */
+    /* Axis orders, NUL-padded. `layout`: of the cache, "L2HTD", "N2LTHD", ...; D is last. Of a block_pointers cache it
+     * is the order in one block, "2LTHD". Without a 2 it is that of key_cache, and of value_cache unless value_layout
+     * has another. A small letter with a number is the inner part of a split axis: "NHDTd8" has D/8 pieces of 8
+     * elements; that, and D elsewhere: not yet. */
     char layout[16];
     char value_layout[16]; /* "": as layout */
 } kvjit_spec;
@@ -512,20 +513,22 @@ typedef struct kvjit_batch {
     int64_t num_heads;        /* H, query heads; 0: num_kv_heads * group */
     int64_t num_kv_heads;     /* Hkv; 0: num_heads / group; to KeyValueCache num_heads, else it looks at this alone */
     int64_t num_layers;       /* L; default 1 */
-    int64_t max_tokens;       /* MaxT: extent of axis T; not for block_table */
-    int64_t num_blocks;       /* extent of axis N; block_table only */
+    int64_t max_tokens;       /* MaxT: extent of axis T, of a sequence_table the tokens of each block; not for
+                                 block_table and block_pointers, where it is page_size */
+    int64_t num_blocks;       /* extent of axis N; block_table and sequence_table only */
     int64_t decoding_batches; /* the first sequences, never causally masked */
     int64_t max_seqlen;       /* upper bound of n; 0: unknown */
     int64_t max_kvlen;        /* upper bound of m; 0: unknown */
     /* Arrays that are void here have elements of the spec's starts_type. */
-    const void *seqstarts; /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1; at most 2^30 a
-                              call, where the host reads them */
-    const void *kvstarts;  /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence */
-    const void *start_pos; /* (B): position of its first new token, the number of its keys less that of its new
-                              tokens, or NULL: then nobody checks that; cache operators only, and not looked at by a
-                              plan whose options say stores_nothing */
-    kvjit_tensor
-        cachestarts; /* offset (B); token_table (K); page_table, block_table (B, MaxP), or (entries) with rowstarts */
+    const void *seqstarts;     /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1; at most 2^30 a
+                                  call, where the host reads them */
+    const void *kvstarts;      /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence */
+    const void *start_pos;     /* (B): position of its first new token, the number of its keys less that of its new
+                                  tokens, or NULL: then nobody checks that; cache operators only, and not looked at by a
+                                  plan whose options say stores_nothing */
+    kvjit_tensor cachestarts;  /* offset, sequence_table (B); token_table (K); page_table, block_table, block_pointers
+                                  (B, MaxP), or (entries) with rowstarts. Addresses of blocks are those at which the
+                                  kernels reach them, multiples of an element's bytes, on CUDA of 16 */
     const void *rowstarts;     /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
     const void *row_index;     /* (B) or NULL: sequence b's table row is cachestarts[row_index[b], :] */
     const float *alibi_slopes; /* (H) or NULL: the usual powers of two */
@@ -535,10 +538,11 @@ typedef struct kvjit_batch {
                                 * the default: all */
     int64_t window_right;      /* and after it, the same */
     float soft_cap;            /* finite and > 0 where the spec has one, else 0 */
-    /* Not yet: NULL, absent. */
+    /* The next two, and store_slots: not yet, NULL and absent. */
     const void *kvlens;        /* (B): the sequences' keys, in place of kvstarts */
     const void *last_page_len; /* (B): keys of each sequence's last page, in place of kvstarts, with rowstarts */
-    kvjit_tensor scalestarts;  /* as cachestarts: addresses of the scale blocks of quantised block_pointers */
+    kvjit_tensor scalestarts;  /* with the shape and strides of cachestarts: addresses of the scale blocks, which a
+                                  quantised block_pointers cache has, and no other */
     kvjit_tensor store_slots;  /* (S) or (L, S), KVJIT_I64 or KVJIT_I32: where new tokens go, below 0: nowhere */
 } kvjit_batch;
 
@@ -619,6 +623,10 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  * current_key/value  in (S, Hkv, D), opt.     -                   in (S, Hkv, D), opt.     -
  * cache              in, out                  -                   in, out                  -
  * scale              in, out if quantised     -                   in, out if quantised     -
+ * key_cache          in, out                  -                   in, out                  -
+ * value_cache        in, out                  -                   in, out                  -
+ * key_scale          in, out if quantised     -                   in, out if quantised     -
+ * value_scale        in, out if quantised     -                   in, out if quantised     -
  * attn_mask          -                        in if the spec has  in if the spec has       -
  * sinks              -                        in if the spec has  in if the spec has       in if the spec has
  * key, value         out (K, Hkv*R, D), opt.  in (K, Hkv, D)      -                        -
@@ -627,8 +635,12 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  * attn_output        -                        out (S, H, D)       out (S, H, D)            out (S, H, D)
  * lse                -                        out (S, H), opt.    out (S, H), opt.         out (S, H), opt.
  *
- * cache: one axis for each letter of the layout, T = max_tokens (or page_size, with N = num_blocks), D = head_dim, or
- *        head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
+ * cache: one axis for each letter of the layout, T = max_tokens (page_size in a block_table, with N = num_blocks), D =
+ *        head_dim, or head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
+ * key_cache, value_cache, key_scale, value_scale: in place of cache and scale, and only there, where the layout has no
+ *        axis 2: two tensors each, which may be views of one allocation. Axes as layout and value_layout have them.
+ * A block_pointers cache has none of the six: cachestarts and scalestarts say where its blocks lie, each dense, with
+ *        the axes of the layout (T = page_size).
  * attn_mask: (S, W) or (H, S, W), W >= K.   sinks: (H). sinks, lse, partial_lse: float32, natural log. All else: T1.
  * partial_lse: -inf and +inf say that a part had no key; its partial_output then has weight 0 (a NaN in it shows). */
 typedef struct kvjit_tensors {
@@ -638,7 +650,7 @@ typedef struct kvjit_tensors {
     kvjit_tensor current_value;
     kvjit_tensor cache;
     kvjit_tensor scale;
-    kvjit_tensor key_cache; /* these four where the layout lacks axis 2, in place of cache and scale: not yet */
+    kvjit_tensor key_cache; /* these four where the layout lacks axis 2, in place of cache and scale */
     kvjit_tensor value_cache;
     kvjit_tensor key_scale;
     kvjit_tensor value_scale;

@@ -1,25 +1,24 @@
 #include "call/cache_view.h"
 
+#include <tuple>
+#include <utility>
+
 #include "call/batch_view.h"
 
 namespace kvjit::rt {
 namespace {
-
-Paging paging_of(const gen::KernelSpec& spec) {
-    if (!gen::has_cache(spec) || spec.cache_mode == KVJIT_OFFSET) return {0, false};
-    return {gen::is_paged(spec) ? spec.page_size : 1, spec.cache_mode == KVJIT_BLOCK_TABLE};
-}
 
 abi::Table table_of(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     const abi::Indices kvstarts = indices(spec, batch.kvstarts);
     if (!gen::has_cache(spec)) return {batch.kvstarts, nullptr, {}, {}, 1};
     const kvjit_tensor& entries = batch.cachestarts;
     if (spec.cache_mode == KVJIT_TOKEN_TABLE) return {entries.data, nullptr, kvstarts, {}, 0};
-    return {entries.data, nullptr, indices(spec, batch.rowstarts), indices(spec, batch.row_index), entries.strides[0]};
+    return {entries.data, batch.scalestarts.data, indices(spec, batch.rowstarts), indices(spec, batch.row_index),
+            entries.strides[0]};
 }
 
-int place(const gen::KernelSpec& spec, char axis) {
-    const std::size_t at = gen::layout_axes(spec).find(axis);
+int place(std::string_view axes, char axis) {
+    const std::size_t at = axes.find(axis);
     return at == std::string_view::npos ? -1 : static_cast<int>(at);
 }
 
@@ -32,27 +31,38 @@ abi::Plane packed(const kvjit_tensor& tensor) {
     return {static_cast<char*>(tensor.data), stride(tensor, 0), stride(tensor, 0), stride(tensor, 1)};
 }
 
+/// Of a dense block.
+abi::BlockMemory block_memory(const kvjit_tensor& block) {
+    return {element_bytes(block), block.shape[0] * block.strides[0] * element_bytes(block)};
+}
+
 }  // namespace
 
+CacheView::Places CacheView::places(std::string_view axes) {
+    return {place(axes, 'N'), place(axes, 'T'), place(axes, 'L'), place(axes, '2'), place(axes, 'H')};
+}
+
 CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads)
-    : cached_(gen::has_cache(spec)),
+    : spec_(spec),
+      cached_(gen::has_cache(spec)),
       quantised_(cached_ && spec.quant_bit != 0),
-      paging_(paging_of(spec)),
+      paging_{gen::page_tokens(spec), gen::table_entries(spec)},
       table_(table_of(spec, batch)),
-      num_slots_(!cached_         ? abi::kNoLimit
-                 : paging_.blocks ? batch.num_blocks
-                                  : batch.max_tokens),
-      block_tokens_(paging_.blocks ? spec.page_size : batch.max_tokens),
+      num_slots_(gen::has_num_blocks(spec)   ? batch.num_blocks
+                 : gen::has_max_tokens(spec) ? batch.max_tokens
+                                             : abi::kNoLimit),
+      page_tokens_(paging_.blocks() && paging_.page != 0 ? paging_.page : batch.max_tokens),
       num_layers_(batch.num_layers),
       num_kv_heads_(num_kv_heads),
-      at_{place(spec, 'N'), place(spec, 'T'), place(spec, 'L'), place(spec, '2'), place(spec, 'H')} {}
+      key_at_(places(gen::layout_axes(spec))),
+      value_at_(places(gen::value_axes(spec))) {}
 
 std::int64_t CacheView::extent(char axis) const {
     switch (axis) {
         case 'N':
             return num_slots_;
         case 'T':
-            return block_tokens_;
+            return page_tokens_;
         case 'L':
             return num_layers_;
         case '2':
@@ -62,21 +72,67 @@ std::int64_t CacheView::extent(char axis) const {
     }
 }
 
-/// Key (part 0) or value (part 1). Where entries are tokens, an entry's stride is a token's.
-abi::Plane CacheView::plane(const kvjit_tensor& tensor, std::int64_t layer, std::int64_t part) const {
-    char* base = static_cast<char*>(tensor.data);
-    if (base != nullptr) base += layer * stride(tensor, at_.layer) + part * stride(tensor, at_.part);
-    const std::int64_t token = stride(tensor, at_.token);
-    return {base, paging_.blocks ? stride(tensor, at_.block) : token, token, stride(tensor, at_.head)};
+kvjit_tensor CacheView::block(kvjit_dtype type, std::int64_t row_elements) const {
+    const std::string_view axes = gen::layout_axes(spec_);
+    kvjit_tensor tensor{};
+    tensor.dtype = type;
+    tensor.rank = static_cast<std::int32_t>(axes.size());
+    std::int64_t stride = 1;
+    for (std::int32_t axis = tensor.rank; axis-- > 0;) {
+        const char letter = axes[static_cast<std::size_t>(axis)];
+        tensor.shape[axis] = letter == 'D' ? row_elements : extent(letter);
+        tensor.strides[axis] = stride;
+        stride *= tensor.shape[axis];
+    }
+    return tensor;
+}
+
+kvjit_tensor CacheView::code_block() const {
+    return block(gen::cache_type(spec_), gen::code_elements(spec_));
+}
+kvjit_tensor CacheView::scale_block() const {
+    return block(gen::scale_type(spec_), gen::scale_elements(spec_));
+}
+
+abi::BlockMemory CacheView::code_blocks() const {
+    if (paging_.entries != Entries::kAddresses) return {};
+    return block_memory(code_block());
+}
+
+abi::BlockMemory CacheView::scale_blocks() const {
+    if (paging_.entries != Entries::kAddresses || !quantised_) return {};
+    return block_memory(scale_block());
+}
+
+/// Key (part 0) or value (part 1). Where entries are tokens, an entry's stride is a token's. A block's address 0 is a
+/// number like any other here: sums with it are no pointers.
+abi::Plane CacheView::plane(const kvjit_tensor& tensor, const Places& at, std::int64_t layer, std::int64_t part) const {
+    const std::int64_t begin = layer * stride(tensor, at.layer) + part * stride(tensor, at.part);
+    char* base = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(tensor.data) + begin);
+    const std::int64_t token = stride(tensor, at.token);
+    std::int64_t page = token;
+    if (paging_.entries == Entries::kBlocks) page = stride(tensor, at.block);
+    if (paging_.entries == Entries::kAddresses) page = 1;
+    return {base, page, token, stride(tensor, at.head)};
 }
 
 abi::Cache CacheView::planes(const kvjit_tensors& tensors, std::int64_t layer) const {
     if (!cached_) return {packed(tensors.key), packed(tensors.value), {}, {}};
-    abi::Cache cache{plane(tensors.cache, layer, 0), plane(tensors.cache, layer, 1), {}, {}};
-    if (quantised_) {
-        cache.key_scale = plane(tensors.scale, layer, 0);
-        cache.value_scale = plane(tensors.scale, layer, 1);
+    const auto both = [&](const kvjit_tensor& key, const kvjit_tensor& value) {
+        return std::pair(plane(key, key_at_, layer, 0), plane(value, value_at_, layer, 1));
+    };
+    abi::Cache cache{};
+    if (paging_.entries == Entries::kAddresses) {
+        std::tie(cache.key, cache.value) = both(code_block(), code_block());
+        if (quantised_) std::tie(cache.key_scale, cache.value_scale) = both(scale_block(), scale_block());
+        return cache;
     }
+    const bool apart = gen::is_apart(spec_);
+    std::tie(cache.key, cache.value) =
+        apart ? both(tensors.key_cache, tensors.value_cache) : both(tensors.cache, tensors.cache);
+    if (quantised_)
+        std::tie(cache.key_scale, cache.value_scale) =
+            apart ? both(tensors.key_scale, tensors.value_scale) : both(tensors.scale, tensors.scale);
     return cache;
 }
 

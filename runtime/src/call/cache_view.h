@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "common/abi.h"
 #include "common/batch_rules.h"
@@ -18,8 +19,13 @@ public:
     /// Tokens behind an entry of the table, and what an entry is.
     Paging paging() const { return paging_; }
     const abi::Table& table() const { return table_; }
-    /// Extent of what entries count, the cache's tokens or blocks; kNoLimit for packed keys and values.
+    /// Extent of what entries count, the cache's tokens or blocks; kNoLimit for addresses, and packed keys and values.
     std::int64_t num_slots() const { return num_slots_; }
+    /// Tokens of a block; 0 where entries are tokens.
+    std::int64_t block_tokens() const { return paging_.blocks() ? page_tokens_ : 0; }
+    /// Where entries are addresses: of what. Scale blocks of a cache without scales have 0 bytes.
+    abi::BlockMemory code_blocks() const;
+    abi::BlockMemory scale_blocks() const;
     /// Extent of an axis of the cache, but for D, which depends on the tensor's type.
     std::int64_t extent(char axis) const;
     /// The layers that a call may name.
@@ -29,18 +35,24 @@ public:
     abi::Cache planes(const kvjit_tensors& tensors, std::int64_t layer) const;
 
 private:
-    abi::Plane plane(const kvjit_tensor& tensor, std::int64_t layer, std::int64_t part) const;
-
-    /// Where axes stand in the layout, -1: nowhere.
+    /// Where axes stand in a layout, -1: nowhere.
     struct Places {
         int block, token, layer, part, head;
     };
+    static Places places(std::string_view axes);
 
+    /// The blocks at a table's addresses, which no tensor of the call shows, as one that lies at address 0.
+    kvjit_tensor block(kvjit_dtype type, std::int64_t row_elements) const;
+    kvjit_tensor code_block() const;
+    kvjit_tensor scale_block() const;
+    abi::Plane plane(const kvjit_tensor& tensor, const Places& at, std::int64_t layer, std::int64_t part) const;
+
+    gen::KernelSpec spec_;
     bool cached_, quantised_;
     Paging paging_;
     abi::Table table_;
-    std::int64_t num_slots_, block_tokens_, num_layers_, num_kv_heads_;
-    Places at_{};
+    std::int64_t num_slots_, page_tokens_, num_layers_, num_kv_heads_;
+    Places key_at_, value_at_;
 };
 
 }  // namespace kvjit::rt

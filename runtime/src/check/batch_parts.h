@@ -47,10 +47,12 @@ gen::Result<void> check_sequences(const BatchArrays& arrays, const Holds& holds)
     return {};
 }
 
-/// The first entry of sequence b's row.
-template <class Index>
-const Index* table_row(const BatchArrays& arrays, std::int64_t b) {
-    return static_cast<const Index*>(arrays.batch.table.entries) + row_begin(arrays.batch.table, b);
+/// `check(arrays, table)` for the codes' table, then for the scales' if they have one.
+template <class Check>
+gen::Result<void> for_each_table(const BatchArrays& arrays, const Check& check) {
+    gen::Result<void> codes = check(arrays, code_table(arrays.batch));
+    if (!codes || arrays.batch.table.scales == nullptr) return codes;
+    return check(arrays, scale_table(arrays.batch));
 }
 
 }  // namespace kvjit::rt

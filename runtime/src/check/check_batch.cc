@@ -15,12 +15,6 @@ namespace {
 using gen::KernelSpec;
 using gen::Result;
 
-bool has_blocks(const KernelSpec& spec) {
-    return gen::has_cache(spec) && spec.cache_mode == KVJIT_BLOCK_TABLE;
-}
-bool has_slots(const KernelSpec& spec) {
-    return gen::has_cache(spec) && !has_blocks(spec);
-}
 bool has_query_heads(const KernelSpec& spec) {
     return !gen::loads(spec);
 }
@@ -43,8 +37,8 @@ constexpr Scalar kScalars[] = {
     {"num_heads", &kvjit_batch::num_heads, 0, kMaxCount, has_query_heads},
     {"num_kv_heads", &kvjit_batch::num_kv_heads, 0, kMaxCount, gen::has_keys},
     {"num_layers", &kvjit_batch::num_layers, 1, kMaxCount, gen::has_cache},
-    {"max_tokens", &kvjit_batch::max_tokens, 0, kMaxInt64, has_slots},
-    {"num_blocks", &kvjit_batch::num_blocks, 0, kMaxInt64, has_blocks},
+    {"max_tokens", &kvjit_batch::max_tokens, 0, kMaxInt64, gen::has_max_tokens},
+    {"num_blocks", &kvjit_batch::num_blocks, 0, kMaxInt64, gen::has_num_blocks},
     {"max_seqlen", &kvjit_batch::max_seqlen, 0, kMaxInt64, always},
     {"max_kvlen", &kvjit_batch::max_kvlen, 0, kMaxInt64, gen::has_keys},
     {"num_repeat", &kvjit_batch::num_repeat, 1, kMaxCount, gen::loads},
@@ -108,8 +102,16 @@ Result<void> check_cache_bytes(const KernelSpec& spec, const kvjit_batch& batch)
     if (!gen::has_cache(spec)) return {};
     const std::int64_t token =
         saturating_product(batch.num_layers, std::int64_t{2}, kv_heads(spec, batch), std::int64_t{spec.head_dim});
-    if (has_slots(spec)) return check_bytes("max_tokens", batch.max_tokens, token);
-    return check_bytes("num_blocks", batch.num_blocks, saturating_product(token, std::int64_t{spec.page_size}));
+    if (gen::has_max_tokens(spec)) {
+        if (Result<void> tokens = check_bytes("max_tokens", batch.max_tokens, token); !tokens) return tokens;
+    }
+    const std::int64_t block_tokens = gen::is_paged(spec) ? spec.page_size : batch.max_tokens;
+    if (gen::has_num_blocks(spec))
+        return check_bytes("num_blocks", batch.num_blocks, saturating_product(token, block_tokens));
+    if (gen::has_cache_tensors(spec)) return {};
+    return check_bytes(
+        "num_layers", batch.num_layers,
+        saturating_product(block_tokens, std::int64_t{2}, kv_heads(spec, batch), std::int64_t{spec.head_dim}));
 }
 
 struct IndexArray {
@@ -152,7 +154,6 @@ Result<void> check_later(const KernelSpec&, const kvjit_batch& batch) {
         bool given;
     } members[] = {{"kvlens", batch.kvlens != nullptr},
                    {"last_page_len", batch.last_page_len != nullptr},
-                   {"scalestarts", is_present(batch.scalestarts)},
                    {"store_slots", is_present(batch.store_slots)}};
     for (const auto& member : members) {
         if (!member.given) continue;
@@ -230,8 +231,9 @@ constexpr ArrayPart kArrayParts[] = {
 
 }  // namespace
 
-BatchUse batch_use(const KernelSpec& spec, const kvjit_plan_options& options) {
-    return {static_cast<kvjit_check_level>(options.check_level), gen::has_cache(spec) && options.stores_nothing == 0};
+BatchUse batch_use(const KernelSpec& spec, const kvjit_plan_options& options, std::int64_t alignment) {
+    return {static_cast<kvjit_check_level>(options.check_level), gen::has_cache(spec) && options.stores_nothing == 0,
+            alignment};
 }
 
 Result<void> check_batch_scalars(const KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
@@ -244,7 +246,7 @@ Result<void> check_batch_scalars(const KernelSpec& spec, const kvjit_batch& batc
 Result<void> check_batch(const KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
     if (Result<void> result = check_batch_scalars(spec, batch, use); !result || batch.batch_size == 0) return result;
     const BatchView view = batch_view(spec, batch, use.stores);
-    const BatchArrays arrays{spec, checked_batch(view), view.cache.paging()};
+    const BatchArrays arrays{spec, checked_batch(view, use.alignment), view.cache.paging()};
     for (const ArrayPart& part : kArrayParts) {
         if (use.level > part.level) continue;
         if (Result<void> result = part.check(arrays); !result) return result;

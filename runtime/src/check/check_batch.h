@@ -13,10 +13,15 @@ inline constexpr std::int64_t kMaxSlopes = std::int64_t{1} << 24;
 /// How a plan uses its batch. Options must have passed check_options.
 struct BatchUse {
     kvjit_check_level level;
-    bool stores = true;  // whether runs may store
+    bool stores = true;          // whether runs may store
+    std::int64_t alignment = 1;  // of blocks' addresses, at least
 };
 
-BatchUse batch_use(const gen::KernelSpec& spec, const kvjit_plan_options& options);
+/// Where tensors of rows, and blocks at addresses, begin on CUDA targets: at multiples of so many bytes.
+inline constexpr std::int64_t kCudaAlignment = 16;
+
+/// `alignment`: 1, or kCudaAlignment.
+BatchUse batch_use(const gen::KernelSpec& spec, const kvjit_plan_options& options, std::int64_t alignment);
 
 /// What a batch says without its arrays being read, except alibi_slopes: scalars in range, H == Hkv * group where both
 /// are given, sizes whose bytes fit 64 bits, pointers (null only where B == 0; aligned to their element), type, rank,

@@ -1,6 +1,7 @@
 // No slot for two new tokens: new tokens become runs of neighbouring slots, sorted runs overlap only with their
 // neighbours.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "check/batch_parts.h"
@@ -11,7 +12,8 @@ namespace {
 using gen::Result;
 
 void append(std::vector<NewSlots>& runs, const NewSlots& run) {
-    const bool continues = !runs.empty() && runs.back().sequence == run.sequence && runs.back().end == run.begin;
+    const bool continues = !runs.empty() && runs.back().sequence == run.sequence && runs.back().entry == run.entry &&
+                           runs.back().end == run.begin;
     if (continues) {
         runs.back().end = run.end;
     } else {
@@ -20,12 +22,12 @@ void append(std::vector<NewSlots>& runs, const NewSlots& run) {
 }
 
 template <class Index>
-std::vector<NewSlots> new_runs(const BatchArrays& arrays) {
+std::vector<NewSlots> new_runs(const BatchArrays& arrays, const EntryTable& table) {
     std::vector<NewSlots> runs;
     runs.reserve(static_cast<std::size_t>(arrays.batch.batch_size));
     for (std::int64_t b = 0; b < arrays.batch.batch_size; ++b) {
         const EntryRange entries = new_entries(arrays.batch, arrays.paging, b);
-        const Index* row = table_row<Index>(arrays, b);
+        const Index* row = row_of<Index>(table, arrays.batch, b);
         for (std::int64_t p = entries.first; p < entries.last; ++p) {
             append(runs, new_slots(arrays.batch, arrays.paging, b, p, row[p]));
         }
@@ -33,19 +35,23 @@ std::vector<NewSlots> new_runs(const BatchArrays& arrays) {
     return runs;
 }
 
+Result<void> check_apart(const BatchArrays& arrays, const EntryTable& table) {
+    std::vector<NewSlots> runs = arrays.spec.index_type == KVJIT_I32 ? new_runs<std::int32_t>(arrays, table)
+                                                                     : new_runs<std::int64_t>(arrays, table);
+    std::ranges::sort(runs, {}, [](const NewSlots& run) { return std::pair(run.entry, run.begin); });
+    Finding found;
+    for (std::size_t i = 1; i < runs.size(); ++i) {
+        if (slots_hold(found, table, arrays.paging, runs[i - 1], runs[i])) continue;
+        return std::unexpected(rule_error(found, arrays.spec));
+    }
+    return {};
+}
+
 }  // namespace
 
 Result<void> check_new_slots(const BatchArrays& arrays) {
     if (!arrays.batch.stores) return {};
-    std::vector<NewSlots> runs =
-        arrays.spec.index_type == KVJIT_I32 ? new_runs<std::int32_t>(arrays) : new_runs<std::int64_t>(arrays);
-    std::ranges::sort(runs, {}, &NewSlots::begin);
-    Finding found;
-    for (std::size_t i = 1; i < runs.size(); ++i) {
-        if (slots_hold(found, arrays.paging, runs[i - 1], runs[i])) continue;
-        return std::unexpected(rule_error(found, arrays.spec));
-    }
-    return {};
+    return for_each_table(arrays, check_apart);
 }
 
 }  // namespace kvjit::rt

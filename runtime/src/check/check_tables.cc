@@ -10,9 +10,9 @@ using gen::Result;
 
 // ---- Shape ----------------------------------------------------------------------------------------------
 
-ViewRule table_rule(const KernelSpec& spec, const kvjit_batch& batch) {
-    ViewRule rule{"cachestarts", static_cast<kvjit_dtype>(spec.index_type), 1, {}, true, false};
-    if (spec.cache_mode == KVJIT_OFFSET) {
+ViewRule table_rule(const KernelSpec& spec, const kvjit_batch& batch, std::string_view name) {
+    ViewRule rule{name, static_cast<kvjit_dtype>(spec.index_type), 1, {}, true, false};
+    if (spec.cache_mode == KVJIT_OFFSET || spec.cache_mode == KVJIT_SEQUENCE_TABLE) {
         rule.axes[0] = {"B", batch.batch_size, true};
     } else if (spec.cache_mode == KVJIT_TOKEN_TABLE) {
         rule.axes[0] = {"K", 0, true};  // how many, kvstarts say
@@ -26,11 +26,37 @@ ViewRule table_rule(const KernelSpec& spec, const kvjit_batch& batch) {
     return rule;
 }
 
+/// Scale blocks have addresses of their own: a table of the other's shape.
+Result<void> check_scale_table(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (!gen::has_scale_table(spec)) {
+        if (!is_present(batch.scalestarts)) return {};
+        return gen::fail(KVJIT_BAD_ARGUMENT, "scalestarts",
+                         "scalestarts is given; only a quantised cache of block_pointers takes it");
+    }
+    if (!is_present(batch.scalestarts)) {
+        return gen::fail(KVJIT_BAD_ARGUMENT, "scalestarts",
+                         "scalestarts is missing; a quantised cache of block_pointers needs it");
+    }
+    const ViewRule rule = table_rule(spec, batch, "scalestarts");
+    if (Result<void> view = check_view(batch.scalestarts, rule); !view) return view;
+    for (int axis = 0; axis < rule.rank; ++axis) {
+        const std::string argument = text("scalestarts.shape[", axis, "]");
+        const std::int64_t extent = batch.cachestarts.shape[axis];
+        if (batch.scalestarts.shape[axis] != extent)
+            return refuse(KVJIT_BAD_SHAPE, argument, batch.scalestarts.shape[axis], extent,
+                          text("it has the shape of cachestarts, so it takes ", extent));
+    }
+    if (batch.scalestarts.strides[0] == batch.cachestarts.strides[0]) return {};
+    return refuse(KVJIT_BAD_SHAPE, "scalestarts.strides[0]", batch.scalestarts.strides[0], batch.cachestarts.strides[0],
+                  text("it has the strides of cachestarts, so it takes ", batch.cachestarts.strides[0]));
+}
+
 /// CSR tables have no numbered rows, and only paged tables have rows of more than one entry to choose from.
 Result<void> check_row_arrays(const KernelSpec& spec, const kvjit_batch& batch) {
     const char* extra = batch.row_index != nullptr ? "row_index" : "rowstarts";
     if (!gen::is_paged(spec) && (batch.rowstarts != nullptr || batch.row_index != nullptr)) {
-        return gen::fail(KVJIT_BAD_ARGUMENT, extra, text(extra, " is given; only page_table and block_table take it"));
+        return gen::fail(KVJIT_BAD_ARGUMENT, extra,
+                         text(extra, " is given; only page_table, block_table and block_pointers take it"));
     }
     if (batch.rowstarts == nullptr || batch.row_index == nullptr) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, "row_index",
@@ -41,24 +67,23 @@ Result<void> check_row_arrays(const KernelSpec& spec, const kvjit_batch& batch) 
 
 /// Entries are many: the loop asks no more than whether one is inside, and the rule tells of one that isn't.
 template <class Index>
-bool entries_hold(Finding& found, const BatchArrays& arrays, std::int64_t b) {
+bool entries_hold(Finding& found, const BatchArrays& arrays, const EntryTable& table, std::int64_t b) {
     const std::int64_t keys = key_count(arrays.batch.keys, b);
     const std::int64_t whole = arrays.paging.page == 0 ? keys : arrays.paging.page;
     const std::int64_t last = last_entry(arrays.batch, arrays.paging, whole);
     const EntryRange seen = seen_entries(arrays.batch, arrays.paging, b);
-    const Index* row = table_row<Index>(arrays, b);
+    const Index* row = row_of<Index>(table, arrays.batch, b);
     for (std::int64_t p = seen.first; p < seen.last; ++p) {
-        if (row[p] >= 0 && row[p] <= last) continue;
+        if (is_inside(table, arrays.paging, row[p], last)) continue;
         const std::int64_t tokens = std::min(whole, keys - p * whole);
-        if (!entry_holds(found, arrays.batch, arrays.paging, b, p, row[p], tokens)) return false;
+        if (!entry_holds(found, arrays.batch, table, arrays.paging, b, p, row[p], tokens)) return false;
     }
     return true;
 }
 
-template <class Index>
-Result<void> check_all_entries(const BatchArrays& arrays) {
-    return check_sequences(arrays,
-                           [&](Finding& found, std::int64_t b) { return entries_hold<Index>(found, arrays, b); });
+Result<void> check_entries(const BatchArrays& arrays, const EntryTable& table) {
+    const auto holds = arrays.spec.index_type == KVJIT_I32 ? entries_hold<std::int32_t> : entries_hold<std::int64_t>;
+    return check_sequences(arrays, [&](Finding& found, std::int64_t b) { return holds(found, arrays, table, b); });
 }
 
 }  // namespace
@@ -66,12 +91,13 @@ Result<void> check_all_entries(const BatchArrays& arrays) {
 Result<void> check_table_shape(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::has_cache(spec)) return {};
     if (Result<void> arrays = check_row_arrays(spec, batch); !arrays) return arrays;
-    if (!is_present(batch.cachestarts) && batch.batch_size == 0) return {};
+    if (!is_present(batch.cachestarts) && !is_present(batch.scalestarts) && batch.batch_size == 0) return {};
     if (!is_present(batch.cachestarts)) {
         return gen::fail(KVJIT_BAD_ARGUMENT, "cachestarts",
                          text("cachestarts is missing; ", op_name(spec), " needs it"));
     }
-    return check_view(batch.cachestarts, table_rule(spec, batch));
+    if (Result<void> view = check_view(batch.cachestarts, table_rule(spec, batch, "cachestarts")); !view) return view;
+    return check_scale_table(spec, batch);
 }
 
 Result<void> check_table_rows(const BatchArrays& arrays) {
@@ -82,8 +108,7 @@ Result<void> check_table_rows(const BatchArrays& arrays) {
 
 Result<void> check_table_entries(const BatchArrays& arrays) {
     if (!gen::has_cache(arrays.spec)) return {};
-    return arrays.spec.index_type == KVJIT_I32 ? check_all_entries<std::int32_t>(arrays)
-                                               : check_all_entries<std::int64_t>(arrays);
+    return for_each_table(arrays, check_entries);
 }
 
 }  // namespace kvjit::rt

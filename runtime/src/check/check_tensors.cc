@@ -5,6 +5,7 @@
 #include <span>
 
 #include "check/arithmetic.h"
+#include "check/check_batch.h"
 #include "check/fault.h"
 #include "generator/operator.h"
 
@@ -27,6 +28,16 @@ struct Call {
     const KernelSpec& spec() const { return batch.spec; }
 };
 
+/// Why the spec's cache has no such tensor; null: it has.
+const char* unused_cache(const KernelSpec& spec, const Tensor& tensor) {
+    if (!gen::has_cache_tensors(spec)) return "blocks lie where cachestarts says";
+    if (gen::is_apart(spec) && tensor.part == gen::Part::kBoth)
+        return "keys and values lie apart, the spec's layout has no axis 2";
+    if (!gen::is_apart(spec) && tensor.part != gen::Part::kBoth)
+        return "keys and values lie in one tensor, the spec's layout has an axis 2";
+    return tensor.use == Use::kScale && spec.quant_bit == 0 ? "the spec's quant_bit is 0" : nullptr;
+}
+
 /// With the spec's and the plan's conditions resolved: kMask becomes kInput or nothing, say.
 std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
     switch (tensor.use) {
@@ -37,10 +48,9 @@ std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
         case Use::kStored:
             return call.batch.stores ? std::optional(Use::kInputOpt) : std::nullopt;
         case Use::kScale:
-            if (call.spec().quant_bit == 0) return std::nullopt;
-            return call.batch.stores ? Use::kScale : Use::kInput;
         case Use::kCache:
-            return call.batch.stores ? Use::kCache : Use::kInput;
+            if (unused_cache(call.spec(), tensor) != nullptr) return std::nullopt;
+            return call.batch.stores ? tensor.use : Use::kInput;
         default:
             return tensor.use;
     }
@@ -100,8 +110,7 @@ Axis axis_of(const Call& call, char axis) {
 
 /// Elements on the last axis of cache or scale.
 std::int64_t row_elements(const KernelSpec& spec, Type type) {
-    if (type == Type::kScale) return spec.head_dim / spec.quant_group;
-    return gen::cache_type(spec) == KVJIT_U8 ? spec.head_dim / 2 : spec.head_dim;
+    return type == Type::kScale ? gen::scale_elements(spec) : gen::code_elements(spec);
 }
 
 Axis layout_axis(const Call& call, char axis, Type type) {
@@ -111,11 +120,13 @@ Axis layout_axis(const Call& call, char axis, Type type) {
 }
 
 ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
-    const std::string_view axes = gen::layout_axes(call.spec());
+    const std::string_view axes =
+        tensor.part == gen::Part::kValue ? gen::value_axes(call.spec()) : gen::layout_axes(call.spec());
     ViewRule rule{tensor.name,    type_of(call.spec(), tensor.type), static_cast<std::int32_t>(axes.size()), {}, true,
                   is_written(use)};
     std::ranges::transform(axes, rule.axes.begin(), [&](char axis) { return layout_axis(call, axis, tensor.type); });
-    rule.free_axis = static_cast<int>(axes.find('2'));
+    const std::size_t parts = axes.find('2');
+    rule.free_axis = parts == axes.npos ? -1 : static_cast<int>(parts);
     rule.written_unless = kIfStored;
     return rule;
 }
@@ -134,14 +145,15 @@ ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
 // ---- The checks -------------------------------------------------------------------------------------------
 
 /// Why this call takes no such tensor.
-std::string_view no_use(const Tensor& tensor) {
+std::string_view no_use(const KernelSpec& spec, const Tensor& tensor) {
     switch (tensor.use) {
         case Use::kMask:
             return "the spec's attn_mask is 0";
         case Use::kSinks:
             return "the spec's has_sinks is 0";
+        case Use::kCache:
         case Use::kScale:
-            return "the spec's quant_bit is 0";
+            return unused_cache(spec, tensor);
         default:
             return "the plan's options.stores_nothing is 1";
     }
@@ -161,7 +173,7 @@ Result<void> check_tensor(const Call& call, const Tensor& tensor) {
     const kvjit_tensor& view = call.tensors.*tensor.member;
     const std::optional<Use> use = use_of(call, tensor);
     if (!is_present(view)) return check_absent(call, tensor, use);
-    if (!use) return refuse_given(tensor.name, no_use(tensor));
+    if (!use) return refuse_given(tensor.name, no_use(call.spec(), tensor));
     return check_view(view, is_cache(tensor) ? layout_rule(call, tensor, *use) : plain_rule(call, tensor, *use));
 }
 
@@ -211,8 +223,6 @@ Result<void> check_overlaps(const Call& call) {
     }
     return {};
 }
-
-constexpr std::int64_t kCudaAlignment = 16;
 
 Result<void> check_strides(std::string_view name, const kvjit_tensor& view) {
     const std::int64_t size = gen::dtype_bytes(static_cast<kvjit_dtype>(view.dtype));

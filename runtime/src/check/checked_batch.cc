@@ -1,5 +1,7 @@
 #include "check/checked_batch.h"
 
+#include <algorithm>
+
 #include "check/arithmetic.h"
 
 namespace kvjit::rt {
@@ -17,9 +19,13 @@ void add_table(const BatchView& view, abi::CheckedBatch& checked) {
     checked.row_entries = gen::is_paged(view.spec) ? shape[1] : 1;
 }
 
+abi::BlockMemory aligned(const abi::BlockMemory& blocks, std::int64_t alignment) {
+    return {std::max(blocks.alignment, alignment), blocks.bytes};
+}
+
 }  // namespace
 
-abi::CheckedBatch checked_batch(const BatchView& view) {
+abi::CheckedBatch checked_batch(const BatchView& view, std::int64_t alignment) {
     abi::CheckedBatch checked{};
     const bool copies = gen::loads(view.spec);
     const std::int64_t head_dim = view.spec.head_dim, kv = view.num_kv_heads;
@@ -34,6 +40,9 @@ abi::CheckedBatch checked_batch(const BatchView& view) {
     checked.most_keys = kv == 0 ? 0 : most_rows(saturating_product(kv, head_dim, copies ? view.num_repeat : 1));
     checked.window_left = view.window.before;
     checked.num_slots = view.cache.num_slots();
+    checked.block_tokens = view.cache.block_tokens();
+    checked.codes = aligned(view.cache.code_blocks(), alignment);
+    checked.scales = aligned(view.cache.scale_blocks(), alignment);
     checked.table = view.cache.table();
     checked.table_keys = checked.table_entries = abi::kNoLimit;
     if (gen::has_cache(view.spec)) add_table(view, checked);

@@ -1,5 +1,6 @@
 #include "check/rule_text.h"
 
+#include <cstdio>
 #include <string>
 
 #include "check/arithmetic.h"
@@ -13,7 +14,7 @@ using abi::Rule;
 
 /// In a sentence stand, of the finding: %i index (or row, index), %v value, %l limit, %s sequence, %d detail; %t limit
 /// and detail together, %e the last of `detail` from `value` on; %a the argument, %p the spec's page_size, %u
-/// that the rule binds only plans that may store.
+/// that the rule binds only plans that may store; %A the value as an address.
 struct RuleText {
     Rule rule;
     kvjit_status status;
@@ -27,6 +28,13 @@ constexpr std::string_view kBytes = "%a[%i] is %v; its bytes have to fit 64 bits
 constexpr std::string_view kRoom = "%a is %v; the batch has %d keys, so it takes at least 1";
 constexpr std::string_view kBegins = "%a[%i] is %v; starts begin at 0 (sequence %s)";
 constexpr std::string_view kFalls = "%a[%i] is %v; starts may not fall, %a[%s] is %l (sequence %s)";
+
+constexpr std::string_view kNoAddress = "%a[%i] is %v; it takes the address of a block (sequence %s)";
+constexpr std::string_view kUnaligned = "%a[%i] is %A; blocks begin at multiples of %l bytes (sequence %s)";
+constexpr std::string_view kSharedAddress =
+    "%a sends two new tokens, of sequences %d and %s, to token %i of the block at %A; each takes one of its own%u";
+constexpr std::string_view kOverlap =
+    "%a sends new tokens of sequences %d and %s to blocks of %l bytes that overlap, one of them at %A%u";
 
 constexpr RuleText kTexts[] = {
     {Rule::kNewTokens, KVJIT_BAD_INDEX, "seqstarts", "%a[%i] is %v; a call has at most %l new tokens (sequence %s)",
@@ -70,6 +78,16 @@ constexpr RuleText kTexts[] = {
     {Rule::kSharedBlock, KVJIT_BAD_INDEX, "cachestarts",
      "%a sends two new tokens, of sequences %d and %s, to token %i of block %v; each takes one of its own%u",
      kAtCheckFull},
+    {Rule::kNoAddress, KVJIT_BAD_INDEX, "cachestarts", kNoAddress, kAtCheckFull},
+    {Rule::kAddressAlignment, KVJIT_BAD_INDEX, "cachestarts", kUnaligned, kAtCheckFull},
+    {Rule::kSharedAddress, KVJIT_BAD_INDEX, "cachestarts", kSharedAddress, kAtCheckFull},
+    {Rule::kOverlappingBlocks, KVJIT_BAD_INDEX, "cachestarts", kOverlap, kAtCheckFull},
+    {Rule::kNoScaleAddress, KVJIT_BAD_INDEX, "scalestarts", kNoAddress, kAtCheckFull},
+    {Rule::kScaleAddressAlignment, KVJIT_BAD_INDEX, "scalestarts", kUnaligned, kAtCheckFull},
+    {Rule::kSharedScaleAddress, KVJIT_BAD_INDEX, "scalestarts", kSharedAddress, kAtCheckFull},
+    {Rule::kOverlappingScaleBlocks, KVJIT_BAD_INDEX, "scalestarts", kOverlap, kAtCheckFull},
+    {Rule::kBlockTokens, KVJIT_BAD_INDEX, "kvstarts",
+     "%a gives sequence %s %v keys; its block has max_tokens tokens, %l", kAtCheckBatch},
     {Rule::kQueryRows, KVJIT_BAD_SHAPE, "seqstarts",
      "%a[%i] is %v; tensors of the query side have %l rows (sequence %s)", kAtCheckBatch},
     {Rule::kKeyRows, KVJIT_BAD_SHAPE, "kvstarts", "%a[%i] is %v; key, value or mask have %l rows (sequence %s)",
@@ -84,6 +102,12 @@ constexpr bool in_order_of_rules() {
 }
 static_assert(in_order_of_rules());
 
+std::string address_text(std::int64_t address) {
+    char digits[24];
+    std::snprintf(digits, sizeof digits, "%#llx", static_cast<unsigned long long>(address));
+    return digits;
+}
+
 /// What the letter behind a % stands for.
 std::string meaning(char letter, const RuleText& rule, const Finding& found, const gen::KernelSpec& spec) {
     switch (letter) {
@@ -95,6 +119,8 @@ std::string meaning(char letter, const RuleText& rule, const Finding& found, con
             return text(found.value);
         case 'l':
             return text(found.limit);
+        case 'A':
+            return address_text(found.value);
         case 's':
             return text(found.sequence);
         case 'd':

@@ -195,7 +195,7 @@ gen::Result<std::unique_ptr<Plan>> make_cpu_plan(KernelPtr kernel, const kvjit_b
                                                  const kvjit_plan_options& options) {
     if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
     if (auto checked = check_no_cuda_options(options); !checked) return std::unexpected(checked.error());
-    const BatchUse use = batch_use(kernel->spec(), options);
+    const BatchUse use = batch_use(kernel->spec(), options, 1);
     if (auto checked = check_batch(kernel->spec(), batch, use); !checked) return std::unexpected(checked.error());
     const gen::Result<kvjit_executor> executor = executor_of(options);
     if (!executor) return std::unexpected(executor.error());

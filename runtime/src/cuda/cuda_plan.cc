@@ -120,8 +120,14 @@ private:
     /// `slots`: extent of what table entries count; of packed keys, their rows.
     abi::Launch launch_of(std::int64_t slots) const {
         const abi::Fault* fault = workspace_.fault();
-        return {batch().batch_size, batch().num_kv_heads, slots, batch().cache.paging().blocks ? 0 : 1,
-                fault != nullptr ? &fault->count : nullptr};
+        const CacheView& cache = batch().cache;
+        return {.batch_size = batch().batch_size,
+                .num_kv_heads = batch().num_kv_heads,
+                .first_slot = cache.paging().entries == Entries::kAddresses ? 1 : 0,
+                .num_slots = slots,
+                .slots_of_token = cache.paging().blocks() ? 0 : 1,
+                .block_tokens = cache.paging().blocks() ? cache.block_tokens() : abi::kNoLimit,
+                .fault = fault != nullptr ? &fault->count : nullptr};
     }
     abi::Launch launch_of() const { return launch_of(batch().cache.num_slots()); }
 
@@ -244,7 +250,7 @@ gen::Result<std::unique_ptr<Plan>> make_cuda_plan(Device& device, KernelPtr kern
                                                   const kvjit_plan_options& options) {
     if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
     if (auto checked = check_cuda_options(options, kSplitUnit); !checked) return std::unexpected(checked.error());
-    const BatchUse use = batch_use(kernel->spec(), options);
+    const BatchUse use = batch_use(kernel->spec(), options, kCudaAlignment);
     const gen::Result<Bounds> bounds = check_device_batch(kernel->spec(), batch, options.host_batch, use);
     if (!bounds) return std::unexpected(bounds.error());
     const BatchView view = batch_view(kernel->spec(), batch, use.stores);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "check/check_batch.h"
 #include "check/checked_batch.h"
 #include "check/rule_text.h"
 
@@ -32,7 +33,7 @@ std::int64_t query_rows_of(const kvjit_tensors& tensors) {
 }  // namespace
 
 abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tensors, kvjit_check_level level) {
-    return {.batch = checked_batch(batch),
+    return {.batch = checked_batch(batch, kCudaAlignment),
             .query_rows = query_rows_of(tensors),
             .key_rows = key_rows_of(tensors),
             .entries = level == KVJIT_CHECK_FULL,

@@ -70,10 +70,8 @@ TEST_CASE("head_dim ends at 256 on CUDA, at the spec's own limit on CPUs") {
 TEST_CASE("what no kernel can do yet is a spec all the same, and refused by its field") {
     const std::pair<const char*, const char*> specs[] = {
         {"value_head_dim=64", "value_head_dim"},
-        {"cache_mode=block_pointers,layout=2LTHD", "cache_mode"},
-        {"cache_mode=sequence_table,layout=N2HTD", "cache_mode"},
-        {"layout=THD", "layout"},
         {"layout=T2DH", "layout"},
+        {"layout=THD,value_layout=TDH", "value_layout"},
         {"layout=2HTDd8", "layout"},
     };
     for (const auto& [text, field] : specs) {

@@ -51,7 +51,7 @@ TEST_CASE("rows of a table whose length wrapped") {
     Finding found{};
     REQUIRE(length(batch.table.rowstarts, 1) < 0);
     CHECK(row_begin_holds(found, batch, 1));
-    CHECK(!row_holds(found, batch, {16, false}, 1));
+    CHECK(!row_holds(found, batch, {16, Entries::kTokens}, 1));
     CHECK(found.rule == Rule::kRowLength);
     CHECK(found.value == 5);
 }
