@@ -72,12 +72,14 @@ struct Table {
 /// How many keys sequence b has, m:
 ///     starts given:  starts[b + 1] - starts[b]
 ///     counts given:  counts[b]
-///     last given:    those of its row's pages, the last of which holds last[b] keys
-/// One of the three is.
+///     last given:    (pages - 1) * page_tokens + last[b], pages = page_starts[b + 1] - page_starts[b]; 0 without pages
+/// One of the three is, but for Merge, which has no keys.
 struct KeyCounts {
     Indices starts;  // (B+1); the mask's columns, packed keys and token tables begin at starts[b], too
     Indices counts;  // (B)
     Indices last;    // (B)
+    Indices page_starts;
+    i64 page_tokens;
 };
 
 /// A dense tensor (token, head, D), D contiguous.
@@ -100,8 +102,9 @@ struct StoreArgs {
     Table table;
     Rows key, value;  // T1, row = seqstarts[b] + i
     Indices seqstarts;
-    KeyCounts keys;  // new tokens are the last of them
-    Indices slots;   // (S), where given: row i goes there, whatever the table says; below 0: nowhere
+    KeyCounts keys;   // new tokens are the last of them
+    Indices slots;    // (S), where given: row i goes there, whatever the table says; below 0: nowhere
+    i64 slot_tokens;  // such a slot s is token s % slot_tokens of block s / slot_tokens; 0: it is a token of the cache
 };
 
 struct LoadArgs {
@@ -189,6 +192,7 @@ enum class Rule : int {
     kKeysBelow0,
     kKeysBytes,
     kTableKeys,
+    kSlotRows,
     kNoTokens,
     kNoBlocks,
     kSeqstartsBegin,  // starts and lengths
@@ -197,6 +201,8 @@ enum class Rule : int {
     kKvstartsBegin,
     kKvstartsFall,
     kSequenceKeys,
+    kKvlensBelow0,
+    kLastPage,
     kMaxKvlen,
     kNewKeys,  // where new tokens are stored
     kStartBelow0,
@@ -220,7 +226,9 @@ enum class Rule : int {
     kSharedScaleAddress,
     kOverlappingScaleBlocks,
     kBlockTokens,  // one block a sequence
-    kQueryRows,    // tensors of the run: on the device only
+    kStoreSlot,    // slots that the caller chose
+    kSharedStoreSlot,
+    kQueryRows,  // tensors of the run: on the device only
     kKeyRows,
 };
 
@@ -244,15 +252,19 @@ struct BlockMemory {
 struct CheckedBatch {
     i64 batch_size;  // not 0
     Indices seqstarts;
-    KeyCounts keys;              // none given: Merge, which has no keys
-    Indices start_pos;           // null: nobody says where new tokens begin
-    bool stores;                 // new tokens need slots
-    i64 max_seqlen, max_kvlen;   // 0: unknown
-    i64 most_tokens, most_keys;  // S and K whose tensors have bytes that fit 64 bits
-    i64 window_left;             // keys that a row sees before its position
-    i64 num_slots;               // of the cache: tokens, or blocks where entries are blocks
-    i64 block_tokens;            // of a block: page_size, or the most that a sequence may have; else 0
-    BlockMemory codes, scales;   // where entries are addresses; scales.bytes 0: there are none
+    KeyCounts keys;                  // none given: Merge, which has no keys
+    Indices start_pos;               // null: nobody says where new tokens begin
+    bool stores;                     // new tokens need slots
+    i64 max_seqlen, max_kvlen;       // 0: unknown
+    i64 most_tokens, most_keys;      // S and K whose tensors have bytes that fit 64 bits
+    i64 window_left;                 // keys that a row sees before its position
+    i64 num_slots;                   // of the cache: tokens, or blocks where entries are blocks
+    i64 block_tokens;                // of a block: page_size, or the most that a sequence may have; else 0
+    BlockMemory codes, scales;       // where entries are addresses; scales.bytes 0: there are none
+    Indices slots;                   // StoreArgs'
+    i64 slot_rows;                   // S, at most: of those slots
+    i64 layers;                      // that the table and the slots have rows for; 1 where they serve all
+    i64 layer_entries, layer_slots;  // from one layer's to the next's; 0 where they serve all
     Table table;
     i64 table_keys;               // K, at most: of a table of tokens
     i64 table_entries;            // all, of a table with rowstarts

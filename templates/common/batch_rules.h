@@ -68,6 +68,7 @@ KVJIT_INLINE bool totals_hold(Finding& found, const CheckedBatch& batch, Paging 
         !total_holds(found, tokens, count, batch.most_tokens, Rule::kTokensBelow0, Rule::kTokensBytes)) {
         return false;
     }
+    if (!expect(tokens <= batch.slot_rows, found, {Rule::kSlotRows, -1, 0, batch.slot_rows, tokens})) return false;
     if (!is_given(batch.keys.starts)) return true;
     const i64 keys = index_at(batch.keys.starts, count);
     return total_holds(found, keys, count, batch.most_keys, Rule::kKeysBelow0, Rule::kKeysBytes) &&
@@ -90,11 +91,39 @@ KVJIT_INLINE bool tokens_hold(Finding& found, const CheckedBatch& batch, i64 b) 
            bound_holds(found, b, length(batch.seqstarts, b), batch.max_seqlen, Rule::kMaxSeqlen);
 }
 
+/// Whether the batch has keys at all: that of Merge has none.
+KVJIT_INLINE bool has_keys(const abi::KeyCounts& keys) {
+    return is_given(keys.starts) || is_given(keys.counts) || is_given(keys.last);
+}
+
+/// Sequence b has `excess` keys more than it should, or fewer, if that is below 0: the element that says how many, and
+/// what it had to be.
+KVJIT_INLINE Finding of_keys(const abi::KeyCounts& keys, Rule rule, i64 b, i64 excess, i64 detail = 0) {
+    const i64 index = is_given(keys.starts) ? b + 1 : b;
+    const abi::Indices& array = is_given(keys.starts) ? keys.starts : is_given(keys.counts) ? keys.counts : keys.last;
+    const i64 value = index_at(array, index);
+    return {rule, b, index, value, difference(value, excess), detail};
+}
+
+/// What the arrays of one element a sequence hold.
+KVJIT_INLINE bool count_holds(Finding& found, const CheckedBatch& batch, i64 b) {
+    const abi::KeyCounts& keys = batch.keys;
+    if (is_given(keys.starts)) return start_holds(found, keys.starts, b, Rule::kKvstartsBegin, Rule::kKvstartsFall);
+    if (is_given(keys.counts)) {
+        const i64 count = index_at(keys.counts, b);
+        return expect(count >= 0, found, {Rule::kKvlensBelow0, b, b, count, 0});
+    }
+    if (!start_holds(found, keys.page_starts, b, Rule::kRowstartsBegin, Rule::kRowstartsFall)) return false;
+    const i64 pages = length(keys.page_starts, b), last = index_at(keys.last, b);
+    return expect(pages == 0 || (last >= 1 && last <= keys.page_tokens), found,
+                  {Rule::kLastPage, b, b, last, keys.page_tokens});
+}
+
 KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, i64 b) {
-    const abi::Indices& starts = batch.keys.starts;
-    const i64 keys = key_count(batch.keys, b), end = sum(index_at(starts, b), abi::kMaxKeys);
-    return start_holds(found, starts, b, Rule::kKvstartsBegin, Rule::kKvstartsFall) &&
-           expect(keys <= abi::kMaxKeys, found, {Rule::kSequenceKeys, b, b + 1, index_at(starts, b + 1), end}) &&
+    if (!count_holds(found, batch, b)) return false;
+    const i64 keys = key_count(batch.keys, b);
+    return expect(keys <= abi::kMaxKeys, found,
+                  of_keys(batch.keys, Rule::kSequenceKeys, b, difference(keys, abi::kMaxKeys))) &&
            bound_holds(found, b, keys, batch.max_kvlen, Rule::kMaxKvlen);
 }
 
@@ -102,11 +131,8 @@ KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, i64 b) {
 /// more than those, no start_pos suits.
 KVJIT_INLINE bool position_holds(Finding& found, const CheckedBatch& batch, i64 b) {
     if (!batch.stores) return true;
-    const abi::Indices& starts = batch.keys.starts;
-    const i64 keys = key_count(batch.keys, b), tokens = length(batch.seqstarts, b);
-    const i64 past = difference(keys, tokens), least = sum(index_at(starts, b), tokens);
-    if (!expect(keys >= tokens, found, {Rule::kNewKeys, b, b + 1, index_at(starts, b + 1), least, tokens}))
-        return false;
+    const i64 keys = key_count(batch.keys, b), tokens = length(batch.seqstarts, b), past = difference(keys, tokens);
+    if (!expect(keys >= tokens, found, of_keys(batch.keys, Rule::kNewKeys, b, past, tokens))) return false;
     if (!is_given(batch.start_pos)) return true;
     const i64 start = index_at(batch.start_pos, b);
     return expect(start >= 0, found, {Rule::kStartBelow0, b, b, start, 0}) &&
@@ -171,11 +197,14 @@ struct EntryTable {
     bool of_scales;
 };
 
-KVJIT_INLINE EntryTable code_table(const CheckedBatch& batch) {
-    return {batch.table.entries, batch.codes, false};
+/// Of a layer, entries of type Index.
+template <class Index>
+KVJIT_INLINE EntryTable code_table(const CheckedBatch& batch, i64 layer) {
+    return {static_cast<const Index*>(batch.table.entries) + layer * batch.layer_entries, batch.codes, false};
 }
-KVJIT_INLINE EntryTable scale_table(const CheckedBatch& batch) {
-    return {batch.table.scales, batch.scales, true};
+template <class Index>
+KVJIT_INLINE EntryTable scale_table(const CheckedBatch& batch, i64 layer) {
+    return {static_cast<const Index*>(batch.table.scales) + layer * batch.layer_entries, batch.scales, true};
 }
 
 /// Sequence b's row of it.
@@ -272,6 +301,31 @@ KVJIT_INLINE bool slots_hold(Finding& found, const EntryTable& table, Paging pag
     else
         found = {Rule::kSharedSlot, second, 0, slot, 0, first};
     return false;
+}
+
+// ---- Slots that the caller chose ------------------------------------------------------------------------------------
+
+/// Where new token `row` of a layer goes; below 0: nowhere.
+KVJIT_INLINE i64 chosen_slot(const CheckedBatch& batch, i64 layer, i64 row) {
+    return index_at(batch.slots, layer * batch.layer_slots + row);
+}
+
+/// The slots of the cache, numbered through its blocks: their product was checked.
+KVJIT_INLINE i64 all_slots(const CheckedBatch& batch, Paging paging) {
+    return paging.blocks() ? batch.num_slots * batch.block_tokens : batch.num_slots;
+}
+
+/// Row `row` of sequence b goes nowhere, or into the cache.
+KVJIT_INLINE bool chosen_slot_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 b, i64 row,
+                                    i64 slot) {
+    const i64 slots = all_slots(batch, paging);
+    return expect(slot < slots, found, {Rule::kStoreSlot, b, row, slot, slots});
+}
+
+/// Rows a and b of these sequences don't go to one slot.
+KVJIT_INLINE bool chosen_slots_hold(Finding& found, const NewSlots& a, const NewSlots& b) {
+    const i64 first = a.sequence < b.sequence ? a.sequence : b.sequence, second = a.sequence + b.sequence - first;
+    return expect(a.begin != b.begin, found, {Rule::kSharedStoreSlot, second, 0, a.begin, 0, first});
 }
 
 }  // namespace kvjit

@@ -20,9 +20,18 @@ KVJIT_INLINE i64 length(const abi::Indices& starts, i64 b) {
     return static_cast<i64>(static_cast<u64>(index_at(starts, b + 1)) - static_cast<u64>(index_at(starts, b)));
 }
 
-/// m, the keys of sequence b.
+/// m, the keys of sequence b. It wraps, too.
 KVJIT_INLINE i64 key_count(const abi::KeyCounts& keys, i64 b) {
-    return length(keys.starts, b);
+    if (is_given(keys.starts)) return length(keys.starts, b);
+    if (is_given(keys.counts)) return index_at(keys.counts, b);
+    const i64 pages = length(keys.page_starts, b);
+    const u64 full = static_cast<u64>(pages - 1) * static_cast<u64>(keys.page_tokens);
+    return pages == 0 ? 0 : static_cast<i64>(full + static_cast<u64>(index_at(keys.last, b)));
+}
+
+/// Where the keys of sequence b begin among those of all, as far as anyone counts them.
+KVJIT_INLINE i64 key_begin(const abi::KeyCounts& keys, i64 b) {
+    return is_given(keys.starts) ? index_at(keys.starts, b) : 0;
 }
 
 /// Where sequence b's row is among a table's entries.

@@ -29,8 +29,8 @@ KVJIT_INLINE Reach window_of(const abi::AttendArgs& args) {
 }
 
 KVJIT_INLINE CallSequence sequence_of(const abi::AttendArgs& args, i64 b) {
-    return {index_at(args.seqstarts, b), length(args.seqstarts, b), index_at(args.keys.starts, b),
-            key_count(args.keys, b), reach_of(window_of(args), kCausal, kAlibi, b < args.decoding_batches)};
+    return {index_at(args.seqstarts, b), length(args.seqstarts, b), key_begin(args.keys, b), key_count(args.keys, b),
+            reach_of(window_of(args), kCausal, kAlibi, b < args.decoding_batches)};
 }
 
 /// Position of new token i among the keys, bottom-right aligned: dist = j - query_position. Negative where m < n.

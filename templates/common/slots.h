@@ -81,6 +81,18 @@ KVJIT_INLINE i64 token_in_page(i64 t) {
         return static_cast<i64>(static_cast<u64>(t) % kPageDivisor);
 }
 
+/// Where a position lies in the cache.
+struct Slot {
+    PageEntry entry;
+    i64 token;
+};
+
+/// The slot that the caller chose for a new token. Blocks at addresses have none: nobody numbers them.
+KVJIT_INLINE Slot chosen_slot(const abi::StoreArgs& args, i64 slot) {
+    if (args.slot_tokens == 0 || slot < 0) return {{slot}, 0};
+    return {{slot / args.slot_tokens}, slot % args.slot_tokens};
+}
+
 /// Address of (entry, token in page, kv head) in one of the cache's planes.
 KVJIT_INLINE char* slot_address(const abi::Plane& plane, i64 entry, i64 token, i64 head) {
     const i64 within = token * plane.token_stride + head * plane.head_stride;

@@ -47,9 +47,22 @@ KVJIT_INLINE void store_run(const StoreStream& key, const StoreStream& value, co
     }
 }
 
+/// Stores each token where args.slots says.
+KVJIT_INLINE void store_chosen(const StoreStream& key, const StoreStream& value, const abi::StoreArgs& args,
+                               const abi::TokenItem& item) {
+    const i64 first_row = index_at(args.seqstarts, item.sequence);
+    for (i64 i = item.begin; i < item.end; ++i) {
+        const i64 slot = index_at(args.slots, first_row + i);
+        if (slot < 0) continue;
+        const Slot chosen = chosen_slot(args, slot);
+        store_run(key, value, item, {chosen.entry, chosen.token, i, 1}, first_row + i);
+    }
+}
+
 KVJIT_INLINE void store_item(const abi::StoreArgs& args, const abi::TokenItem& item) {
     const StoreStream key = {args.key, args.cache.key, args.cache.key_scale};
     const StoreStream value = {args.value, args.cache.value, args.cache.value_scale};
+    if (is_given(args.slots)) return store_chosen(key, value, args, item);
     const i64 start = key_count(args.keys, item.sequence) - length(args.seqstarts, item.sequence);
     const i64 row_of_position_0 = index_at(args.seqstarts, item.sequence) - start;
     for_each_run(table_row(args.table, item.sequence), start + item.begin, start + item.end,

@@ -31,7 +31,9 @@ KVJIT_INLINE Place place_of_thread(i64 blocks) {
 
 /// Tensors have rows for the tokens and keys of sequences 0..b.
 KVJIT_INLINE bool rows_hold(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
-    const i64 tokens = index_at(args.batch.seqstarts, b + 1), keys = index_at(args.batch.keys.starts, b + 1);
+    const bool counted = is_given(args.batch.keys.starts);
+    const i64 tokens = index_at(args.batch.seqstarts, b + 1);
+    const i64 keys = counted ? index_at(args.batch.keys.starts, b + 1) : 0;
     return expect(tokens <= args.query_rows, found, {Rule::kQueryRows, b, b + 1, tokens, args.query_rows}) &&
            expect(keys <= args.key_rows, found, {Rule::kKeyRows, b, b + 1, keys, args.key_rows});
 }
@@ -127,7 +129,7 @@ KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
     i64 turn = 0;  // of which warp
     for (i64 b = 0; b < batch.batch_size; ++b) {
         check_entries(checked, place, b);
-        if (!batch.stores) continue;
+        if (!batch.stores || is_given(batch.slots)) continue;
         const EntryRange entries = new_entries(batch, kPaging, b);
         for (i64 p = entries.first; p < entries.last; ++p) {
             if (turn == place.warp) check_shared(checked, place, b, p);
@@ -136,11 +138,48 @@ KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
     }
 }
 
+/// New token `row` of sequence b, where the caller chose its slot.
+KVJIT_INLINE NewSlots chosen_slots(const abi::CudaCheckArgs& args, i64 layer, i64 b, i64 row) {
+    const i64 slot = chosen_slot(args.batch, layer, row);
+    return {0, slot, slot + 1, b};
+}
+
+/// No row behind `own`, which is row `row` of sequence b, has its slot. Lanes share those of a sequence.
+KVJIT_INLINE void check_chosen_apart(const abi::CudaCheckArgs& args, const Place& place, i64 layer, const NewSlots& own,
+                                     i64 row) {
+    for (i64 b = own.sequence; b < args.batch.batch_size; ++b) {
+        const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);
+        for (i64 other = (begin > row ? begin : row + 1) + place.lane; other < end; other += kWarpSize) {
+            Finding found;
+            if (!chosen_slots_hold(found, own, chosen_slots(args, layer, b, other))) report(*args.fault, found);
+        }
+    }
+}
+
+/// Rows go round the warps.
+KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& place, i64 layer) {
+    for (i64 b = 0; b < args.batch.batch_size; ++b) {
+        const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);
+        const i64 turn = (place.warp - begin % place.warps + place.warps) % place.warps;
+        for (i64 row = begin + turn; row < end; row += place.warps) {
+            const NewSlots own = chosen_slots(args, layer, b, row);
+            if (own.begin < 0) continue;
+            Finding found;
+            const bool inside = chosen_slot_holds(found, args.batch, kPaging, b, row, own.begin);
+            if (!inside && place.lane == 0) report(*args.fault, found);
+            if (inside) check_chosen_apart(args, place, layer, own, row);
+        }
+    }
+}
+
 KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place) {
     if (!check_sequences(args, place) || !kCached || !args.entries) return;
-    check_table({args, code_table(args.batch)}, place);
-    if (kPaging.entries == Entries::kAddresses && args.batch.scales.bytes != 0)
-        check_table({args, scale_table(args.batch)}, place);
+    for (i64 layer = 0; layer < args.batch.layers; ++layer) {
+        check_table({args, code_table<Index>(args.batch, layer)}, place);
+        if (kPaging.entries == Entries::kAddresses && args.batch.scales.bytes != 0)
+            check_table({args, scale_table<Index>(args.batch, layer)}, place);
+        if (args.batch.stores && is_given(args.batch.slots)) check_chosen(args, place, layer);
+    }
 }
 
 }  // namespace kvjit

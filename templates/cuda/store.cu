@@ -101,14 +101,20 @@ KVJIT_INLINE void encode_row(char* to, T3* scales, const char* from) {
 
 // ---- 2. Work split: a warp for each (token, kv head, key or value) -------------------------------------------------
 
+/// Where row `row`, of sequence b, goes; none below 0 is inside of the cache.
+KVJIT_INLINE Slot slot_of_row(const abi::StoreArgs& args, i64 b, i64 row) {
+    if (is_given(args.slots)) return chosen_slot(args, index_at(args.slots, row));
+    const i64 position = key_count(args.keys, b) - index_at(args.seqstarts, b + 1) + row;
+    return slot_of(args.table, b, position);
+}
+
 KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args) {
     const TokenPlace place = place_of_warp(args.launch);
     const abi::Indices& seqstarts = args.store.seqstarts;
     const i64 sequences = args.launch.batch_size;
     if (is_faulty(args.launch) || place.row >= index_at(seqstarts, sequences)) return;
     const i64 b = find_sequence(sequences, place.row, [&](i64 s) { return index_at(seqstarts, s); });
-    const i64 position = key_count(args.store.keys, b) - index_at(seqstarts, b + 1) + place.row;
-    const Slot slot = slot_of(args.store.table, b, position);
+    const Slot slot = slot_of_row(args.store, b, place.row);
 
     const abi::Cache& cache = args.store.cache;
     const abi::Plane& to = place.value ? cache.value : cache.key;

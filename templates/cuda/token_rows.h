@@ -23,12 +23,6 @@ KVJIT_INLINE TokenPlace place_of_warp(const abi::Launch& launch) {
     return {static_cast<i64>(row), static_cast<i64>(rest - row * heads), index % 2 != 0};
 }
 
-/// Where a position lies in the cache.
-struct Slot {
-    PageEntry entry;
-    i64 token;
-};
-
 KVJIT_INLINE Slot slot_of(const abi::Table& table, i64 b, i64 position) {
     return {page_entry(table_row(table, b), position), token_in_page(position)};
 }

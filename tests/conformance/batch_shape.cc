@@ -142,12 +142,14 @@ std::vector<std::int64_t> page_entries(const Case& which, const Problem& problem
 }
 
 /// Rows of different length, one behind the other, some with entries that nothing needs.
-void lay_csr(Problem& problem, const std::vector<std::int64_t>& entries, Rng& rng, Placement& placement) {
+void lay_csr(const Case& which, Problem& problem, const std::vector<std::int64_t>& entries, Rng& rng,
+             Placement& placement) {
     auto next = entries.begin();
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
         problem.rowstarts.push_back(static_cast<std::int64_t>(problem.cachestarts.size()));
         for (std::int64_t page = 0; page < pages_of(problem, b); ++page) problem.cachestarts.push_back(*next++);
-        problem.cachestarts.resize(problem.cachestarts.size() + u(rng.below(3)), kNoEntry);
+        const bool counted = which.keys_by == KeysBy::kLastPage;  // all pages are used
+        if (!counted) problem.cachestarts.resize(problem.cachestarts.size() + u(rng.below(3)), kNoEntry);
     }
     problem.rowstarts.push_back(static_cast<std::int64_t>(problem.cachestarts.size()));
     placement.table_shape = {problem.rowstarts.back()};
@@ -193,6 +195,19 @@ void add_sequence(const Case& which, Problem& problem, Rng& rng) {
     problem.kvstarts.push_back(problem.kvstarts.back() + m);
 }
 
+/// Slots of new tokens, as the table has them, but for some that go nowhere.
+void choose_slots(const Case& which, Problem& problem, Rng& rng, const Placement& placement) {
+    if (which.slots_by == SlotsBy::kTable) return;
+    if (placement.num_blocks != 0) problem.block_tokens = placement.max_tokens;
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        for (std::int64_t i = 0; i < problem.new_tokens(b); ++i) {
+            const Slot slot = slot_of(problem, b, problem.start_pos[u(b)] + i);
+            const std::int64_t number = slot.block * problem.block_tokens + slot.token;
+            problem.store_slots.push_back(rng.chance(0.2) ? -1 - rng.below(2) : number);
+        }
+    }
+}
+
 }  // namespace
 
 Problem shape_problem(const Case& which, Rng& rng) {
@@ -234,12 +249,14 @@ Placement place_tokens(const Case& which, Problem& problem, Rng& rng) {
     } else {
         const auto entries = page_entries(which, problem, rng, placement);
         if (which.rows == TableRows::kCsr) {
-            lay_csr(problem, entries, rng, placement);
+            lay_csr(which, problem, entries, rng, placement);
         } else {
             lay_rows(problem, entries, which.rows == TableRows::kIndexed, rng, placement);
             if (which.rows == TableRows::kIndexed) share_rows(which, problem, rng);
         }
     }
+    if (which.layer_tables) ++(placement.num_blocks != 0 ? placement.num_blocks : placement.max_tokens);
+    choose_slots(which, problem, rng, placement);
     return placement;
 }
 

@@ -54,6 +54,9 @@ Bound bind(const Call& call) {
     }
     batch.seqstarts = call.seqstarts.view().data;
     batch.kvstarts = call.kvstarts.view().data;
+    batch.kvlens = call.kvlens.view().data;
+    batch.last_page_len = call.last_page_len.view().data;
+    batch.store_slots = call.store_slots.view();
     batch.start_pos = call.start_pos.view().data;
     batch.cachestarts = call.cachestarts.view();
     batch.scalestarts = call.scalestarts.view();

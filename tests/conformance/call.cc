@@ -161,6 +161,7 @@ private:
     }
 
     void make_loaded() {
+        if (call_.which.keys_by != KeysBy::kStarts) return;  // nothing says where a sequence's rows begin
         const std::int64_t heads = call_.problem.num_kv_heads * call_.problem.num_repeat;
         call_.key = tensor(spec().t1, {kv_tokens(), heads, spec().head_dim});
         if (call_.which.outputs_whole) call_.value = tensor(spec().t1, {kv_tokens(), heads, spec().head_dim});
@@ -202,17 +203,29 @@ private:
     }
 
     void make_tables(const Placement& placement) {
-        call_.cachestarts = tensor(spec().index_type, placement.table_shape);
-        fill_table(call_.cachestarts, call_.cache);
+        std::vector<std::int64_t> shape = placement.table_shape;
+        if (call_.which.layer_tables) shape.insert(shape.begin(), call_.problem.num_layers);
+        call_.cachestarts = tensor(spec().index_type, shape);
+        fill_tables(call_.cachestarts, call_.cache);
         if (spec().cache_mode != KVJIT_BLOCK_POINTERS || spec().quant_bit == 0) return;
-        call_.scalestarts =
-            Placed(KVJIT_I64, placement.table_shape, call_.cachestarts.strided().strides, call_.which.guard);
-        fill_table(call_.scalestarts, call_.scale);
+        call_.scalestarts = Placed(KVJIT_I64, shape, call_.cachestarts.strided().strides, call_.which.guard);
+        fill_tables(call_.scalestarts, call_.scale);
+    }
+
+    /// The layer's own table, and those of others, which send everything one slot or block further.
+    void fill_tables(Placed& table, const std::vector<Placed>& blocks) {
+        const std::vector<std::int64_t> entries = entries_in_sight(call_.problem);
+        const std::int64_t layers = call_.which.layer_tables ? call_.problem.num_layers : 1;
+        std::vector<std::int64_t> all;
+        for (std::int64_t layer = 0; layer < layers; ++layer) {
+            const std::int64_t further = layers == 1 || layer == call_.problem.layer ? 0 : 1;
+            for (const std::int64_t entry : entries) all.push_back(entry < 0 ? entry : entry + further);
+        }
+        fill_table(table, blocks, all);
     }
 
     /// Entries; where they are addresses, those of the blocks that the problem has numbers of: a double holds them.
-    void fill_table(Placed& table, const std::vector<Placed>& blocks) {
-        const std::vector<std::int64_t> entries = entries_in_sight(call_.problem);
+    void fill_table(Placed& table, const std::vector<Placed>& blocks, const std::vector<std::int64_t>& entries) {
         auto next = entries.begin();
         table.fill([&] {
             std::int64_t entry = *next++;
@@ -224,14 +237,20 @@ private:
 
     /// What earlier calls stored: everything before the new tokens, or all if this call stores nothing.
     void fill_past(std::int64_t b) {
-        const bool stores = call_.which.stores == Stores::kYes;
-        const std::int64_t end = stores ? call_.problem.start_pos[u(b)] : call_.problem.kv_tokens(b);
-        for (std::int64_t t = 0; t < end; ++t) {
+        for (std::int64_t t = 0; t < call_.problem.kv_tokens(b); ++t) {
+            if (is_stored(b, t)) continue;
             const bool hidden = hidden_[u(call_.problem.kvstarts[u(b)] + t)] || t < first_in_sight(call_.problem, b);
             for (std::int64_t h = 0; h < call_.problem.num_kv_heads && !hidden; ++h) {
                 for (const int key_or_value : {0, 1}) fill_slot(slot_of(call_.problem, b, t), key_or_value, h);
             }
         }
+    }
+
+    /// Whether the call stores position t of sequence b.
+    bool is_stored(std::int64_t b, std::int64_t t) const {
+        if (call_.which.stores != Stores::kYes) return false;
+        const std::int64_t i = t - call_.problem.start_pos[u(b)];
+        return i >= 0 && place_of_new(call_.problem, b, i).has_value();
     }
 
     void fill_slot(Slot slot, int key_or_value, std::int64_t h) {
@@ -258,7 +277,8 @@ private:
     void make_indices() {
         const Guard guard = call_.which.guard;
         call_.seqstarts = Placed::integers(call_.problem.seqstarts, spec().starts_type, guard);
-        call_.kvstarts = Placed::integers(call_.problem.kvstarts, spec().starts_type, guard);
+        make_key_counts();
+        make_store_slots();
         if (!call_.problem.start_pos.empty()) {
             call_.start_pos = Placed::integers(call_.problem.start_pos, spec().starts_type, guard);
         }
@@ -268,6 +288,39 @@ private:
         if (!call_.problem.row_index.empty()) {
             call_.row_index = Placed::integers(call_.problem.row_index, spec().starts_type, guard);
         }
+    }
+
+    void make_key_counts() {
+        const Problem& problem = call_.problem;
+        std::vector<std::int64_t> lens, last;
+        for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+            lens.push_back(problem.kv_tokens(b));
+            last.push_back(lens.back() == 0 ? -1 : (lens.back() - 1) % spec().page_size + 1);
+        }
+        const auto place = [&](const std::vector<std::int64_t>& numbers) {
+            return Placed::integers(numbers, spec().starts_type, call_.which.guard);
+        };
+        if (call_.which.keys_by == KeysBy::kStarts) call_.kvstarts = place(problem.kvstarts);
+        if (call_.which.keys_by == KeysBy::kLens) call_.kvlens = place(lens);
+        if (call_.which.keys_by == KeysBy::kLastPage) call_.last_page_len = place(last);
+    }
+
+    /// Other layers send new tokens elsewhere: to the same slots in the other order.
+    void make_store_slots() {
+        const std::vector<std::int64_t>& slots = call_.problem.store_slots;
+        if (call_.which.slots_by == SlotsBy::kTable) return;
+        const bool by_layer = call_.which.slots_by == SlotsBy::kChosenByLayer;
+        const std::int64_t layers = by_layer ? call_.problem.num_layers : 1;
+        std::vector<std::int64_t> all, shape = {static_cast<std::int64_t>(slots.size())};
+        if (by_layer) shape.insert(shape.begin(), layers);
+        for (std::int64_t layer = 0; layer < layers; ++layer) {
+            const bool own = !by_layer || layer == call_.problem.layer;
+            own ? all.insert(all.end(), slots.begin(), slots.end())
+                : all.insert(all.end(), slots.rbegin(), slots.rend());
+        }
+        call_.store_slots = tensor(spec().starts_type, shape);
+        auto next = all.begin();
+        call_.store_slots.fill([&] { return static_cast<double>(*next++); });
     }
 
     Call call_;
@@ -310,7 +363,8 @@ std::vector<const Placed*> Call::outputs() const {
 
 void Call::remember() {
     for (Placed* each : {&seqstarts, &kvstarts, &start_pos, &cachestarts, &scalestarts, &rowstarts, &row_index, &query,
-                         &current_key, &current_value, &mask, &sinks, &key, &value, &attn_output, &lse}) {
+                         &kvlens, &last_page_len, &store_slots, &current_key, &current_value, &mask, &sinks, &key,
+                         &value, &attn_output, &lse}) {
         each->remember();
     }
     for (std::vector<Placed>* tensors : {&cache, &scale}) {

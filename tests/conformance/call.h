@@ -20,7 +20,7 @@ struct Call {
     std::int64_t max_tokens = 0;
     std::int64_t num_blocks = 0;
     Placed seqstarts, kvstarts, start_pos, cachestarts, rowstarts, row_index;
-    Placed scalestarts;
+    Placed scalestarts, kvlens, last_page_len, store_slots;
     Placed query, current_key, current_value, mask, sinks;  // absent where the operator has none
     std::vector<Placed> cache, scale;  // tensors as CacheMemory has them; none where there is no cache, no scales
     Placed key, value;                 // MultiHeadAttention: inputs, KeyValueCache: outputs

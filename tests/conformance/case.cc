@@ -34,6 +34,9 @@ enum FactorId {
     kSinks,
     kMask,
     kRows,
+    kKeysBy,
+    kSlotsBy,
+    kLayerTables,
     kNewTokens,
     kPastTokens,
     kDecoding,
@@ -142,7 +145,8 @@ void normalise_types(Levels& levels) {
 
 void normalise_cache(Levels& levels) {
     if (kOps[levels[kOp]] == KVJIT_OP_MULTI_HEAD_ATTENTION) {
-        return forget(levels, {kMode, kLayout, kApart, kPageSize, kIndexType, kRows, kLayers, kStores});
+        return forget(levels, {kMode, kLayout, kApart, kPageSize, kIndexType, kRows, kKeysBy, kSlotsBy, kLayerTables,
+                               kLayers, kStores});
     }
     const auto mode = kModes[levels[kMode]];
     if (has_numbered_blocks(levels)) levels[kLayout] %= count(block_layouts());
@@ -153,7 +157,10 @@ void normalise_cache(Levels& levels) {
         // Blocks are allocations of their own, each between guard pages: there are not as many as tokens.
         if (kPageSizes[levels[kPageSize]] == 1) ++levels[kPageSize];
     }
-    if (layout_of(levels).find('L') == std::string::npos) levels[kLayers] = 0;
+    if (mode == KVJIT_TOKEN_TABLE || levels[kMask] > 0) levels[kKeysBy] = 0;
+    if (levels[kKeysBy] == 2) levels[kRows] < 0 ? levels[kKeysBy] = 1 : levels[kRows] = 1;
+    if (mode == KVJIT_BLOCK_POINTERS || levels[kStores] != 0) levels[kSlotsBy] = 0;
+    if (layout_of(levels).find('L') == std::string::npos && levels[kLayerTables] == 0) levels[kLayers] = 0;
 }
 
 void normalise_attention(Levels& levels) {
@@ -237,6 +244,9 @@ const std::vector<Factor>& factors() {
                                         {kSinks, "sinks", 2},
                                         {kMask, "attn_mask", 3},
                                         {kRows, "rows", 3},
+                                        {kKeysBy, "keys_by", 3},
+                                        {kSlotsBy, "slots_by", 3},
+                                        {kLayerTables, "layer_tables", 2},
                                         {kNewTokens, "new_tokens", 5},
                                         {kPastTokens, "past_tokens", 6},
                                         {kDecoding, "decoding", 3},
@@ -263,8 +273,8 @@ const std::vector<Factor>& factors() {
 void normalise(Levels& levels) {
     for (int& each : levels) each = std::max(each, 0);
     normalise_types(levels);
-    normalise_cache(levels);
     normalise_attention(levels);
+    normalise_cache(levels);
 }
 
 Case case_of(const Levels& levels) {
@@ -276,6 +286,9 @@ Case case_of(const Levels& levels) {
     made.new_tokens = static_cast<NewTokens>(level(levels, kNewTokens));
     made.past_tokens = static_cast<PastTokens>(level(levels, kPastTokens));
     made.rows = static_cast<TableRows>(level(levels, kRows));
+    made.keys_by = static_cast<KeysBy>(level(levels, kKeysBy));
+    made.slots_by = static_cast<SlotsBy>(level(levels, kSlotsBy));
+    made.layer_tables = level(levels, kLayerTables) != 0;
     made.decoding = level(levels, kDecoding);
     made.own_scale = level(levels, kOwnScale) != 0;
     made.own_slopes = level(levels, kOwnSlopes) != 0;

@@ -21,6 +21,10 @@ enum class NewTokens { kOne, kNoneOrOne, kFew, kTileEdge, kRagged };
 enum class PastTokens { kNone, kFew, kVectorEdge, kChunkEdge, kChunks, kRagged };
 /// Whether a call stores: its run brings new tokens, or none; or its plan says that none ever will.
 enum class Stores { kYes, kNotThisRun, kNever };
+/// Which array says how many keys the sequences have.
+enum class KeysBy { kStarts, kLens, kLastPage };
+/// Who says where new tokens go: the table; or slots that the caller chose, the same for all layers, or a layer's own.
+enum class SlotsBy { kTable, kChosen, kChosenByLayer };
 /// How much of a batch is given: all, or neither start_pos nor one of the numbers of heads, which follow from the rest.
 enum class Given { kAll, kHeads, kKvHeads };
 /// Who runs a plan's tasks, and in which order.
@@ -34,7 +38,10 @@ struct Case {
     NewTokens new_tokens = NewTokens::kOne;
     PastTokens past_tokens = PastTokens::kFew;
     TableRows rows = TableRows::kPadded;
-    int decoding = 0;  // decoding_batches: 0 none, 1 some, 2 all
+    KeysBy keys_by = KeysBy::kStarts;
+    SlotsBy slots_by = SlotsBy::kTable;
+    bool layer_tables = false;  // a table a layer
+    int decoding = 0;           // decoding_batches: 0 none, 1 some, 2 all
     bool own_scale = false;
     bool own_slopes = false;
     std::int64_t window_left = -1, window_right = -1;

@@ -233,12 +233,22 @@ std::byte* cache_row(const Problem& problem, const CacheMemory& cache, int key_o
     return tensor.data + index * static_cast<std::int64_t>(bytes_of(tensor.dtype));
 }
 
+std::optional<Slot> place_of_new(const Problem& problem, std::int64_t b, std::int64_t i) {
+    if (problem.store_slots.empty()) return slot_of(problem, b, problem.start_pos[u(b)] + i);
+    const std::int64_t slot = problem.store_slots[u(problem.seqstarts[u(b)] + i)];
+    if (slot < 0) return std::nullopt;
+    if (problem.block_tokens == 0) return Slot{0, slot};
+    return Slot{slot / problem.block_tokens, slot % problem.block_tokens};
+}
+
 void oracle_store(const Problem& problem, const Strided& key, const Strided& value, const CacheMemory& cache,
                   const CacheMemory& scale) {
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
         for (std::int64_t i = 0; i < problem.new_tokens(b); ++i) {
-            const Slot slot = slot_of(problem, b, problem.start_pos[u(b)] + i);
             const std::int64_t token = problem.seqstarts[u(b)] + i;
+            const std::optional<Slot> place = place_of_new(problem, b, i);
+            if (!place) continue;
+            const Slot slot = *place;
             for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
                 store_row(problem, key, token, h, cache_row(problem, cache, scale, 0, slot, h));
                 store_row(problem, value, token, h, cache_row(problem, cache, scale, 1, slot, h));

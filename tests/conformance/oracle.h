@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct Problem {
     std::vector<std::int64_t> cachestarts;           // as the mode has it, row after row
     std::int64_t table_columns = 0;                  // MaxP; page_table and block_table without rowstarts
     std::vector<std::int64_t> rowstarts, row_index;  // empty: not given
+    std::vector<std::int64_t> store_slots;           // (S), where new tokens go; empty: as the table has it
+    std::int64_t block_tokens = 0;                   // of a block that those number slots through; 0: no blocks
     std::vector<float> slopes;                       // empty: not given
     std::vector<float> sinks;                        // (H); empty: none
 
@@ -44,6 +47,9 @@ struct Slot {
     std::int64_t token;
 };
 Slot slot_of(const Problem& problem, std::int64_t b, std::int64_t position);
+
+/// Where new token i of sequence b goes; nothing: nowhere.
+std::optional<Slot> place_of_new(const Problem& problem, std::int64_t b, std::int64_t i);
 
 /// Codes, or scales, of keys and values: a tensor for both; or two, where the layout has no axis 2; or blocks that lie
 /// anywhere, where the mode is block_pointers. The problem's table has their numbers then. Empty: no scales.

@@ -520,17 +520,20 @@ typedef struct kvjit_batch {
     int64_t max_seqlen;       /* upper bound of n; 0: unknown */
     int64_t max_kvlen;        /* upper bound of m; 0: unknown */
     /* Arrays that are void here have elements of the spec's starts_type. */
-    const void *seqstarts;     /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1; at most 2^30 a
-                                  call, where the host reads them */
-    const void *kvstarts;      /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence */
-    const void *start_pos;     /* (B): position of its first new token, the number of its keys less that of its new
-                                  tokens, or NULL: then nobody checks that; cache operators only, and not looked at by a
-                                  plan whose options say stores_nothing */
-    kvjit_tensor cachestarts;  /* offset, sequence_table (B); token_table (K); page_table, block_table, block_pointers
-                                  (B, MaxP), or (entries) with rowstarts. Addresses of blocks are those at which the
-                                  kernels reach them, multiples of an element's bytes, on CUDA of 16 */
-    const void *rowstarts;     /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
-    const void *row_index;     /* (B) or NULL: sequence b's table row is cachestarts[row_index[b], :] */
+    const void *seqstarts;    /* (B+1): sequence b's new tokens are rows seqstarts[b]..seqstarts[b+1]-1; at most 2^30 a
+                                 call, where the host reads them */
+    const void *kvstarts;     /* (B+1): and its keys kvstarts[b]..kvstarts[b+1]-1; at most 2^30 a sequence. Or NULL, and
+                                 kvlens or last_page_len says how many keys there are: one of the three is given. Packed
+                                 keys, token tables, masks and what KeyValueCache loads need this one */
+    const void *start_pos;    /* (B): position of its first new token, the number of its keys less that of its new
+                                 tokens, or NULL: then nobody checks that; cache operators only, and not looked at by a
+                                 plan whose options say stores_nothing */
+    kvjit_tensor cachestarts; /* offset, sequence_table (B); token_table (K); page_table, block_table, block_pointers
+                                 (B, MaxP), or (entries) with rowstarts. With an axis L in front: a table a layer, all
+                                of which are checked, and each run reads its layer's. Addresses of blocks are those at
+                                which the kernels reach them, multiples of an element's bytes, on CUDA of 16 */
+    const void *rowstarts;    /* (B+1) or NULL: sequence b's table row begins at cachestarts[rowstarts[b]] (CSR) */
+    const void *row_index;    /* (B) or NULL: sequence b's table row is cachestarts[row_index[b], :] */
     const float *alibi_slopes; /* (H) or NULL: the usual powers of two */
     float softmax_scale;       /* 0: 1/sqrt(head_dim) */
     int64_t num_repeat;        /* KeyValueCache outputs: copies of each kv head; default 1 */
@@ -538,12 +541,15 @@ typedef struct kvjit_batch {
                                 * the default: all */
     int64_t window_right;      /* and after it, the same */
     float soft_cap;            /* finite and > 0 where the spec has one, else 0 */
-    /* The next two, and store_slots: not yet, NULL and absent. */
     const void *kvlens;        /* (B): the sequences' keys, in place of kvstarts */
-    const void *last_page_len; /* (B): keys of each sequence's last page, in place of kvstarts, with rowstarts */
+    const void *last_page_len; /* (B): keys of each sequence's last page, in place of kvstarts: m = (pages - 1) *
+                                  page_size + last_page_len[b], pages = rowstarts[b+1] - rowstarts[b]; without pages m =
+                                  0 and nobody looks at it. With rowstarts, in modes that have a page_size */
     kvjit_tensor scalestarts;  /* with the shape and strides of cachestarts: addresses of the scale blocks, which a
                                   quantised block_pointers cache has, and no other */
-    kvjit_tensor store_slots;  /* (S) or (L, S), KVJIT_I64 or KVJIT_I32: where new tokens go, below 0: nowhere */
+    kvjit_tensor store_slots;  /* absent, or (S) or (L, S), KVJIT_I64 or KVJIT_I32: where new tokens go, whatever the
+                                  table says; below 0: nowhere. Slots are numbered through blocks: slot / page_size is
+                                  the block (sequence_table: / max_tokens). Not for block_pointers */
 } kvjit_batch;
 
 KVJIT_API void kvjit_batch_init_sized(kvjit_batch *batch, size_t size);

@@ -36,11 +36,21 @@ inline std::int64_t query_rows(const gen::KernelSpec& spec, const kvjit_batch& b
     return batch.batch_size == 0 ? 0 : index_at(indices(spec, batch.seqstarts), batch.batch_size);
 }
 
-/// K: rows of packed key and value. 0 where B == 0, and for Merge, which has no keys.
+/// K: rows of packed key and value. 0 where B == 0, for Merge, which has no keys, and where nobody counts them.
 inline std::int64_t key_rows(const gen::KernelSpec& spec, const kvjit_batch& batch) {
-    if (batch.batch_size == 0 || !gen::has_keys(spec)) return 0;
+    if (batch.batch_size == 0 || !gen::has_keys(spec) || batch.kvstarts == nullptr) return 0;
     return index_at(indices(spec, batch.kvstarts), batch.batch_size);
 }
+
+/// How many keys the sequences have; none given: Merge.
+abi::KeyCounts key_counts(const gen::KernelSpec& spec, const kvjit_batch& batch);
+
+/// Where new tokens go whatever the table says: (S), or (L, S).
+struct StoreSlots {
+    abi::Indices slots;         // of layer 0; null: the table says
+    std::int64_t layer_stride;  // in elements; 0: they serve all layers
+    std::int64_t rows;          // S
+};
 
 /// The batch's arrays are the caller's and outlive it.
 struct BatchView {
@@ -55,6 +65,7 @@ struct BatchView {
     std::int64_t max_seqlen, max_kvlen;
     CacheView cache;
     kvjit_tensor cachestarts;
+    StoreSlots store_slots;
     Reach window;
     float softmax_scale, soft_cap;
     bool stores;  // whether runs may store

@@ -50,25 +50,32 @@ abi::MergeArgs merge_output(const kvjit_tensors& tensors) {
     return args;
 }
 
+abi::Indices slots_of(const StoreSlots& chosen, std::int64_t layer) {
+    if (chosen.slots.data == nullptr) return {};
+    const std::int64_t bytes = chosen.slots.narrow ? 4 : 8;
+    return {static_cast<const char*>(chosen.slots.data) + layer * chosen.layer_stride * bytes, chosen.slots.narrow};
+}
+
 }  // namespace
 
 abi::StoreArgs bind_store(const BatchView& batch, const kvjit_tensors& tensors, std::int64_t layer_idx) {
     return {.cache = batch.cache.planes(tensors, layer_idx),
             .key_pieces = {},
             .value_pieces = {},
-            .table = batch.cache.table(),
+            .table = batch.cache.table(layer_idx),
             .key = rows(tensors.current_key),
             .value = rows(tensors.current_value),
             .seqstarts = batch.seqstarts,
             .keys = batch.keys,
-            .slots = {}};
+            .slots = slots_of(batch.store_slots, layer_idx),
+            .slot_tokens = batch.cache.block_tokens()};
 }
 
 abi::LoadArgs bind_load(const BatchView& batch, const kvjit_tensors& tensors, std::int64_t layer_idx) {
     return {.cache = batch.cache.planes(tensors, layer_idx),
             .key_pieces = {},
             .value_pieces = {},
-            .table = batch.cache.table(),
+            .table = batch.cache.table(layer_idx),
             .key = rows(tensors.key),
             .value = rows(tensors.value),
             .keys = batch.keys,
@@ -81,7 +88,7 @@ abi::AttendArgs bind_attend(const BatchView& batch, const kvjit_tensors& tensors
     args.output = rows(tensors.attn_output);
     bind_lse(tensors, args.lse, args.lse_token_stride, args.lse_head_stride);
     args.cache = batch.cache.planes(tensors, layer_idx);
-    args.table = batch.cache.table();
+    args.table = batch.cache.table(layer_idx);
     args.seqstarts = batch.seqstarts;
     args.keys = batch.keys;
     bind_mask(tensors.attn_mask, args);

@@ -8,13 +8,17 @@
 namespace kvjit::rt {
 namespace {
 
+bool has_rows(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    return gen::is_paged(spec) && batch.rowstarts == nullptr;
+}
+
 abi::Table table_of(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     const abi::Indices kvstarts = indices(spec, batch.kvstarts);
     if (!gen::has_cache(spec)) return {batch.kvstarts, nullptr, {}, {}, 1};
     const kvjit_tensor& entries = batch.cachestarts;
     if (spec.cache_mode == KVJIT_TOKEN_TABLE) return {entries.data, nullptr, kvstarts, {}, 0};
     return {entries.data, batch.scalestarts.data, indices(spec, batch.rowstarts), indices(spec, batch.row_index),
-            entries.strides[0]};
+            entries.rank == 0 ? 0 : entries.strides[entries.rank - table_rank(spec, batch)]};
 }
 
 int place(std::string_view axes, char axis) {
@@ -38,6 +42,14 @@ abi::BlockMemory block_memory(const kvjit_tensor& block) {
 
 }  // namespace
 
+int table_rank(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    return has_rows(spec, batch) ? 2 : 1;
+}
+
+bool has_layer_tables(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    return gen::has_cache(spec) && batch.cachestarts.rank == table_rank(spec, batch) + 1;
+}
+
 CacheView::Places CacheView::places(std::string_view axes) {
     return {place(axes, 'N'), place(axes, 'T'), place(axes, 'L'), place(axes, '2'), place(axes, 'H')};
 }
@@ -48,6 +60,8 @@ CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std:
       quantised_(cached_ && spec.quant_bit != 0),
       paging_{gen::page_tokens(spec), gen::table_entries(spec)},
       table_(table_of(spec, batch)),
+      layer_entries_(has_layer_tables(spec, batch) ? batch.cachestarts.strides[0] : 0),
+      index_bytes_(gen::dtype_bytes(static_cast<kvjit_dtype>(spec.index_type))),
       num_slots_(gen::has_num_blocks(spec)   ? batch.num_blocks
                  : gen::has_max_tokens(spec) ? batch.max_tokens
                                              : abi::kNoLimit),
@@ -56,6 +70,16 @@ CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std:
       num_kv_heads_(num_kv_heads),
       key_at_(places(gen::layout_axes(spec))),
       value_at_(places(gen::value_axes(spec))) {}
+
+abi::Table CacheView::table(std::int64_t layer) const {
+    const auto from = [&](const void* entries) -> const void* {
+        return entries == nullptr ? nullptr : static_cast<const char*>(entries) + layer * layer_entries_ * index_bytes_;
+    };
+    abi::Table table = table_;
+    table.entries = from(table_.entries);
+    table.scales = from(table_.scales);
+    return table;
+}
 
 std::int64_t CacheView::extent(char axis) const {
     switch (axis) {

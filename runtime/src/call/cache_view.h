@@ -10,6 +10,10 @@
 
 namespace kvjit::rt {
 
+/// Axes of a layer's table, cachestarts: rows of entries where it isn't CSR. With one axis more it has a table a layer.
+int table_rank(const gen::KernelSpec& spec, const kvjit_batch& batch);
+bool has_layer_tables(const gen::KernelSpec& spec, const kvjit_batch& batch);
+
 /// Of a cache and its table; or of packed keys and values, whose table is kvstarts. The batch's arrays outlive it.
 class CacheView {
 public:
@@ -18,7 +22,10 @@ public:
 
     /// Tokens behind an entry of the table, and what an entry is.
     Paging paging() const { return paging_; }
-    const abi::Table& table() const { return table_; }
+    /// Of a layer.
+    abi::Table table(std::int64_t layer) const;
+    /// From a layer's entries to the next's; 0: all layers have one table.
+    std::int64_t layer_entries() const { return layer_entries_; }
     /// Extent of what entries count, the cache's tokens or blocks; kNoLimit for addresses, and packed keys and values.
     std::int64_t num_slots() const { return num_slots_; }
     /// Tokens of a block; 0 where entries are tokens.
@@ -50,7 +57,8 @@ private:
     gen::KernelSpec spec_;
     bool cached_, quantised_;
     Paging paging_;
-    abi::Table table_;
+    abi::Table table_;  // of layer 0
+    std::int64_t layer_entries_, index_bytes_;
     std::int64_t num_slots_, page_tokens_, num_layers_, num_kv_heads_;
     Places key_at_, value_at_;
 };

@@ -17,7 +17,11 @@ CallPlan::CallPlan(KernelPtr kernel, const BatchView& batch, const BatchRows& ro
 
 std::uint32_t CallPlan::possible_programs() const {
     if (batch_.batch_size == 0) return 0;
-    return batch_.stores ? kernel_->bits() : kernel_->bits() & ~std::uint32_t{KVJIT_PROGRAM_STORE};
+    std::uint32_t programs = kernel_->bits();
+    if (!batch_.stores) programs &= ~std::uint32_t{KVJIT_PROGRAM_STORE};
+    // Nothing says where a sequence's rows would begin in what is loaded.
+    if (!is_given(batch_.keys.starts)) programs &= ~std::uint32_t{KVJIT_PROGRAM_LOAD};
+    return programs;
 }
 
 gen::Result<void> CallPlan::prepare(std::uint32_t programs) {

@@ -15,6 +15,8 @@ struct BatchArrays {
     const gen::KernelSpec& spec;
     abi::CheckedBatch batch;
     Paging paging;
+
+    RuleWords words() const { return {spec, keys_name(batch.keys)}; }
 };
 
 /// S and K, the last of seqstarts and kvstarts. O(1).
@@ -42,17 +44,26 @@ template <class Holds>
 gen::Result<void> check_sequences(const BatchArrays& arrays, const Holds& holds) {
     Finding found;
     for (std::int64_t b = 0; b < arrays.batch.batch_size; ++b) {
-        if (!holds(found, b)) return std::unexpected(rule_error(found, arrays.spec));
+        if (!holds(found, b)) return std::unexpected(rule_error(found, arrays.words()));
     }
     return {};
 }
 
-/// `check(arrays, table)` for the codes' table, then for the scales' if they have one.
+/// `check(arrays, table)` for each layer's table of codes, and of scales if they have one.
+template <class Index, class Check>
+gen::Result<void> for_each_table_of(const BatchArrays& arrays, const Check& check) {
+    const std::int64_t tables = arrays.batch.layer_entries == 0 ? 1 : arrays.batch.layers;
+    for (std::int64_t layer = 0; layer < tables; ++layer) {
+        if (auto codes = check(arrays, code_table<Index>(arrays.batch, layer)); !codes) return codes;
+        if (arrays.batch.table.scales == nullptr) continue;
+        if (auto scales = check(arrays, scale_table<Index>(arrays.batch, layer)); !scales) return scales;
+    }
+    return {};
+}
 template <class Check>
 gen::Result<void> for_each_table(const BatchArrays& arrays, const Check& check) {
-    gen::Result<void> codes = check(arrays, code_table(arrays.batch));
-    if (!codes || arrays.batch.table.scales == nullptr) return codes;
-    return check(arrays, scale_table(arrays.batch));
+    return arrays.spec.index_type == KVJIT_I32 ? for_each_table_of<std::int32_t>(arrays, check)
+                                               : for_each_table_of<std::int64_t>(arrays, check);
 }
 
 }  // namespace kvjit::rt

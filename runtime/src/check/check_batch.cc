@@ -1,5 +1,6 @@
 #include "check/check_batch.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "call/batch_view.h"
@@ -87,8 +88,9 @@ Result<void> check_heads(const KernelSpec& spec, const kvjit_batch& batch) {
 
 Result<void> check_layers(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::has_cache(spec) || batch.num_layers == 1 || gen::layout_axes(spec).contains('L')) return {};
+    if (has_layer_tables(spec, batch) || batch.store_slots.rank == 2) return {};
     return refuse(KVJIT_BAD_ARGUMENT, "num_layers", batch.num_layers, 1,
-                  text("layout ", gen::layout_axes(spec), " has no axis L, so it takes 1"));
+                  text("layout ", gen::layout_axes(spec), " has no axis L, nor has cachestarts, so it takes 1"));
 }
 
 Result<void> check_bytes(const char* name, std::int64_t value, std::int64_t row_elements) {
@@ -105,7 +107,8 @@ Result<void> check_cache_bytes(const KernelSpec& spec, const kvjit_batch& batch)
     if (gen::has_max_tokens(spec)) {
         if (Result<void> tokens = check_bytes("max_tokens", batch.max_tokens, token); !tokens) return tokens;
     }
-    const std::int64_t block_tokens = gen::is_paged(spec) ? spec.page_size : batch.max_tokens;
+    const std::int64_t block_tokens =
+        gen::is_paged(spec) ? spec.page_size : std::max<std::int64_t>(1, batch.max_tokens);
     if (gen::has_num_blocks(spec))
         return check_bytes("num_blocks", batch.num_blocks, saturating_product(token, block_tokens));
     if (gen::has_cache_tensors(spec)) return {};
@@ -123,7 +126,9 @@ struct IndexArray {
 
 constexpr IndexArray kIndexArrays[] = {
     {"seqstarts", &kvjit_batch::seqstarts, always, false},
-    {"kvstarts", &kvjit_batch::kvstarts, gen::has_keys, false},
+    {"kvstarts", &kvjit_batch::kvstarts, gen::has_keys, true},
+    {"kvlens", &kvjit_batch::kvlens, gen::has_keys, true},
+    {"last_page_len", &kvjit_batch::last_page_len, gen::has_keys, true},
     {"rowstarts", &kvjit_batch::rowstarts, gen::has_cache, true},
     {"row_index", &kvjit_batch::row_index, gen::has_cache, true},
 };
@@ -147,20 +152,34 @@ Result<void> check_pointers(const KernelSpec& spec, const kvjit_batch& batch) {
     return {};
 }
 
-/// What later versions take.
-Result<void> check_later(const KernelSpec&, const kvjit_batch& batch) {
-    const struct {
-        const char* name;
-        bool given;
-    } members[] = {{"kvlens", batch.kvlens != nullptr},
-                   {"last_page_len", batch.last_page_len != nullptr},
-                   {"store_slots", is_present(batch.store_slots)}};
-    for (const auto& member : members) {
-        if (!member.given) continue;
-        return gen::fail(KVJIT_BAD_ARGUMENT, member.name,
-                         text(member.name, " is given; this version of kvjit can't use it yet"));
+/// What only kvstarts says: where the keys of a sequence begin among those of all.
+const char* needs_kvstarts(const KernelSpec& spec) {
+    if (!gen::has_cache(spec)) return "packed keys and values have their places by it";
+    if (spec.cache_mode == KVJIT_TOKEN_TABLE) return "a token_table's rows have their places by it";
+    return gen::attends(spec) && spec.attn_mask != 0 ? "the mask's columns have their places by it" : nullptr;
+}
+
+/// One of three says how many keys there are.
+Result<void> check_key_arrays(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (!gen::has_keys(spec)) return {};
+    const bool starts = batch.kvstarts != nullptr, lens = batch.kvlens != nullptr,
+               last = batch.last_page_len != nullptr;
+    if (starts + lens + last > 1) {
+        const char* extra = last ? "last_page_len" : "kvlens";
+        return gen::fail(KVJIT_BAD_ARGUMENT, extra,
+                         text(extra, " is given; of kvstarts, kvlens and last_page_len a batch has one"));
     }
-    return {};
+    if (last && (!gen::is_paged(spec) || batch.rowstarts == nullptr))
+        return gen::fail(KVJIT_BAD_ARGUMENT, "last_page_len",
+                         "last_page_len is given; it takes pages that rowstarts counts");
+    if (starts || batch.batch_size == 0) return {};
+    const char* need = needs_kvstarts(spec);
+    if (need != nullptr)
+        return gen::fail(KVJIT_BAD_ARGUMENT, "kvstarts",
+                         text("kvstarts is null; ", op_name(spec), " needs it: ", need));
+    if (lens || last) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, "kvstarts",
+                     text("kvstarts is null; ", op_name(spec), " needs it, or kvlens or last_page_len in its place"));
 }
 
 Result<void> check_slopes(const kvjit_batch& batch, std::int64_t num_heads) {
@@ -215,8 +234,8 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
 }
 
 using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
-constexpr Part kOutline[] = {check_scalars, check_heads,  check_layers,   check_cache_bytes, check_pointers,
-                             check_later,   check_window, check_soft_cap, check_floats,      check_table_shape};
+constexpr Part kOutline[] = {check_scalars,    check_heads,  check_layers,   check_cache_bytes, check_pointers,
+                             check_key_arrays, check_window, check_soft_cap, check_floats,      check_table_shape};
 
 /// What a batch's arrays hold, and the most careless level that looks at it.
 struct ArrayPart {

@@ -7,13 +7,13 @@ using gen::Result;
 Result<void> check_totals(const BatchArrays& arrays) {
     Finding found;
     if (totals_hold(found, arrays.batch, arrays.paging)) return {};
-    return std::unexpected(rule_error(found, arrays.spec));
+    return std::unexpected(rule_error(found, arrays.words()));
 }
 
 Result<void> check_starts(const BatchArrays& arrays) {
     Result<void> tokens =
         check_sequences(arrays, [&](Finding& found, std::int64_t b) { return tokens_hold(found, arrays.batch, b); });
-    if (!tokens || !is_given(arrays.batch.keys.starts)) return tokens;
+    if (!tokens || !has_keys(arrays.batch.keys)) return tokens;
     return check_sequences(arrays, [&](Finding& found, std::int64_t b) { return keys_hold(found, arrays.batch, b); });
 }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "check/batch_parts.h"
 #include "check/fault.h"
 #include "check/view.h"
@@ -10,8 +12,16 @@ using gen::Result;
 
 // ---- Shape ----------------------------------------------------------------------------------------------
 
+/// The same for each layer.
+ViewRule for_each_layer(ViewRule rule, const kvjit_batch& batch) {
+    std::copy_backward(rule.axes.begin(), rule.axes.begin() + rule.rank, rule.axes.begin() + rule.rank + 1);
+    rule.axes[0] = {"L", batch.num_layers, false};
+    ++rule.rank;
+    return rule;
+}
+
 ViewRule table_rule(const KernelSpec& spec, const kvjit_batch& batch, std::string_view name) {
-    ViewRule rule{name, static_cast<kvjit_dtype>(spec.index_type), 1, {}, true, false};
+    ViewRule rule{name, static_cast<kvjit_dtype>(spec.index_type), table_rank(spec, batch), {}, true, false};
     if (spec.cache_mode == KVJIT_OFFSET || spec.cache_mode == KVJIT_SEQUENCE_TABLE) {
         rule.axes[0] = {"B", batch.batch_size, true};
     } else if (spec.cache_mode == KVJIT_TOKEN_TABLE) {
@@ -19,11 +29,10 @@ ViewRule table_rule(const KernelSpec& spec, const kvjit_batch& batch, std::strin
     } else if (batch.rowstarts != nullptr) {
         rule.axes[0] = {"entries", 0, true};
     } else {
-        rule.rank = 2;
         rule.axes[0] = {"rows", batch.row_index != nullptr ? 0 : batch.batch_size, true};
         rule.axes[1] = {"MaxP", 0, true};
     }
-    return rule;
+    return has_layer_tables(spec, batch) ? for_each_layer(rule, batch) : rule;
 }
 
 /// Scale blocks have addresses of their own: a table of the other's shape.
@@ -40,15 +49,27 @@ Result<void> check_scale_table(const KernelSpec& spec, const kvjit_batch& batch)
     const ViewRule rule = table_rule(spec, batch, "scalestarts");
     if (Result<void> view = check_view(batch.scalestarts, rule); !view) return view;
     for (int axis = 0; axis < rule.rank; ++axis) {
-        const std::string argument = text("scalestarts.shape[", axis, "]");
-        const std::int64_t extent = batch.cachestarts.shape[axis];
+        const std::int64_t extent = batch.cachestarts.shape[axis], stride = batch.cachestarts.strides[axis];
         if (batch.scalestarts.shape[axis] != extent)
-            return refuse(KVJIT_BAD_SHAPE, argument, batch.scalestarts.shape[axis], extent,
+            return refuse(KVJIT_BAD_SHAPE, text("scalestarts.shape[", axis, "]"), batch.scalestarts.shape[axis], extent,
                           text("it has the shape of cachestarts, so it takes ", extent));
+        if (batch.scalestarts.strides[axis] != stride)
+            return refuse(KVJIT_BAD_SHAPE, text("scalestarts.strides[", axis, "]"), batch.scalestarts.strides[axis],
+                          stride, text("it has the strides of cachestarts, so it takes ", stride));
     }
-    if (batch.scalestarts.strides[0] == batch.cachestarts.strides[0]) return {};
-    return refuse(KVJIT_BAD_SHAPE, "scalestarts.strides[0]", batch.scalestarts.strides[0], batch.cachestarts.strides[0],
-                  text("it has the strides of cachestarts, so it takes ", batch.cachestarts.strides[0]));
+    return {};
+}
+
+/// Slots that the caller chose for new tokens: of all layers, or of each.
+Result<void> check_store_slots(const KernelSpec& spec, const kvjit_batch& batch) {
+    const kvjit_tensor& slots = batch.store_slots;
+    if (!is_present(slots)) return {};
+    if (gen::table_entries(spec) == abi::Entries::kAddresses)
+        return gen::fail(KVJIT_BAD_ARGUMENT, "store_slots",
+                         "store_slots is given; the blocks of block_pointers have no numbers for it to name");
+    const kvjit_dtype type = slots.dtype == KVJIT_I32 ? KVJIT_I32 : KVJIT_I64;
+    const ViewRule rule{"store_slots", type, 1, {Axis{"S", 0, true}}, true, false};
+    return check_view(slots, slots.rank == 2 ? for_each_layer(rule, batch) : rule);
 }
 
 /// CSR tables have no numbered rows, and only paged tables have rows of more than one entry to choose from.
@@ -97,7 +118,8 @@ Result<void> check_table_shape(const KernelSpec& spec, const kvjit_batch& batch)
                          text("cachestarts is missing; ", op_name(spec), " needs it"));
     }
     if (Result<void> view = check_view(batch.cachestarts, table_rule(spec, batch, "cachestarts")); !view) return view;
-    return check_scale_table(spec, batch);
+    if (Result<void> scales = check_scale_table(spec, batch); !scales) return scales;
+    return check_store_slots(spec, batch);
 }
 
 Result<void> check_table_rows(const BatchArrays& arrays) {

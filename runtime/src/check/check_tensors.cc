@@ -38,6 +38,11 @@ const char* unused_cache(const KernelSpec& spec, const Tensor& tensor) {
     return tensor.use == Use::kScale && spec.quant_bit == 0 ? "the spec's quant_bit is 0" : nullptr;
 }
 
+/// Its rows are keys, which begin where kvstarts says.
+bool needs_key_rows(const Tensor& tensor) {
+    return tensor.axes.starts_with('K');
+}
+
 /// With the spec's and the plan's conditions resolved: kMask becomes kInput or nothing, say.
 std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
     switch (tensor.use) {
@@ -51,6 +56,10 @@ std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
         case Use::kCache:
             if (unused_cache(call.spec(), tensor) != nullptr) return std::nullopt;
             return call.batch.stores ? tensor.use : Use::kInput;
+        case Use::kOutputOpt:
+            if (call.batch.batch_size == 0 || !needs_key_rows(tensor) || is_given(call.batch.keys.starts))
+                return tensor.use;
+            return std::nullopt;
         default:
             return tensor.use;
     }
@@ -154,6 +163,8 @@ std::string_view no_use(const KernelSpec& spec, const Tensor& tensor) {
         case Use::kCache:
         case Use::kScale:
             return unused_cache(spec, tensor);
+        case Use::kOutputOpt:
+            return "the batch has no kvstarts, by which its rows have their places";
         default:
             return "the plan's options.stores_nothing is 1";
     }

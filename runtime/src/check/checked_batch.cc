@@ -9,10 +9,11 @@ namespace {
 
 /// The table's extents, as far as its kind has them.
 void add_table(const BatchView& view, abi::CheckedBatch& checked) {
-    const std::int64_t* shape = view.cachestarts.shape;
+    const bool layers = view.cache.layer_entries() != 0;
+    const std::int64_t* shape = view.cachestarts.shape + (layers ? 1 : 0);
     if (view.spec.cache_mode == KVJIT_TOKEN_TABLE) {
         checked.table_keys = shape[0];
-    } else if (is_given(view.cache.table().rowstarts)) {
+    } else if (is_given(checked.table.rowstarts)) {
         checked.table_entries = shape[0];
     }
     checked.table_rows = shape[0];
@@ -43,7 +44,12 @@ abi::CheckedBatch checked_batch(const BatchView& view, std::int64_t alignment) {
     checked.block_tokens = view.cache.block_tokens();
     checked.codes = aligned(view.cache.code_blocks(), alignment);
     checked.scales = aligned(view.cache.scale_blocks(), alignment);
-    checked.table = view.cache.table();
+    checked.table = view.cache.table(0);
+    checked.slots = view.store_slots.slots;
+    checked.slot_rows = view.store_slots.rows;
+    checked.layer_entries = view.cache.layer_entries();
+    checked.layer_slots = view.store_slots.layer_stride;
+    checked.layers = checked.layer_entries + checked.layer_slots == 0 ? 1 : view.cache.num_layers();
     checked.table_keys = checked.table_entries = abi::kNoLimit;
     if (gen::has_cache(view.spec)) add_table(view, checked);
     return checked;

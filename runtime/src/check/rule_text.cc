@@ -5,6 +5,7 @@
 
 #include "check/arithmetic.h"
 #include "check/fault.h"
+#include "common/indices.h"
 
 namespace kvjit::rt {
 namespace {
@@ -22,6 +23,9 @@ struct RuleText {
     std::string_view sentence;
     std::string_view level;  // which levels look there
 };
+
+/// Stands for the argument that says how many keys there are.
+constexpr std::string_view kKeys = "";
 
 constexpr std::string_view kBelow0 = "%a[%i] is %v; it takes at least 0 (sequence %s)";
 constexpr std::string_view kBytes = "%a[%i] is %v; its bytes have to fit 64 bits, so it takes at most %l (sequence %s)";
@@ -44,6 +48,7 @@ constexpr RuleText kTexts[] = {
     {Rule::kKeysBelow0, KVJIT_BAD_INDEX, "kvstarts", kBelow0, ""},
     {Rule::kKeysBytes, KVJIT_BAD_INDEX, "kvstarts", kBytes, ""},
     {Rule::kTableKeys, KVJIT_BAD_SHAPE, "cachestarts.shape[0]", "%a is %v; axis K takes at least %l", ""},
+    {Rule::kSlotRows, KVJIT_BAD_SHAPE, "store_slots", "%a has %v rows; axis S takes at least %l%u", ""},
     {Rule::kNoTokens, KVJIT_BAD_ARGUMENT, "max_tokens", kRoom, ""},
     {Rule::kNoBlocks, KVJIT_BAD_ARGUMENT, "num_blocks", kRoom, ""},
     {Rule::kSeqstartsBegin, KVJIT_BAD_INDEX, "seqstarts", kBegins, kAtCheckBatch},
@@ -51,10 +56,13 @@ constexpr RuleText kTexts[] = {
     {Rule::kMaxSeqlen, KVJIT_BAD_ARGUMENT, "max_seqlen", "%a is %v; sequence %s has %l new tokens", kAtCheckBatch},
     {Rule::kKvstartsBegin, KVJIT_BAD_INDEX, "kvstarts", kBegins, kAtCheckBatch},
     {Rule::kKvstartsFall, KVJIT_BAD_INDEX, "kvstarts", kFalls, kAtCheckBatch},
-    {Rule::kSequenceKeys, KVJIT_BAD_INDEX, "kvstarts",
+    {Rule::kSequenceKeys, KVJIT_BAD_INDEX, kKeys,
      "%a[%i] is %v; it takes at most %l, a sequence has at most 1073741824 keys (sequence %s)", kAtCheckBatch},
+    {Rule::kKvlensBelow0, KVJIT_BAD_INDEX, "kvlens", kBelow0, kAtCheckBatch},
+    {Rule::kLastPage, KVJIT_BAD_INDEX, "last_page_len",
+     "%a[%i] is %v; the last page of a sequence has 1 to page_size keys, %l (sequence %s)", kAtCheckBatch},
     {Rule::kMaxKvlen, KVJIT_BAD_ARGUMENT, "max_kvlen", "%a is %v; sequence %s has %l keys", kAtCheckBatch},
-    {Rule::kNewKeys, KVJIT_BAD_INDEX, "kvstarts",
+    {Rule::kNewKeys, KVJIT_BAD_INDEX, kKeys,
      "%a[%i] is %v; with %d new tokens, which are keys too, it takes at least %l%u (sequence %s)", kAtCheckBatch},
     {Rule::kStartBelow0, KVJIT_BAD_INDEX, "start_pos", "%a[%i] is %v; it takes at least 0%u (sequence %s)",
      kAtCheckBatch},
@@ -66,7 +74,7 @@ constexpr RuleText kTexts[] = {
      kAtCheckBatch},
     {Rule::kRowIndex, KVJIT_BAD_INDEX, "row_index", "%a[%i] is %v; cachestarts has %l rows (sequence %s)",
      kAtCheckBatch},
-    {Rule::kRowLength, KVJIT_BAD_INDEX, "kvstarts",
+    {Rule::kRowLength, KVJIT_BAD_INDEX, kKeys,
      "%a gives sequence %s %v keys; its row of cachestarts has %d pages of %p tokens, room for %l", kAtCheckBatch},
     {Rule::kBlock, KVJIT_BAD_INDEX, "cachestarts", "%a[%i] is %v; num_blocks is %l (sequence %s)", kAtCheckFull},
     {Rule::kSlotBelow0, KVJIT_BAD_INDEX, "cachestarts",
@@ -86,8 +94,12 @@ constexpr RuleText kTexts[] = {
     {Rule::kScaleAddressAlignment, KVJIT_BAD_INDEX, "scalestarts", kUnaligned, kAtCheckFull},
     {Rule::kSharedScaleAddress, KVJIT_BAD_INDEX, "scalestarts", kSharedAddress, kAtCheckFull},
     {Rule::kOverlappingScaleBlocks, KVJIT_BAD_INDEX, "scalestarts", kOverlap, kAtCheckFull},
-    {Rule::kBlockTokens, KVJIT_BAD_INDEX, "kvstarts",
-     "%a gives sequence %s %v keys; its block has max_tokens tokens, %l", kAtCheckBatch},
+    {Rule::kBlockTokens, KVJIT_BAD_INDEX, kKeys, "%a gives sequence %s %v keys; its block has max_tokens tokens, %l",
+     kAtCheckBatch},
+    {Rule::kStoreSlot, KVJIT_BAD_INDEX, "store_slots", "%a[%i] is %v; the cache has %l slots (sequence %s)",
+     kAtCheckFull},
+    {Rule::kSharedStoreSlot, KVJIT_BAD_INDEX, "store_slots",
+     "%a sends two new tokens, of sequences %d and %s, to slot %v; each takes one of its own%u", kAtCheckFull},
     {Rule::kQueryRows, KVJIT_BAD_SHAPE, "seqstarts",
      "%a[%i] is %v; tensors of the query side have %l rows (sequence %s)", kAtCheckBatch},
     {Rule::kKeyRows, KVJIT_BAD_SHAPE, "kvstarts", "%a[%i] is %v; key, value or mask have %l rows (sequence %s)",
@@ -102,6 +114,10 @@ constexpr bool in_order_of_rules() {
 }
 static_assert(in_order_of_rules());
 
+std::string_view argument_of(const RuleText& rule, const RuleWords& words) {
+    return rule.argument == kKeys ? words.keys : rule.argument;
+}
+
 std::string address_text(std::int64_t address) {
     char digits[24];
     std::snprintf(digits, sizeof digits, "%#llx", static_cast<unsigned long long>(address));
@@ -109,10 +125,10 @@ std::string address_text(std::int64_t address) {
 }
 
 /// What the letter behind a % stands for.
-std::string meaning(char letter, const RuleText& rule, const Finding& found, const gen::KernelSpec& spec) {
+std::string meaning(char letter, const RuleText& rule, const Finding& found, const RuleWords& words) {
     switch (letter) {
         case 'a':
-            return std::string(rule.argument);
+            return std::string(argument_of(rule, words));
         case 'i':
             return found.row < 0 ? text(found.index) : text(found.row, ", ", found.index);
         case 'v':
@@ -130,28 +146,33 @@ std::string meaning(char letter, const RuleText& rule, const Finding& found, con
         case 'e':
             return text(saturating_sum(found.value, found.detail - 1));
         case 'p':
-            return text(spec.page_size);
+            return text(words.spec.page_size);
         default:
             return std::string(kIfStored);
     }
 }
 
-std::string sentence(const RuleText& rule, const Finding& found, const gen::KernelSpec& spec) {
+std::string sentence(const RuleText& rule, const Finding& found, const RuleWords& words) {
     std::string filled;
     for (std::size_t i = 0; i < rule.sentence.size(); ++i) {
         const char c = rule.sentence[i];
-        filled += c == '%' ? meaning(rule.sentence[++i], rule, found, spec) : std::string(1, c);
+        filled += c == '%' ? meaning(rule.sentence[++i], rule, found, words) : std::string(1, c);
     }
     return filled;
 }
 
 }  // namespace
 
-gen::Error rule_error(const Finding& found, const gen::KernelSpec& spec, std::string_view remark) {
+std::string_view keys_name(const abi::KeyCounts& keys) {
+    if (is_given(keys.counts)) return "kvlens";
+    return is_given(keys.last) ? "last_page_len" : "kvstarts";
+}
+
+gen::Error rule_error(const Finding& found, const RuleWords& words, std::string_view remark) {
     const RuleText& rule = kTexts[static_cast<std::size_t>(found.rule) - 1];
     return {rule.status,
-            text(sentence(rule, found, spec), remark, rule.level),
-            std::string(rule.argument),
+            text(sentence(rule, found, words), remark, rule.level),
+            std::string(argument_of(rule, words)),
             found.value,
             found.limit,
             found.sequence};

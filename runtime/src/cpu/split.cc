@@ -22,9 +22,13 @@ constexpr std::int64_t kTokenItemElements = 64 * 1024;
 /// before it sees a tensor, and memory has to last for wrong lengths, too: where there would be more, all are larger.
 constexpr std::int64_t kMaxItems = 32 * 1024;
 
-/// Tokens or keys of sequence b. Starts that nobody has checked may fall, or lie so far apart that sums would overflow.
+/// Tokens or keys of a sequence. Nobody may have checked them: starts may fall, or lie so far apart that sums would
+/// overflow.
+std::int64_t bounded(std::int64_t rows) {
+    return std::clamp<std::int64_t>(rows, 0, kMaxInt64 / 4);
+}
 std::int64_t rows_of(const abi::Indices& starts, std::int64_t b) {
-    return std::clamp<std::int64_t>(length(starts, b), 0, kMaxInt64 / 4);
+    return bounded(length(starts, b));
 }
 
 /// What the tiles of a path span: query rows, and kv heads.
@@ -125,7 +129,7 @@ private:
         return heads;
     }
 
-    std::int64_t keys(std::int64_t b) const { return rows_of(batch_.keys.starts, b); }
+    std::int64_t keys(std::int64_t b) const { return bounded(key_count(batch_.keys, b)); }
 
     Tile tile(std::int64_t b, std::int64_t row_begin, std::int64_t row_end, std::int64_t heads, bool decode) const {
         const KeyRange keys = seen(b, row_begin, row_end);
@@ -268,6 +272,7 @@ Work split(const BatchView& batch, std::int64_t concurrency) {
     const std::int64_t token_elements = saturating_product(batch.num_kv_heads, std::int64_t{batch.spec.head_dim});
     if (batch.stores) work.store = token_items(batch, batch.seqstarts, token_elements);
     if (gen::loads(batch.spec)) {
+        if (!is_given(batch.keys.starts)) return work;  // nothing says where a sequence's rows would begin
         work.load = token_items(batch, batch.keys.starts, saturating_product(token_elements, batch.num_repeat));
     } else {
         AttendSplitter(batch, concurrency).split(work);

@@ -27,6 +27,27 @@ constexpr Shared kShared[] = {
     {"window_left", &kvjit_batch::window_left},   {"window_right", &kvjit_batch::window_right},
 };
 
+/// Of arrays that exclude one another, and of those that a table is read by, a mirror has the same.
+constexpr struct {
+    const char* name;
+    const void* kvjit_batch::* member;
+} kSharedArrays[] = {{"kvstarts", &kvjit_batch::kvstarts},
+                     {"kvlens", &kvjit_batch::kvlens},
+                     {"last_page_len", &kvjit_batch::last_page_len},
+                     {"rowstarts", &kvjit_batch::rowstarts},
+                     {"row_index", &kvjit_batch::row_index}};
+
+Result<void> check_same_arrays(const kvjit_batch& batch, const kvjit_batch& mirror) {
+    for (const auto& [name, member] : kSharedArrays) {
+        const bool given = mirror.*member != nullptr;
+        if (given == (batch.*member != nullptr)) continue;
+        return gen::fail(
+            KVJIT_BAD_ARGUMENT, text("host_batch.", name),
+            text("host_batch.", name, given ? " is given; the batch has none" : " is null; the batch has it"));
+    }
+    return {};
+}
+
 Result<void> check_same(const kvjit_batch& batch, const kvjit_batch& mirror) {
     for (const Shared& shared : kShared) {
         const std::int64_t given = mirror.*shared.member;
@@ -35,12 +56,13 @@ Result<void> check_same(const kvjit_batch& batch, const kvjit_batch& mirror) {
         return refuse(KVJIT_BAD_ARGUMENT, text("host_batch.", shared.name), given, wanted,
                       text("the batch's is ", wanted));
     }
-    return {};
+    return check_same_arrays(batch, mirror);
 }
 
-std::int64_t longest(const abi::Indices& starts, std::int64_t batch_size) {
+/// `count(b)` of the sequence that has most.
+std::int64_t longest(std::int64_t batch_size, const auto& count) {
     std::int64_t most = 0;
-    for (std::int64_t b = 0; b < batch_size; ++b) most = std::max(most, length(starts, b));
+    for (std::int64_t b = 0; b < batch_size; ++b) most = std::max<std::int64_t>(most, count(b));
     return most;
 }
 
@@ -60,10 +82,12 @@ Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch
         if (auto same = check_same(batch, *mirror); !same) return std::unexpected(same.error());
         if (auto checked = check_batch(spec, *mirror, use); !checked) return std::unexpected(checked.error());
         bounds.rows = rows_of(spec, *mirror);
-        const bool keys = gen::has_keys(spec);
-        if (bounds.max_seqlen == 0) bounds.max_seqlen = longest(indices(spec, mirror->seqstarts), mirror->batch_size);
-        if (bounds.max_kvlen == 0 && keys)
-            bounds.max_kvlen = longest(indices(spec, mirror->kvstarts), mirror->batch_size);
+        const abi::Indices seqstarts = indices(spec, mirror->seqstarts);
+        const abi::KeyCounts keys = key_counts(spec, *mirror);
+        if (bounds.max_seqlen == 0)
+            bounds.max_seqlen = longest(mirror->batch_size, [&](std::int64_t b) { return length(seqstarts, b); });
+        if (bounds.max_kvlen == 0 && has_keys(keys))
+            bounds.max_kvlen = longest(mirror->batch_size, [&](std::int64_t b) { return key_count(keys, b); });
     }
     if (!gen::attends(spec) || mirror != nullptr) return bounds;
     if (auto known = check_known("max_seqlen", bounds.max_seqlen, batch); !known) return std::unexpected(known.error());

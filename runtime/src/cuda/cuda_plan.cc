@@ -64,7 +64,7 @@ public:
         if (auto read = device_.download(&fault, workspace_.fault(), sizeof fault, stream_); !read) return read;
         if (fault.count == 0) return {};
         if (auto cleared = device_.zero(workspace_.fault(), sizeof fault, kAtOnce); !cleared) return cleared;
-        return std::unexpected(fault_error(fault, spec()));
+        return std::unexpected(fault_error(fault, batch()));
     }
 
     std::size_t workspace_bytes() const override { return workspace_.layout().bytes(); }

@@ -41,8 +41,9 @@ abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tenso
             .fault = nullptr};
 }
 
-gen::Error fault_error(const abi::Fault& fault, const gen::KernelSpec& spec) {
-    return rule_error(fault.found, spec, " (found on the device, nothing was written since)");
+gen::Error fault_error(const abi::Fault& fault, const BatchView& batch) {
+    return rule_error(fault.found, {batch.spec, keys_name(batch.keys)},
+                      " (found on the device, nothing was written since)");
 }
 
 }  // namespace kvjit::rt

@@ -11,6 +11,6 @@ abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tenso
 
 /// The same error that check_batch would give; of tensors with too few rows, one that names the array. `fault.count` is
 /// not 0.
-gen::Error fault_error(const abi::Fault& fault, const gen::KernelSpec& spec);
+gen::Error fault_error(const abi::Fault& fault, const BatchView& batch);
 
 }  // namespace kvjit::rt

@@ -1,0 +1,221 @@
+// Arrays as engines have them in place of kvjit's own: lengths, lengths of last pages, slots of new tokens, a table for
+// each layer.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "batch_misuse.h"
+
+namespace kvjit::test {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+/// Memory of an array that the case itself has none for; it is as long as the process lives.
+std::int64_t* keep(const Numbers& numbers) {
+    static std::vector<std::unique_ptr<Numbers>> all;
+    all.push_back(std::make_unique<Numbers>(numbers));
+    return all.back()->data();
+}
+
+/// In place of kvstarts. Nobody says where new tokens begin, so that lengths alone are wrong.
+void set_lens(BatchCase& c, const Numbers& lens) {
+    c.batch.kvstarts = c.batch.start_pos = nullptr;
+    c.batch.kvlens = keep(lens);
+}
+
+/// The same as the case's kvstarts: m = 6, 3, 9 in pages of 4.
+void set_last(BatchCase& c, const Numbers& last) {
+    c.rowstarts = {0, 2, 3, 6};
+    c.set_table({0, 4, 8, 13, 17, 25}, {6});
+    c.batch.kvstarts = c.batch.start_pos = nullptr;
+    c.batch.last_page_len = keep(last);
+}
+
+kvjit_tensor integers(const Numbers& numbers, std::initializer_list<std::int64_t> shape) {
+    kvjit_tensor tensor{};
+    tensor.data = keep(numbers);
+    tensor.dtype = KVJIT_I64;
+    tensor.rank = static_cast<std::int32_t>(shape.size());
+    std::ranges::copy(shape, tensor.shape);
+    for (std::int64_t stride = 1, axis = tensor.rank; axis-- > 0; stride *= tensor.shape[axis])
+        tensor.strides[axis] = stride;
+    return tensor;
+}
+
+/// A table for each of the two layers.
+void set_layers(BatchCase& c, Numbers entries, std::int64_t layers = 2) {
+    c.table = std::move(entries);
+    c.batch.cachestarts = integers(c.table, {layers, 3, 3});
+}
+
+constexpr std::int64_t kMost = std::int64_t{1} << 30;
+
+constexpr BatchMisuse kOutline[] = {
+    {"kvlens beside kvstarts",
+     kPages,
+     [](BatchCase& c) { c.batch.kvlens = c.batch.kvstarts; },
+     {KVJIT_BAD_ARGUMENT, "kvlens"}},
+    {"last_page_len beside kvlens",
+     kPages,
+     [](BatchCase& c) { set_last(c, {2, 3, 1}), c.batch.kvlens = keep({6, 3, 9}); },
+     {KVJIT_BAD_ARGUMENT, "last_page_len"}},
+    {"last_page_len without rowstarts",
+     kPages,
+     [](BatchCase& c) { c.batch.kvstarts = nullptr, c.batch.last_page_len = keep({2, 3, 1}); },
+     {KVJIT_BAD_ARGUMENT, "last_page_len"}},
+    {"no array of keys", kBlocks, [](BatchCase& c) { c.batch.kvstarts = nullptr; }, {KVJIT_BAD_ARGUMENT, "kvstarts"}},
+    {"lengths of packed keys", kDense, [](BatchCase& c) { set_lens(c, {6, 3, 9}); }, {KVJIT_BAD_ARGUMENT, "kvstarts"}},
+    {"lengths for a token table",
+     kTokens,
+     [](BatchCase& c) { set_lens(c, {6, 3, 9}); },
+     {KVJIT_BAD_ARGUMENT, "kvstarts"}},
+    {"lengths beside a mask",
+     "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=4,attn_mask=2",
+     [](BatchCase& c) { set_lens(c, {6, 3, 9}); },
+     {KVJIT_BAD_ARGUMENT, "kvstarts"}},
+    {"lengths at an odd address",
+     kPages,
+     [](BatchCase& c) { set_lens(c, {6, 3, 9}), c.batch.kvlens = static_cast<const char*>(c.batch.kvlens) + 4; },
+     {KVJIT_BAD_ARGUMENT, "kvlens", 4, 8}},
+    {"slots of another type",
+     kPages,
+     [](BatchCase& c) {
+         c.batch.store_slots = integers({5, 6, 7, 8, 9, 10}, {6}), c.batch.store_slots.dtype = KVJIT_F32;
+     },
+     {KVJIT_BAD_DTYPE, "store_slots.dtype", KVJIT_F32, KVJIT_I64}},
+    {"slots of more layers than there are",
+     kStore,
+     [](BatchCase& c) { c.batch.store_slots = integers(Numbers(18, -1), {3, 6}); },
+     {KVJIT_BAD_SHAPE, "store_slots.shape[0]", 3, 2}},
+    {"a table of more layers than there are",
+     kPages,
+     [](BatchCase& c) { set_layers(c, Numbers(27, 0), 3); },
+     {KVJIT_BAD_SHAPE, "cachestarts.shape[0]", 3, 2}},
+    {"fewer slots than new tokens",
+     kPages,
+     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 8, 9}, {5}); },
+     {KVJIT_BAD_SHAPE, "store_slots", 5, 6},
+     true},
+};
+
+constexpr BatchMisuse kStarts[] = {
+    {"a length below 0", kPages, [](BatchCase& c) { set_lens(c, {6, -1, 9}); }, {KVJIT_BAD_INDEX, "kvlens", -1, 0, 1}},
+    {"a length that no sequence has",
+     kBlocks,
+     [](BatchCase& c) { set_lens(c, {6, 3, kMost + 1}); },
+     {KVJIT_BAD_INDEX, "kvlens", kMost + 1, kMost, 2}},
+    {"a length longer than its row",
+     kPages,
+     [](BatchCase& c) { set_lens(c, {13, 3, 9}); },
+     {KVJIT_BAD_INDEX, "kvlens", 13, 12, 0}},
+    {"a length beyond max_kvlen",
+     kOffset,
+     [](BatchCase& c) { set_lens(c, {6, 3, 9}), c.batch.max_kvlen = 8; },
+     {KVJIT_BAD_ARGUMENT, "max_kvlen", 8, 9, 2}},
+    {"fewer keys than new tokens, by kvlens",
+     kPages,
+     [](BatchCase& c) { set_lens(c, {6, 2, 9}); },
+     {KVJIT_BAD_INDEX, "kvlens", 2, 3, 1},
+     true},
+    {"an empty last page",
+     kPages,
+     [](BatchCase& c) { set_last(c, {2, 0, 1}); },
+     {KVJIT_BAD_INDEX, "last_page_len", 0, 4, 1}},
+    {"a last page longer than pages are",
+     kPages,
+     [](BatchCase& c) { set_last(c, {2, 3, 5}); },
+     {KVJIT_BAD_INDEX, "last_page_len", 5, 4, 2}},
+    {"fewer keys than new tokens, by last_page_len",
+     kPages,
+     [](BatchCase& c) { set_last(c, {2, 2, 1}); },
+     {KVJIT_BAD_INDEX, "last_page_len", 2, 3, 1},
+     true},
+    {"rows that fall, where pages count keys",
+     kPages,
+     [](BatchCase& c) { set_last(c, {2, 3, 1}), c.rowstarts[2] = 1; },
+     {KVJIT_BAD_INDEX, "rowstarts", 1, 2, 1}},
+};
+
+constexpr BatchMisuse kEntries[] = {
+    {"a slot behind the last",
+     kPages,
+     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 64, -1, -2}, {6}); },
+     {KVJIT_BAD_INDEX, "store_slots", 64, 64, 1},
+     true},
+    {"a slot behind the last block's",
+     kBlocks,
+     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 31, 8, 32, -1}, {6}); },
+     {KVJIT_BAD_INDEX, "store_slots", 32, 32, 2},
+     true},
+    {"one slot for two tokens",
+     kPages,
+     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 5, -1, -1}, {6}); },
+     {KVJIT_BAD_INDEX, "store_slots", 5, 0, 1},
+     true},
+    {"one slot for two tokens in the second layer",
+     kStore,
+     [](BatchCase& c) { c.batch.store_slots = integers({1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 5}, {2, 6}); },
+     {KVJIT_BAD_INDEX, "store_slots", 5, 0, 2},
+     true},
+    {"a page of the second layer's table",
+     kPages,
+     [](BatchCase& c) { set_layers(c, {0, 4, -1, 8, -1, -1, 13, 17, 25, 0, 4, -1, 8, -1, -1, 13, 61, 25}); },
+     {KVJIT_BAD_INDEX, "cachestarts", 61, 64, 2}},
+    {"one block for two sequences in the second layer's table",
+     kBlocks,
+     [](BatchCase& c) { set_layers(c, {0, 1, -1, 2, -1, -1, 3, 5, 7, 0, 1, -1, 2, -1, -1, 3, 5, 2}); },
+     {KVJIT_BAD_INDEX, "cachestarts", 2, 0, 2},
+     true},
+};
+
+/// Legal ones, on host and device.
+constexpr BatchMisuse kLegal[] = {
+    {"lengths", kPages, [](BatchCase& c) { set_lens(c, {6, 3, 9}); }, {}},
+    {"lengths of blocks", kBlocks, [](BatchCase& c) { set_lens(c, {6, 3, 9}); }, {}},
+    {"last pages", kPages, [](BatchCase& c) { set_last(c, {2, 3, 1}); }, {}},
+    {"last page of a sequence without pages",
+     kPages,
+     [](BatchCase& c) {
+         set_last(c, {2, -7, 1});
+         c.seqstarts = {0, 1, 1, 3}, c.rowstarts = {0, 2, 2, 5};
+     },
+     {}},
+    {"slots, some of them none",
+     kPages,
+     [](BatchCase& c) { c.batch.store_slots = integers({5, 63, -1, 0, -9, 6}, {6}); },
+     {}},
+    {"more slots than new tokens, which nobody looks at",
+     kBlocks,
+     [](BatchCase& c) { c.batch.store_slots = integers({5, 31, -1, 0, -9, 6, 99, 99}, {8}); },
+     {}},
+    {"a table a layer",
+     kPages,
+     [](BatchCase& c) { set_layers(c, {0, 4, -1, 8, -1, -1, 13, 17, 25, 4, 0, -1, 25, -1, -1, 8, 17, 13}); },
+     {}},
+};
+
+TEST_CASE("engines' arrays: what doesn't go together") {
+    expect_misuses(kOutline, KVJIT_CHECK_NONE);
+}
+TEST_CASE("engines' arrays: lengths") {
+    expect_misuses(kStarts, KVJIT_CHECK_BATCH);
+}
+TEST_CASE("engines' arrays: slots and tables of layers") {
+    expect_misuses(kEntries, KVJIT_CHECK_FULL);
+}
+TEST_CASE("engines' arrays: legal ones are accepted by host and device") {
+    for (const BatchMisuse& legal : kLegal) {
+        CAPTURE(legal.name);
+        BatchCase c(legal.spec);
+        legal.spoil(c);
+        for (const bool stores : {true, false}) {
+            CAPTURE(stores);
+            expect_accepted(rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, stores}));
+            expect_accepted(run_on_device(c, {KVJIT_CHECK_FULL, stores}));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test
