@@ -1,0 +1,159 @@
+// Engines' index arrays through kvjit/interop: batches made of them give what the oracle says.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "conformance/judge.h"
+#include "conformance/ragged.h"
+#include "conformance/run_call.h"
+#include "kvjit/interop/flashinfer.h"
+#include "kvjit/interop/sglang.h"
+#include "kvjit/interop/vllm.h"
+
+namespace kvjit::test {
+namespace {
+
+struct Longest {
+    std::int64_t tokens = 0, keys = 0;
+};
+
+Longest longest_of(const Problem& problem) {
+    Longest longest;
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        longest.tokens = std::max(longest.tokens, problem.new_tokens(b));
+        longest.keys = std::max(longest.keys, problem.kv_tokens(b));
+    }
+    return longest;
+}
+
+Batch vllm_batch(const Call& call) {
+    interop::vllm::Arrays arrays;
+    arrays.num_reqs = call.problem.batch_size();
+    arrays.num_tokens = call.problem.seqstarts.back();
+    arrays.query_start_loc = call.seqstarts.data<std::int32_t>();
+    arrays.seq_lens = call.kvlens.data<std::int32_t>();
+    arrays.block_table = call.cachestarts.data<std::int32_t>();
+    arrays.max_blocks = call.problem.table_columns;
+    arrays.block_table_stride = call.cachestarts.strided().strides[0];
+    arrays.num_blocks = call.num_blocks;
+    arrays.max_query_len = longest_of(call.problem).tokens;
+    arrays.max_seq_len = longest_of(call.problem).keys;
+    return arrays.batch(call.problem.num_heads);
+}
+
+/// The same, and new tokens where slot_mapping says.
+Batch vllm_slots_batch(const Call& call, const Placed& slot_mapping) {
+    Batch batch = vllm_batch(call);
+    interop::vllm::Arrays arrays;
+    arrays.num_tokens = call.problem.seqstarts.back();
+    arrays.slot_mapping = slot_mapping.data<std::int64_t>();
+    batch.store_slots = arrays.batch(1).store_slots;
+    return batch;
+}
+
+Batch flashinfer_batch(const Call& call) {
+    interop::flashinfer::Arrays arrays;
+    arrays.batch_size = call.problem.batch_size();
+    arrays.qo_indptr = call.seqstarts.data<std::int32_t>();
+    arrays.paged_kv_indptr = call.rowstarts.data<std::int32_t>();
+    arrays.paged_kv_indices = call.cachestarts.data<std::int32_t>();
+    arrays.nnz = call.problem.rowstarts.back();
+    arrays.paged_kv_last_page_len = call.last_page_len.data<std::int32_t>();
+    arrays.num_pages = call.num_blocks;
+    arrays.max_qo_len = longest_of(call.problem).tokens;
+    arrays.max_kv_len = longest_of(call.problem).keys;
+    return arrays.batch(call.problem.num_heads);
+}
+
+template <class Index>
+Batch sglang_batch(const Call& call) {
+    interop::sglang::Arrays<Index> arrays;
+    arrays.batch_size = call.problem.batch_size();
+    arrays.qo_indptr = call.seqstarts.data<Index>();
+    arrays.seq_lens = call.kvlens.data<Index>();
+    arrays.req_pool_indices = call.row_index.data<Index>();
+    arrays.req_to_token = call.cachestarts.data<std::int32_t>();
+    arrays.requests = call.cachestarts.strided().shape[0];
+    arrays.max_context_len = call.cachestarts.strided().shape[1];
+    arrays.slots = call.max_tokens;
+    arrays.max_extend_len = longest_of(call.problem).tokens;
+    arrays.max_seq_len = longest_of(call.problem).keys;
+    return arrays.batch(call.problem.num_heads);
+}
+
+struct Engine {
+    const char* name;
+    const char* fields;  // what the header says that a spec needs
+    const char* layout;
+    TableRows rows;
+    KeysBy keys_by;
+    Batch (*batch)(const Call&);
+};
+
+constexpr Engine kEngines[] = {
+    {"vLLM", interop::vllm::kSpecFields, "layout=2NTHD,page_size=16", TableRows::kPadded, KeysBy::kLens, vllm_batch},
+    {"vLLM, its names of layouts' orders", interop::vllm::kSpecFields, "layout=NHT2D,page_size=32", TableRows::kPadded,
+     KeysBy::kLens, vllm_batch},
+    {"FlashInfer NHD", interop::flashinfer::kSpecFields, "layout=N2THD,page_size=16", TableRows::kCsr,
+     KeysBy::kLastPage, flashinfer_batch},
+    {"FlashInfer HND, keys and values apart", interop::flashinfer::kSpecFields, "layout=NHTD,page_size=8",
+     TableRows::kCsr, KeysBy::kLastPage, flashinfer_batch},
+    {"SGLang", interop::sglang::kSpecFields, "layout=THD,starts_type=i64", TableRows::kIndexed, KeysBy::kLens,
+     sglang_batch<std::int64_t>},
+    {"SGLang, 32-bit arrays", interop::sglang::kSpecFields, "layout=THD,starts_type=i32", TableRows::kIndexed,
+     KeysBy::kLens, sglang_batch<std::int32_t>},
+};
+
+constexpr const char* kOps[] = {"op=MultiHeadCacheAttention,head_dim=64,group=2,t1=f16,",
+                                "op=MultiHeadCacheAttention,head_dim=32,group=1,t1=f32,quant_bit=8,",
+                                "op=KeyValueCache,head_dim=40,t1=f16,quant_bit=4,quant_group=8,"};
+
+Call call_of(const Engine& engine, const char* op) {
+    Case which = ragged(std::string(op) + engine.layout + "," + engine.fields);
+    which.rows = engine.rows;
+    which.keys_by = engine.keys_by;
+    which.layer_tables = false;
+    which.num_layers = 1;
+    which.num_repeat = 1;
+    which.bounds_known = true;
+    return make_call(which, 11, 12);
+}
+
+/// What the arrays make in place of the call's own batch.
+std::string judge_with(const Call& call, const Batch& batch) {
+    Bound bound = bind(call);
+    const auto decoding = bound.batch.decoding_batches;
+    const float scale = bound.batch.softmax_scale;
+    bound.batch = batch;
+    bound.batch.decoding_batches = decoding;
+    bound.batch.softmax_scale = scale;
+    const std::string refused = run_bound(bound, {});
+    return refused.empty() ? judge(call) : refused;
+}
+
+TEST_CASE("engines' index arrays as they are give what the oracle says") {
+    for (const Engine& engine : kEngines) {
+        for (const char* op : kOps) {
+            CAPTURE(engine.name);
+            CAPTURE(op);
+            const Call call = call_of(engine, op);
+            CHECK(judge_with(call, engine.batch(call)) == "");
+        }
+    }
+}
+
+TEST_CASE("vLLM's slot_mapping sends new tokens, or nowhere") {
+    for (const char* op : kOps) {
+        CAPTURE(op);
+        Case which = call_of(kEngines[0], op).which;
+        which.slots_by = SlotsBy::kChosen;
+        const Call call = make_call(which, 21, 22);
+        REQUIRE(std::ranges::count_if(call.problem.store_slots, [](std::int64_t slot) { return slot < 0; }) > 0);
+        const Placed slots = Placed::integers(call.problem.store_slots, KVJIT_I64, Guard::kAfter);
+        CHECK(judge_with(call, vllm_slots_batch(call, slots)) == "");
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test
