@@ -85,8 +85,9 @@ const Engine& shared_engine() {
 }
 
 std::string spec_text(const char* op, const CacheKind& kind, const char* layout, bool pages) {
-    return std::string("op=") + op + ",head_dim=128,group=4,t1=f16,is_causal=1," + kind.quantity +
-           ",quant_group=8,layout=" + layout + (pages ? ",cache_mode=page_table,page_size=128" : ",cache_mode=offset");
+    const bool attends = std::string_view(op) != "KeyValueCache";
+    return std::string("op=") + op + ",head_dim=128,t1=f16," + (attends ? "group=4," : "") + kind.quantity +
+           ",layout=" + layout + (pages ? ",cache_mode=page_table,page_size=128" : ",cache_mode=offset");
 }
 
 Call::Call(const CacheKind& kind, const char* layout, bool pages, Size size)
