@@ -31,8 +31,8 @@ KVJIT_INLINE void store_slot(const StoreStream& stream, i64 row, const PageEntry
 }
 
 /// Stores one run; `row` is the input row of the run's first token.
-KVJIT_INLINE void store_run(const StoreStream& key, const StoreStream& value, const abi::TokenItem& item,
-                            const Run& run, i64 row) {
+KVJIT_NOINLINE void store_run(const StoreStream& key, const StoreStream& value, const abi::TokenItem& item,
+                              const Run& run, i64 row) {
     if constexpr (kHeadInner) {
         for (i64 i = 0; i < run.count; ++i) {
             for (i64 h = item.head_begin; h < item.head_end; ++h) store_slot(key, row + i, run.entry, run.first + i, h);
