@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -245,6 +246,100 @@ TEST_CASE("a cache of ten million tokens gives the bits of a small one") {
         CHECK(large.attn_output.packed() == small.attn_output.packed());
         CHECK(large.lse.packed() == small.lse.packed());
     }
+}
+
+/// The bytes of blocks, 64 GiB from each to the next.
+class FarBlocks {
+public:
+    explicit FarBlocks(const std::vector<Placed>& blocks) {
+        for (const Placed& block : blocks) {
+            memory_.push_back(std::make_unique<SparseMemory>(kApart));
+            if (!memory_.back()->exists()) continue;
+            const std::vector<std::byte> bytes = block.packed();
+            std::memcpy(memory_.back()->data(), bytes.data(), bytes.size());
+        }
+    }
+    bool exist() const {
+        return std::ranges::all_of(memory_, [](const auto& each) { return each->exists(); });
+    }
+    std::vector<std::byte> bytes_of(std::size_t block, std::size_t count) const {
+        return {memory_[block]->data(), memory_[block]->data() + count};
+    }
+    /// The table that has these blocks' addresses where `near` has those of `blocks`.
+    std::vector<std::int64_t> table(const Placed& near, const std::vector<Placed>& blocks) const {
+        std::vector<std::int64_t> entries;
+        for (const double number : numbers_of(near)) {
+            auto entry = static_cast<std::int64_t>(number);
+            for (std::size_t i = 0; i < blocks.size(); ++i) {
+                if (entry == reinterpret_cast<std::intptr_t>(blocks[i].strided().data))
+                    entry = reinterpret_cast<std::intptr_t>(memory_[i]->data());
+            }
+            entries.push_back(entry);
+        }
+        return entries;
+    }
+
+private:
+    static constexpr std::size_t kApart = 64ULL << 30;
+    std::vector<std::unique_ptr<SparseMemory>> memory_;
+};
+
+TEST_CASE("blocks of 80 layers that lie 64 GiB apart give the bits of near ones") {
+    Case which = ragged(
+        "op=MultiHeadCacheAttention,head_dim=64,group=2,quant_bit=8,quant_group=16,cache_mode=block_pointers,"
+        "page_size=16,layout=2LTHD");
+    which.num_layers = 80;
+    which.spread = Spread::kDense;
+    const Call near = ran(which, 151, 152);
+    const Call call = make_call(which, 151, 152);
+    const FarBlocks codes(call.cache), scales(call.scale);
+    if (!codes.exist() || !scales.exist()) {
+        MESSAGE("skipped: no address space for blocks that far apart here");
+        return;
+    }
+    const std::vector<std::int64_t> code_table = codes.table(call.cachestarts, call.cache);
+    const std::vector<std::int64_t> scale_table = scales.table(call.scalestarts, call.scale);
+    Bound bound = bind(call);
+    bound.batch.cachestarts.data = const_cast<std::int64_t*>(code_table.data());
+    bound.batch.scalestarts.data = const_cast<std::int64_t*>(scale_table.data());
+    REQUIRE(run_bound(bound, {}) == "");
+    CHECK(call.attn_output.packed() == near.attn_output.packed());
+    CHECK(call.lse.packed() == near.lse.packed());
+    for (std::size_t i = 0; i < call.cache.size(); ++i) {
+        const std::vector<std::byte> stored = near.cache[i].packed();
+        CHECK(codes.bytes_of(i, stored.size()) == stored);
+    }
+}
+
+TEST_CASE("block ids whose offset passes 2^31 elements, in either of two tensors") {
+    constexpr std::int64_t kBlocks = std::int64_t{1} << 20;
+    Case which = ragged(
+        "op=MultiHeadCacheAttention,head_dim=128,group=2,t1=f16,cache_mode=block_table,page_size=16,index_type=i32,"
+        "layout=NTHD");
+    which.spread = Spread::kDense;
+    const Call small = ran(which, 161, 162);
+    const Call large = make_call(which, 161, 162);
+    Bound bound = bind(large);
+    const std::int64_t shift = kBlocks - bound.batch.num_blocks;
+    REQUIRE(shift * large.cache[0].strided().strides[0] > std::int64_t{1} << 31);
+    const std::size_t bytes = static_cast<std::size_t>(kBlocks * large.cache[0].strided().strides[0]) * 2;
+    const SparseMemory keys(bytes), values(bytes);
+    if (!keys.exists() || !values.exists()) {
+        MESSAGE("skipped: no address space for a large cache here");
+        return;
+    }
+    const kvjit_tensor small_keys = bound.tensors.key_cache, small_values = bound.tensors.value_cache;
+    bound.tensors.key_cache = widened(small_keys, 0, kBlocks, keys.data());
+    bound.tensors.value_cache = widened(small_values, 0, kBlocks, values.data());
+    copy_shifted(small_keys, bound.tensors.key_cache, 0, shift);
+    copy_shifted(small_values, bound.tensors.value_cache, 0, shift);
+    bound.batch.num_blocks = kBlocks;
+    std::vector<std::int32_t> entries;
+    for (const double entry : numbers_of(large.cachestarts))
+        entries.push_back(static_cast<std::int32_t>(entry < 0 ? entry : entry + static_cast<double>(shift)));
+    bound.batch.cachestarts.data = entries.data();
+    REQUIRE(run_bound(bound, {}) == "");
+    CHECK(large.attn_output.packed() == small.attn_output.packed());
 }
 
 }  // namespace
