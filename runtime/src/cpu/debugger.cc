@@ -1,9 +1,9 @@
 #include "cpu/debugger.h"
 
 #include <llvm/ExecutionEngine/Orc/DebugObjectManagerPlugin.h>
-#include <llvm/ExecutionEngine/Orc/TargetProcess/JITLoaderGDB.h>
 
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "cpu/loaded_objects.h"
@@ -13,16 +13,14 @@ namespace {
 
 namespace orc = llvm::orc;
 
-/// ORC's way to gdb's list within this process, which says to nobody what it has registered.
-class Registrar final : public orc::EPCDebugObjectRegistrar {
+/// ORC's way to gdb's list, which tells what it has put there.
+class Registrar final : public orc::DebugObjectRegistrar {
 public:
-    explicit Registrar(orc::ExecutionSession& session)
-        : EPCDebugObjectRegistrar(session, orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderGDBWrapper)) {}
-
-    llvm::Error registerDebugObject(orc::ExecutorAddrRange object, bool tell_now) override {
-        const auto lock = lock_loaded_objects();
-        last_ = object.Start.toPtr<const char*>();
-        return EPCDebugObjectRegistrar::registerDebugObject(object, tell_now);
+    llvm::Error registerDebugObject(orc::ExecutorAddrRange object, bool) override {
+        const std::string_view bytes(object.Start.toPtr<const char*>(), object.size());
+        add_loaded_object(bytes);
+        last_ = bytes.data();
+        return llvm::Error::success();
     }
 
     /// What was registered since this was asked; null if nothing was.
@@ -60,7 +58,7 @@ private:
 }  // namespace
 
 std::shared_ptr<orc::ObjectLinkingLayer::Plugin> make_debugger_plugin(orc::ExecutionSession& session) {
-    auto registrar = std::make_unique<Registrar>(session);
+    auto registrar = std::make_unique<Registrar>();
     Registrar& same = *registrar;
     return std::make_shared<DebuggerPlugin>(session, std::move(registrar), same);
 }

@@ -4,6 +4,7 @@
 #include <llvm/Object/ELF.h>
 
 #include <memory>
+#include <mutex>
 
 // LLVM's JITLoaderGDB defines both; "Registering Code" in gdb's manual fixes their names and types.
 extern "C" {
@@ -22,6 +23,14 @@ jit_code_entry* find(const char* bytes) {
     return entry;
 }
 
+/// gdb stops where this calls it, and reads what stands in the descriptor.
+void tell(jit_code_entry& entry, jit_actions_t action) {
+    __jit_debug_descriptor.relevant_entry = &entry;
+    __jit_debug_descriptor.action_flag = action;
+    __jit_debug_register_code();
+    __jit_debug_descriptor.relevant_entry = nullptr;
+}
+
 bool holds_code_at(const jit_code_entry& entry, std::uint64_t address) {
     using llvm::object::ELF64LE;
     auto file = llvm::object::ELFFile<ELF64LE>::create({entry.symfile_addr, entry.symfile_size});
@@ -37,20 +46,24 @@ bool holds_code_at(const jit_code_entry& entry, std::uint64_t address) {
 
 }  // namespace
 
-std::unique_lock<std::mutex> lock_loaded_objects() {
-    return std::unique_lock(list_mutex);
+void add_loaded_object(std::string_view object) {
+    auto entry = std::make_unique<jit_code_entry>();
+    entry->symfile_addr = object.data();
+    entry->symfile_size = object.size();
+    std::lock_guard lock(list_mutex);
+    entry->next_entry = __jit_debug_descriptor.first_entry;
+    if (entry->next_entry) entry->next_entry->prev_entry = entry.get();
+    __jit_debug_descriptor.first_entry = entry.get();
+    tell(*entry.release(), JIT_REGISTER_FN);
 }
 
 void remove_loaded_object(const char* bytes) {
     std::lock_guard lock(list_mutex);
-    const std::unique_ptr<jit_code_entry> entry(find(bytes));  // LLVM made it with new
+    const std::unique_ptr<jit_code_entry> entry(find(bytes));
     if (!entry) return;
     (entry->prev_entry ? entry->prev_entry->next_entry : __jit_debug_descriptor.first_entry) = entry->next_entry;
     if (entry->next_entry) entry->next_entry->prev_entry = entry->prev_entry;
-    __jit_debug_descriptor.relevant_entry = entry.get();
-    __jit_debug_descriptor.action_flag = JIT_UNREGISTER_FN;
-    __jit_debug_register_code();
-    __jit_debug_descriptor.relevant_entry = nullptr;
+    tell(*entry, JIT_UNREGISTER_FN);
 }
 
 std::string find_loaded_object(std::uint64_t address) {
