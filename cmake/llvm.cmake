@@ -9,28 +9,28 @@ find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19/lib/cmake/llvm)
 if(NOT LLVM_FOUND)
   message(FATAL_ERROR "kvjit's CPU backend needs LLVM 19.1: ${KVJIT_LLVM_APT}, or pass -DLLVM_DIR=.../lib/cmake/llvm")
 endif()
-foreach(dependency ZLIB::ZLIB zstd::libzstd_shared LLVMOrcJIT LLVMOrcDebugging)
-  if(NOT TARGET ${dependency})
-    message(FATAL_ERROR "kvjit's CPU backend needs ${dependency}, which LLVM ${LLVM_PACKAGE_VERSION} links: ${KVJIT_LLVM_APT}")
-  endif()
-endforeach()
-
 separate_arguments(KVJIT_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 
-# Every static LLVM library by name: "ALL" would hide the exports of our own static libraries too.
-list(TRANSFORM LLVM_AVAILABLE_LIBS REPLACE "(.+)" "lib\\1.a" OUTPUT_VARIABLE KVJIT_LLVM_ARCHIVES)
+# The archives by name, in an order in which a linker finds all that is reached, rather than the targets with all that
+# they name: ORC's layers for IR, and readers of archives and bitcode, share files with what loads objects, so that those
+# would bring LLVM's IR, assembler and passes, with their option tables that are built whenever the library is loaded.
+# Nobody calls them: what refers to them is dropped by --gc-sections, and with it the names that no archive here has.
+set(KVJIT_ORC_PARTS OrcDebugging OrcJIT RuntimeDyld DebugInfoDWARF JITLink OrcTargetProcess OrcShared Option Object
+                    BinaryFormat TargetParser Support Demangle)
+foreach(part ${KVJIT_ORC_PARTS})
+  if(NOT TARGET LLVM${part})
+    message(FATAL_ERROR "kvjit's CPU backend needs libLLVM${part}.a of LLVM ${LLVM_PACKAGE_VERSION}: ${KVJIT_LLVM_APT}")
+  endif()
+endforeach()
+list(TRANSFORM KVJIT_ORC_PARTS REPLACE "(.+)" "libLLVM\\1.a" OUTPUT_VARIABLE KVJIT_LLVM_ARCHIVES)
 list(JOIN KVJIT_LLVM_ARCHIVES ":" KVJIT_LLVM_ARCHIVES)
+list(TRANSFORM KVJIT_ORC_PARTS REPLACE "(.+)" "$<TARGET_FILE:LLVM\\1>" OUTPUT_VARIABLE KVJIT_ORC_FILES)
 
 add_library(kvjit_orc INTERFACE)
 target_include_directories(kvjit_orc SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_compile_definitions(kvjit_orc INTERFACE ${KVJIT_LLVM_DEFINITIONS})
-target_link_libraries(kvjit_orc INTERFACE LLVMOrcDebugging LLVMOrcJIT LLVMOrcTargetProcess LLVMOrcShared LLVMJITLink
-                                          LLVMObject LLVMTargetParser LLVMSupport)
-# ORC's layers for objects and for IR share a file. What IR's asks of LLVM's passes is nothing here, since nobody calls
-# it: it would bring some fifty of their option tables, all built when the library is loaded.
-string(CONCAT KVJIT_ORC_IR _ZN4llvm3orc17cloneToNewContextERKNS0_16ThreadSafeModule
-                           ESt8functionIFbRKNS_11GlobalValueEEES4_IFvRS5_EE)
-target_link_options(kvjit_orc INTERFACE LINKER:--defsym=${KVJIT_ORC_IR}=0)
+target_link_libraries(kvjit_orc INTERFACE ${KVJIT_ORC_FILES} ZLIB::ZLIB zstd::libzstd_shared ${CMAKE_DL_LIBS})
+# By name: "ALL" would hide the exports of our own static libraries too.
 target_link_options(kvjit_orc INTERFACE "LINKER:--exclude-libs,${KVJIT_LLVM_ARCHIVES}" LINKER:--gc-sections
                     LINKER:--as-needed)
 

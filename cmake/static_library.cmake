@@ -10,6 +10,10 @@ function(kvjit_archives library out)
   while(pending)
     list(POP_FRONT pending one)
     string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" one "${one}")
+    if(one MATCHES "^\\$<TARGET_FILE:")
+      list(APPEND archives ${one})
+      continue()
+    endif()
     if(NOT TARGET "${one}" OR one IN_LIST seen)
       continue()
     endif()
@@ -29,16 +33,12 @@ endfunction()
 kvjit_archives(kvjit_core archives)
 set(object ${CMAKE_CURRENT_BINARY_DIR}/static/kvjit.o)
 file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/static)
-set(options "")
-if(KVJIT_CPU_JIT)
-  set(options -Wl,--defsym=${KVJIT_ORC_IR}=0)
-endif()
 set(maker ${PROJECT_SOURCE_DIR}/cmake/static_object.cmake)
 add_custom_command(
   OUTPUT ${object}
   COMMAND ${CMAKE_COMMAND} -DCXX=${CMAKE_CXX_COMPILER} -DNM=${CMAKE_NM} -DOBJCOPY=${CMAKE_OBJCOPY}
           "-DOBJECTS=$<JOIN:$<TARGET_OBJECTS:kvjit>,$<COMMA>>" "-DARCHIVES=$<JOIN:${archives},$<COMMA>>"
-          -DOPTIONS=${options} -DOUT=${object} -P ${maker}
+          -DOUT=${object} -P ${maker}
   DEPENDS $<TARGET_OBJECTS:kvjit> ${archives} ${maker}
   COMMENT "Linking what libkvjit.a holds"
   VERBATIM)
