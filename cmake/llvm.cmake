@@ -29,7 +29,7 @@ list(TRANSFORM KVJIT_ORC_PARTS REPLACE "(.+)" "$<TARGET_FILE:LLVM\\1>" OUTPUT_VA
 add_library(kvjit_orc INTERFACE)
 target_include_directories(kvjit_orc SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_compile_definitions(kvjit_orc INTERFACE ${KVJIT_LLVM_DEFINITIONS})
-target_link_libraries(kvjit_orc INTERFACE ${KVJIT_ORC_FILES} ZLIB::ZLIB zstd::libzstd_shared ${CMAKE_DL_LIBS})
+target_link_libraries(kvjit_orc INTERFACE ${KVJIT_ORC_FILES} ${KVJIT_LIBZ} ${KVJIT_LIBZSTD} ${CMAKE_DL_LIBS})
 # By name: "ALL" would hide the exports of our own static libraries too.
 target_link_options(kvjit_orc INTERFACE "LINKER:--exclude-libs,${KVJIT_LLVM_ARCHIVES}" LINKER:--gc-sections
                     LINKER:--as-needed)

@@ -1,0 +1,18 @@
+# What libkvjit links beside LLVM: KVJIT_LIBSODIUM, KVJIT_LIBZSTD; for LLVM KVJIT_LIBZ. Archives, where there are any: a
+# process finds, maps and relocates each shared library anew, which takes it longer than to read a bundle.
+option(KVJIT_STATIC_DEPENDENCIES "Have libsodium, libzstd and zlib in libkvjit where their archives are" ON)
+
+function(kvjit_find variable name)
+  set(names ${name})
+  if(KVJIT_STATIC_DEPENDENCIES)
+    list(PREPEND names lib${name}.a)
+  endif()
+  find_library(${variable} NAMES ${names} REQUIRED)
+  mark_as_advanced(${variable})
+endfunction()
+
+kvjit_find(KVJIT_LIBSODIUM sodium)
+kvjit_find(KVJIT_LIBZSTD zstd)
+if(KVJIT_CPU_JIT)
+  kvjit_find(KVJIT_LIBZ z)
+endif()
