@@ -27,6 +27,18 @@ gen::Error with_line(gen::Error error, const gen::KernelSpec& spec, const gen::T
     return error;
 }
 
+/// Behind each target that the compiler doesn't know the one that it makes code of instead, if it isn't in the list.
+gen::TargetList with_known(const Images& images, const gen::TargetList& targets) {
+    gen::TargetList all;
+    for (const gen::Target& target : targets) {
+        all.push_back(target);
+        const gen::Target known = images.known_target(target);
+        const auto is_there = [&](const gen::TargetList& list) { return std::ranges::find(list, known) != list.end(); };
+        if (!is_there(targets) && !is_there(all)) all.push_back(known);
+    }
+    return all;
+}
+
 }  // namespace
 
 gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelSpec& spec,
@@ -50,12 +62,14 @@ gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::K
                                     const gen::TargetList& targets) {
     if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
     std::vector<Lowered> lowered;
-    for (const gen::Target& target : targets) {
-        gen::Target known = images->known_target(target);
-        if (std::ranges::find(lowered, known, &Lowered::target) != lowered.end()) continue;
-        gen::Result<std::vector<gen::Program>> programs = gen::lower(spec, known);
-        if (programs) lowered.push_back({std::move(known), *std::move(programs)});
-        if (lowered.empty()) return std::unexpected(programs.error());
+    for (const gen::Target& target : with_known(*images, targets)) {
+        gen::Result<std::vector<gen::Program>> programs = gen::lower(spec, target);
+        if (!programs && lowered.empty()) return std::unexpected(programs.error());
+        if (programs) lowered.push_back({target, *std::move(programs), lowered.size()});
+    }
+    for (Lowered& one : lowered) {
+        const auto made = std::ranges::find(lowered, images->known_target(one.target), &Lowered::target);
+        if (made != lowered.end()) one.made_as = static_cast<std::size_t>(made - lowered.begin());
     }
     return KernelPtr(new Kernel(std::move(images), spec, std::move(lowered)));
 }
@@ -117,6 +131,16 @@ std::vector<Candidate> Kernel::candidates(std::size_t program, std::size_t first
     return all;
 }
 
+Candidate Kernel::to_make(std::size_t program) const {
+    const std::lock_guard lock(mutex_);
+    return to_make(program, settled_.value_or(0));
+}
+
+Candidate Kernel::to_make(std::size_t program, std::size_t first) const {
+    const Lowered& made = lowered_[lowered_[first].made_as];
+    return {&made.target, &made.programs[program], &spec_};
+}
+
 std::size_t Kernel::number_of(const gen::Target& target) const {
     const auto found = std::ranges::find(lowered_, &target, [](const Lowered& lowered) { return &lowered.target; });
     return static_cast<std::size_t>(found - lowered_.begin());
@@ -171,19 +195,22 @@ gen::Result<void> Kernel::make_all(const std::vector<std::size_t>& wanted) {
 
 gen::Result<void> Kernel::make_one(std::size_t program) {
     for (;;) {
-        const Candidate best = candidates(program).front();
-        gen::Result<ImagePtr> image = images_->make(best);
-        if (!image) return std::unexpected(with_line(image.error(), spec_, *best.target));
-        if (!settles(*best.target)) continue;  // a store had another program meanwhile: what is made is for its target
-        take(program, *best.target, *std::move(image));
+        const Candidate wanted = to_make(program);
+        gen::Result<ImagePtr> image = images_->make(wanted);
+        if (!image) return std::unexpected(with_line(image.error(), spec_, *wanted.target));
+        if (!settles(*wanted.target))
+            continue;  // a store had another program meanwhile: what is made is for its target
+        take(program, *wanted.target, *std::move(image));
         return {};
     }
 }
 
 bool Kernel::settles(const gen::Target& target) {
     const std::lock_guard lock(mutex_);
-    settled_ = settled_.value_or(number_of(target));
-    return *settled_ == number_of(target);
+    const std::size_t made = number_of(target);
+    if (settled_) return lowered_[*settled_].made_as == made;
+    settled_ = made;
+    return true;
 }
 
 std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {
@@ -204,11 +231,12 @@ KernelImage Kernel::loaded(std::size_t program) const {
     return {&lowered.target, &lowered.programs[program], identity, images_->origin(identity), true};
 }
 
-gen::Result<std::optional<std::size_t>> Kernel::locate(KernelImage& image,
-                                                       std::span<const Candidate> candidates) const {
-    gen::Result<std::optional<Images::Found>> found = images_->locate(candidates);
+gen::Result<std::optional<std::size_t>> Kernel::locate(KernelImage& image, std::size_t program,
+                                                       std::size_t first) const {
+    const std::vector<Candidate> asked = candidates(program, first);
+    gen::Result<std::optional<Images::Found>> found = images_->locate(asked);
     if (!found) return std::unexpected(found.error());
-    const Candidate& candidate = candidates[*found ? (*found)->which : 0];
+    const Candidate candidate = *found ? asked[(*found)->which] : to_make(program, first);
     image = {candidate.target, candidate.program, gen::identity_text(*candidate.program, *candidate.target), nullptr};
     if (!*found) return std::nullopt;
     image.origin = std::move((*found)->origin);
@@ -230,15 +258,14 @@ gen::Result<std::vector<KernelImage>> Kernel::images(std::uint32_t asked) const 
         numbers.push_back(i);
         KernelImage& image = all.emplace_back(loaded(i));
         if (image.is_loaded) continue;
-        const auto of = locate(image, candidates(i, settled.value_or(0)));
+        const auto of = locate(image, i, settled.value_or(0));
         if (!of) return std::unexpected(of.error());
         if (!settled) settled = *of;
     }
     // What nobody has is made for the target that the others settled.
     for (std::size_t i = 0; i < all.size() && settled.value_or(0) != first; ++i) {
         if (all[i].origin) continue;
-        const std::vector<Candidate> candidates = this->candidates(numbers[i], *settled);
-        if (const auto of = locate(all[i], std::span(candidates).first(1)); !of) return std::unexpected(of.error());
+        if (const auto of = locate(all[i], numbers[i], *settled); !of) return std::unexpected(of.error());
     }
     return all;
 }

@@ -60,7 +60,7 @@ public:
     const gen::KernelSpec& spec() const { return spec_; }
     /// The best target that the compiler knows: what is compiled is for it. Images that were found may be of a lesser
     /// one.
-    const gen::Target& target() const { return lowered_.front().target; }
+    const gen::Target& target() const { return lowered_[lowered_.front().made_as].target; }
     /// Errors: KVJIT_BAD_TARGET where this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
 
@@ -83,6 +83,7 @@ private:
     struct Lowered {
         gen::Target target;
         std::vector<gen::Program> programs;
+        std::size_t made_as;  // the number of the target that the compiler makes code of instead; of itself, if it can
     };
 
     Kernel(std::shared_ptr<Images> images, const gen::KernelSpec& spec, std::vector<Lowered> lowered);
@@ -96,12 +97,15 @@ private:
     /// On each target: the one that the kernel's other images are of first, then the best.
     std::vector<Candidate> candidates(std::size_t program) const;
     std::vector<Candidate> candidates(std::size_t program, std::size_t first) const;
+    /// What would be compiled: for the target that the kernel's other images are of, or what the compiler knows of it.
+    Candidate to_make(std::size_t program) const;
+    Candidate to_make(std::size_t program, std::size_t first) const;
     /// The number of a target that a candidate has.
     std::size_t number_of(const gen::Target& target) const;
     /// A program's image as it is now; nothing that is not loaded.
     KernelImage loaded(std::size_t program) const;
-    /// Takes the image of a candidate, if memory or a store has one; which target it is of.
-    gen::Result<std::optional<std::size_t>> locate(KernelImage& image, std::span<const Candidate> candidates) const;
+    /// The image of a program that memory or a store has, and the number of its target; else what would be compiled.
+    gen::Result<std::optional<std::size_t>> locate(KernelImage& image, std::size_t program, std::size_t first) const;
     /// Numbers of the programs in `asked` that must be made, once what memory and stores have is taken.
     gen::Result<std::vector<std::size_t>> unknown(std::uint32_t asked);
     /// Takes what memory and stores have of `wanted`, and leaves in it what they lack.

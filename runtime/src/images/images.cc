@@ -1,5 +1,6 @@
 #include "images/images.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "digest.h"
@@ -141,7 +142,7 @@ gen::Result<std::optional<Images::Found>> Images::look(std::span<const Candidate
     for (const Candidate& lesser : candidates.subspan(1)) all.emplace_back(lesser, compiler, options_.templates);
     gen::Result<std::optional<Found>> found = from_bundles(all, search);
     if (!found || *found) return found;
-    if (compiles(compiler)) return from_disk({all.data(), 1}, search);
+    if (compiles(compiler)) return what_was_made(all, search);
     found = from_disk(all, search);
     if (!found || *found) return found;
     for (std::size_t i = 1; i < all.size(); ++i) {
@@ -149,6 +150,17 @@ gen::Result<std::optional<Images::Found>> Images::look(std::span<const Candidate
     }
     if (options_.jit || !search.failure) return std::nullopt;
     return std::unexpected(*search.failure);
+}
+
+gen::Result<std::optional<Images::Found>> Images::what_was_made(std::span<Wanted> wanted, Search& search) {
+    const auto made = std::ranges::find(wanted, known_target(wanted.front().target()), &Wanted::target);
+    const std::size_t which = made != wanted.end() ? static_cast<std::size_t>(made - wanted.begin()) : 0;
+    if (which != 0) {
+        if (auto known = in_memory(wanted, which, search)) return known;
+    }
+    gen::Result<std::optional<Found>> found = from_disk(wanted.subspan(which, 1), search);
+    if (found && *found) (*found)->which = which;
+    return found;
 }
 
 /// Without a disk cache nobody needs to know whether there is a compiler before it is needed.

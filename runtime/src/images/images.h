@@ -67,7 +67,8 @@ public:
     /// are of one backend. Who is asked, in this order (docs/bundles.md):
     ///   1. memory        for the first candidate
     ///   2. bundles       for each candidate in turn, in the order in which they were added
-    ///   3. disk cache    for the first candidate where there is a compiler, which would make no other; else for all
+    ///   3. disk cache    where there is a compiler, memory and then the cache for what it would make: the first
+    ///                    candidate, or, if it doesn't know that one, what it knows of it (known_target); else for all
     ///   4. memory        for the others, where there is no compiler
     /// Errors: what the machine can't run; without compiling, what keeps a store from answering.
     gen::Result<std::optional<Found>> find(std::span<const Candidate> candidates);
@@ -122,9 +123,10 @@ private:
     /// Another thread's image, if it was first.
     ImagePtr keep(const std::string& identity, ImagePtr image, OriginPtr origin);
     std::vector<std::shared_ptr<Store>> bundles() const;
-    /// In the order of find. The next three hand out nothing, and no error, where a store can't say or has what doesn't
+    /// In the order of find. The next four hand out nothing, and no error, where a store can't say or has what doesn't
     /// load: the search then has the first such error.
     gen::Result<std::optional<Found>> look(std::span<const Candidate> candidates, Search& search);
+    gen::Result<std::optional<Found>> what_was_made(std::span<Wanted> wanted, Search& search);
     gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, Search& search);
     gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted, Search& search);
     gen::Result<std::optional<Found>> ask(Store& store, std::span<Wanted> wanted, Tally& tally, Search& search);

@@ -188,6 +188,72 @@ TEST_CASE("without compiling, a target counts that this machine's compiler would
     CHECK(kernel->prepare(KVJIT_PROGRAM_MERGE).has_value());
 }
 
+TEST_CASE("a bundle is asked for the machine's own target, which the compiler doesn't know") {
+    World world;
+    world.known_target = second();
+    const Setting at(world);
+    const auto bundle = at.add_bundle();
+    put(*bundle, kMerge, kKind, best());
+    put(*bundle, kMerge, kKind, second());
+    const KernelPtr kernel = at.kernel(kMerge);
+    CHECK(kernel->images(KVJIT_PROGRAM_MERGE)->front().target->text() == best().text());
+    REQUIRE(kernel->prepare(KVJIT_PROGRAM_MERGE).has_value());
+    CHECK(bundle->asked.back() == identity_of(kMerge, kKind, best()));
+    CHECK(world.compiles == 0);
+    CHECK(kernel->target() == second());
+}
+
+TEST_CASE("what is compiled, and looked for in memory and in the cache, is for what the compiler knows of the target") {
+    World world;
+    world.known_target = second();
+    const Setting at(world);
+    const KernelPtr kernel = at.kernel(kMerge), other = at.kernel(kMerge);
+    CHECK(kernel->images(KVJIT_PROGRAM_MERGE)->front().target->text() == second().text());
+    REQUIRE(kernel->prepare(KVJIT_PROGRAM_MERGE).has_value());
+    CHECK(other->images(KVJIT_PROGRAM_MERGE)->front().origin != nullptr);
+    REQUIRE(other->prepare(KVJIT_PROGRAM_MERGE).has_value());
+    CHECK(world.compiles == 1);
+    const std::string made = identity_of(kMerge, kKind, second());
+    for (const auto& asked : world.asked) CHECK(asked == std::vector<std::string>{made});
+    CHECK(world.entries.size() == 1);
+    CHECK(world.entries.contains(made));
+
+    const Setting later(world);
+    REQUIRE(later.kernel(kMerge)->prepare(KVJIT_PROGRAM_MERGE).has_value());
+    CHECK(later.images->stats().disk_hits == 1);
+    CHECK(world.compiles == 1);
+}
+
+TEST_CASE("a target that isn't among the candidates is one if the compiler makes code of it") {
+    World world;
+    world.known_target = *gen::named_target("x86-64");
+    const Setting at(world);
+    const auto bundle = at.add_bundle();
+    const KernelPtr kernel = at.kernel(kMerge);
+    put(*bundle, kMerge, kKind, *world.known_target);
+    REQUIRE(kernel->prepare(KVJIT_PROGRAM_MERGE).has_value());
+    CHECK(world.compiles == 0);
+    bundle->entries.clear();
+    REQUIRE(at.kernel(kAttention)->prepare(KVJIT_PROGRAM_STORE).has_value());
+    CHECK(is_for(world.entries.begin()->first, *world.known_target));
+}
+
+TEST_CASE("beside a bundle's program of a target that the compiler doesn't know the others are of what it knows") {
+    World world;
+    world.known_target = second();
+    const Setting at(world);
+    put(*at.add_bundle(), kAttention, KVJIT_PROGRAM_STORE, best());
+    const KernelPtr kernel = at.kernel(kAttention);
+    const auto images = kernel->images(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE);
+    CHECK(images->front().target->text() == best().text());
+    CHECK(images->back().target->text() == second().text());
+    REQUIRE(kernel->prepare(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE).has_value());
+    CHECK(world.compiles == 1);
+    CHECK(is_for(world.entries.begin()->first, second()));
+    REQUIRE(world.warnings.size() == 1);
+    CHECK(world.warnings[0].find("attend_decode is there for " + second().text() + " only") != std::string::npos);
+}
+
 TEST_CASE("without compiling, a miss says what to add, and what bundles have instead") {
     World world;
     const Setting at(world, false);
