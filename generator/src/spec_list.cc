@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kSeparators = ", \t\r";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as editors put it in front of UTF-8
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
 std::string quoted(std::string_view text) {
@@ -274,6 +275,7 @@ Result<SpecList> parse_spec_list(std::string_view text, std::int64_t max_combina
     SpecList list;
     std::set<std::string> texts;
     std::int64_t combinations = 0;
+    if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     for (std::int64_t number = 1; !text.empty(); ++number) {
         std::string_view line = take_until(text, "\n");
         const Result<std::vector<Word>> words = parse_line(take_until(line, "#"));

@@ -37,6 +37,9 @@ using Texts = std::vector<std::string>;
 TEST_CASE("a line is a spec; comments, empty lines and line ends of any kind are not") {
     CHECK(texts_of(listed("")).empty());
     CHECK(texts_of(listed("\n  \t\r\n# head_dim=64\n , \n")).empty());
+    CHECK(texts_of(listed("\xEF\xBB\xBFhead_dim=64")) == Texts{"1 op=MultiHeadCacheAttention,head_dim=64"});
+    CHECK(texts_of(listed("\xEF\xBB\xBF")).empty());
+    CHECK(parse_spec_list("head_dim=64\n\xEF\xBB\xBFhead_dim=32", 10).error().message.starts_with("line 2: "));
     CHECK(texts_of(listed("# what we serve\nhead_dim=64, group=4 # decode\r\n\nop=Merge\thead_dim=64")) ==
           Texts{"2 op=MultiHeadCacheAttention,head_dim=64,group=4", "4 op=Merge,head_dim=64"});
 }
