@@ -335,12 +335,17 @@ bool counts(const Field& row, const KernelSpec& spec) {
     return counts_for_op(row, operator_of(spec)) && (row.counts == nullptr || row.counts(spec));
 }
 
+/// What to do about a field that counts for nothing.
+constexpr std::string_view kLeaveItOut = " (leave it out)";  // of a text
+constexpr std::string_view kResetIt = " (kvjit_spec_for_op resets what an operator doesn't use)";
+
 /// A mistake, since it would change nothing: an engine that thinks it quantises must hear that it doesn't.
-std::unexpected<Error> refuse_useless(const Field& row, const KernelSpec& spec, const KernelSpec& defaults) {
+std::unexpected<Error> refuse_useless(const Field& row, const KernelSpec& spec, const KernelSpec& defaults,
+                                      std::string_view advice) {
     const Field& decides = *find_field(counts_for_op(row, operator_of(spec)) ? row.decides : "op");
     const std::string value = row.print(spec), kept = row.print(defaults);
     const std::string says = std::string(decides.name) + "=" + decides.print(spec) + " has no use for it; it takes " +
-                             kept + " (kvjit_spec_for_op resets what an operator doesn't use)";
+                             kept + std::string(advice);
     return refuse(row, value, says, number_of(value), number_of(kept).value_or(0));
 }
 
@@ -353,6 +358,19 @@ std::unexpected<Error> unknown_field(std::string_view name) {
 Result<void> check_legal(const KernelSpec& spec) {
     for (const Field& row : kFields) {
         if (!row.legal(spec)) return refuse_value(row, row.print(spec), number_of(row.print(spec)));
+    }
+    return {};
+}
+
+Result<void> validate(const KernelSpec& spec, std::string_view advice) {
+    if (auto legal = check_legal(spec); !legal) return legal;
+    const KernelSpec defaults = default_spec();
+    for (const Field& row : kFields) {
+        if (!counts(row, spec) && row.print(spec) != row.print(defaults))
+            return refuse_useless(row, spec, defaults, advice);
+    }
+    for (const Rule& rule : kRules) {
+        if (rule.broken(spec)) return refuse_broken(rule, spec);
     }
     return {};
 }
@@ -412,7 +430,7 @@ Result<KernelSpec> parse_fields(std::string_view text) {
 Result<KernelSpec> parse_spec(std::string_view text) {
     Result<KernelSpec> spec = parse_fields(text);
     if (!spec) return spec;
-    if (auto valid = validate_spec(*spec); !valid) return std::unexpected(valid.error());
+    if (auto valid = validate(*spec, kLeaveItOut); !valid) return std::unexpected(valid.error());
     return spec;
 }
 
@@ -450,15 +468,7 @@ Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op) {
 }
 
 Result<void> validate_spec(const KernelSpec& spec) {
-    if (auto legal = check_legal(spec); !legal) return legal;
-    const KernelSpec defaults = default_spec();
-    for (const Field& row : kFields) {
-        if (!counts(row, spec) && row.print(spec) != row.print(defaults)) return refuse_useless(row, spec, defaults);
-    }
-    for (const Rule& rule : kRules) {
-        if (rule.broken(spec)) return refuse_broken(rule, spec);
-    }
-    return {};
+    return validate(spec, kResetIt);
 }
 
 bool has_cache(const KernelSpec& spec) {

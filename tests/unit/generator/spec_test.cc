@@ -7,6 +7,7 @@
 
 #include "generator/operator.h"
 #include "generator/spec.h"
+#include "generator/spec_list.h"
 
 using namespace kvjit::gen;
 
@@ -166,6 +167,19 @@ TEST_CASE("what is refused, and what the error says") {
         CHECK_MESSAGE(spec.error().message.contains(misuse.says), spec.error().message);
         CHECK(spec.error().message.contains(misuse.argument));
     }
+}
+
+TEST_CASE("a field that counts for nothing: what to do is said to who wrote a text, and to who filled a struct") {
+    const Error written = parse_spec("op=MultiHeadAttention,quant_bit=8").error();
+    CHECK_MESSAGE(written.message.ends_with("it takes 0 (leave it out)"), written.message);
+    KernelSpec spec = default_spec();
+    spec.op = KVJIT_OP_MULTI_HEAD_ATTENTION;
+    spec.quant_bit = 8;
+    const Error filled = validate_spec(spec).error();
+    CHECK_MESSAGE(filled.message.contains("it takes 0 (kvjit_spec_for_op resets"), filled.message);
+    const Error listed = parse_spec_list("\nop=MultiHeadAttention quant_bit={0,8}", 10).error();
+    CHECK_MESSAGE(listed.message.starts_with("line 2: no spec has quant_bit=8"), listed.message);
+    CHECK_MESSAGE(!listed.message.contains("kvjit_spec_for_op"), listed.message);
 }
 
 TEST_CASE("values written into the struct are checked like parsed ones") {
