@@ -119,7 +119,6 @@ CLI::App* BundleCommand::add_create() {
     command->add_option("--specs", create_.spec_files, "File of specs; - is standard input; may be given again")
         ->allow_extra_args(false);
     command->add_option("--targets", create_.targets, "x86-64-v3, x86-64-v4-amx, sm_80, sm_90a, host, ...; with commas")
-        ->delimiter(',')
         ->allow_extra_args(false)
         ->required();
     command

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <iterator>
 #include <map>
+#include <ranges>
+#include <span>
 
 #include "bundle/entries.h"
 #include "bundle/files.h"
@@ -85,6 +87,20 @@ Result<std::vector<gen::KernelSpec>> read_specs(const CreateOptions& options) {
     return specs;
 }
 
+/// The names between the commas. An empty one may be a name that a script lacks.
+Result<std::vector<std::string>> split_targets(const std::vector<std::string>& lists) {
+    std::vector<std::string> names;
+    for (const std::string& list : lists) {
+        const std::size_t before = names.size();
+        for (const auto part : std::views::split(list, ',')) names.emplace_back(part.begin(), part.end());
+        const auto added = std::span(names).subspan(before);
+        if (added.empty() || std::ranges::find(added, "") != added.end()) {
+            return fail("--targets is '" + list + "'; it has an empty name");
+        }
+    }
+    return names;
+}
+
 std::size_t thread_count(int jobs) {
     return jobs > 0 ? static_cast<std::size_t>(jobs) : rt::usable_cores();
 }
@@ -113,15 +129,15 @@ Result<std::vector<rt::MadeEntry>> make_with_progress(rt::Images& images, const 
     });
 }
 
-std::string summary(const CreateOptions& options, std::size_t specs, const EntryJobs& jobs,
+std::string summary(const std::string& out, std::size_t specs, std::size_t targets, const EntryJobs& jobs,
                     const kvjit_engine_stats& stats, std::uint64_t bytes, double seconds) {
     char text[256];
     std::snprintf(text, sizeof text, ": %zu specs, %zu targets, %zu programs; %lld compiled, %lld from the cache; ",
-                  specs, options.targets.size(), jobs.jobs.size(), static_cast<long long>(stats.compiles),
+                  specs, targets, jobs.jobs.size(), static_cast<long long>(stats.compiles),
                   static_cast<long long>(stats.disk_hits));
     char took[32];
     std::snprintf(took, sizeof took, ", %.1f s\n", seconds);
-    return escaped(options.out) + text + size_text(bytes) + took;
+    return escaped(out) + text + size_text(bytes) + took;
 }
 
 /// What would fail at the end fails before minutes of compiling.
@@ -137,7 +153,9 @@ Result<int> create(const CreateOptions& options) {
     if (auto soon = check_output(options); !soon) return fail(soon.error());
     const Result<std::vector<gen::KernelSpec>> specs = read_specs(options);
     if (!specs) return fail(specs.error());
-    const Result<EntryJobs> jobs = plan_entries(*specs, options.targets);
+    const Result<std::vector<std::string>> targets = split_targets(options.targets);
+    if (!targets) return fail(targets.error());
+    const Result<EntryJobs> jobs = plan_entries(*specs, *targets);
     if (!jobs) return fail(jobs.error());
     for (const std::string& each : jobs->left_out) complain("left out: " + each);
     rt::Images images(images_options(options));
@@ -149,7 +167,7 @@ Result<int> create(const CreateOptions& options) {
     if (auto done = write_bundle(options.out, *bytes, options.key_file); !done) return fail(done.error());
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     if (!options.quiet) {
-        print(summary(options, specs->size(), *jobs, images.stats(), bytes->size(), took.count()));
+        print(summary(options.out, specs->size(), targets->size(), *jobs, images.stats(), bytes->size(), took.count()));
     }
     return kExitOk;
 }

@@ -15,10 +15,10 @@ struct CreateOptions {
     std::vector<std::string> specs;                          // each a list of its own
     std::vector<std::string> spec_files;                     // of lists; "-": standard input
     std::int64_t max_combinations = KVJIT_MAX_COMBINATIONS;  // of one list
-    std::vector<std::string> targets;
-    std::optional<std::string> cache_dir;  // nothing: kvjit's own
-    std::optional<std::string> key_file;   // nothing: not signed
-    int jobs = 0;                          // 0: as many as cores
+    std::vector<std::string> targets;                        // each with commas between names
+    std::optional<std::string> cache_dir;                    // nothing: kvjit's own
+    std::optional<std::string> key_file;                     // nothing: not signed
+    int jobs = 0;                                            // 0: as many as cores
     bool without_sources = false;
     bool quiet = false;
 };
