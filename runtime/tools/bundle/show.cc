@@ -1,4 +1,5 @@
 // `kvjit bundle list`, `verify`, `extract`, `diff`: what reads bundles.
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
@@ -113,15 +114,18 @@ std::vector<std::string> problems_of(const rt::Bundle& bundle, const std::option
 struct Verdict {
     std::string path, praise;
     std::vector<std::string> problems;
+    int exit_code;
 };
 
-Result<Verdict> judge(const std::string& path, const std::optional<rt::PublicKey>& key) {
+Verdict judge(const std::string& path, const std::optional<rt::PublicKey>& key) {
     auto bytes = rt::open_bundle_file(path);
-    if (!bytes) return fail(path + ' ' + bytes.error());
+    if (!bytes) return {path, "", {bytes.error()}, kExitBadInput};
     const auto bundle = rt::Bundle::open(*std::move(bytes));
-    if (!bundle) return Verdict{path, "", {bundle.error()}};
-    return Verdict{path, std::to_string(bundle->size()) + " programs are whole, " + signed_by(bundle->header()),
-                   problems_of(*bundle, key)};
+    if (!bundle) return {path, "", {bundle.error()}, kExitMismatch};
+    std::vector<std::string> problems = problems_of(*bundle, key);
+    const int code = problems.empty() ? kExitOk : kExitMismatch;
+    return {path, std::to_string(bundle->size()) + " programs are whole, " + signed_by(bundle->header()),
+            std::move(problems), code};
 }
 
 void print_verdict(const Verdict& verdict) {
@@ -138,11 +142,10 @@ Result<int> verify(const VerifyOptions& options) {
     Json json = Json::array();
     int code = kExitOk;
     for (const std::string& path : options.bundles) {
-        const Result<Verdict> verdict = judge(path, key);
-        if (!verdict) return fail(verdict.error());
-        if (!verdict->problems.empty()) code = kExitMismatch;
-        json.push_back({{"file", path}, {"good", verdict->problems.empty()}, {"problems", verdict->problems}});
-        if (!options.json) print_verdict(*verdict);
+        const Verdict verdict = judge(path, key);
+        code = std::max(code, verdict.exit_code);
+        json.push_back({{"file", path}, {"good", verdict.problems.empty()}, {"problems", verdict.problems}});
+        if (!options.json) print_verdict(verdict);
     }
     if (options.json) print(dump(json));
     return code;

@@ -160,6 +160,23 @@ TEST_CASE("verify finds damage anywhere, and says so with status 1") {
     }
 }
 
+TEST_CASE("verify goes on behind a file that can't be opened, and has it in its JSON, too") {
+    const Bundles at;
+    const std::string none = at.folder.path("none.kvjb");
+    const ChildResult told = run_kvjit({"bundle", "verify", none, at.one});
+    CHECK(told.exit_code == 2);
+    CHECK_MESSAGE(mentions(told.err, none + " can't be opened: No such file"), told.err);
+    CHECK(mentions(told.out, at.one + ": 1 programs are whole"));
+    const ChildResult listed = run_kvjit({"bundle", "verify", "--json", none, at.one});
+    CHECK(listed.exit_code == 2);
+    const auto json = nlohmann::json::parse(listed.out);
+    REQUIRE(json.size() == 2);
+    CHECK(json[0]["file"] == none);
+    CHECK(json[0]["good"] == false);
+    CHECK(mentions(json[0]["problems"][0], "can't be opened: No such file"));
+    CHECK(json[1]["good"] == true);
+}
+
 TEST_CASE("a signature is made, named, wanted, and lost with any change") {
     const Bundles at;
     const std::string key = at.folder.write("key.pem", kKey);
