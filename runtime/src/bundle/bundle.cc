@@ -2,12 +2,14 @@
 
 #include "bundle/pack.h"
 #include "bundle/signature.h"
+#include "generator/identity.h"
 
 namespace kvjit::rt {
 namespace {
 
-std::unexpected<std::string> damaged(std::size_t entry, const std::string& what) {
-    return std::unexpected("has a damaged entry " + std::to_string(entry) + ": " + what +
+/// `name`: what it would be, "" where that can't be told.
+std::unexpected<std::string> damaged(std::size_t entry, const std::string& what, const std::string& name) {
+    return std::unexpected("has a damaged entry " + std::to_string(entry) + ": " + what + name +
                            " (changed since the bundle was opened, or damaged before)");
 }
 
@@ -44,11 +46,11 @@ std::expected<BundleCode, std::string> Bundle::code(std::size_t entry) const {
     if (!texts) return std::unexpected(texts.error());
     auto image = bytes_->read(record.offset + before_image, record.image_bytes);  // in memory of its own: it is aligned
     if (!image) return std::unexpected(image.error());
-    if (texts->size() + image->size() != record.code_bytes()) return damaged(entry, "it is cut short");
-    if (digest_of({*texts, *image}) != record.code) return damaged(entry, "its digest differs");
+    if (texts->size() + image->size() != record.code_bytes()) return damaged(entry, "it is cut short", name_of(entry));
+    if (digest_of({*texts, *image}) != record.code) return damaged(entry, "its digest differs", name_of(entry));
     std::string_view rest = *texts;
     const std::string_view identity = take(rest, record.identity_bytes);
-    if (digest_of({identity}) != record.identity) return damaged(entry, "it is another program's");
+    if (digest_of({identity}) != record.identity) return damaged(entry, "it is another program's", "");
     const std::string_view provenance = take(rest, record.provenance_bytes);
     return BundleCode{std::string(identity), std::string(provenance), std::string(rest), *std::move(image)};
 }
@@ -57,12 +59,12 @@ std::expected<BundleTexts, std::string> Bundle::texts(std::size_t entry) const {
     const BundleRecord record = index_[entry];
     const auto packed = bytes_->read(record.offset + record.code_bytes(), record.texts_bytes());
     if (!packed) return std::unexpected(packed.error());
-    if (packed->size() != record.texts_bytes()) return damaged(entry, "it is cut short");
-    if (digest_of({*packed}) != record.texts) return damaged(entry, "the digest of its texts differs");
+    if (packed->size() != record.texts_bytes()) return damaged(entry, "it is cut short", name_of(entry));
+    if (digest_of({*packed}) != record.texts) return damaged(entry, "the digest of its texts differs", name_of(entry));
     std::string_view rest = *packed;
     auto source = unpack(take(rest, record.packed_source_bytes), record.source_bytes);
     auto log = unpack(rest, record.log_bytes);
-    if (!source || !log) return damaged(entry, "its texts can't be unpacked");
+    if (!source || !log) return damaged(entry, "its texts can't be unpacked", name_of(entry));
     return BundleTexts{*std::move(source), *std::move(log)};
 }
 
@@ -70,8 +72,15 @@ std::expected<std::string, std::string> Bundle::identity(std::size_t entry) cons
     const BundleRecord record = index_[entry];
     auto text = bytes_->read(record.offset, record.identity_bytes);
     if (!text) return text;
-    if (digest_of({*text}) != record.identity) return damaged(entry, "its identity differs");
+    if (digest_of({*text}) != record.identity) return damaged(entry, "its identity differs", "");
     return text;
+}
+
+std::string Bundle::name_of(std::size_t entry) const {
+    const auto text = identity(entry);
+    if (!text) return "";
+    const auto parts = gen::parse_identity(*text);
+    return parts ? "; it is of " + parts->program + " for " + parts->target : "";
 }
 
 }  // namespace kvjit::rt

@@ -48,6 +48,9 @@ private:
     Bundle(std::unique_ptr<BundleBytes> bytes, const BundleHeader& header, BundleIndex index)
         : bytes_(std::move(bytes)), header_(header), index_(std::move(index)) {}
 
+    /// A clause: "; it is of merge for x86_64-unknown-linux-gnu:x86-64-v3"; "" where its identity is damaged, too.
+    std::string name_of(std::size_t entry) const;
+
     std::unique_ptr<BundleBytes> bytes_;
     BundleHeader header_;
     BundleIndex index_;

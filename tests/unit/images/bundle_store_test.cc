@@ -142,6 +142,8 @@ TEST_CASE("a damaged entry is logged and can't be told; the next candidate serve
     CHECK(std::get<Held>(lesser).which == 1);
     REQUIRE(at.messages.size() == 1);
     CHECK(at.messages[0].starts_with("bundle x.kvjb has a damaged entry "));
+    CHECK_MESSAGE(at.messages[0].contains(": its digest differs; it is of merge for " + best().text() + " ("),
+                  at.messages[0]);
     const Answer alone = at.store->find({at.wanted.data(), 1});
     CHECK(std::get<Failed>(alone).reason == at.messages[0]);
 }
