@@ -38,7 +38,9 @@ constexpr const char* kListFooter =
     "Examples:\n"
     "  kvjit bundle list kernels.kvjb | grep attend_decode\n"
     "  kvjit bundle list kernels.kvjb --json\n"
-    "Exit status: 0 listed, 2 bad arguments, or a file that can't be read or is no bundle.";
+    "Exit status: 0 listed, 1 an entry is damaged, which is said, and the others are listed, 2 bad arguments, or a "
+    "file\n"
+    "that can't be read or is no bundle.";
 
 constexpr const char* kVerifyFooter =
     "Reads all of each bundle: header, index, every entry's digests, the signature where there is one.\n"

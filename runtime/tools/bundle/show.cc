@@ -80,9 +80,15 @@ Result<int> list(const ListOptions& options) {
     Json json = bundle_json(options.bundle, header);
     json["entries"] = Json::array();
     std::set<std::string> rows;  // sorted: for people
+    int exit_code = kExitOk;
     for (std::size_t i = 0; i < bundle->size(); ++i) {
         const auto code = bundle->code(i);
-        if (!code) return fail(options.bundle + ' ' + code.error());
+        if (!code) {
+            complain(options.bundle + ' ' + code.error());
+            json["entries"].push_back({{"damage", code.error()}});
+            exit_code = kExitMismatch;
+            continue;
+        }
         rows.insert(row_text(bundle->record(i), *code));
         json["entries"].push_back(row_json(bundle->record(i), *code));
     }
@@ -95,7 +101,7 @@ Result<int> list(const ListOptions& options) {
                             size_text(header.bytes) + ", kernel ABI " + std::to_string(header.abi) + ", " +
                             signed_by(header) + "\n"));
     }
-    return kExitOk;
+    return exit_code;
 }
 
 /// What is wrong with a bundle that can be read, clause by clause.

@@ -139,6 +139,27 @@ TEST_CASE("list shows what is there, for people and for programs") {
     }
 }
 
+TEST_CASE("list names an entry that is damaged, and goes on with the others") {
+    const Bundles at;
+    std::string bytes = read_file(at.two);
+    bytes[bytes.find("\x7f"
+                     "ELF") +
+          100] ^= 1;
+    const std::string bad = at.folder.write("bad.kvjb", bytes);
+    const ChildResult listed = run_kvjit({"bundle", "list", bad});
+    CHECK(listed.exit_code == 1);
+    CHECK(mentions(listed.out, "merge/simd"));
+    CHECK_MESSAGE(mentions(listed.err, bad + " has a damaged entry "), listed.err);
+    CHECK_MESSAGE(mentions(listed.err, "it is of merge for x86_64-unknown-linux-gnu:x86-64-v3"), listed.err);
+    const ChildResult as_json = run_kvjit({"bundle", "list", bad, "--json"});
+    CHECK(as_json.exit_code == 1);
+    const auto json = nlohmann::json::parse(as_json.out);
+    REQUIRE(json["entries"].size() == 2);
+    const std::size_t damaged = json["entries"][0].contains("damage") ? 0 : 1;
+    CHECK(mentions(json["entries"][damaged]["damage"], "has a damaged entry "));
+    CHECK(mentions(json["entries"][1 - damaged]["identity"], "merge;variant=simd;"));
+}
+
 TEST_CASE("verify finds damage anywhere, and says so with status 1") {
     const Bundles at;
     CHECK(run_kvjit({"bundle", "verify", at.one, at.two}).exit_code == 0);
