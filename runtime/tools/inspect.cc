@@ -65,13 +65,31 @@ void take_image(void* to, const kvjit_image_info* info) {
                                                    info->name, info->target, escaped(info->place)});
 }
 
+/// Each program for itself, since some can't be told; why is returned.
+std::string list_each(std::uint32_t programs, kvjit_kernel* kernel, std::vector<Row>& rows) {
+    kvjit_error error;
+    kvjit_error_init(&error);
+    std::string reasons;
+    for (const auto& [name, bit] : program_names()) {
+        if (bit == KVJIT_ALL_PROGRAMS || (bit & programs) == 0) continue;
+        const auto status = kvjit_kernel_images(kernel, bit, take_image, &rows, &error);
+        const bool is_lacking = status == KVJIT_BAD_ARGUMENT;  // by the op
+        if (status != KVJIT_OK && !is_lacking)
+            reasons += (reasons.empty() ? "" : "; ") + name + ": " + error_text(error);
+    }
+    return reasons;
+}
+
 Result<void> list_images(const InspectOptions& options, kvjit_kernel* kernel, std::string& shown) {
     kvjit_error error;
     kvjit_error_init(&error);
     std::vector<Row> rows = {{"program", "origin", "bytes", "algorithm", "image", "target", "place"}};
-    const auto status = kvjit_kernel_images(kernel, program_names().at(options.program), take_image, &rows, &error);
-    if (status != KVJIT_OK) return fail(failure_of(options, error));
+    const std::uint32_t programs = program_names().at(options.program);
+    const auto status = kvjit_kernel_images(kernel, programs, take_image, &rows, &error);
+    if (status != KVJIT_OK && status != KVJIT_BAD_FILE) return fail(failure_of(options, error));
+    const std::string reasons = status == KVJIT_OK ? "" : list_each(programs, kernel, rows);
     shown = table_text(rows);
+    if (!reasons.empty()) return fail(reasons);
     return {};
 }
 

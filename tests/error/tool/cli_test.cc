@@ -356,6 +356,29 @@ TEST_CASE("--images tells which bundle has what is run, and what nobody has") {
     CHECK(lacks.out.ends_with(" x86_64-unknown-linux-gnu:x86-64\n"));
 }
 
+TEST_CASE("--images lists the other programs beside one whose entry is damaged") {
+    const TemporaryFolder folder;
+    const std::string bundle = folder.path("kernels.kvjb"), spec = "op=KeyValueCache,head_dim=64";
+    REQUIRE(run_kvjit({"bundle", "create", bundle, "--targets", "x86-64", spec}).exit_code == 0);
+    const auto json = nlohmann::json::parse(run_kvjit({"bundle", "list", bundle, "--json"}).out);
+    std::string bytes = read_file(bundle);
+    for (const auto& entry : json["entries"]) {
+        const std::string identity = entry["identity"];
+        if (identity.starts_with("store;")) bytes[entry["offset"].get<std::size_t>() + identity.size() + 3] ^= 1;
+    }
+    const std::string bad = folder.write("bad.kvjb", bytes);
+    setenv("KVJIT_JIT", "off", 1);
+    setenv("KVJIT_CACHE_DIR", folder.path("cache").c_str(), 1);
+    const ChildResult listed = run_kvjit({"inspect", spec, "--target", "x86-64", "--bundle", bad, "--images"});
+    unsetenv("KVJIT_JIT");
+    unsetenv("KVJIT_CACHE_DIR");
+    CHECK(listed.exit_code == 2);
+    CHECK_MESSAGE(mentions(listed.out, "\nload     bundle  "), listed.out);
+    CHECK(!mentions(listed.out, "\nstore"));
+    CHECK_MESSAGE(mentions(listed.err, "store: KVJIT_BAD_FILE: "), listed.err);
+    CHECK_MESSAGE(mentions(listed.err, "it is of store for x86_64-unknown-linux-gnu:x86-64"), listed.err);
+}
+
 TEST_CASE("a bundle's object, source and identity are shown without a compiler; assembly needs one") {
     const WithoutCompiler here;
     const std::string file = here.folder.path("merge.o");
