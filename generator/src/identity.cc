@@ -136,7 +136,8 @@ std::string_view source_digest(std::string_view provenance) {
 
 std::string print_stage(std::string_view identity, std::string_view provenance) {
     std::string text(kIdentity);
-    return text.append(identity).append("\n").append(kProvenance).append(provenance).append("\n");
+    text.append(identity).append("\n");
+    return provenance.empty() ? text : text.append(kProvenance).append(provenance).append("\n");
 }
 
 namespace {

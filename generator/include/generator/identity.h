@@ -48,7 +48,8 @@ std::string print_provenance(std::string_view source, std::string_view maker);
 /// The source's digest in such a text; "" where there is none.
 std::string_view source_digest(std::string_view provenance);
 
-/// One program's part of KVJIT_STAGE_IDENTITY: "identity: ...\nprovenance: source=...;..." and a newline.
+/// One program's part of KVJIT_STAGE_IDENTITY: "identity: ...\nprovenance: source=...;..." and a newline. "", a
+/// provenance that can't be told, has no line.
 std::string print_stage(std::string_view identity, std::string_view provenance);
 
 /// What one program's part says.

@@ -385,7 +385,7 @@ static inline kvjit_status kvjit_engine_prepare(kvjit_engine *engine, const kvji
 }
 
 typedef enum kvjit_stage {
-    KVJIT_STAGE_IDENTITY = 0, /* identity and provenance texts */
+    KVJIT_STAGE_IDENTITY = 0, /* identity and provenance texts; the latter if a store has it, or there is a compiler */
     KVJIT_STAGE_SOURCE = 1,   /* the rendered translation unit */
     KVJIT_STAGE_IR = 2,       /* optimised LLVM IR; not for CUDA */
     KVJIT_STAGE_ASM = 3,      /* target assembly; for CUDA, PTX */

@@ -42,7 +42,7 @@ gen::Result<std::string> Images::identity_of(Wanted& wanted, const Origin* origi
     }
     gen::Result<EntryKey> key = wanted.key();
     if (!key) return std::unexpected(key.error());
-    if (!key->maker) return std::unexpected(key->maker.error());
+    if (!key->maker) return gen::print_stage(key->identity, "");
     if (origin != nullptr) key->source = origin->stored.source;  // templates may have changed since
     return gen::print_stage(key->identity, provenance_text(*key));
 }
