@@ -77,7 +77,7 @@ std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t 
     std::string text;
     for (const ProgramInfo& info : programs_of(spec, target.backend)) {
         if ((info.bit & programs) == 0) continue;
-        text.append(info.name).append(":\n");
+        text.append(info.label).append(":\n");
         text.append(explain_variants(info.use(target.backend).variants, spec, target));
     }
     return text;

@@ -266,4 +266,9 @@ std::span<const ProgramInfo> programs() {
     return kPrograms;
 }
 
+std::string_view label_of(std::string_view name) {
+    const auto* info = std::ranges::find(kPrograms, name, &ProgramInfo::name);
+    return info != std::end(kPrograms) ? info->label : name;
+}
+
 }  // namespace kvjit::gen

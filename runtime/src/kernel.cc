@@ -177,7 +177,7 @@ void Kernel::take(std::size_t program, const gen::Target& target, ImagePtr image
     if (which == settled) return;
     images_->log()(
         KVJIT_LOG_WARNING,
-        text(taken.info->name, " is there for ", target.text(), " only, not for ", lowered_[settled].target.text(),
+        text(taken.info->label, " is there for ", target.text(), " only, not for ", lowered_[settled].target.text(),
              ", as the kernel's other programs are: results differ from those of one target by rounding"));
 }
 

@@ -96,7 +96,7 @@ SpecTrace::~SpecTrace() {
 void SpecTrace::add(const gen::KernelSpec& spec, const gen::Target& target, const gen::ProgramInfo& program) {
     if (gave_up_) return;
     const std::string line =
-        text(gen::print_spec(spec), "  # target=", target_name(target), " program=", program.name, "\n");
+        text(gen::print_spec(spec), "  # target=", target_name(target), " program=", program.label, "\n");
     if (const int error = write_once(line)) give_up(error);
 }
 

@@ -84,6 +84,12 @@ std::vector<std::string> names_of(const std::map<std::string, Value>& values) {
     return names;
 }
 
+/// Identities and files call two programs by longer names: "attend_decode".
+std::string program_of_code(const std::string& name) {
+    constexpr std::string_view kLonger = "attend_";
+    return name.starts_with(kLonger) ? name.substr(kLonger.size()) : name;
+}
+
 CLI::App* add_replay(CLI::App& app, Request& request) {
     CLI::App* command = app.add_subcommand("replay", "Run recorded calls and compare the results");
     ReplayOptions& options = request.replay;
@@ -139,6 +145,7 @@ CLI::App* add_inspect(CLI::App& app, Request& request) {
         ->excludes("--emit", "--why");
     command->add_option("--program", options.program, "this program only (check: of CUDA), or all")
         ->check(CLI::IsMember(names_of(program_names())))
+        ->transform(program_of_code)
         ->capture_default_str();
     command->add_option("--bundle", options.bundles, "A bundle that is asked first, as engines ask it; may be repeated")
         ->type_name("FILE")

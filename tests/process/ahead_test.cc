@@ -38,7 +38,7 @@ TEST_CASE("KVJIT_TRACE_SPECS is written by all processes, a whole line each time
     CHECK(second.finish()["status"] == "KVJIT_OK");
     std::vector<std::string> lines = lines_of(trace);
     CHECK(lines.size() == 2 * kCallPrograms);
-    for (const char* program : {"store", "attend_decode", "attend_prefill", "merge"}) {
+    for (const char* program : {"store", "decode", "prefill", "merge"}) {
         const auto is_of = [&](const std::string& line) { return line.ends_with(std::string(" program=") + program); };
         CHECK(std::ranges::count_if(lines, is_of) == 2);
     }

@@ -67,6 +67,8 @@ struct ProgramInfo {
 std::span<const ProgramInfo> programs();
 /// Bits of all.
 std::uint32_t known_programs();
+/// "decode" of "attend_decode"; what there is no program of is handed back.
+std::string_view label_of(std::string_view name);
 /// Whether a call of the spec runs the program, on any backend.
 bool runs(const KernelSpec& spec, kvjit_programs program);
 /// The first of the program's variants on the target's backend that serves. Errors: KVJIT_BAD_SPEC, what the last one

@@ -259,7 +259,7 @@ typedef struct kvjit_engine_options {
      * can't be written is said once in the log. */
     const char *trace_specs;
     /* Called when a sealed engine has compiled (kvjit_engine_seal), with the spec's canonical text and the program's
-     * name, under the rules of `log`; NULL: nobody listens. */
+     * name (kvjit_program_list), under the rules of `log`; NULL: nobody listens. */
     void (*on_late_compile)(void *context, const char *spec, const char *program);
     void *late_compile_context;
 } kvjit_engine_options;

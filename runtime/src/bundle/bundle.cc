@@ -3,6 +3,7 @@
 #include "bundle/pack.h"
 #include "bundle/signature.h"
 #include "generator/identity.h"
+#include "generator/program.h"
 
 namespace kvjit::rt {
 namespace {
@@ -80,7 +81,7 @@ std::string Bundle::name_of(std::size_t entry) const {
     const auto text = identity(entry);
     if (!text) return "";
     const auto parts = gen::parse_identity(*text);
-    return parts ? "; it is of " + parts->program + " for " + parts->target : "";
+    return parts ? "; it is of " + std::string(gen::label_of(parts->program)) + " for " + parts->target : "";
 }
 
 }  // namespace kvjit::rt

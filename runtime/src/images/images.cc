@@ -314,7 +314,7 @@ void Images::tell_late(const Wanted& wanted) {
     ++late_compiles_;
     if (!options_.on_late_compile) return;
     const std::string spec = wanted.spec() != nullptr ? gen::print_spec(*wanted.spec()) : "";
-    options_.on_late_compile(spec, std::string(wanted.program().info->name));
+    options_.on_late_compile(spec, std::string(wanted.program().info->label));
 }
 
 gen::Result<ImagePtr> Images::load(const Wanted& wanted, std::string_view object) {

@@ -36,7 +36,7 @@ constexpr const char* kCreateFooter =
 constexpr const char* kListFooter =
     "A line for each program: target, program/variant, bytes of its image, constants. --json has all that is known.\n"
     "Examples:\n"
-    "  kvjit bundle list kernels.kvjb | grep attend_decode\n"
+    "  kvjit bundle list kernels.kvjb | grep decode\n"
     "  kvjit bundle list kernels.kvjb --json\n"
     "Exit status: 0 listed, 1 an entry is damaged, which is said, and the others are listed, 2 bad arguments, or a "
     "file\n"

@@ -124,7 +124,7 @@ Result<std::vector<rt::MadeEntry>> make_with_progress(rt::Images& images, const 
     Progress progress(static_cast<std::int64_t>(jobs.jobs.size()));
     return make_entries(images, jobs, thread_count(options.jobs), [&](const EntryJob& job) {
         if (!options.quiet) {
-            progress.advance(std::string(job.program.info->name) + " for " + job.target.name());
+            progress.advance(std::string(job.program.info->label) + " for " + job.target.name());
         }
     });
 }

@@ -49,7 +49,7 @@ public:
             made_[i] = *std::move(made);
             done_(job);
         } else if (!failed_.exchange(true)) {
-            failure_ = std::string(job.program.info->name) + " of " + job.spec + " for " + job.target.name() + ": " +
+            failure_ = std::string(job.program.info->label) + " of " + job.spec + " for " + job.target.name() + ": " +
                        error_text(made.error());
         }
     }

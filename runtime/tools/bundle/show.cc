@@ -12,6 +12,7 @@
 #include "bundle/files.h"
 #include "bundle/options.h"
 #include "generator/identity.h"
+#include "generator/program.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -42,7 +43,7 @@ std::string constants_text(const gen::Identity& identity) {
 
 std::string row_text(const rt::BundleRecord& record, const rt::BundleCode& code) {
     const auto parts = gen::parse_identity(code.identity);
-    const std::string program = parts ? parts->program + '/' + parts->variant : "?";
+    const std::string program = parts ? std::string(gen::label_of(parts->program)) + '/' + parts->variant : "?";
     const std::string constants = parts ? constants_text(*parts) : code.identity;
     const auto wide = [](std::string text, std::size_t width) {
         if (text.size() < width) text.resize(width, ' ');

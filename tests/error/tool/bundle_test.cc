@@ -126,6 +126,8 @@ TEST_CASE("list shows what is there, for people and for programs") {
     CHECK(mentions(listed.out, "merge/simd"));
     CHECK(mentions(listed.out, "kHeadDim=128"));
     CHECK(mentions(listed.out, "2 programs"));
+    at.create(at.out, {"op=MultiHeadAttention,head_dim=64"});
+    CHECK(mentions(run_kvjit({"bundle", "list", at.out}).out, " decode/simd "));
     const auto json = nlohmann::json::parse(run_kvjit({"bundle", "list", at.two, "--json"}).out);
     CHECK(json["format"] == 1);
     CHECK(json["bytes"] == std::filesystem::file_size(at.two));

@@ -93,8 +93,8 @@ TEST_CASE("a bundle's lists of specs: what is left out is named, what is a mista
 TEST_CASE("--why tells which algorithm serves each program, and why those before it don't") {
     const ChildResult all = run_kvjit({"inspect", "head_dim=64", "group=1", "--target", "sm_90a", "--why"});
     CHECK(all.exit_code == 0);
-    CHECK(mentions(all.out, "attend_decode:\nmma (cuda/attend_decode_mma.cu) declines: group is 1;"));
-    CHECK(mentions(all.out, "attend_prefill:\nmma (cuda/attend_prefill_mma.cu) serves\n"));
+    CHECK(mentions(all.out, "decode:\nmma (cuda/attend_decode_mma.cu) declines: group is 1;"));
+    CHECK(mentions(all.out, "prefill:\nmma (cuda/attend_prefill_mma.cu) serves\n"));
     CHECK(run_kvjit({"inspect", "head_dim=64", "--target", "x86-64", "--why", "--program", "store"}).out ==
           "store:\nsimd (cpu/store.cc) serves\n");
 }
@@ -291,6 +291,16 @@ TEST_CASE("the command has a name for each program") {
     for (const auto& [name, programs] : tool::program_names()) named |= name == "all" ? 0 : programs;
     CHECK(named == bits_of_programs());
     CHECK(tool::program_names().at("all") == KVJIT_ALL_PROGRAMS);
+}
+
+TEST_CASE("a program is asked for by its name, or by what identities call it") {
+    const auto why = [](const char* program) {
+        return run_kvjit({"inspect", "head_dim=64", "--target", "x86-64", "--why", "--program", program}).out;
+    };
+    CHECK(why("decode").starts_with("decode:\n"));
+    CHECK(why("attend_decode") == why("decode"));
+    CHECK(why("attend_prefill") == why("prefill"));
+    CHECK(run_kvjit({"inspect", "head_dim=64", "--program", "attend_"}).exit_code == 2);
 }
 
 TEST_CASE("a program that the op lacks is named, and so are those that it has") {

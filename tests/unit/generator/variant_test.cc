@@ -89,16 +89,16 @@ TEST_CASE("what no kernel can do yet is a spec all the same, and refused by its 
 
 TEST_CASE("the explanation names each variant once, why it declines, and the one that serves") {
     CHECK(explain(spec_of(kPlain), target_of("sm_80"), kDecode) ==
-          "attend_decode:\n"
+          "decode:\n"
           "mma (cuda/attend_decode_mma.cu) serves\n"
           "dot (cuda/attend_decode_dot.cu) is not asked\n");
     CHECK(explain(spec_of("head_dim=64,group=1"), target_of("sm_80"), kDecode) ==
-          "attend_decode:\n"
+          "decode:\n"
           "mma (cuda/attend_decode_mma.cu) declines: group is 1; one query head for each kv head makes no matrix of a "
           "decode\n"
           "dot (cuda/attend_decode_dot.cu) serves\n");
     CHECK(explain(spec_of(kPlain + ",t2=f32"), target_of("sm_80"), kPrefill) ==
-          "attend_prefill:\n"
+          "prefill:\n"
           "mma (cuda/attend_prefill_mma.cu) declines: t2 is f32; products on tensor cores are of f16\n"
           "dot (cuda/attend_prefill_dot.cu) serves\n");
     const std::string none = explain(spec_of("op=Merge,head_dim=512"), target_of("sm_80"), KVJIT_ALL_PROGRAMS);
@@ -108,7 +108,7 @@ TEST_CASE("the explanation names each variant once, why it declines, and the one
 TEST_CASE("the explanation has the asked programs, in the order of a call") {
     const std::string all = explain(spec_of(kPlain), target_of("sm_80"), KVJIT_ALL_PROGRAMS);
     std::size_t at = 0;
-    for (const char* name : {"check:\n", "store:\n", "attend_decode:\n", "attend_prefill:\n"}) {
+    for (const char* name : {"check:\n", "store:\n", "decode:\n", "prefill:\n"}) {
         at = all.find(name, at);
         CHECK_MESSAGE(at != all.npos, name);
     }

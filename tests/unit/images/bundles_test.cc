@@ -175,7 +175,7 @@ TEST_CASE("targets are mixed where a bundle lacks one, and the log says so") {
     REQUIRE(at.kernel(kAttention)->prepare(KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE).has_value());
     CHECK(world.compiles == 0);
     REQUIRE(world.warnings.size() == 1);
-    CHECK(world.warnings[0].find("attend_decode is there for " + second().text() + " only") != std::string::npos);
+    CHECK(world.warnings[0].find("decode is there for " + second().text() + " only") != std::string::npos);
 }
 
 TEST_CASE("without compiling, a target counts that this machine's compiler would not know") {
@@ -251,7 +251,7 @@ TEST_CASE("beside a bundle's program of a target that the compiler doesn't know 
     CHECK(world.compiles == 1);
     CHECK(is_for(world.entries.begin()->first, second()));
     REQUIRE(world.warnings.size() == 1);
-    CHECK(world.warnings[0].find("attend_decode is there for " + second().text() + " only") != std::string::npos);
+    CHECK(world.warnings[0].find("decode is there for " + second().text() + " only") != std::string::npos);
 }
 
 TEST_CASE("without compiling, a miss says what to add, and what bundles have instead") {

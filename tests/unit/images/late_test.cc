@@ -37,7 +37,7 @@ TEST_CASE("only what is compiled after the seal is late") {
     CHECK(at.told.empty());
     REQUIRE(at.prepare("t1=f32,head_dim=64", KVJIT_PROGRAM_DECODE).has_value());
     REQUIRE(at.prepare("op=Merge,head_dim=96", KVJIT_ALL_PROGRAMS).has_value());
-    CHECK(at.told == std::vector<std::string>{"op=MultiHeadCacheAttention,head_dim=64,t1=f32 attend_decode",
+    CHECK(at.told == std::vector<std::string>{"op=MultiHeadCacheAttention,head_dim=64,t1=f32 decode",
                                               "op=Merge,head_dim=96 merge"});
     CHECK(at.engine->stats().late_compiles == 2);
     CHECK(at.engine->stats().compiles == 3);

@@ -72,9 +72,9 @@ TEST_CASE("each spec, target and program that is asked for is a line, once a pro
     CHECK(lines_of(path).empty());  // nothing is asked of it yet
     REQUIRE(kernel->prepare(KVJIT_PROGRAM_DECODE).has_value());
     const std::string begin = "op=MultiHeadCacheAttention,head_dim=64,t1=f32  # target=x86-64-v3 program=";
-    CHECK(lines_of(path) == Texts{begin + "attend_decode"});
+    CHECK(lines_of(path) == Texts{begin + "decode"});
     REQUIRE(kernel->prepare(KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_STORE).has_value());
-    CHECK(lines_of(path) == Texts{begin + "attend_decode", begin + "store"});
+    CHECK(lines_of(path) == Texts{begin + "decode", begin + "store"});
     REQUIRE(kernel_of(images, "t1=f32,head_dim=64")->prepare(KVJIT_PROGRAM_STORE).has_value());
     REQUIRE(kernel_of(tracing(world, path), "t1=f32,head_dim=64")->prepare(KVJIT_PROGRAM_STORE).has_value());
     CHECK(lines_of(path).size() == 2);
@@ -82,7 +82,7 @@ TEST_CASE("each spec, target and program that is asked for is a line, once a pro
     REQUIRE(kernel_of(images, "op=Merge", {gen::emulated_target(two_levels()[0])})
                 ->prepare(KVJIT_ALL_PROGRAMS)
                 .has_value());
-    CHECK(lines_of(path) == Texts{begin + "attend_decode", begin + "store", "op=Merge  # target=sm_90a program=merge",
+    CHECK(lines_of(path) == Texts{begin + "decode", begin + "store", "op=Merge  # target=sm_90a program=merge",
                                   "op=Merge  # target=cuda-emulated program=merge"});
 }
 
