@@ -125,16 +125,17 @@ public:
 
     bool has_value() const { return state_.index() == 0; }
     explicit operator bool() const { return has_value(); }
-    /// Precondition of the next five: has_value().
+    /// Precondition of the next five: has_value(). Of a Result that ends with its expression the value itself is handed
+    /// out, so that it lives on where it is bound: for (const auto& one : *kernel.images()).
     T& operator*() & { return *std::get_if<0>(&state_); }
     const T& operator*() const& { return *std::get_if<0>(&state_); }
-    T&& operator*() && { return std::move(*std::get_if<0>(&state_)); }
+    T operator*() && { return std::move(*std::get_if<0>(&state_)); }
     T* operator->() { return std::get_if<0>(&state_); }
     const T* operator->() const { return std::get_if<0>(&state_); }
     /// Without a value: throws Exception. Where exceptions are switched off (-fno-exceptions), calls std::abort.
     T& value() & { return demand(), **this; }
     const T& value() const& { return demand(), **this; }
-    T&& value() && { return demand(), *std::move(*this); }
+    T value() && { return demand(), *std::move(*this); }
     /// Precondition: !has_value(). As long as this Result, or a copy of it.
     const Error& error() const { return **std::get_if<1>(&state_); }
 

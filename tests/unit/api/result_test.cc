@@ -55,6 +55,21 @@ TEST_CASE("value() gives the value, to change and to take away") {
     kvjit::Result<void>().value();
 }
 
+// A loop over what a call gives: the Result is gone when it begins, its value isn't.
+static_assert(std::is_same_v<decltype(*number(false)), std::unique_ptr<int>>);
+static_assert(std::is_same_v<decltype(number(false).value()), std::unique_ptr<int>>);
+static_assert(std::is_same_v<decltype(*std::declval<kvjit::Result<std::string>&>()), std::string&>);
+
+TEST_CASE("the value of a Result that has ended lives where it is bound") {
+    const auto words = [] {
+        return kvjit::Result<std::vector<std::string>>({"one word", "and another one, of more letters"});
+    };
+    std::string all;
+    for (const std::string& word : *words()) all += word + '.';
+    for (const std::string& word : words().value()) all += word + '.';
+    CHECK(all == "one word.and another one, of more letters.one word.and another one, of more letters.");
+}
+
 TEST_CASE("value() of a failure throws what was refused") {
     const kvjit::Result<void> failed = bad_shape();
     check_throws_bad_shape([&] { failed.value(); });
