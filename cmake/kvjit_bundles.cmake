@@ -4,7 +4,8 @@
 #     A target NAME, part of all, that makes NAME.kvjb in the current binary folder. SPECS: lists of specs
 #     (docs/ahead.md). TARGETS: names as kvjit targets has them, sm_90a or x86-64-v3, CPU levels also with features,
 #     x86-64-v3+avxvnni. KEY: a private Ed25519 key that signs it. What was compiled before is kept in
-#     kvjit-cache of the build folder, so that changed lists cost what is new in them. With Ninja one bundle is made at a
+#     kvjit-cache of the build folder, so that changed lists cost what is new in them. Files that the build makes are named
+#     by an add_custom_command before this. With Ninja one bundle is made at a
 #     time, with KVJIT_BUNDLE_JOBS compiles at once.
 #
 #   kvjit_embed_bundle(PROGRAM NAME)
@@ -17,16 +18,37 @@ set(KVJIT_BUNDLE_JOBS 0 CACHE STRING "Compiles at once while a bundle is made; 0
 # create is parallel itself.
 set_property(GLOBAL APPEND PROPERTY JOB_POOLS kvjit_bundles=1)
 
-# Stops at a name that is no target's.
+# Stops at a name that is no target's. (Whether a CPU may have such features without others, create says.)
 function(kvjit_check_target caller name)
   include(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kvjit_target_names.cmake)
-  string(REGEX REPLACE "^(x86-64[^+]*)\\+.*$" "\\1" base "${name}")
+  set(features "")
+  set(base "${name}")
+  if(name MATCHES "^(x86-64[^+]*)\\+(.*)$")
+    set(base "${CMAKE_MATCH_1}")
+    string(REGEX MATCHALL "\\+[^+]*" features "+${CMAKE_MATCH_2}")
+  endif()
   string(REGEX REPLACE "^cuda:[0-9]+$" "cuda" base "${base}")
   if(NOT base IN_LIST KVJIT_TARGET_NAMES)
     list(JOIN KVJIT_TARGET_NAMES " " names)
     message(FATAL_ERROR "${caller}: TARGETS has \"${name}\"; it takes ${names}, CPU levels also with further features, "
                         "as in x86-64-v3+avxvnni")
   endif()
+  foreach(feature IN LISTS features)
+    string(SUBSTRING "${feature}" 1 -1 feature)
+    if(NOT feature IN_LIST KVJIT_X86_FEATURES)
+      list(JOIN KVJIT_X86_FEATURES " " names)
+      message(FATAL_ERROR "${caller}: TARGETS has \"${name}\"; \"${feature}\" is none of the features ${names}")
+    endif()
+  endforeach()
+endfunction()
+
+# Stops at a file that isn't there, unless the build makes it.
+function(kvjit_check_file caller part file)
+  get_source_file_property(is_made "${file}" GENERATED)
+  if(is_made OR (EXISTS "${file}" AND NOT IS_DIRECTORY "${file}"))
+    return()
+  endif()
+  message(FATAL_ERROR "${caller}: ${part} has ${file}, which is no file, and which no add_custom_command above makes")
 endfunction()
 
 function(kvjit_add_bundle name)
@@ -56,6 +78,7 @@ function(kvjit_add_bundle name)
   set(files "")
   foreach(file IN LISTS arg_SPECS)
     cmake_path(ABSOLUTE_PATH file NORMALIZE)
+    kvjit_check_file("${caller}" SPECS "${file}")
     list(APPEND files ${file})
     list(APPEND options --specs ${file})
   endforeach()
@@ -64,6 +87,7 @@ function(kvjit_add_bundle name)
   endforeach()
   if(arg_KEY)
     cmake_path(ABSOLUTE_PATH arg_KEY NORMALIZE)
+    kvjit_check_file("${caller}" KEY "${arg_KEY}")
     list(APPEND files ${arg_KEY})
     list(APPEND options --key ${arg_KEY})
   endif()

@@ -1,9 +1,14 @@
 // Features and levels of x86-64 CPUs: what is said of them, and their text.
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <ostream>
 #include <random>
 #include <set>
+#include <sstream>
+#include <string>
+#include <vector>
 
 #include "generator/target.h"
 
@@ -25,6 +30,19 @@ X86Features random_features(std::mt19937_64& random) {
 }
 
 }  // namespace
+
+TEST_CASE("CMake knows the features by the same names") {
+    std::ifstream file(KVJIT_TARGET_NAMES);
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    const std::string start = "set(KVJIT_X86_FEATURES\n";
+    const std::size_t at = text.find(start);
+    REQUIRE(at != text.npos);
+    std::istringstream listed(text.substr(at + start.size(), text.find(')', at) - at - start.size()));
+    const std::vector<std::string> names{std::istream_iterator<std::string>(listed), {}};
+    std::vector<std::string> known;
+    for (const X86Feature& feature : x86_features()) known.emplace_back(feature.name);
+    CHECK(names == known);
+}
 
 TEST_CASE("each feature is named once, and levels grow") {
     std::set<std::string_view> names;
