@@ -1,9 +1,18 @@
 #include "cpu/cpuid.h"
 
-#include <cpuid.h>
-
 #include <algorithm>
 #include <iterator>
+
+// In a virtual machine each CPUID is a trap, of microseconds: glibc has the words since the process began. Its header,
+// sys/platform/x86.h, is no C++ to Clang; it fixes name and numbers.
+#if __has_include(<sys/platform/x86.h>)
+#define KVJIT_ASK_GLIBC 1
+/// Four words of CPUID, and others behind them.
+extern "C" const std::uint32_t* cpuid_words(unsigned number) __asm__("__x86_get_cpuid_feature_leaf");
+#else
+#define KVJIT_ASK_GLIBC 0
+#include <cpuid.h>
+#endif
 
 namespace kvjit::rt {
 namespace {
@@ -93,11 +102,22 @@ constexpr Row kRows[] = {
     {"xop", kExtended1, kCx, 11, kAvx},
 };
 
-std::array<std::uint32_t, 4> read_leaf(std::uint32_t leaf, std::uint32_t sub_leaf) {
+#if KVJIT_ASK_GLIBC
+std::array<std::uint32_t, 4> read_leaf(Leaf leaf) {
+    constexpr unsigned kNumbers[] = {0, 1, 6, 2};  // CPUID_INDEX_1, _7, _7_ECX_1, _80000001
     std::array<std::uint32_t, 4> words{};
-    __get_cpuid_count(leaf, sub_leaf, &words[kAx], &words[kBx], &words[kCx], &words[kDx]);
+    std::copy_n(cpuid_words(kNumbers[leaf]), words.size(), words.begin());
     return words;
 }
+#else
+std::array<std::uint32_t, 4> read_leaf(Leaf leaf) {
+    constexpr unsigned kNumbers[] = {1, 7, 7, 0x80000001}, kSubLeaves[] = {0, 0, 1, 0};
+    std::array<std::uint32_t, 4> words{};
+    if (leaf == kLeaf7Sub1 && read_leaf(kLeaf7)[kAx] < 1) return words;
+    __get_cpuid_count(kNumbers[leaf], kSubLeaves[leaf], &words[kAx], &words[kBx], &words[kCx], &words[kDx]);
+    return words;
+}
+#endif
 
 std::uint64_t read_saved(const CpuWords& words) {
     if ((words.leaves[kLeaf1][kCx] & kOsxsave) == 0) return 0;
@@ -110,11 +130,7 @@ std::uint64_t read_saved(const CpuWords& words) {
 
 CpuWords read_cpu() {
     CpuWords words;
-    words.leaves[kLeaf1] = read_leaf(1, 0);
-    words.leaves[kLeaf7] = read_leaf(7, 0);
-    const std::uint32_t last_sub_leaf = words.leaves[kLeaf7][kAx];
-    if (last_sub_leaf >= 1) words.leaves[kLeaf7Sub1] = read_leaf(7, 1);
-    words.leaves[kExtended1] = read_leaf(0x80000001, 0);
+    for (const Leaf leaf : {kLeaf1, kLeaf7, kLeaf7Sub1, kExtended1}) words.leaves[leaf] = read_leaf(leaf);
     words.saved = read_saved(words);
     return words;
 }
