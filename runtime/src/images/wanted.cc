@@ -9,10 +9,12 @@ std::string image_name(const gen::Program& program, const std::string& identity)
 }
 
 Wanted::Wanted(const Candidate& candidate, Compiler& compiler, const gen::TemplateReader& templates)
-    : candidate_(candidate),
-      compiler_(compiler),
-      templates_(templates),
-      identity_(gen::identity_text(*candidate.program, *candidate.target)) {}
+    : candidate_(candidate), compiler_(compiler), templates_(templates) {}
+
+const std::string& Wanted::identity() const {
+    if (identity_.empty()) identity_ = gen::identity_text(program(), target());
+    return identity_;
+}
 
 const gen::Result<std::string>& Wanted::source() {
     if (!source_) source_ = gen::render(program(), target(), templates_);
@@ -22,7 +24,7 @@ const gen::Result<std::string>& Wanted::source() {
 gen::Result<EntryKey> Wanted::key() {
     const gen::Result<std::string>& text = source();
     if (!text) return std::unexpected(text.error());
-    return EntryKey{identity_, digest_hex(*text), compiler_.identity()};
+    return EntryKey{identity(), digest_hex(*text), compiler_.identity()};
 }
 
 }  // namespace kvjit::rt

@@ -31,18 +31,18 @@ public:
     /// Null: not known.
     const gen::KernelSpec* spec() const { return candidate_.spec; }
     /// What the code must do, and where. Without reading a template.
-    const std::string& identity() const { return identity_; }
+    const std::string& identity() const;
     /// The rendered source.
     const gen::Result<std::string>& source();
     /// Errors: KVJIT_BAD_FILE for templates. A compiler that is missing is none, see EntryKey.
     gen::Result<EntryKey> key();
-    std::string name() const { return image_name(program(), identity_); }
+    std::string name() const { return image_name(program(), identity()); }
 
 private:
     Candidate candidate_;
     Compiler& compiler_;
     const gen::TemplateReader& templates_;
-    std::string identity_;
+    mutable std::string identity_;  // "": nobody has asked for it; most candidates are never looked for
     std::optional<gen::Result<std::string>> source_;
 };
 
