@@ -78,11 +78,10 @@ constexpr Operator kOperators[] = {
      "value_layout",
      kKeyValueCacheTensors},
     {KVJIT_OP_MULTI_HEAD_ATTENTION, "MultiHeadAttention", Keys::kDense,
-     "head_dim value_head_dim group t1 starts_type is_causal is_alibi has_window has_soft_cap has_sinks attn_mask",
-     kAttentionTensors},
+     "head_dim value_head_dim group t1 starts_type is_causal score_rules", kAttentionTensors},
     {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, "MultiHeadCacheAttention", Keys::kCache,
      "head_dim value_head_dim group t1 t2 t3 quant_bit quant_group cache_mode page_size index_type starts_type "
-     "is_causal is_alibi has_window has_soft_cap has_sinks attn_mask layout value_layout",
+     "is_causal score_rules layout value_layout",
      kCacheAttentionTensors},
     {KVJIT_OP_MERGE, "Merge", Keys::kNone, "head_dim t1 starts_type has_sinks", kMergeTensors},
 };

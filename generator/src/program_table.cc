@@ -4,6 +4,7 @@
 
 #include "generator/operator.h"
 #include "generator/program.h"
+#include "generator/score_rules.h"
 
 namespace kvjit::gen {
 namespace {
@@ -167,11 +168,11 @@ std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) 
     constants.push_back(number("kGroup", spec.group));
     if (backend != Backend::kCpu) constants.push_back(number("kDecodeTokens", decode_tokens(spec, backend)));
     constants.push_back(flag("kCausal", spec.is_causal || spec.is_alibi));
-    constants.push_back(flag("kAlibi", spec.is_alibi));
-    constants.push_back(flag("kWindow", spec.has_window));
-    constants.push_back(flag("kSoftCap", spec.has_soft_cap));
-    constants.push_back(flag("kSinks", spec.has_sinks));
-    constants.push_back(number("kMaskRank", spec.attn_mask));
+    for (const ScoreRule& rule : kScoreRules) {
+        const std::string name(rule.constant);
+        const std::int32_t value = spec.*rule.member;
+        constants.push_back(rule.is_flag ? flag(name, value != 0) : number(name, value));
+    }
     return constants;
 }
 

@@ -5,16 +5,13 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
+#include <tuple>
 
 #include "generator/operator.h"
+#include "generator/score_rules.h"
 
 namespace kvjit::gen {
 namespace {
-
-struct Name {
-    std::string_view text;
-    std::int32_t value;
-};
 
 constexpr Name kInputTypes[] = {{"f32", KVJIT_F32}, {"f16", KVJIT_F16}, {"i8", KVJIT_I8}};
 constexpr Name kCacheTypes[] = {{"auto", KVJIT_AUTO}, {"f32", KVJIT_F32}, {"f16", KVJIT_F16}, {"i8", KVJIT_I8}};
@@ -27,45 +24,6 @@ constexpr Name kModes[] = {{"offset", KVJIT_OFFSET},
                            {"block_pointers", KVJIT_BLOCK_POINTERS},
                            {"sequence_table", KVJIT_SEQUENCE_TABLE}};
 constexpr Name kQuantBits[] = {{"0", 0}, {"8", 8}, {"4", 4}};
-constexpr Name kBools[] = {{"0", 0}, {"1", 1}};
-constexpr Name kMaskRanks[] = {{"0", 0}, {"2", 2}, {"3", 3}};
-
-using Member = std::int32_t KernelSpec::*;
-
-/// A field that takes one of a few names.
-template <Member kMember, auto& kNames>
-struct NamedField {
-    static std::string print(const KernelSpec& spec) {
-        const auto it = std::ranges::find(kNames, spec.*kMember, &Name::value);
-        return it == std::end(kNames) ? std::to_string(spec.*kMember) : std::string(it->text);
-    }
-    static bool parse(std::string_view text, KernelSpec& spec) {
-        const auto it = std::ranges::find(kNames, text, &Name::text);
-        if (it == std::end(kNames)) return false;
-        spec.*kMember = it->value;
-        return true;
-    }
-    static bool legal(const KernelSpec& spec) {
-        return std::ranges::find(kNames, spec.*kMember, &Name::value) != std::end(kNames);
-    }
-    static std::int64_t limit(std::int64_t) { return 0; }
-};
-
-/// A field that takes a whole number in a range, a multiple of kStep.
-template <Member kMember, std::int32_t kMin, std::int32_t kMax, std::int32_t kStep = 1>
-struct NumberField {
-    static std::string print(const KernelSpec& spec) { return std::to_string(spec.*kMember); }
-    static bool parse(std::string_view text, KernelSpec& spec) {
-        std::int32_t value = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error != std::errc() || end != text.data() + text.size() || !in_range(value)) return false;
-        spec.*kMember = value;
-        return true;
-    }
-    static bool legal(const KernelSpec& spec) { return in_range(spec.*kMember); }
-    static bool in_range(std::int32_t value) { return value >= kMin && value <= kMax && value % kStep == 0; }
-    static std::int64_t limit(std::int64_t value) { return value < kMin ? kMin : value > kMax ? kMax : kStep; }
-};
 
 /// PMX's layout numbers by revision (docs/semantics.md, section 4).
 constexpr std::array<std::array<std::string_view, 4>, 2> kPmxLayouts = {
@@ -186,14 +144,7 @@ bool splits_badly(const KernelSpec& spec, char axis, std::int64_t whole) {
     return false;
 }
 
-/// `decides`, `counts`: see Field; none: the operator alone decides.
-template <class F>
-constexpr Field field(std::string_view name, std::string_view takes, std::string_view help,
-                      std::string_view decides = "op", bool (*counts)(const KernelSpec&) = nullptr) {
-    return {name, takes, help, F::print, F::parse, F::legal, F::limit, decides, counts};
-}
-
-constexpr std::array kFields = {
+constexpr std::array kFirstFields = {
     field<OpField>("op", "KeyValueCache | MultiHeadAttention | MultiHeadCacheAttention | Merge", "the operator"),
     field<NumberField<&KernelSpec::head_dim, 8, 512, 8>>("head_dim", "a multiple of 8 from 8 to 512",
                                                          "elements of one head, D"),
@@ -222,16 +173,13 @@ constexpr std::array kFields = {
                                                              "elements of seqstarts, kvstarts and the batch's others"),
     field<NamedField<&KernelSpec::is_causal, kBools>>("is_causal", "0 | 1",
                                                       "mask keys past the query, but in decoding_batches"),
-    field<NamedField<&KernelSpec::is_alibi, kBools>>("is_alibi", "0 | 1",
-                                                     "add slope[h] * distance; masks keys past the query everywhere"),
-    field<NamedField<&KernelSpec::has_window, kBools>>("has_window", "0 | 1",
-                                                       "hide keys further from the query than the batch's window"),
-    field<NamedField<&KernelSpec::has_soft_cap, kBools>>("has_soft_cap", "0 | 1",
-                                                         "cap scores: c * tanh(score / c), c the batch's soft_cap"),
-    field<NamedField<&KernelSpec::has_sinks, kBools>>("has_sinks", "0 | 1",
-                                                      "add exp(sinks[h]) to each row's sum of exp(score)"),
-    field<NamedField<&KernelSpec::attn_mask, kMaskRanks>>("attn_mask", "0 | 2 | 3",
-                                                          "rank of the additive mask: none, (S, W), (H, S, W)"),
+};
+
+/// A rule's field stands with the rule.
+constexpr std::array kScoreFields =
+    std::apply([](const auto&... rules) { return std::array{rules.field...}; }, kScoreRules);
+
+constexpr std::array kLayoutFields = {
     field<LayoutField>(
         "layout", "an order of T, L, 2, H (block_table: and N), then D; or PMX's 0..3, r1:0..r1:3; NHDTd8 splits D",
         "axes of the cache, outermost first; L may be absent, and 2 where keys and values lie apart"),
@@ -239,12 +187,21 @@ constexpr std::array kFields = {
                             "axes of the values' tensor, where keys and values lie apart", "layout", is_apart),
 };
 
+template <std::size_t... kSizes>
+constexpr auto joined(const std::array<Field, kSizes>&... parts) {
+    std::array<Field, (kSizes + ...)> all{};
+    auto end = all.begin();
+    ((end = std::ranges::copy(parts, end).out), ...);
+    return all;
+}
+constexpr std::array kFields = joined(kFirstFields, kScoreFields, kLayoutFields);
+
 /// What fields may not be together. The first broken rule is the error.
 struct Rule {
     std::string_view field;
     bool (*broken)(const KernelSpec&);
     std::string_view says;
-    Member limit = nullptr;  // goes behind what the rule says
+    SpecMember limit = nullptr;  // goes behind what the rule says
 };
 
 constexpr Rule kRules[] = {
@@ -282,12 +239,16 @@ constexpr Rule kRules[] = {
      "the pieces of a split axis T must make up page_size, which is", &KernelSpec::page_size},
 };
 
+bool is_score_rule(const Field& row) {
+    return std::ranges::find(kScoreFields, row.name, &Field::name) != kScoreFields.end();
+}
+
 /// "op" counts always.
 bool counts_for_op(const Field& row, const Operator& op) {
     for (std::string_view rest = op.fields; !rest.empty();) {
         const std::string_view name = rest.substr(0, rest.find(' '));
         rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-        if (name == row.name) return true;
+        if (name == row.name || (name == "score_rules" && is_score_rule(row))) return true;
     }
     return &row == &kFields.front();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "generator/score_rules.h"
 #include "generator/spec.h"
 
 namespace kvjit::rt {
@@ -44,9 +45,10 @@ kvjit_batch defaults() {
     kvjit_batch batch{};
     batch.struct_size = sizeof batch;
     batch.num_layers = 1;
-    batch.window_left = -1;
-    batch.window_right = -1;
     batch.num_repeat = 1;
+    for (const gen::ScoreRule& rule : gen::kScoreRules) {
+        gen::for_each_number(rule, [&](const auto& number) { batch.*number.given = number.none; });
+    }
     return batch;
 }
 

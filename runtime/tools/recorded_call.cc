@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "available_memory.h"
+#include "generator/score_rules.h"
 #include "takers.h"
 #include "terminal.h"
 
@@ -102,13 +103,17 @@ void read_head_counts(MetadataTaker& metadata, RecordedCall& call) {
     call.spec.group = static_cast<std::int32_t>(call.num_heads / call.num_kv_heads);
 }
 
-/// Window and cap, which older files lack.
+/// A file without the number has the default. A rule is there where one of its numbers is another.
 void read_score_rules(MetadataTaker& metadata, RecordedCall& call) {
-    call.window_left = metadata.integer("window_left", -1, kMaxInt64, "-1");
-    call.window_right = metadata.integer("window_right", -1, kMaxInt64, "-1");
-    call.spec.has_window = call.window_left >= 0 || call.window_right >= 0;
-    call.spec.has_soft_cap = metadata.text("soft_cap", "0") != "0";
-    if (call.spec.has_soft_cap != 0) call.soft_cap = metadata.positive("soft_cap");
+    kvjit_batch_init(&call.score);
+    call.score.softmax_scale = metadata.positive("softmax_scale");
+    for (const gen::ScoreRule& rule : gen::kScoreRules) {
+        gen::for_each_number(rule, [&](const auto& number) {
+            const auto given = metadata.number(number.name, number.none, number.least, number.takes);
+            call.score.*number.given = given;
+            if (given != number.none) call.spec.*rule.member = 1;
+        });
+    }
 }
 
 Result<void> read_metadata(const SafetensorsFile& file, RecordedCall& call) {
@@ -131,7 +136,6 @@ Result<void> read_metadata(const SafetensorsFile& file, RecordedCall& call) {
     call.max_seqlen = metadata.integer("max_seqlen", 0, kMaxInt64);
     call.max_kvlen = metadata.integer("max_kvlen", 0, kMaxInt64);
     call.num_repeat = metadata.integer("num_repeat", 1, kMaxInt32, "1");
-    call.softmax_scale = metadata.positive("softmax_scale");
     read_score_rules(metadata, call);
     metadata.refuse_unknown("pmx_");
     if (!metadata.error().empty()) return fail(metadata.error());

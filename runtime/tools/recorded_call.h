@@ -22,10 +22,7 @@ struct RecordedCall {
     std::int64_t max_seqlen = 0;
     std::int64_t max_kvlen = 0;
     std::int64_t num_repeat = 1;
-    float softmax_scale = 0;
-    std::int64_t window_left = -1;
-    std::int64_t window_right = -1;
-    float soft_cap = 0;
+    kvjit_batch score;  // softmax_scale and the numbers of the score rules; all else as kvjit_batch_init has it
 
     std::vector<std::int64_t> seqstarts, kvstarts, start_pos;
     Tensor query, current_key, current_value;

@@ -44,8 +44,7 @@ const std::int64_t* data_of(const Tensor& indices) {
 }
 
 kvjit_batch call_batch(const RecordedCall& call, const Starts& starts, kvjit_op op) {
-    kvjit_batch batch;
-    kvjit_batch_init(&batch);
+    kvjit_batch batch = call.score;
     batch.batch_size = call.batch_size();
     batch.num_heads = call.num_heads;
     batch.num_kv_heads = call.num_kv_heads;
@@ -53,11 +52,7 @@ kvjit_batch call_batch(const RecordedCall& call, const Starts& starts, kvjit_op 
     batch.max_kvlen = call.max_kvlen;
     batch.seqstarts = data_of(starts.seqstarts);
     batch.kvstarts = data_of(starts.kvstarts);
-    batch.softmax_scale = call.softmax_scale;
     batch.decoding_batches = call.decoding_batches;
-    batch.window_left = call.window_left;
-    batch.window_right = call.window_right;
-    batch.soft_cap = call.soft_cap;
     if (op == KVJIT_OP_MULTI_HEAD_ATTENTION) return batch;
     batch.num_layers = call.num_layers;
     batch.start_pos = data_of(starts.start_pos);

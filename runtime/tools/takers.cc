@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace kvjit::tool {
@@ -73,6 +74,19 @@ float MetadataTaker::positive(const std::string& name) {
     refuse_value(name, value, "a number above 0");
     return 1;
 }
+
+template <class T>
+T MetadataTaker::number(const std::string& name, T none, T least, const std::string& takes) {
+    const std::string value = text(name, std::to_string(none));
+    T number{};
+    const bool legal =
+        read_whole(value, number) && (number == none || (number >= least && number <= std::numeric_limits<T>::max()));
+    if (legal) return number;
+    refuse_value(name, value, takes);
+    return none;
+}
+template std::int64_t MetadataTaker::number(const std::string&, std::int64_t, std::int64_t, const std::string&);
+template float MetadataTaker::number(const std::string&, float, float, const std::string&);
 
 void MetadataTaker::refuse_value(const std::string& name, const std::string& value, const std::string& expected) {
     refuse("metadata field " + in_quotes(name) + " is " + in_quotes(value) + ", expected " + expected);

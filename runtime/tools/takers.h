@@ -35,6 +35,10 @@ public:
                          std::optional<std::string> missing = {});
     /// A finite number above 0.
     float positive(const std::string& name);
+    /// `none`, which is what a file without the field has, or a finite number from `least` on; `takes` says so. Of
+    /// std::int64_t and float.
+    template <class T>
+    T number(const std::string& name, T none, T least, const std::string& takes);
 
     template <std::size_t N>
     int choice(const std::string& name, const std::array<Name, N>& names, std::optional<std::string> missing = {}) {

@@ -135,6 +135,15 @@ struct AttendItem {
 
 inline constexpr i64 kPartialTail = 8;  // floats behind acc in a partial
 
+/// What scores, and the keys that rows see, depend on beside the tensors with rows of keys and queries. The runtime
+/// fills in what a spec's rules have in generator/score_rules.h.
+struct ScoreArgs {
+    i64 window_left, window_right;  // keys that a row sees before and after its own position; kNoLimit: all
+    const float* sinks;             // (H): natural log of what is added to a row's sum of exp(score)
+    float softmax_scale;
+    float soft_cap;
+};
+
 struct AttendArgs {
     Rows query, output;  // T1
     float* lse;          // null: not asked for
@@ -149,10 +158,7 @@ struct AttendArgs {
     float* partials;
     i64 num_kv_heads;
     i64 decoding_batches;
-    i64 window_left, window_right;  // keys that a row sees before and after its own position; kNoLimit: all
-    const float* sinks;             // (H): natural log of what is added to a row's sum of exp(score)
-    float softmax_scale;
-    float soft_cap;
+    ScoreArgs score;
 };
 
 /// Work for merge: output tokens and query heads, and where their parts lie. Strides are in elements of the partial
@@ -173,7 +179,7 @@ struct MergeArgs {
     Rows output;  // T1
     float* lse;   // null: not asked for
     i64 lse_token_stride, lse_head_stride;
-    const float* sinks;  // (H), as AttendArgs has them; of partials, it alone counts them
+    const float* sinks;  // (H), as ScoreArgs has them; of partials, it alone counts them
 };
 
 // A CPU program is one function, extern "C", whose name is kvjit_ and the program's: kvjit_attend_decode. It takes a

@@ -23,7 +23,7 @@ struct CallSequence {
 /// What the batch's window leaves, where the spec has one.
 KVJIT_INLINE Reach window_of(const abi::AttendArgs& args) {
     if constexpr (kWindow)
-        return {args.window_left, args.window_right};
+        return {args.score.window_left, args.score.window_right};
     else
         return {abi::kNoLimit, abi::kNoLimit};
 }
@@ -82,7 +82,7 @@ struct ScoreRule {
 };
 template <class V>
 KVJIT_INLINE ScoreRule<V> score_rule(const abi::AttendArgs& args) {
-    return {V(args.softmax_scale), V(args.soft_cap)};
+    return {V(args.score.softmax_scale), V(args.score.soft_cap)};
 }
 
 /// score = dot * scale, capped at soft_cap * tanh(score / soft_cap), + mask + slope * distance. Operands of what the

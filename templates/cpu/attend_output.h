@@ -45,7 +45,7 @@ KVJIT_INLINE void write_output(const abi::AttendArgs& args, const CallSequence& 
                                const float* acc, const Running& running) {
     const i64 row = sequence.query_begin + i;
     char* out = args.output.base + row * args.output.token_stride + head * args.output.head_stride;
-    finish_row(reinterpret_cast<T1*>(out), acc, add_sink(running, args.sinks, head));
+    finish_row(reinterpret_cast<T1*>(out), acc, add_sink(running, args.score.sinks, head));
     if (args.lse) args.lse[row * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
 }
 

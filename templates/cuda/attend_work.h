@@ -90,7 +90,7 @@ KVJIT_INLINE void write_output(const AttendWork& work, i64 row, const RowLanes& 
     const abi::AttendArgs& args = work.args;
     const i64 token = work.sequence.query_begin + work.token(row), head = work.head(row);
     char* out = args.output.base + token * args.output.token_stride + head * args.output.head_stride;
-    finish_row(reinterpret_cast<T1*>(out), acc, add_sink(running, args.sinks, head));
+    finish_row(reinterpret_cast<T1*>(out), acc, add_sink(running, args.score.sinks, head));
     if (args.lse && lane_index() == 0)
         args.lse[token * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
 }

@@ -38,7 +38,7 @@ KVJIT_INLINE ProductRule product_rule(const AttendWork& work) {
 
 /// What a pair of query elements is to be XORed with.
 KVJIT_INLINE u32 query_sign(const AttendWork& work) {
-    return !kModified && work.args.softmax_scale < 0.0f ? 0x80008000 : 0;
+    return !kModified && work.args.score.softmax_scale < 0.0f ? 0x80008000 : 0;
 }
 
 // ---- Rows ----------------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ Problem problem_of(const tool::RecordedCall& call) {
     problem.num_layers = call.num_layers;
     problem.layer = call.layer_idx;
     problem.decoding_batches = call.decoding_batches;
-    problem.softmax_scale = call.softmax_scale;
+    problem.softmax_scale = call.score.softmax_scale;
     problem.seqstarts = call.seqstarts;
     problem.kvstarts = call.kvstarts;
     problem.start_pos = call.start_pos;

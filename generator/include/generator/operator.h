@@ -54,7 +54,8 @@ struct Operator {
     kvjit_op op;
     std::string_view name;
     Keys keys;
-    std::string_view fields;                  // of the spec that count, beside op: names, separated by spaces
+    std::string_view
+        fields;  // of the spec that count, beside op: names, separated by spaces; score_rules: all of score_rules.h
     std::span<const OperatorTensor> tensors;  // in the order of kvjit_tensors
 };
 

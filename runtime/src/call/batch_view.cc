@@ -2,15 +2,23 @@
 
 #include <cmath>
 
+#include "generator/score_rules.h"
+
 namespace kvjit::rt {
 namespace {
 
-/// -1, the default, is no limit.
-Reach window_of(const gen::KernelSpec& spec, const kvjit_batch& batch) {
-    const auto limit = [&spec](std::int64_t window) {
-        return spec.has_window == 0 || window < 0 ? abi::kNoLimit : window;
-    };
-    return {limit(batch.window_left), limit(batch.window_right)};
+/// A rule that the spec lacks passes what none does, whatever the batch has for other operators.
+abi::ScoreArgs score_args(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    abi::ScoreArgs args{};
+    const float default_scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));
+    args.softmax_scale = batch.softmax_scale != 0 ? batch.softmax_scale : default_scale;
+    for (const gen::ScoreRule& rule : gen::kScoreRules) {
+        gen::for_each_number(rule, [&](const auto& number) {
+            const auto given = spec.*rule.member != 0 ? batch.*number.given : number.none;
+            args.*number.passed = given != number.none ? given : number.none_passed;
+        });
+    }
+    return args;
 }
 
 StoreSlots store_slots(bool may_store, const kvjit_batch& batch) {
@@ -34,7 +42,6 @@ abi::KeyCounts key_counts(const gen::KernelSpec& spec, const kvjit_batch& batch)
 BatchView batch_view(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores) {
     const std::int64_t heads = gen::has_keys(spec) ? kv_heads(spec, batch) : 0;
     const bool may_store = stores && gen::has_cache(spec);
-    const float default_scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));
     return {.spec = spec,
             .batch_size = batch.batch_size,
             .num_heads = query_heads(spec, batch),
@@ -49,9 +56,7 @@ BatchView batch_view(const gen::KernelSpec& spec, const kvjit_batch& batch, bool
             .cache = CacheView(spec, batch, heads),
             .cachestarts = batch.cachestarts,
             .store_slots = store_slots(may_store, batch),
-            .window = window_of(spec, batch),
-            .softmax_scale = batch.softmax_scale != 0 ? batch.softmax_scale : default_scale,
-            .soft_cap = batch.soft_cap,
+            .score = score_args(spec, batch),
             .stores = may_store};
 }
 

@@ -66,13 +66,13 @@ struct BatchView {
     CacheView cache;
     kvjit_tensor cachestarts;
     StoreSlots store_slots;
-    Reach window;
-    float softmax_scale, soft_cap;
-    bool stores;  // whether runs may store
+    abi::ScoreArgs score;  // without what runs bring
+    bool stores;           // whether runs may store
 
     /// How far the rows of sequence b see.
     Reach reach(std::int64_t b) const {
-        return reach_of(window, spec.is_causal != 0, spec.is_alibi != 0, b < decoding_batches);
+        return reach_of({score.window_left, score.window_right}, spec.is_causal != 0, spec.is_alibi != 0,
+                        b < decoding_batches);
     }
 };
 

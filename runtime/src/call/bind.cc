@@ -94,11 +94,8 @@ abi::AttendArgs bind_attend(const BatchView& batch, const kvjit_tensors& tensors
     bind_mask(tensors.attn_mask, args);
     args.num_kv_heads = batch.num_kv_heads;
     args.decoding_batches = batch.decoding_batches;
-    args.window_left = batch.window.before;
-    args.window_right = batch.window.after;
-    args.softmax_scale = batch.softmax_scale;
-    args.soft_cap = batch.soft_cap;
-    args.sinks = static_cast<const float*>(tensors.sinks.data);
+    args.score = batch.score;
+    args.score.sinks = static_cast<const float*>(tensors.sinks.data);
     return args;
 }
 

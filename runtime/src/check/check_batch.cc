@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "call/batch_view.h"
 #include "check/arithmetic.h"
@@ -9,6 +10,7 @@
 #include "check/fault.h"
 #include "check/view.h"
 #include "generator/operator.h"
+#include "generator/score_rules.h"
 
 namespace kvjit::rt {
 namespace {
@@ -193,30 +195,28 @@ Result<void> check_slopes(const kvjit_batch& batch, std::int64_t num_heads) {
     return {};
 }
 
-Result<void> check_window(const KernelSpec& spec, const kvjit_batch& batch) {
-    if (!gen::attends(spec)) return {};
-    const struct {
-        const char* name;
-        std::int64_t value;
-    } windows[] = {{"window_left", batch.window_left}, {"window_right", batch.window_right}};
-    for (const auto& [name, value] : windows) {
-        if (spec.has_window == 0 && value != -1)
-            return refuse(KVJIT_BAD_ARGUMENT, name, value, -1, "the spec's has_window is 0, so it takes -1");
-        if (value < -1) return refuse(KVJIT_BAD_ARGUMENT, name, value, -1, "it takes 0 or more, or -1 for all keys");
+template <class T>
+Result<void> check_number(const gen::ScoreRule& rule, const gen::ScoreNumber<T>& number, const KernelSpec& spec,
+                          const kvjit_batch& batch) {
+    const T value = batch.*number.given;
+    if (spec.*rule.member != 0) {
+        if (value >= number.least && value <= std::numeric_limits<T>::max()) return {};
+        return refuse(KVJIT_BAD_ARGUMENT, number.name, value, number.least, text("it takes ", number.takes));
     }
-    return {};
+    if (value == number.none) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, number.name, value, number.none,
+                  text("the spec's ", rule.field.name, " is 0, so it takes ", number.none));
 }
 
-Result<void> check_soft_cap(const KernelSpec& spec, const kvjit_batch& batch) {
-    if (!gen::attends(spec)) return {};
-    if (spec.has_soft_cap != 0) {
-        if (std::isfinite(batch.soft_cap) && batch.soft_cap > 0) return {};
-        return gen::fail(KVJIT_BAD_ARGUMENT, "soft_cap",
-                         text("soft_cap is ", batch.soft_cap, "; it takes a finite number above 0"));
+Result<void> check_score_rules(const KernelSpec& spec, const kvjit_batch& batch) {
+    Result<void> result;
+    if (!gen::attends(spec)) return result;
+    for (const gen::ScoreRule& rule : gen::kScoreRules) {
+        gen::for_each_number(rule, [&](const auto& number) {
+            if (result) result = check_number(rule, number, spec, batch);
+        });
     }
-    if (batch.soft_cap == 0) return {};
-    return gen::fail(KVJIT_BAD_ARGUMENT, "soft_cap",
-                     text("soft_cap is ", batch.soft_cap, "; the spec's has_soft_cap is 0, so it takes 0"));
+    return result;
 }
 
 Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
@@ -234,8 +234,8 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
 }
 
 using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
-constexpr Part kOutline[] = {check_scalars,    check_heads,  check_layers,   check_cache_bytes, check_pointers,
-                             check_key_arrays, check_window, check_soft_cap, check_floats,      check_table_shape};
+constexpr Part kOutline[] = {check_scalars,    check_heads,       check_layers, check_cache_bytes, check_pointers,
+                             check_key_arrays, check_score_rules, check_floats, check_table_shape};
 
 /// What a batch's arrays hold, and the most careless level that looks at it.
 struct ArrayPart {

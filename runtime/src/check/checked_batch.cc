@@ -39,7 +39,7 @@ abi::CheckedBatch checked_batch(const BatchView& view, std::int64_t alignment) {
     checked.max_kvlen = view.max_kvlen;
     checked.most_tokens = most_rows(copies ? kv * head_dim : view.num_heads * head_dim);
     checked.most_keys = kv == 0 ? 0 : most_rows(saturating_product(kv, head_dim, copies ? view.num_repeat : 1));
-    checked.window_left = view.window.before;
+    checked.window_left = view.score.window_left;
     checked.num_slots = view.cache.num_slots();
     checked.block_tokens = view.cache.block_tokens();
     checked.codes = aligned(view.cache.code_blocks(), alignment);

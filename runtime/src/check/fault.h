@@ -1,7 +1,10 @@
 // Uniform errors of the checks: "<where> is <value>; <rule> (sequence b)".
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,7 +20,11 @@ template <class... Parts>
 std::string text(const Parts&... parts) {
     std::string joined;
     const auto append = [&joined](const auto& part) {
-        if constexpr (std::is_arithmetic_v<std::remove_cvref_t<decltype(part)>>) {
+        using Part = std::remove_cvref_t<decltype(part)>;
+        if constexpr (std::is_floating_point_v<Part>) {
+            char digits[32];
+            joined.append(digits, std::to_chars(std::begin(digits), std::end(digits), part).ptr);
+        } else if constexpr (std::is_arithmetic_v<Part>) {
             joined += std::to_string(part);
         } else {
             joined += part;
@@ -37,6 +44,14 @@ inline std::string op_name(const gen::KernelSpec& spec) {
                                                         std::int64_t limit, std::string_view rule) {
     std::string message = text(argument, " is ", value, "; ", rule);
     return gen::fail(status, std::move(argument), std::move(message), value, limit);
+}
+
+/// The same of a fraction, which the message alone has.
+[[nodiscard]] inline std::unexpected<gen::Error> refuse(kvjit_status status, std::string argument,
+                                                        std::same_as<float> auto value, std::same_as<float> auto,
+                                                        std::string_view rule) {
+    std::string message = text(argument, " is ", value, "; ", rule);
+    return gen::fail(status, std::move(argument), std::move(message));
 }
 
 /// Ends a rule that binds only plans that may store.

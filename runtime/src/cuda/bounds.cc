@@ -6,6 +6,7 @@
 #include "check/fault.h"
 #include "common/abi.h"
 #include "generator/operator.h"
+#include "generator/score_rules.h"
 
 namespace kvjit::rt {
 namespace {
@@ -24,7 +25,6 @@ constexpr Shared kShared[] = {
     {"max_tokens", &kvjit_batch::max_tokens},     {"num_blocks", &kvjit_batch::num_blocks},
     {"max_seqlen", &kvjit_batch::max_seqlen},     {"max_kvlen", &kvjit_batch::max_kvlen},
     {"num_repeat", &kvjit_batch::num_repeat},     {"decoding_batches", &kvjit_batch::decoding_batches},
-    {"window_left", &kvjit_batch::window_left},   {"window_right", &kvjit_batch::window_right},
 };
 
 /// Of arrays that exclude one another, and of those that a table is read by, a mirror has the same.
@@ -48,15 +48,23 @@ Result<void> check_same_arrays(const kvjit_batch& batch, const kvjit_batch& mirr
     return {};
 }
 
+template <class T>
+Result<void> check_same(const char* name, T given, T wanted) {
+    if (given == wanted) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, text("host_batch.", name), given, wanted, text("the batch's is ", wanted));
+}
+
 Result<void> check_same(const kvjit_batch& batch, const kvjit_batch& mirror) {
+    Result<void> result;
     for (const Shared& shared : kShared) {
-        const std::int64_t given = mirror.*shared.member;
-        const std::int64_t wanted = batch.*shared.member;
-        if (given == wanted) continue;
-        return refuse(KVJIT_BAD_ARGUMENT, text("host_batch.", shared.name), given, wanted,
-                      text("the batch's is ", wanted));
+        if (result) result = check_same(shared.name, mirror.*shared.member, batch.*shared.member);
     }
-    return check_same_arrays(batch, mirror);
+    for (const gen::ScoreRule& rule : gen::kScoreRules) {
+        gen::for_each_number(rule, [&](const auto& number) {
+            if (result) result = check_same(number.name, mirror.*number.given, batch.*number.given);
+        });
+    }
+    return result ? check_same_arrays(batch, mirror) : result;
 }
 
 /// `count(b)` of the sequence that has most.

@@ -96,7 +96,7 @@ private:
 
     /// That the rows of a decode's tile see, at most, and those before them from a multiple of `unit` on.
     std::int64_t most_split_keys(std::int64_t unit) const {
-        const std::int64_t reach = saturating_sum(batch().window.before, decode_tokens());
+        const std::int64_t reach = saturating_sum(batch().score.window_left, decode_tokens());
         return std::min(bounds_.max_kvlen, saturating_sum(reach, unit - 1));
     }
 
