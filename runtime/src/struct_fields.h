@@ -114,89 +114,16 @@ constexpr std::array<FieldWords, sizeof...(Members)> words(std::string_view poin
     return {words_of<Members>(next())...};
 }
 
-#define KVJIT_FIELDS(...)                                     \
-    Fields {                                                  \
-        places(__VA_ARGS__), words(#__VA_ARGS__, __VA_ARGS__) \
-    }
-
-/// All fields of T. A new one stands at the end, of the header's struct and of this list.
+/// All fields of T.
 template <class T>
 inline constexpr int kFields = 0;
 
-template <>
-inline constexpr auto kFields<kvjit_error> =
-    KVJIT_FIELDS(&kvjit_error::struct_size, &kvjit_error::status, &kvjit_error::value, &kvjit_error::limit,
-                 &kvjit_error::sequence, &kvjit_error::argument, &kvjit_error::message);
-
-template <>
-inline constexpr auto kFields<kvjit_tensor> =
-    KVJIT_FIELDS(&kvjit_tensor::data, &kvjit_tensor::dtype, &kvjit_tensor::rank, &kvjit_tensor::shape,
-                 &kvjit_tensor::strides, &kvjit_tensor::reserved);
-
-template <>
-inline constexpr auto kFields<kvjit_spec> = KVJIT_FIELDS(
-    &kvjit_spec::struct_size, &kvjit_spec::op, &kvjit_spec::head_dim, &kvjit_spec::value_head_dim, &kvjit_spec::group,
-    &kvjit_spec::t1, &kvjit_spec::t2, &kvjit_spec::t3, &kvjit_spec::quant_bit, &kvjit_spec::quant_group,
-    &kvjit_spec::cache_mode, &kvjit_spec::page_size, &kvjit_spec::index_type, &kvjit_spec::starts_type,
-    &kvjit_spec::is_causal, &kvjit_spec::is_alibi, &kvjit_spec::has_window, &kvjit_spec::has_soft_cap,
-    &kvjit_spec::has_sinks, &kvjit_spec::attn_mask, &kvjit_spec::layout, &kvjit_spec::value_layout);
-
-template <>
-inline constexpr auto kFields<kvjit_engine_options> = KVJIT_FIELDS(
-    &kvjit_engine_options::struct_size, &kvjit_engine_options::jit, &kvjit_engine_options::cache_dir,
-    &kvjit_engine_options::cache_max_bytes, &kvjit_engine_options::template_dir, &kvjit_engine_options::compiler,
-    &kvjit_engine_options::log, &kvjit_engine_options::log_context, &kvjit_engine_options::max_idle_kernels,
-    &kvjit_engine_options::bundle_key, &kvjit_engine_options::trace_specs, &kvjit_engine_options::on_late_compile,
-    &kvjit_engine_options::late_compile_context);
-
-template <>
-inline constexpr auto kFields<kvjit_engine_stats> = KVJIT_FIELDS(
-    &kvjit_engine_stats::struct_size, &kvjit_engine_stats::compiles, &kvjit_engine_stats::disk_hits,
-    &kvjit_engine_stats::memory_hits, &kvjit_engine_stats::compile_seconds, &kvjit_engine_stats::compiler_load_seconds,
-    &kvjit_engine_stats::disk_seconds, &kvjit_engine_stats::bundle_hits, &kvjit_engine_stats::bundle_seconds,
-    &kvjit_engine_stats::late_compiles);
-
-template <>
-inline constexpr auto kFields<kvjit_prepare_options> = KVJIT_FIELDS(
-    &kvjit_prepare_options::struct_size, &kvjit_prepare_options::programs, &kvjit_prepare_options::num_threads,
-    &kvjit_prepare_options::progress, &kvjit_prepare_options::progress_context);
-
-template <>
-inline constexpr auto kFields<kvjit_executor> = KVJIT_FIELDS(&kvjit_executor::struct_size, &kvjit_executor::concurrency,
-                                                             &kvjit_executor::context, &kvjit_executor::run);
-
-template <>
-inline constexpr auto kFields<kvjit_batch> = KVJIT_FIELDS(
-    &kvjit_batch::struct_size, &kvjit_batch::batch_size, &kvjit_batch::num_heads, &kvjit_batch::num_kv_heads,
-    &kvjit_batch::num_layers, &kvjit_batch::max_tokens, &kvjit_batch::num_blocks, &kvjit_batch::decoding_batches,
-    &kvjit_batch::max_seqlen, &kvjit_batch::max_kvlen, &kvjit_batch::seqstarts, &kvjit_batch::kvstarts,
-    &kvjit_batch::start_pos, &kvjit_batch::cachestarts, &kvjit_batch::rowstarts, &kvjit_batch::row_index,
-    &kvjit_batch::alibi_slopes, &kvjit_batch::softmax_scale, &kvjit_batch::num_repeat, &kvjit_batch::window_left,
-    &kvjit_batch::window_right, &kvjit_batch::soft_cap, &kvjit_batch::kvlens, &kvjit_batch::last_page_len,
-    &kvjit_batch::scalestarts, &kvjit_batch::store_slots);
-
-template <>
-inline constexpr auto kFields<kvjit_plan_options> =
-    KVJIT_FIELDS(&kvjit_plan_options::struct_size, &kvjit_plan_options::check_level, &kvjit_plan_options::executor,
-                 &kvjit_plan_options::workspace, &kvjit_plan_options::workspace_bytes, &kvjit_plan_options::num_threads,
-                 &kvjit_plan_options::stream, &kvjit_plan_options::host_batch, &kvjit_plan_options::split_keys,
-                 &kvjit_plan_options::stores_nothing);
-
-template <>
-inline constexpr auto kFields<kvjit_tensors> = KVJIT_FIELDS(
-    &kvjit_tensors::struct_size, &kvjit_tensors::query, &kvjit_tensors::current_key, &kvjit_tensors::current_value,
-    &kvjit_tensors::cache, &kvjit_tensors::scale, &kvjit_tensors::key_cache, &kvjit_tensors::value_cache,
-    &kvjit_tensors::key_scale, &kvjit_tensors::value_scale, &kvjit_tensors::attn_mask, &kvjit_tensors::sinks,
-    &kvjit_tensors::key, &kvjit_tensors::value, &kvjit_tensors::partial_output, &kvjit_tensors::partial_lse,
-    &kvjit_tensors::attn_output, &kvjit_tensors::lse);
-
-template <>
-inline constexpr auto kFields<kvjit_image_info> = KVJIT_FIELDS(
-    &kvjit_image_info::struct_size, &kvjit_image_info::program, &kvjit_image_info::origin, &kvjit_image_info::is_loaded,
-    &kvjit_image_info::revision, &kvjit_image_info::object_bytes, &kvjit_image_info::name, &kvjit_image_info::variant,
-    &kvjit_image_info::target, &kvjit_image_info::identity, &kvjit_image_info::place);
-
-#undef KVJIT_FIELDS
+// The build makes the rows from kvjit.h: cmake/struct_fields.cmake.
+#define KVJIT_STRUCT(T, ...) \
+    template <>              \
+    inline constexpr auto kFields<T> = Fields{places(__VA_ARGS__), words(#__VA_ARGS__, __VA_ARGS__)};
+#include "struct_fields.inc"
+#undef KVJIT_STRUCT
 
 /// One struct, whichever it is.
 struct StructFields {
@@ -208,16 +135,16 @@ struct StructFields {
 };
 template <class T>
 constexpr StructFields struct_fields() {
-    static_assert(kFields<T>.places.back().struct_bytes == sizeof(T), "every field stands in the list");
+    static_assert(kFields<T>.places.back().struct_bytes == sizeof(T), "every field is found");
     return {sizeof(T), kFields<T>.places, kFields<T>.words};
 }
 
-/// All structs of kvjit.h; those that others hold stand before them.
+/// All structs of kvjit.h, in its order.
+#define KVJIT_STRUCT(T, ...) struct_fields<T>(),
 inline constexpr StructFields kStructs[] = {
-    struct_fields<kvjit_error>(),          struct_fields<kvjit_tensor>(),       struct_fields<kvjit_spec>(),
-    struct_fields<kvjit_engine_options>(), struct_fields<kvjit_engine_stats>(), struct_fields<kvjit_prepare_options>(),
-    struct_fields<kvjit_executor>(),       struct_fields<kvjit_batch>(),        struct_fields<kvjit_plan_options>(),
-    struct_fields<kvjit_tensors>(),        struct_fields<kvjit_image_info>()};
+#include "struct_fields.inc"
+};
+#undef KVJIT_STRUCT
 
 /// No field lies where an older header's struct has padding, which its programs hand over with anything in it.
 template <std::size_t N>
