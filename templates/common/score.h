@@ -77,18 +77,18 @@ KVJIT_INLINE V tanh(V x) {
 
 /// What a score depends on that is the same for all rows and keys of the call.
 template <class V>
-struct ScoreRule {
+struct ScoreTerms {
     V scale, soft_cap;
 };
 template <class V>
-KVJIT_INLINE ScoreRule<V> score_rule(const abi::AttendArgs& args) {
+KVJIT_INLINE ScoreTerms<V> score_terms(const abi::AttendArgs& args) {
     return {V(args.score.softmax_scale), V(args.score.soft_cap)};
 }
 
 /// score = dot * scale, capped at soft_cap * tanh(score / soft_cap), + mask + slope * distance. Operands of what the
 /// spec lacks are ignored.
 template <class V>
-KVJIT_INLINE V modify_score(V dot, const ScoreRule<V>& rule, V mask, V slope, V distance) {
+KVJIT_INLINE V modify_score(V dot, const ScoreTerms<V>& rule, V mask, V slope, V distance) {
     V score = dot * rule.scale;
     if constexpr (kSoftCap) score = rule.soft_cap * tanh(score / rule.soft_cap);
     if constexpr (kMaskRank > 0) score = score + mask;

@@ -142,7 +142,7 @@ KVJIT_INLINE i64 first_lane(KeyRange keys) {
 /// Dot products become scores, -inf outside of `keys`. Returns the largest.
 KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow& row, i64 begin, KeyRange keys) {
     const T1* mask = kMaskRank > 0 ? mask_row(*panel.args, panel.sequence, row.head, row.token, begin) : nullptr;
-    const ScoreRule<vf<kLanes>> rule = score_rule<vf<kLanes>>(*panel.args);
+    const ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(*panel.args);
     const vf<kLanes> slope(alibi_slope(*panel.args, row.head));
     const float first = static_cast<float>(begin - query_position(panel.sequence, row.token));
     vf<kLanes> largest(-kInfinity);

@@ -154,7 +154,7 @@ KVJIT_NOINLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& bu
 /// diagonal: some row doesn't see all of the keys.
 KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffers& buffers, i64 r, const Block& block,
                                     bool diagonal) {
-    const ScoreRule<vf<kLanes>> rule = score_rule<vf<kLanes>>(panel.args);
+    const ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(panel.args);
     const vf<kLanes> slope = load<kLanes>(tile.slope + r);
     const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
     const vi<kLanes> seen_begin = load_raw<i32, kLanes>(tile.seen_begin + r);

@@ -76,7 +76,7 @@ KVJIT_INLINE float modify_lane(const AttendWork& work, const WarpRows& rows, i32
         if (seen) mask = load_one(at);
     }
     const float score =
-        modify_score(dot, score_rule<float>(work.args), mask, slope, static_cast<float>(key - position));
+        modify_score(dot, score_terms<float>(work.args), mask, slope, static_cast<float>(key - position));
     return seen ? apply_hiding(score, mask) : -kInfinity;
 }
 

@@ -22,14 +22,14 @@ KVJIT_INLINE i32 lane_pair() {
 /// From products to powers of two: score = modify_score(product, score, ...), p = 2^(score * factor - max * factor).
 /// Scores that aren't modified stay products: their scale waits for the exponential, which has a multiplication anyway.
 struct ProductRule {
-    ScoreRule<float> score;
+    ScoreTerms<float> score;
     float factor;
 };
 
 /// A factor of 0, which would make NaN of a hidden key's -inf, becomes as good as 0. The query takes the scale's sign:
 /// see query_sign.
 KVJIT_INLINE ProductRule product_rule(const AttendWork& work) {
-    ScoreRule<float> score = score_rule<float>(work.args);
+    ScoreTerms<float> score = score_terms<float>(work.args);
     score.scale *= kPieceUnit;
     if constexpr (kModified) return {score, kLog2E};
     const float factor = (score.scale < 0.0f ? -score.scale : score.scale) * kLog2E;
