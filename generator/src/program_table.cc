@@ -50,10 +50,11 @@ Result<void> serves_cuda(const KernelSpec& spec, const Target& target) {
                 spec.head_dim, kMaxCudaHeadDim);
 }
 
-/// Products of float16: what is narrower becomes float16 exactly enough, what is wider doesn't.
+/// Products of float16.
 Result<void> serves_f16(std::string_view field, kvjit_dtype type) {
-    if (type != KVJIT_F32) return {};
-    return fail(KVJIT_BAD_SPEC, std::string(field), std::string(field) + " is f32; products on tensor cores are of f16",
+    if (element_type(type).fits_f16) return {};
+    return fail(KVJIT_BAD_SPEC, std::string(field),
+                std::string(field).append(" is ").append(dtype_name(type)) + "; products on tensor cores are of f16",
                 type, KVJIT_F16);
 }
 
@@ -79,7 +80,6 @@ CacheFormat cache_format(const KernelSpec& spec) {
     const bool quantised = cached && spec.quant_bit != 0;
     const kvjit_dtype t2 = cached ? cache_type(spec) : t1;
     return {.head_dim = spec.head_dim,
-            .t1_bytes = static_cast<int>(dtype_bytes(t1)),
             .t2_bits = quantised ? spec.quant_bit : static_cast<int>(dtype_bytes(t2)) * 8,
             .scale_bytes = quantised ? static_cast<int>(dtype_bytes(scale_type(spec))) : 0,
             .quant_group = quantised ? spec.quant_group : spec.head_dim};
@@ -122,17 +122,8 @@ Constant flag(std::string name, bool value) {
     return {"bool", std::move(name), value ? "true" : "false"};
 }
 
-std::string storage(kvjit_dtype dtype) {
-    switch (dtype) {
-        case KVJIT_F32:
-            return "float";
-        case KVJIT_F16:
-            return "f16_t";
-        case KVJIT_I8:
-            return "i8_t";
-        default:
-            return "i4x2_t";
-    }
+std::string storage(std::int32_t dtype) {
+    return std::string(element_type(dtype).storage);
 }
 
 kvjit_dtype input_type(const KernelSpec& spec) {
@@ -141,7 +132,7 @@ kvjit_dtype input_type(const KernelSpec& spec) {
 
 /// Of the table; packed keys and values have kvstarts in its place.
 std::string index_storage(const KernelSpec& spec) {
-    return (has_cache(spec) ? spec.index_type : spec.starts_type) == KVJIT_I32 ? "i32" : "i64";
+    return storage(has_cache(spec) ? spec.index_type : spec.starts_type);
 }
 
 /// What all programs that touch keys and values have in common. Two specs that agree here share their binaries,

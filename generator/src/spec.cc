@@ -13,10 +13,13 @@
 namespace kvjit::gen {
 namespace {
 
-constexpr Name kInputTypes[] = {{"f32", KVJIT_F32}, {"f16", KVJIT_F16}, {"i8", KVJIT_I8}};
-constexpr Name kCacheTypes[] = {{"auto", KVJIT_AUTO}, {"f32", KVJIT_F32}, {"f16", KVJIT_F16}, {"i8", KVJIT_I8}};
-constexpr Name kScaleTypes[] = {{"auto", KVJIT_AUTO}, {"f32", KVJIT_F32}, {"f16", KVJIT_F16}};
-constexpr Name kIndexTypes[] = {{"i64", KVJIT_I64}, {"i32", KVJIT_I32}};
+constexpr Name named(kvjit_dtype type) {
+    return {dtype_name(type), type};
+}
+constexpr Name kInputTypes[] = {named(KVJIT_F32), named(KVJIT_F16), named(KVJIT_I8)};
+constexpr Name kCacheTypes[] = {named(KVJIT_AUTO), named(KVJIT_F32), named(KVJIT_F16), named(KVJIT_I8)};
+constexpr Name kScaleTypes[] = {named(KVJIT_AUTO), named(KVJIT_F32), named(KVJIT_F16)};
+constexpr Name kIndexTypes[] = {named(KVJIT_I64), named(KVJIT_I32)};
 constexpr Name kModes[] = {{"offset", KVJIT_OFFSET},
                            {"token_table", KVJIT_TOKEN_TABLE},
                            {"page_table", KVJIT_PAGE_TABLE},
@@ -523,46 +526,6 @@ std::optional<Axes> parse_axes(std::string_view layout) {
 
 std::string_view layout_axes(const KernelSpec& spec) {
     return {spec.layout, strnlen(spec.layout, sizeof spec.layout)};
-}
-
-std::string_view dtype_name(kvjit_dtype type) {
-    switch (type) {
-        case KVJIT_AUTO:
-            return "auto";
-        case KVJIT_F32:
-            return "f32";
-        case KVJIT_F16:
-            return "f16";
-        case KVJIT_I8:
-            return "i8";
-        case KVJIT_U8:
-            return "u8";
-        case KVJIT_I32:
-            return "i32";
-        case KVJIT_I64:
-            return "i64";
-    }
-    return "unknown";
-}
-
-std::int64_t dtype_bytes(kvjit_dtype type) {
-    switch (type) {
-        case KVJIT_AUTO:
-            return 0;
-        case KVJIT_F32:
-            return 4;
-        case KVJIT_F16:
-            return 2;
-        case KVJIT_I8:
-            return 1;
-        case KVJIT_U8:
-            return 1;
-        case KVJIT_I32:
-            return 4;
-        case KVJIT_I64:
-            return 8;
-    }
-    return 0;
 }
 
 }  // namespace kvjit::gen

@@ -6,6 +6,7 @@
 #include <limits>
 #include <new>
 
+#include "generator/element_type.h"
 #include "gpu_access.h"
 
 namespace kvjit::tool {
@@ -48,21 +49,7 @@ std::uint16_t number_to_half(double number) {
 }  // namespace
 
 std::size_t element_bytes(kvjit_dtype dtype) {
-    switch (dtype) {
-        case KVJIT_AUTO:
-            return 0;
-        case KVJIT_I8:
-        case KVJIT_U8:
-            return 1;
-        case KVJIT_F16:
-            return 2;
-        case KVJIT_F32:
-        case KVJIT_I32:
-            return 4;
-        case KVJIT_I64:
-            return 8;
-    }
-    return 0;
+    return static_cast<std::size_t>(gen::dtype_bytes(dtype));
 }
 
 Tensor::Tensor(kvjit_dtype dtype, std::vector<std::int64_t> shape, std::byte fill)

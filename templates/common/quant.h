@@ -13,11 +13,6 @@ inline constexpr int kScalesPerRow = kQuantised ? kHeadDim / kQuantGroup : 1;
 inline constexpr float kQuantMax = kQuantBit == 4 ? 7.0f : 127.0f;
 inline constexpr float kScaleFloor = 1e-5f;
 
-template <class T>
-inline constexpr float kLargestFinite = 3.402823466e+38f;
-template <>
-inline constexpr float kLargestFinite<f16_t> = 65504.0f;
-
 /// x rounded to T, nearest even, as float32.
 template <class T, class V>
 KVJIT_INLINE V round_to(V x);
@@ -28,8 +23,8 @@ template <class V>
 KVJIT_INLINE V quant_scale(V largest) {
     V scale = largest / V(kQuantMax);
     scale = scale > V(kScaleFloor) ? scale : V(kScaleFloor);
-    scale = scale < V(kLargestFinite<T3>) ? scale : V(kLargestFinite<T3>);
-    return largest <= V(kLargestFinite<float>) ? round_to<T3>(scale) : V(kNan);
+    scale = scale < V(Element<T3>::kLargest) ? scale : V(Element<T3>::kLargest);
+    return largest <= V(Element<float>::kLargest) ? round_to<T3>(scale) : V(kNan);
 }
 
 /// clamp(round_half_even(x / scale), -qmax, qmax) + kRoundMagic: the code is the sum's bits minus kRoundMagicBits.

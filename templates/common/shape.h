@@ -17,7 +17,6 @@ inline constexpr int kSplitUnit = 64;       // keys of a split are a multiple of
 /// What of a spec shapes attention's use of a block.
 struct CacheFormat {
     int head_dim;
-    int t1_bytes;
     int t2_bits;      // 32, 16, 8, 4
     int scale_bytes;  // 0: not quantised
     int quant_group;

@@ -9,10 +9,12 @@ namespace kvjit {
 template <class T, class V>
 KVJIT_INLINE V round_to(V x) {
     constexpr int N = sizeof(V) / sizeof(float);
-    if constexpr (kSame<T, f16_t>)
+    if constexpr (kSame<T, f16_t>) {
         return half_to_float<N>(float_to_half<N>(x));
-    else
+    } else {
+        static_assert(kSame<T, float>);
         return x;
+    }
 }
 
 /// values[g] for the group g of each of elements d..d+N-1: the scales of a row, say. d is a multiple of N.

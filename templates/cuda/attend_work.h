@@ -12,8 +12,8 @@
 
 namespace kvjit {
 
-inline constexpr CacheFormat kFormat = {kHeadDim, static_cast<int>(sizeof(T1)), static_cast<int>(bytes_of<T2>(8)),
-                                        kQuantised ? static_cast<int>(sizeof(T3)) : 0, kQuantGroup};
+inline constexpr CacheFormat kFormat = {kHeadDim, Element<T2>::kBits, kQuantised ? Element<T3>::kBits / 8 : 0,
+                                        kQuantGroup};
 
 /// A KeyRange in the 32 bits that positions take. Without windows nothing is hidden before `begin`, which is 0.
 struct ShortRange {

@@ -11,10 +11,12 @@ namespace kvjit {
 /// x rounded to T, nearest even; quant.h asks for it.
 template <class T, class V>
 KVJIT_INLINE V round_to(V x) {
-    if constexpr (kSame<T, f16_t>)
+    if constexpr (kSame<T, f16_t>) {
         return half_to_float(float_to_half(x));
-    else
+    } else {
+        static_assert(kSame<T, float>);
         return x;
+    }
 }
 
 // ---- Bytes ---------------------------------------------------------------------------------------------------------

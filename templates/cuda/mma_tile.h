@@ -12,6 +12,8 @@
 
 namespace kvjit {
 
+static_assert(Element<T1>::kFitsF16 && Element<T2>::kFitsF16);
+
 KVJIT_INLINE i32 lane_row() {
     return lane_index() / 4;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/abi.h"
+#include "generator/element_type.h"
 #include "generator/error.h"
 #include "kvjit/kvjit.h"
 
@@ -98,8 +99,5 @@ struct Axes {
 };
 /// Nothing where a number is missing or has no place.
 std::optional<Axes> parse_axes(std::string_view layout);
-
-std::string_view dtype_name(kvjit_dtype type);  // "f16"
-std::int64_t dtype_bytes(kvjit_dtype type);
 
 }  // namespace kvjit::gen
