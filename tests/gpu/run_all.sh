@@ -123,7 +123,7 @@ find_programs() {
         fi
         kvjit=$build/kvjit conformance=$build/tests/conformance/kvjit_conformance
         gpu_test=$build/tests/gpu/kvjit_gpu_test gpu_bench=$build/tests/gpu/kvjit_gpu_bench
-        calls=("$root"/tests/golden/pmx/*.safetensors)
+        calls=("$root"/tests/golden/*/*.safetensors)
     fi
     for program in "$kvjit" "$conformance" "$gpu_test" "$gpu_bench"; do
         [[ -x $program ]] || die "there is no $program"

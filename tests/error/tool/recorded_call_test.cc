@@ -83,6 +83,13 @@ TEST_CASE("metadata that is missing, unknown or wrong") {
     CHECK_SAYS(error_of_meta("layout_order", "TL2HD2HD"), "'layout_order'");
     CHECK_SAYS(error_of_meta("softmax_scale", "nan"), "'softmax_scale'");
     CHECK_SAYS(error_of_meta("softmax_scale", "1e99"), "'softmax_scale'");
+    CHECK_SAYS(error_of_meta("window_left", "-2"), "'window_left' is '-2', expected 0 or more, or -1 for all keys");
+    CHECK_SAYS(error_of_meta("window_right", "1.5"), "'window_right' is '1.5'");
+    CHECK_SAYS(error_of_meta("soft_cap", "-1"), "'soft_cap' is '-1', expected a finite number above 0");
+    CHECK_SAYS(error_of_meta("soft_cap", "inf"), "'soft_cap' is 'inf'");
+    CHECK_SAYS(error_of_meta("soft_cap", "nan"), "'soft_cap' is 'nan'");
+    CHECK(error_of_meta("soft_cap", "0") == "");
+    CHECK(error_of_meta("window_left", "-1") == "");
     CHECK_SAYS(error_of_meta("format", "kvjit.case.2"), "'format'");
     CHECK_SAYS(error_of_meta("head_dim", "\x1b[31m"), "\\x1b[31m");
     CHECK(error_of_meta("pmx_remark", "free text") == "");
