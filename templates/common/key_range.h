@@ -16,7 +16,6 @@ struct KeyRange {
 
     KVJIT_INLINE bool empty() const { return end <= begin; }
     KVJIT_INLINE i64 count() const { return empty() ? 0 : end - begin; }
-    KVJIT_INLINE bool holds(i64 key) const { return key >= begin && key < end; }
     KVJIT_INLINE bool holds(KeyRange other) const { return other.begin >= begin && other.end <= end; }
 };
 

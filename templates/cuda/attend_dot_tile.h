@@ -50,7 +50,8 @@ struct KeySlot {
 template <bool kDecode>
 KVJIT_INLINE KeySlot slot_of_lane(const AttendWork& work, i64 first) {
     const i64 key = first + lane_index() % DotShape<kDecode>::kKeys;
-    return {first, has_key(work, key) ? page_entry(work.table, key) : PageEntry{}, token_in_page(key)};
+    const bool is_own = short_range(work.keys).holds(static_cast<i32>(key));
+    return {first, is_own ? page_entry(work.table, key) : PageEntry{}, token_in_page(key)};
 }
 
 /// Copies the tile's rows of kBytes, zeros where a key isn't one of `keys`. own: the row of this lane's key.
@@ -75,7 +76,7 @@ KVJIT_INLINE void copy_tile(const AttendWork& work, const abi::Plane& plane, con
                             const KeySlot& slot) {
     using Shape = DotShape<kDecode>;
     const ShortRange keys = keys_of_tile<Shape::kKeys>(work.keys, slot.first);
-    if (keys.end > 0) {
+    if (keys.meets({0, Shape::kKeys})) {
         copy_rows<kDecode, row_bytes(kFormat), Shape::kStride>(
             tile, slot_address(plane, slot.entry.codes, slot.token, work.kv_head), keys);
         if constexpr (kQuantised)

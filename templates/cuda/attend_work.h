@@ -60,13 +60,8 @@ KVJIT_INLINE i64 first_tile_key(const AttendWork& work) {
     return kWindow ? static_cast<i64>(static_cast<u64>(work.keys.begin) / kKeys * kKeys) : work.keys.begin;
 }
 
-/// Whether key `key` is the block's, which decides whether anything of it is looked at.
-KVJIT_INLINE bool has_key(const AttendWork& work, i64 key) {
-    return key < work.keys.end && (!kWindow || key >= work.keys.begin);
-}
-
-/// Those of `keys` that fall into the tile of kKeys keys that begins at key `first`, counted from there. No key: end is
-/// 0 or less, or begin kKeys or more.
+/// Those of `keys` that fall into the tile of kKeys keys that begins at key `first`, counted from there. No key: it
+/// doesn't meet {0, kKeys}.
 template <int kKeys>
 KVJIT_INLINE ShortRange keys_of_tile(KeyRange keys, i64 first) {
     const i64 end = keys.end - first, begin = kWindow ? keys.begin - first : 0;
