@@ -143,7 +143,7 @@ ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
 ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
     const std::string_view mask_axes = call.spec().attn_mask == 3 ? "HSW" : "SW";
     const std::string_view axes = !tensor.axes.empty() ? tensor.axes : mask_axes;
-    const bool contiguous = tensor.axes != "SH" && tensor.axes != "pSH";  // lse has no axis D
+    const bool contiguous = axes.size() == 1 || axes.back() != 'H';  // rows of lse are not
     ViewRule rule{
         tensor.name,    type_of(call.spec(), tensor.type), static_cast<std::int32_t>(axes.size()), {}, contiguous,
         is_written(use)};
