@@ -2,14 +2,11 @@
 // plans serve them all.
 #include <doctest/doctest.h>
 
-#include <memory>
 #include <vector>
 
 #include "conformance/judge.h"
-#include "conformance/options.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
-#include "kvjit/kvjit.hpp"
 #include "support/rng.h"
 
 namespace kvjit::test {
@@ -54,35 +51,9 @@ void share_past(Call& call) {
     }
 }
 
-struct PlanRelease {
-    void operator()(kvjit_plan* plan) const { kvjit_plan_release(plan); }
-};
-using PlanPtr = std::unique_ptr<kvjit_plan, PlanRelease>;
-
-PlanPtr plan_of(const Call& call) {
-    const Bound bound = bind(call);
-    kvjit_error error;
-    kvjit_error_init(&error);
-    kvjit_kernel* kernel = nullptr;
-    REQUIRE_MESSAGE(kvjit_engine_kernel(shared_engine(), &bound.spec, chosen_target(), &kernel, &error) == KVJIT_OK,
-                    error.message);
-    kvjit_plan_options options;
-    kvjit_plan_options_init(&options);
-    if (test::options().on_cuda()) options.host_batch = &bound.batch;
-    kvjit_plan* plan = nullptr;
-    const kvjit_status made = kvjit_plan_create(kernel, &bound.batch, &options, &plan, &error);
-    kvjit_kernel_release(kernel);
-    REQUIRE_MESSAGE(made == KVJIT_OK, error.message);
-    return PlanPtr(plan);
-}
-
-void run_layer(kvjit_plan* plan, Call& call) {
-    call.remember();  // what earlier layers have stored is there before the call
-    const Bound bound = bind(call);
-    kvjit_error error;
-    kvjit_error_init(&error);
-    REQUIRE_MESSAGE(kvjit_run(plan, &bound.tensors, bound.layer, &error) == KVJIT_OK, error.message);
-    REQUIRE_MESSAGE(kvjit_plan_synchronize(plan, &error) == KVJIT_OK, error.message);
+/// Of as many threads, or splits, as the plan chooses.
+BoundPlan plan_of(const Call& call) {
+    return {bind(call), {.threads = 0, .split_keys = 0}};
 }
 
 }  // namespace
@@ -97,13 +68,14 @@ TEST_CASE("a step of a model whose layers alternate between a window and all key
         share_past(call);
         Rng rng(93);
         turn_to_layer(call, 0, rng);
-        const PlanPtr windowed = plan_of(call);
+        const BoundPlan windowed = plan_of(call);
         turn_to_layer(call, 1, rng);
-        const PlanPtr full = plan_of(call);
+        const BoundPlan full = plan_of(call);
         for (std::int64_t layer = 0; layer < kLayers; ++layer) {
             CAPTURE(layer);
             turn_to_layer(call, layer, rng);
-            run_layer(layer % 2 == 0 ? windowed.get() : full.get(), call);
+            call.remember();  // what earlier layers have stored is there before the call
+            REQUIRE((layer % 2 == 0 ? windowed : full).run(bind(call)) == "");
             CHECK(judge(call) == "");
         }
     }

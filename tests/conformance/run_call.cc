@@ -12,21 +12,6 @@
 namespace kvjit::test {
 namespace {
 
-/// Runs a plan's tasks on this thread in the order that a test wants.
-struct OrderedExecutor {
-    Order order;
-    Rng rng;
-
-    static void run(void* self, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
-        auto* executor = static_cast<OrderedExecutor*>(self);
-        std::vector<std::int64_t> tasks(static_cast<std::size_t>(count));
-        std::iota(tasks.begin(), tasks.end(), 0);
-        if (executor->order == Order::kReversed) std::ranges::reverse(tasks);
-        if (executor->order == Order::kShuffled) executor->rng.shuffle(tasks);
-        for (const std::int64_t i : tasks) task(argument, i);
-    }
-};
-
 template <auto kRelease>
 struct Release {
     template <class T>
@@ -41,6 +26,21 @@ std::string text_of(const char* where, const kvjit_error& error) {
 }
 
 }  // namespace
+
+/// Runs a plan's tasks on this thread in the order that a test wants.
+struct BoundPlan::Executor {
+    Order order;
+    Rng rng;
+
+    static void run(void* self, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
+        auto* executor = static_cast<Executor*>(self);
+        std::vector<std::int64_t> tasks(static_cast<std::size_t>(count));
+        std::iota(tasks.begin(), tasks.end(), 0);
+        if (executor->order == Order::kReversed) std::ranges::reverse(tasks);
+        if (executor->order == Order::kShuffled) executor->rng.shuffle(tasks);
+        for (const std::int64_t i : tasks) task(argument, i);
+    }
+};
 
 kvjit_engine* shared_engine() {
     static const std::unique_ptr<kvjit_engine, Release<kvjit_engine_release>> engine([] {
@@ -79,17 +79,18 @@ void choose_cuda(const RunOptions& options, const kvjit_batch& batch, kvjit_plan
 
 }  // namespace
 
-std::string run_bound(const Bound& bound, const RunOptions& run) {
+BoundPlan::BoundPlan(const Bound& bound, const RunOptions& run)
+    : executor_(new Executor{run.order, Rng(run.shuffle_seed)}) {
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_kernel* kernel = nullptr;
     if (kvjit_engine_kernel(shared_engine(), &bound.spec, chosen_target(), &kernel, &error) != KVJIT_OK) {
-        return text_of("kvjit_engine_kernel", error);
+        error_ = text_of("kvjit_engine_kernel", error);
+        return;
     }
     const std::unique_ptr<kvjit_kernel, Release<kvjit_kernel_release>> kernel_owner(kernel);
-    OrderedExecutor ordered{run.order, Rng(run.shuffle_seed)};
-    const kvjit_executor executor = {sizeof executor, static_cast<std::int32_t>(run.threads), &ordered,
-                                     OrderedExecutor::run};
+    const kvjit_executor executor = {sizeof executor, static_cast<std::int32_t>(run.threads), executor_.get(),
+                                     Executor::run};
     kvjit_plan_options plan_options;
     kvjit_plan_options_init(&plan_options);
     plan_options.check_level = run.check_level;
@@ -97,12 +98,22 @@ std::string run_bound(const Bound& bound, const RunOptions& run) {
     options().on_cuda() ? choose_cuda(run, bound.batch, plan_options) : choose_cpu(run, executor, plan_options);
     kvjit_plan* plan = nullptr;
     if (kvjit_plan_create(kernel, &bound.batch, &plan_options, &plan, &error) != KVJIT_OK) {
-        return text_of("kvjit_plan_create", error);
+        error_ = text_of("kvjit_plan_create", error);
     }
-    const std::unique_ptr<kvjit_plan, Release<kvjit_plan_release>> plan_owner(plan);
-    if (kvjit_run(plan, &bound.tensors, bound.layer, &error) != KVJIT_OK) return text_of("kvjit_run", error);
-    if (kvjit_plan_synchronize(plan, &error) != KVJIT_OK) return text_of("kvjit_plan_synchronize", error);
+    plan_.reset(plan);
+}
+
+std::string BoundPlan::run(const Bound& bound) const {
+    if (!plan_) return error_;
+    kvjit_error error;
+    kvjit_error_init(&error);
+    if (kvjit_run(plan_.get(), &bound.tensors, bound.layer, &error) != KVJIT_OK) return text_of("kvjit_run", error);
+    if (kvjit_plan_synchronize(plan_.get(), &error) != KVJIT_OK) return text_of("kvjit_plan_synchronize", error);
     return "";
+}
+
+std::string run_bound(const Bound& bound, const RunOptions& options) {
+    return BoundPlan(bound, options).run(bound);
 }
 
 std::string run_call(const Call& call) {

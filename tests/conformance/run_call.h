@@ -27,6 +27,25 @@ struct RunOptions {
     bool stores_nothing = false;
 };
 
+struct PlanRelease {
+    void operator()(kvjit_plan* plan) const { kvjit_plan_release(plan); }
+};
+
+/// A plan of a call's batch, with the executor that it runs on.
+class BoundPlan {
+public:
+    BoundPlan(const Bound& bound, const RunOptions& options);
+
+    /// Empty, or kvjit's error, of making the plan too.
+    std::string run(const Bound& bound) const;
+
+private:
+    struct Executor;
+    std::shared_ptr<Executor> executor_;  // outlives the plan
+    std::unique_ptr<kvjit_plan, PlanRelease> plan_;
+    std::string error_;
+};
+
 /// Kernel, plan, run. Empty if all went well, else kvjit's error.
 std::string run_bound(const Bound& bound, const RunOptions& options);
 /// `call` as its case wants it run.
