@@ -23,8 +23,8 @@ template <class V>
 KVJIT_INLINE V quant_scale(V largest) {
     V scale = largest / V(kQuantMax);
     scale = scale > V(kScaleFloor) ? scale : V(kScaleFloor);
-    scale = scale < V(Element<T3>::kLargest) ? scale : V(Element<T3>::kLargest);
-    return largest <= V(Element<float>::kLargest) ? round_to<T3>(scale) : V(kNan);
+    scale = scale < V(element_of<T3>().largest) ? scale : V(element_of<T3>().largest);
+    return largest <= V(element_of<float>().largest) ? round_to<T3>(scale) : V(kNan);
 }
 
 /// clamp(round_half_even(x / scale), -qmax, qmax) + kRoundMagic: the code is the sum's bits minus kRoundMagicBits.

@@ -47,47 +47,41 @@ inline constexpr bool kSame<A, A> = true;
 
 /// What an element type is, once for kernels; generator/element_type.h is the host's. Conversions are overloads for
 /// each of them, in cpu/ and cuda/: load, store, load_one, store_pair, element ...
-///     kBits       of an element
-///     kFitsF16    each value is one of float16, so that products of float16 may take it
-///     kLargest    the largest finite value, of a type with fractions
-///     kQuietNan   bits of a NaN, of the same
+struct Element {
+    int bits;
+    bool fits_f16;  // each value is one of float16, so that products of float16 may take it
+    float largest;  // the largest finite value; 0 of codes, of which no arithmetic is
+    u32 quiet_nan;  // bits of one; 0 of codes
+};
+/// By functions, since NVRTC keeps constants of a struct's type in memory. A type that has none doesn't compile.
 template <class T>
-struct Element;
-
+constexpr Element element_of() = delete;
 template <>
-struct Element<float> {
-    static constexpr int kBits = 32;
-    static constexpr bool kFitsF16 = false;
-    static constexpr float kLargest = 3.402823466e+38f;
-    static constexpr u32 kQuietNan = 0x7fc00000;
-};
+constexpr Element element_of<float>() {
+    return {32, false, 3.402823466e+38f, 0x7fc00000};
+}
 template <>
-struct Element<f16_t> {
-    static constexpr int kBits = 16;
-    static constexpr bool kFitsF16 = true;
-    static constexpr float kLargest = 65504.0f;
-    static constexpr u16 kQuietNan = 0x7e00;
-};
+constexpr Element element_of<f16_t>() {
+    return {16, true, 65504.0f, 0x7e00};
+}
 template <>
-struct Element<i8_t> {
-    static constexpr int kBits = 8;
-    static constexpr bool kFitsF16 = true;
-};
+constexpr Element element_of<i8_t>() {
+    return {8, true, 0, 0};
+}
 template <>
-struct Element<i4x2_t> {
-    static constexpr int kBits = 4;
-    static constexpr bool kFitsF16 = true;
-};
+constexpr Element element_of<i4x2_t>() {
+    return {4, true, 0, 0};
+}
 
 /// Bytes of `elements` consecutive elements (not bytes' worth of them: an int4 element is half a byte).
 template <class T>
 constexpr i64 bytes_of(i64 elements) {
-    constexpr int kBits = Element<T>::kBits;
+    constexpr int kBits = element_of<T>().bits;
     return kBits < 8 ? elements / (8 / kBits) : elements * (kBits / 8);
 }
 
 inline constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000);
-inline constexpr float kNan = __builtin_bit_cast(float, Element<float>::kQuietNan);
+inline constexpr float kNan = __builtin_bit_cast(float, element_of<float>().quiet_nan);
 
 /// 1.5 * 2^23. x + kRoundMagic has ulp 1 for |x| <= 2^22, so adding it rounds x to the nearest even integer, which then
 /// is the sum's bits minus kRoundMagicBits; and subtracting it again gives that integer as a float.

@@ -84,7 +84,7 @@ KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& share
 #pragma unroll 1
     for (Half half = kKeysHalf; first < work.keys.end; half = half == kKeysHalf ? kValuesHalf : kKeysHalf) {
         const ShortRange keys = keys_of_tile<Shape::kKeys>(rows.seen_by_some, first);
-        const bool seen = keys.meets({0, Shape::kKeys});
+        const bool seen = keys.meets_tile(Shape::kKeys);
         copy_half<kDecode>(work, tiles, half == kKeysHalf ? kValuesHalf : kKeysHalf, slot);
         if (half == kKeysHalf) slot = slot_of_lane<kDecode>(work, first + kStride);
         wait_copies<1>();

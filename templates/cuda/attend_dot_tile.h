@@ -76,7 +76,7 @@ KVJIT_INLINE void copy_tile(const AttendWork& work, const abi::Plane& plane, con
                             const KeySlot& slot) {
     using Shape = DotShape<kDecode>;
     const ShortRange keys = keys_of_tile<Shape::kKeys>(work.keys, slot.first);
-    if (keys.meets({0, Shape::kKeys})) {
+    if (keys.meets_tile(Shape::kKeys)) {
         copy_rows<kDecode, row_bytes(kFormat), Shape::kStride>(
             tile, slot_address(plane, slot.entry.codes, slot.token, work.kv_head), keys);
         if constexpr (kQuantised)

@@ -12,7 +12,7 @@
 
 namespace kvjit {
 
-inline constexpr CacheFormat kFormat = {kHeadDim, Element<T2>::kBits, kQuantised ? Element<T3>::kBits / 8 : 0,
+inline constexpr CacheFormat kFormat = {kHeadDim, element_of<T2>().bits, kQuantised ? element_of<T3>().bits / 8 : 0,
                                         kQuantGroup};
 
 /// A KeyRange in the 32 bits that positions take. Without windows nothing is hidden before `begin`, which is 0.
@@ -24,6 +24,8 @@ struct ShortRange {
     KVJIT_INLINE bool meets(ShortRange other) const {
         return other.begin < end && (!kWindow || (begin < end && other.end > begin));
     }
+    /// Whether a tile of `keys` keys, from whose first one the range is counted, has some of it.
+    KVJIT_INLINE bool meets_tile(i32 keys) const { return end > 0 && (!kWindow || begin < keys); }
 };
 KVJIT_INLINE ShortRange short_range(KeyRange range) {
     return {kWindow ? static_cast<i32>(range.begin) : 0, static_cast<i32>(range.end)};
@@ -60,8 +62,8 @@ KVJIT_INLINE i64 first_tile_key(const AttendWork& work) {
     return kWindow ? static_cast<i64>(static_cast<u64>(work.keys.begin) / kKeys * kKeys) : work.keys.begin;
 }
 
-/// Those of `keys` that fall into the tile of kKeys keys that begins at key `first`, counted from there. No key: it
-/// doesn't meet {0, kKeys}.
+/// Those of `keys` that fall into the tile of kKeys keys that begins at key `first`, counted from there. No key:
+/// !meets_tile(kKeys).
 template <int kKeys>
 KVJIT_INLINE ShortRange keys_of_tile(KeyRange keys, i64 first) {
     const i64 end = keys.end - first, begin = kWindow ? keys.begin - first : 0;

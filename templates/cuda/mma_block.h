@@ -185,7 +185,7 @@ template <int kWhich>
 KVJIT_INLINE void ask_for_tile(PrefillTiles& tiles, ShortRange block, i32 tile) {
     const KeyAddresses* addresses = tiles.addresses[tile % 2];
     const ShortRange keys = {block.begin - tile * kBlockKeys, block.end - tile * kBlockKeys};
-    if (keys.meets({0, kBlockKeys})) {
+    if (keys.meets_tile(kBlockKeys)) {
         constexpr int kBytes = row_bytes(kFormat), kScales = scale_row_bytes(kFormat);
         if constexpr (kQuantised) {
             RawTile& raw = kWhich == 0 ? tiles.raw_keys : tiles.raw_values;

@@ -12,7 +12,7 @@
 
 namespace kvjit {
 
-static_assert(Element<T1>::kFitsF16 && Element<T2>::kFitsF16);
+static_assert(element_of<T1>().fits_f16 && element_of<T2>().fits_f16);
 
 KVJIT_INLINE i32 lane_row() {
     return lane_index() / 4;

@@ -50,7 +50,7 @@ KVJIT_INLINE void store_scale(float* to, float scale) {
     *to = scale;
 }
 KVJIT_INLINE void store_scale(f16_t* to, float scale) {
-    to->bits = scale == scale ? float_to_half(scale) : Element<f16_t>::kQuietNan;
+    to->bits = scale == scale ? float_to_half(scale) : static_cast<u16>(element_of<f16_t>().quiet_nan);
 }
 
 /// Four codes. A code sits in the low bits of quant_code_magic's result.

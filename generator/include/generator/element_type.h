@@ -1,4 +1,4 @@
-// Types of tensors' elements: what each is, once for the host. Element in templates/common/types.h is the kernels'.
+// Types of tensors' elements: what each is, once for the host. element_of in templates/common/types.h is the kernels'.
 #pragma once
 
 #include <cstdint>

@@ -34,10 +34,10 @@ template <class T>
 void check_agrees(kvjit_dtype dtype, int per_byte = 1) {
     const ElementType& type = element_type(dtype);
     CAPTURE(type.name);
-    CHECK(kvjit::Element<T>::kBits * per_byte == type.bytes * 8);
+    CHECK(kvjit::element_of<T>().bits * per_byte == type.bytes * 8);
     CHECK(static_cast<std::int64_t>(sizeof(T)) == type.bytes);
     CHECK(kvjit::bytes_of<T>(24) == 24 * type.bytes / per_byte);
-    CHECK(kvjit::Element<T>::kFitsF16 == type.fits_f16);
+    CHECK(kvjit::element_of<T>().fits_f16 == type.fits_f16);
 }
 
 }  // namespace
