@@ -108,8 +108,9 @@ void check_store(CacheCall& call) {
                               .key = call.input.rows(0),
                               .value = call.input.rows(1),
                               .seqstarts = {call.seqstarts.data(), false},
-                              .keys = {{call.kvstarts.data(), false}, {}, {}},
-                              .slots = {}};
+                              .keys = {{call.kvstarts.data(), false}, {}, {}, {}, 0},
+                              .slots = {},
+                              .slot_tokens = 0};
     call.for_each_item(true, [&](const abi::TokenItem& item) { p.store(&args, &item); });
     check_same(call.cache, cache, p.t2, p.head_dim);
     if (p.quant_bit) check_same(call.scale, scale, p.t3, p.head_dim / p.quant_group);
@@ -134,7 +135,7 @@ void check_load(CacheCall& call, bool (&&asked)[2]) {
                        .table = call.table(),
                        .key = call.output.rows(0),
                        .value = call.output.rows(1),
-                       .keys = {{call.kvstarts.data(), false}, {}, {}},
+                       .keys = {{call.kvstarts.data(), false}, {}, {}, {}, 0},
                        .num_repeat = call.num_repeat};
     if (!asked[0]) args.key.base = nullptr;
     if (!asked[1]) args.value.base = nullptr;
