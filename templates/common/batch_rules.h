@@ -279,20 +279,21 @@ KVJIT_INLINE NewSlots new_slots(const CheckedBatch& batch, Paging paging, i64 b,
     return {0, entry + first - begin, entry + last - begin, b};
 }
 
-/// Blocks at different addresses don't reach into one another.
-KVJIT_INLINE bool blocks_are_apart(const EntryTable& table, const NewSlots& a, const NewSlots& b) {
-    const i64 low = a.entry < b.entry ? a.entry : b.entry, high = a.entry + b.entry - low;
-    return low == high || high - low >= table.memory.bytes;
+/// Blocks at different addresses don't reach into one another; else the upper one's address is found.
+KVJIT_INLINE bool blocks_are_apart(Finding& found, const EntryTable& table, const NewSlots& a, const NewSlots& b) {
+    const i64 low = a.entry < b.entry ? a.entry : b.entry, high = a.entry < b.entry ? b.entry : a.entry;
+    const u64 apart = static_cast<u64>(high) - static_cast<u64>(low);
+    if (apart == 0 || apart >= static_cast<u64>(table.memory.bytes)) return true;
+    const i64 second = a.sequence < b.sequence ? b.sequence : a.sequence, first = a.sequence + b.sequence - second;
+    found = {rule_of(table, Rule::kOverlappingBlocks), second, low, high, table.memory.bytes, first};
+    return false;
 }
 
 KVJIT_INLINE bool slots_hold(Finding& found, const EntryTable& table, Paging paging, const NewSlots& a,
                              const NewSlots& b) {
     const bool addresses = paging.entries == Entries::kAddresses;
     const i64 first = a.sequence < b.sequence ? a.sequence : b.sequence, second = a.sequence + b.sequence - first;
-    if (addresses && !blocks_are_apart(table, a, b)) {
-        found = {rule_of(table, Rule::kOverlappingBlocks), second, a.entry, b.entry, table.memory.bytes, first};
-        return false;
-    }
+    if (addresses && !blocks_are_apart(found, table, a, b)) return false;
     if (a.entry != b.entry || a.end <= b.begin || b.end <= a.begin) return true;
     const i64 slot = a.begin > b.begin ? a.begin : b.begin;
     if (paging.blocks())

@@ -33,7 +33,7 @@ constexpr std::string_view kRoom = "%a is %v; the batch has %d keys, so it takes
 constexpr std::string_view kBegins = "%a[%i] is %v; starts begin at 0 (sequence %s)";
 constexpr std::string_view kFalls = "%a[%i] is %v; starts may not fall, %a[%s] is %l (sequence %s)";
 
-constexpr std::string_view kNoAddress = "%a[%i] is %v; it takes the address of a block (sequence %s)";
+constexpr std::string_view kNoAddress = "%a[%i] is %v; it takes the address of a block, a multiple of %l (sequence %s)";
 constexpr std::string_view kUnaligned = "%a[%i] is %A; blocks begin at multiples of %l bytes (sequence %s)";
 constexpr std::string_view kSharedAddress =
     "%a sends two new tokens, of sequences %d and %s, to token %i of the block at %A; each takes one of its own%u";

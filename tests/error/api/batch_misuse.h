@@ -15,7 +15,8 @@ struct BatchMisuse {
     std::string_view spec;
     void (*spoil)(BatchCase&);
     Refusal want;
-    bool of_stores = false;  // accepted where the plan stores nothing
+    bool of_stores = false;         // accepted where the plan stores nothing
+    std::int64_t device_limit = 0;  // where a device's is another
 };
 
 /// Tables of misuses, refused at every level, at KVJIT_CHECK_BATCH and up, at KVJIT_CHECK_FULL.
@@ -25,6 +26,11 @@ std::span<const BatchMisuse> table_misuses();
 std::span<const BatchMisuse> starts_misuses();
 std::span<const BatchMisuse> entry_misuses();
 std::span<const BatchMisuse> shared_slot_misuses();
+/// The same of blocks at addresses and of blocks of sequences.
+std::span<const BatchMisuse> block_outline_misuses();
+std::span<const BatchMisuse> block_row_misuses();
+std::span<const BatchMisuse> block_entry_misuses();
+std::span<const BatchMisuse> shared_block_misuses();
 
 inline std::string_view level_name(kvjit_check_level level) {
     return level == KVJIT_CHECK_FULL ? "[found by KVJIT_CHECK_FULL]" : "[found by KVJIT_CHECK_BATCH and up]";
@@ -40,8 +46,10 @@ inline void expect_misuse(const BatchMisuse& misuse, const BatchCase& c, kvjit_c
     const std::string& message = result.error().message;
     CHECK((message.find(level_name(loosest)) != std::string::npos) == (loosest != KVJIT_CHECK_NONE));
     CHECK((misuse.of_stores || message.find("stores_nothing") == std::string::npos));
-    if (use.level != KVJIT_CHECK_NONE && c.spec.op != KVJIT_OP_MERGE)
-        expect_refused(run_on_device(c, use), misuse.want);
+    if (use.level == KVJIT_CHECK_NONE || c.spec.op == KVJIT_OP_MERGE) return;
+    Refusal want = misuse.want;
+    if (misuse.device_limit != 0) want.limit = misuse.device_limit;
+    expect_refused(run_on_device(c, use), want);
 }
 
 /// Each misuse is refused at `loosest` and at every stricter level, and accepted by looser ones, whether the plan
@@ -70,5 +78,10 @@ inline constexpr const char* kDense = "op=MultiHeadAttention";
 inline constexpr const char* kWindowed =
     "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=4,has_window=1,has_soft_cap=1";
 inline constexpr const char* kMerge = "op=Merge";
+inline constexpr const char* kPointers =
+    "op=MultiHeadCacheAttention,cache_mode=block_pointers,page_size=4,layout=2LTHD";
+inline constexpr const char* kScaledPointers =
+    "op=MultiHeadCacheAttention,cache_mode=block_pointers,page_size=4,layout=2LTHD,quant_bit=8";
+inline constexpr const char* kSequences = "op=MultiHeadCacheAttention,cache_mode=sequence_table,layout=NL2THD";
 
 }  // namespace kvjit::test

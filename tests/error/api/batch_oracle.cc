@@ -1,6 +1,6 @@
 #include "batch_oracle.h"
 
-#include <map>
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -13,16 +13,40 @@ bool rises_from_0(const std::vector<std::int64_t>& starts, std::int64_t count) {
     return rises;
 }
 
-/// A token's place: block and token in it, or 0 and its slot. A place outside the cache is {-1, -1}.
+/// The table of codes, or that of scales, which blocks at addresses may have besides.
+struct Table {
+    const char* name;
+    const std::vector<std::int64_t>& entries;
+    std::int64_t block_bytes;
+};
+
+std::vector<Table> tables_of(const BatchCase& c) {
+    std::vector<Table> tables{{"cachestarts", c.table, c.code_blocks.bytes}};
+    if (!c.scales.empty()) tables.push_back({"scalestarts", c.scales, c.scale_blocks.bytes});
+    return tables;
+}
+
+/// A token's place: block (or its address) and token in it, or 0 and its slot. A place outside the cache is {-1, -1}.
 using Place = std::pair<std::int64_t, std::int64_t>;
 
+bool has_one_entry(const BatchCase& c) {
+    return c.spec.cache_mode == KVJIT_OFFSET || c.spec.cache_mode == KVJIT_SEQUENCE_TABLE;
+}
+bool has_blocks(const BatchCase& c) {
+    return c.spec.cache_mode == KVJIT_BLOCK_TABLE || c.spec.cache_mode == KVJIT_SEQUENCE_TABLE;
+}
+bool has_addresses(const BatchCase& c) {
+    return c.spec.cache_mode == KVJIT_BLOCK_POINTERS;
+}
+
 /// The table as rows of entries; a row that the table hasn't got is empty.
-std::vector<std::int64_t> row_of(const BatchCase& c, std::int64_t b) {
+std::vector<std::int64_t> row_of(const BatchCase& c, const Table& table, std::int64_t b) {
     const auto cut = [&](std::int64_t begin, std::int64_t end) {
-        const bool inside = begin >= 0 && begin <= end && end <= std::ssize(c.table);
-        return inside ? std::vector(c.table.begin() + begin, c.table.begin() + end) : std::vector<std::int64_t>();
+        const bool inside = begin >= 0 && begin <= end && end <= std::ssize(table.entries);
+        return inside ? std::vector(table.entries.begin() + begin, table.entries.begin() + end)
+                      : std::vector<std::int64_t>();
     };
-    if (c.spec.cache_mode == KVJIT_OFFSET) return cut(b, b + 1);
+    if (has_one_entry(c)) return cut(b, b + 1);
     if (c.spec.cache_mode == KVJIT_TOKEN_TABLE) return cut(c.kvstarts[b], c.kvstarts[b + 1]);
     if (!c.rowstarts.empty()) return cut(c.rowstarts[b], c.rowstarts[b + 1]);
     const std::int64_t columns = c.batch.cachestarts.shape[1];
@@ -32,19 +56,22 @@ std::vector<std::int64_t> row_of(const BatchCase& c, std::int64_t b) {
 
 /// Which entry of its row a token falls into.
 std::int64_t entry_of(const BatchCase& c, std::int64_t t) {
-    if (c.spec.cache_mode == KVJIT_OFFSET) return 0;
+    if (has_one_entry(c)) return 0;
     return c.spec.cache_mode == KVJIT_TOKEN_TABLE ? t : t / c.spec.page_size;
 }
 
 Place place_of(const BatchCase& c, const std::vector<std::int64_t>& row, std::int64_t t) {
     constexpr Place kOutside{-1, -1};
-    const bool offset = c.spec.cache_mode == KVJIT_OFFSET;
     const std::int64_t page = c.spec.cache_mode == KVJIT_TOKEN_TABLE ? 1 : c.spec.page_size;
     const std::int64_t entry = entry_of(c, t);
-    const std::int64_t inside = offset ? t : t % page;
+    const std::int64_t inside = has_one_entry(c) ? t : t % page;
     if (entry >= std::ssize(row)) return kOutside;
-    if (c.spec.cache_mode == KVJIT_BLOCK_TABLE) {
-        return row[entry] >= 0 && row[entry] < c.batch.num_blocks ? Place(row[entry], inside) : kOutside;
+    if (has_addresses(c)) {
+        return row[entry] > 0 && row[entry] % kBlockAlignment == 0 ? Place(row[entry], inside) : kOutside;
+    }
+    if (has_blocks(c)) {
+        const bool room = c.spec.cache_mode == KVJIT_BLOCK_TABLE || t < c.batch.max_tokens;
+        return room && row[entry] >= 0 && row[entry] < c.batch.num_blocks ? Place(row[entry], inside) : kOutside;
     }
     const std::int64_t slot = row[entry] + inside;
     return row[entry] >= 0 && slot < c.batch.max_tokens ? Place(0, slot) : kOutside;
@@ -102,29 +129,86 @@ void add_rows(const BatchCase& c, Faults& faults) {
     }
 }
 
-void add_entries(const BatchCase& c, Faults& faults) {
-    const std::int64_t room = c.spec.cache_mode == KVJIT_BLOCK_TABLE ? c.batch.num_blocks : c.batch.max_tokens;
+/// A sequence's block has room for it.
+void add_lengths(const BatchCase& c, Faults& faults) {
     for (std::int64_t b = 0; b < c.batch.batch_size; ++b) {
-        const std::vector<std::int64_t> row = row_of(c, b);
+        const std::int64_t keys = c.kvstarts[b + 1] - c.kvstarts[b];
+        if (keys > c.batch.max_tokens) faults.push_back({"kvstarts", keys, c.batch.max_tokens, b});
+    }
+}
+
+void add_entries(const BatchCase& c, const Table& table, Faults& faults) {
+    const std::int64_t room = has_addresses(c) ? kBlockAlignment
+                              : has_blocks(c)  ? c.batch.num_blocks
+                                               : c.batch.max_tokens;
+    for (std::int64_t b = 0; b < c.batch.batch_size; ++b) {
+        const std::vector<std::int64_t> row = row_of(c, table, b);
         std::set<std::int64_t> bad;
         for (std::int64_t t = 0; t < c.kvstarts[b + 1] - c.kvstarts[b]; ++t) {
             if (place_of(c, row, t).second < 0) bad.insert(entry_of(c, t));
         }
-        for (const std::int64_t p : bad) faults.push_back({"cachestarts", row[p], room, b});
+        for (const std::int64_t p : bad) faults.push_back({table.name, row[p], room, b});
     }
 }
 
-void add_shared(const BatchCase& c, Faults& faults) {
-    std::map<Place, std::int64_t> last;  // sequence that stores there
+/// Where new tokens go, and of which sequence they are.
+std::vector<std::pair<Place, std::int64_t>> new_places(const BatchCase& c, const Table& table) {
+    std::vector<std::pair<Place, std::int64_t>> places;
     for (std::int64_t b = 0; b < c.batch.batch_size; ++b) {
-        const std::vector<std::int64_t> row = row_of(c, b);
+        const std::vector<std::int64_t> row = row_of(c, table, b);
         for (std::int64_t t = c.start_pos[b]; t < c.kvstarts[b + 1] - c.kvstarts[b]; ++t) {
-            const Place place = place_of(c, row, t);
-            const bool blocks = c.spec.cache_mode == KVJIT_BLOCK_TABLE;
-            if (!last.insert({place, b}).second)
-                faults.push_back({"cachestarts", blocks ? place.first : place.second, 0, b});
+            places.emplace_back(place_of(c, row, t), b);
         }
     }
+    return places;
+}
+
+/// Every two new tokens in one place, or in blocks at addresses that overlap.
+void add_shared(const BatchCase& c, const Table& table, Faults& faults) {
+    const auto places = new_places(c, table);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+            const auto& [a, first] = places[j];
+            const auto& [b, second] = places[i];
+            const std::int64_t low = std::min(a.first, b.first), high = std::max(a.first, b.first);
+            if (a == b) {
+                faults.push_back({table.name, has_blocks(c) || has_addresses(c) ? b.first : b.second, 0, second});
+            } else if (has_addresses(c) && low != high && high - low < table.block_bytes) {
+                faults.push_back({table.name, high, table.block_bytes, second});
+            }
+        }
+    }
+}
+
+bool has_legal_lengths(const BatchCase& c, bool stores) {
+    for (std::int64_t b = 0; b < c.batch.batch_size; ++b) {
+        const std::int64_t n = c.seqstarts[b + 1] - c.seqstarts[b];
+        const std::int64_t m = c.kvstarts[b + 1] - c.kvstarts[b];
+        if (stores && (c.start_pos[b] < 0 || c.start_pos[b] + n != m)) return false;
+    }
+    return true;
+}
+
+/// Every key lies somewhere, and no two new ones reach into one another.
+bool is_legal_table(const BatchCase& c, const Table& table, bool stores) {
+    std::set<Place> stored;
+    std::set<std::int64_t> blocks;
+    for (std::int64_t b = 0; b < c.batch.batch_size; ++b) {
+        const std::vector<std::int64_t> row = row_of(c, table, b);
+        for (std::int64_t t = 0; t < c.kvstarts[b + 1] - c.kvstarts[b]; ++t) {
+            const Place place = place_of(c, row, t);
+            if (place.second < 0) return false;
+            if (!stores || t < c.start_pos[b]) continue;
+            if (!stored.insert(place).second) return false;
+            blocks.insert(place.first);
+        }
+    }
+    std::int64_t end = 0;
+    for (const std::int64_t block : blocks) {  // in the order of their addresses
+        if (has_addresses(c) && block < end) return false;
+        end = block + table.block_bytes;
+    }
+    return true;
 }
 
 }  // namespace
@@ -132,19 +216,8 @@ void add_shared(const BatchCase& c, Faults& faults) {
 bool is_legal(const BatchCase& c, bool stores) {
     const std::int64_t count = c.batch.batch_size;
     if (!rises_from_0(c.seqstarts, count) || !rises_from_0(c.kvstarts, count) || !has_legal_rows(c)) return false;
-    std::set<Place> stored;
-    for (std::int64_t b = 0; b < count; ++b) {
-        const std::int64_t n = c.seqstarts[b + 1] - c.seqstarts[b];
-        const std::int64_t m = c.kvstarts[b + 1] - c.kvstarts[b];
-        if (stores && (c.start_pos[b] < 0 || c.start_pos[b] + n != m)) return false;
-        const std::vector<std::int64_t> row = row_of(c, b);
-        for (std::int64_t t = 0; t < m; ++t) {
-            const Place place = place_of(c, row, t);
-            if (place.second < 0) return false;
-            if (stores && t >= c.start_pos[b] && !stored.insert(place).second) return false;
-        }
-    }
-    return true;
+    if (!has_legal_lengths(c, stores)) return false;
+    return std::ranges::all_of(tables_of(c), [&](const Table& table) { return is_legal_table(c, table, stores); });
 }
 
 std::vector<BatchFault> faults_of(const BatchCase& c, bool stores) {
@@ -153,8 +226,14 @@ std::vector<BatchFault> faults_of(const BatchCase& c, bool stores) {
     add_starts("kvstarts", c.kvstarts, faults);
     if (stores) add_positions(c, faults);
     if (gen::is_paged(c.spec)) add_rows(c, faults);
-    if (faults.empty()) add_entries(c, faults);
-    if (faults.empty() && stores) add_shared(c, faults);
+    if (c.spec.cache_mode == KVJIT_SEQUENCE_TABLE) add_lengths(c, faults);
+    if (!faults.empty()) return faults;
+    for (const Table& table : tables_of(c)) {
+        Faults of_table;
+        add_entries(c, table, of_table);
+        if (of_table.empty() && stores) add_shared(c, table, of_table);
+        faults.insert(faults.end(), of_table.begin(), of_table.end());
+    }
     return faults;
 }
 

@@ -7,7 +7,11 @@
 
 namespace kvjit::test {
 
-/// For a cache operator and tables of small numbers, whose vectors are at least as long as the batch says.
+/// Of blocks at addresses, as CUDA targets want it.
+inline constexpr std::int64_t kBlockAlignment = 16;
+
+/// For a cache operator and tables of small numbers or of addresses, whose vectors are at least as long as the batch
+/// says.
 bool is_legal(const BatchCase& c, bool stores);
 
 /// What an error has to name.
@@ -18,7 +22,7 @@ struct BatchFault {
 };
 
 /// All faults that a full check may tell of: of the starts, rows and positions, or, where these are legal, of entries,
-/// or of slots. None where is_legal.
+/// or of slots; of slots in a table whose entries are legal, too, where those of another aren't. None where is_legal.
 std::vector<BatchFault> faults_of(const BatchCase& c, bool stores);
 
 }  // namespace kvjit::test

@@ -21,7 +21,16 @@ constexpr const char* kSpecs[] = {
     "op=MultiHeadCacheAttention,cache_mode=block_table,page_size=5,layout=N2LTHD,index_type=i32",
     "op=MultiHeadCacheAttention,cache_mode=token_table,starts_type=i32",
     "op=KeyValueCache,cache_mode=page_table,page_size=4,starts_type=i32,index_type=i32",
+    "op=MultiHeadCacheAttention,cache_mode=block_pointers,page_size=4,layout=2LTHD",
+    "op=KeyValueCache,cache_mode=block_pointers,page_size=3,layout=L2HTD,quant_bit=8",
+    "op=MultiHeadCacheAttention,cache_mode=sequence_table,layout=NL2THD",
+    "op=KeyValueCache,cache_mode=sequence_table,layout=LNHTD,index_type=i32",
 };
+
+/// Blocks at addresses begin where a device wants them, on the host, too.
+rt::BatchUse full(bool stores) {
+    return {KVJIT_CHECK_FULL, stores, kBlockAlignment};
+}
 
 /// KVJIT_TEST_SEED=N runs the one batch of that seed.
 void each_seed(std::uint64_t count, void (*body)(std::uint64_t seed)) {
@@ -39,7 +48,7 @@ TEST_CASE("the full check accepts what is legal, token by token, and nothing els
         RandomBatch c(kSpecs[seed % std::size(kSpecs)], rng);
         const bool stores = rng.chance(0.5);
         if (!stores || rng.chance(0.2)) c.leave_out_start_pos();
-        const auto result = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, stores});
+        const auto result = rt::check_batch(c.spec, c.batch, full(stores));
         INFO((result ? std::string("accepted") : result.error().message));
         const bool want = is_legal(c, stores);
         REQUIRE(result.has_value() == want);
@@ -71,9 +80,9 @@ TEST_CASE("host and device give one answer: a batch's one fault, or one of its f
         if (!stores) c.batch.start_pos = nullptr;
         const std::vector<BatchFault> faults = faults_of(c, stores);
         REQUIRE(faults.empty() == is_legal(c, stores));
-        expect_one_of(faults, rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, stores}));
+        expect_one_of(faults, rt::check_batch(c.spec, c.batch, full(stores)));
         const bool runs = !faults.empty() || seed % 8 == 0;  // legal batches run all of a call's kernels
-        if (runs) expect_one_of(faults, run_on_device(c, {KVJIT_CHECK_FULL, stores}));
+        if (runs) expect_one_of(faults, run_on_device(c, full(stores)));
         single += faults.size() == 1;
         spoilt += !faults.empty();
     });

@@ -23,6 +23,20 @@ private:
     std::deque<GuardedBuffer> buffers_;
 };
 
+/// Blocks at addresses are no tensor.
+kvjit_tensor cache_of(const BatchCase& c, GuardedTensors& memory) {
+    switch (c.spec.cache_mode) {
+        case KVJIT_BLOCK_POINTERS:
+            return {};
+        case KVJIT_BLOCK_TABLE:
+            return memory.make({c.batch.num_blocks, 2, 2, c.spec.page_size, 2, 16});
+        case KVJIT_SEQUENCE_TABLE:
+            return memory.make({c.batch.num_blocks, 2, 2, c.batch.max_tokens, 2, 16});
+        default:
+            return memory.make({c.batch.max_tokens, 2, 2, 2, 16});
+    }
+}
+
 kvjit_tensors tensors_of(const BatchCase& c, GuardedTensors& memory) {
     const std::int64_t s = c.seqstarts.back();
     const std::int64_t k = c.kvstarts.back();
@@ -30,9 +44,7 @@ kvjit_tensors tensors_of(const BatchCase& c, GuardedTensors& memory) {
     kvjit_tensors_init(&tensors);
     tensors.current_key = memory.make({s, 2, 16});
     tensors.current_value = memory.make({s, 2, 16});
-    tensors.cache = c.spec.cache_mode == KVJIT_BLOCK_TABLE
-                        ? memory.make({c.batch.num_blocks, 2, 2, c.spec.page_size, 2, 16})
-                        : memory.make({c.batch.max_tokens, 2, 2, 2, 16});
+    tensors.cache = cache_of(c, memory);
     if (c.spec.op == KVJIT_OP_KEY_VALUE_CACHE) {
         tensors.key = memory.make({k, 2, 16});
         tensors.value = memory.make({k, 2, 16});
@@ -65,6 +77,8 @@ TEST_CASE("no table, however bad, leads out of bounds at the full level") {
         run_if_accepted("op=MultiHeadCacheAttention,cache_mode=block_table,page_size=4,layout=N2LTHD", seed);
         run_if_accepted("op=MultiHeadCacheAttention,cache_mode=token_table", seed);
         run_if_accepted("op=MultiHeadCacheAttention,cache_mode=offset", seed);
+        run_if_accepted("op=MultiHeadCacheAttention,cache_mode=sequence_table,layout=NL2THD", seed);
+        run_if_accepted("op=KeyValueCache,cache_mode=block_pointers,page_size=4,layout=2LTHD", seed);
     }
 }
 

@@ -8,7 +8,8 @@ namespace {
 
 TEST_CASE("a refused plan hands out no handle") {
     for (const auto& misuses : {scalar_misuses(), pointer_misuses(), table_misuses(), starts_misuses(), entry_misuses(),
-                                shared_slot_misuses()}) {
+                                shared_slot_misuses(), block_outline_misuses(), block_row_misuses(),
+                                block_entry_misuses(), shared_block_misuses()}) {
         for (const BatchMisuse& misuse : misuses) {
             CAPTURE(misuse.name);
             BatchCase c(misuse.spec);
@@ -60,10 +61,13 @@ TEST_CASE("a refused run changes no byte: pointers") {
 TEST_CASE("a refused run changes no byte: strides") {
     expect_unchanged(stride_misuses());
 }
+TEST_CASE("a refused run changes no byte: caches apart") {
+    expect_unchanged(cache_tensor_misuses());
+}
 
 TEST_CASE("the legal cases behind the misuses run, and do change bytes") {
-    for (const std::string_view spec :
-         {kAttend, kAttendBlocks, kStore4, kStorePlain, kDensePlain, kDenseMask2, kDenseMask3, kMergeParts}) {
+    for (const std::string_view spec : {kAttend, kAttendBlocks, kAttendApart, kAttendPointers, kStore4, kStorePlain,
+                                        kDensePlain, kDenseMask2, kDenseMask3, kMergeParts}) {
         CAPTURE(spec);
         TensorsCase c(spec);
         const Handle<kvjit_plan> plan = plan_of(c);

@@ -49,6 +49,12 @@ void RandomBatch::draw_table(Rng& rng) {
     } else if (spec.cache_mode == KVJIT_TOKEN_TABLE) {
         batch.max_tokens = keys + rng.between(0, 3);
         set_table(distinct_entries(keys, 1, rng), {keys});
+    } else if (spec.cache_mode == KVJIT_SEQUENCE_TABLE) {
+        batch.max_tokens = rng.between(12, 16);
+        batch.num_blocks = batch.batch_size + rng.between(0, 2);
+        set_table(distinct_entries(batch.batch_size, 1, rng), {batch.batch_size});
+    } else if (spec.cache_mode == KVJIT_BLOCK_POINTERS) {
+        draw_addresses(rng);
     } else {
         const bool blocks = spec.cache_mode == KVJIT_BLOCK_TABLE;
         const std::int64_t pages = keys / spec.page_size + batch.batch_size;
@@ -56,6 +62,21 @@ void RandomBatch::draw_table(Rng& rng) {
         batch.num_blocks = blocks ? pages : 0;
         draw_paged_table(rng, distinct_entries(pages, blocks ? 1 : spec.page_size, rng));
     }
+}
+
+/// Numbers of blocks, then the addresses of these; scales have another block's number.
+void RandomBatch::draw_addresses(Rng& rng) {
+    const std::int64_t pages = kvstarts.back() / spec.page_size + batch.batch_size;
+    draw_paged_table(rng, distinct_entries(pages, 1, rng));
+    const std::vector<std::int64_t> numbers = table, others = distinct_entries(pages, 1, rng);
+    const auto place = [&](std::int64_t number) { return number == kUnused ? number : code_blocks.address(number); };
+    std::ranges::transform(numbers, table.begin(), place);
+    if (spec.quant_bit == 0) return;
+    std::vector<std::int64_t> at(numbers.size(), kUnused);
+    for (std::size_t i = 0; i < at.size(); ++i) {
+        if (numbers[i] != kUnused) at[i] = scale_blocks.address(others[static_cast<std::size_t>(numbers[i])]);
+    }
+    set_scales(at);
 }
 
 void RandomBatch::draw_paged_table(Rng& rng, std::vector<std::int64_t> entries) {
@@ -80,17 +101,22 @@ void RandomBatch::draw_paged_table(Rng& rng, std::vector<std::int64_t> entries) 
 }
 
 void RandomBatch::spoil(Rng& rng) {
-    const std::vector<std::vector<std::int64_t>*> arrays{&seqstarts, &kvstarts,  &start_pos, &table,
-                                                         &table,     &rowstarts, &row_index};
+    std::vector<std::vector<std::int64_t>*> arrays{&seqstarts, &kvstarts,  &start_pos, &table,
+                                                   &table,     &rowstarts, &row_index};
+    const bool pointers = spec.cache_mode == KVJIT_BLOCK_POINTERS;
+    if (pointers) arrays.insert(arrays.end(), {&scales, &scales});
     // Totals also say how much memory the arrays and tensors need; that they are too large is for shape checks to see.
     const std::vector<std::int64_t> nudges{-1000, -2, -1, 1, 2, 3};
+    const std::vector<std::int64_t> steps{-64, -16, -8, 4, 16, 32, 1008};  // of addresses
     for (std::int64_t times = rng.between(1, 3); times > 0; --times) {
         std::vector<std::int64_t>& array = *rng.pick(arrays);
         const bool starts = &array == &seqstarts || &array == &kvstarts;
         const std::int64_t last = std::ssize(array) - (starts ? 1 : 0);
         if (last < 1) continue;
         std::int64_t& number = array[static_cast<std::size_t>(rng.below(last))];
-        number = rng.chance(0.3) ? rng.pick(array) : number + rng.pick(nudges);
+        const bool address = pointers && (&array == &table || &array == &scales);
+        number = rng.chance(0.3) ? rng.pick(array) : number + rng.pick(address ? steps : nudges);
+        if (address && rng.chance(0.1)) number = 0;
     }
 }
 
@@ -122,6 +148,7 @@ void RandomBatch::guard() {
     const bool narrow_table = spec.index_type == KVJIT_I32;
     batch.cachestarts.data = narrow_table ? const_cast<std::int32_t*>(guarded(table32))
                                           : static_cast<void*>(const_cast<std::int64_t*>(guarded(table)));
+    if (!scales.empty()) batch.scalestarts.data = const_cast<std::int64_t*>(guarded(scales));
 }
 
 }  // namespace kvjit::test

@@ -10,7 +10,8 @@
 namespace kvjit::test {
 
 /// A random batch of a cache operator: lengths, table form (padded, CSR, row index) and, with one chance in two, one to
-/// three numbers of its arrays changed. Each array ends where a page begins that can't be touched.
+/// three numbers of its arrays changed; addresses by so little that all of them stay in the case's memory, or to 0.
+/// Each array ends where a page begins that can't be touched.
 struct RandomBatch : BatchCase {
     RandomBatch(std::string_view spec, Rng& rng);
 
@@ -21,6 +22,7 @@ private:
     void draw_lengths(Rng& rng);
     void draw_table(Rng& rng);
     void draw_paged_table(Rng& rng, std::vector<std::int64_t> entries);
+    void draw_addresses(Rng& rng);
     void spoil(Rng& rng);
     void guard();
     template <class T>

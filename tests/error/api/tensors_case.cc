@@ -7,7 +7,10 @@ namespace kvjit::test {
 CallTensors::CallTensors(const BatchCase& c, std::int64_t query_rows, std::int64_t key_rows) : tensors{} {
     const gen::KernelSpec& spec = c.spec;
     tensors.struct_size = sizeof tensors;
-    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION) add_cache(c, query_rows);
+    if (spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION) {
+        add_cache(c);
+        add_new_tokens(c, query_rows);
+    }
     if (spec.op != KVJIT_OP_KEY_VALUE_CACHE) add_attention(c, query_rows, key_rows);
     if (spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_ATTENTION) {
         const std::int64_t heads = 2 * (spec.op == KVJIT_OP_KEY_VALUE_CACHE ? c.batch.num_repeat : 1);
@@ -38,23 +41,42 @@ std::vector<std::byte> CallTensors::snapshot() const {
     return all;
 }
 
-void CallTensors::add_cache(const BatchCase& c, std::int64_t query_rows) {
+std::vector<std::byte> TensorsCase::snapshot() const {
+    std::vector<std::byte> all = CallTensors::snapshot();
+    for (const Blocks* blocks : {&code_blocks, &scale_blocks})
+        all.insert(all.end(), blocks->memory.begin(), blocks->memory.end());
+    return all;
+}
+
+/// Blocks at addresses are no tensors.
+void CallTensors::add_cache(const BatchCase& c) {
     const gen::KernelSpec& spec = c.spec;
+    if (spec.cache_mode == KVJIT_BLOCK_POINTERS) return;
     const kvjit_batch& batch = c.batch;
     const std::int64_t tokens = spec.cache_mode == KVJIT_BLOCK_TABLE ? spec.page_size : batch.max_tokens;
     const std::map<char, std::int64_t> extents{
         {'N', batch.num_blocks}, {'T', tokens}, {'L', batch.num_layers}, {'2', 2}, {'H', 2}};
-    std::vector<std::int64_t> shape;
-    for (const char axis : std::string_view(spec.layout)) {
-        if (axis != 'D') shape.push_back(extents.at(axis));
-    }
-    shape.push_back(spec.quant_bit == 4 ? 8 : 16);
+    const auto of_layout = [&](std::int32_t dtype, std::string_view layout, std::int64_t last) {
+        std::vector<std::int64_t> shape;
+        for (const char axis : layout) shape.push_back(axis == 'D' ? last : extents.at(axis));
+        return tensor(dtype, shape);
+    };
+    const std::string_view layout = spec.layout, values = spec.value_layout[0] == 0 ? spec.layout : spec.value_layout;
+    const bool apart = !layout.contains('2');
     const std::int32_t types[] = {spec.t1, KVJIT_U8, KVJIT_I8};
-    tensors.cache = tensor(types[spec.quant_bit / 4], shape);
-    shape.back() = 16 / spec.quant_group;
-    if (spec.quant_bit != 0) tensors.scale = tensor(spec.t3 == KVJIT_AUTO ? spec.t1 : spec.t3, shape);
-    tensors.current_key = tensor(spec.t1, {query_rows, 2, 16});
-    tensors.current_value = tensor(spec.t1, {query_rows, 2, 16});
+    const std::int32_t type = types[spec.quant_bit / 4];
+    const std::int64_t row = spec.quant_bit == 4 ? 8 : 16;
+    (apart ? tensors.key_cache : tensors.cache) = of_layout(type, layout, row);
+    if (apart) tensors.value_cache = of_layout(type, values, row);
+    if (spec.quant_bit == 0) return;
+    const std::int32_t scales = spec.t3 == KVJIT_AUTO ? spec.t1 : spec.t3;
+    (apart ? tensors.key_scale : tensors.scale) = of_layout(scales, layout, 16 / spec.quant_group);
+    if (apart) tensors.value_scale = of_layout(scales, values, 16 / spec.quant_group);
+}
+
+void CallTensors::add_new_tokens(const BatchCase& c, std::int64_t query_rows) {
+    tensors.current_key = tensor(c.spec.t1, {query_rows, 2, 16});
+    tensors.current_value = tensor(c.spec.t1, {query_rows, 2, 16});
 }
 
 void CallTensors::add_attention(const BatchCase& c, std::int64_t query_rows, std::int64_t key_rows) {

@@ -23,7 +23,8 @@ struct CallTensors {
     std::vector<std::byte> snapshot() const;
 
 private:
-    void add_cache(const BatchCase& c, std::int64_t query_rows);
+    void add_cache(const BatchCase& c);
+    void add_new_tokens(const BatchCase& c, std::int64_t query_rows);
     void add_attention(const BatchCase& c, std::int64_t query_rows, std::int64_t key_rows);
     std::deque<std::vector<std::byte>> memory_;
 };
@@ -34,6 +35,9 @@ struct TensorsCase : BatchCase, CallTensors {
     bool stores = true;  // whether the plan may
 
     explicit TensorsCase(std::string_view spec_text) : BatchCase(spec_text), CallTensors(*this, 6, 18) {}
+
+    /// Blocks at addresses, too.
+    std::vector<std::byte> snapshot() const;
 };
 
 }  // namespace kvjit::test

@@ -25,6 +25,7 @@ std::span<const TensorsMisuse> type_misuses();
 std::span<const TensorsMisuse> extent_misuses();
 std::span<const TensorsMisuse> tensor_pointer_misuses();
 std::span<const TensorsMisuse> stride_misuses();
+std::span<const TensorsMisuse> cache_tensor_misuses();
 
 inline gen::Result<void> check(const TensorsCase& c) {
     return rt::check_tensors(rt::batch_view(c.spec, c.batch, c.stores), rt::rows_of(c.spec, c.batch), c.tensors,
@@ -53,6 +54,10 @@ inline void expect_misuses(std::span<const TensorsMisuse> misuses) {
 inline constexpr const char* kAttend = "op=MultiHeadCacheAttention,cache_mode=page_table,page_size=4,layout=L2HTD";
 inline constexpr const char* kAttendBlocks =
     "op=MultiHeadCacheAttention,cache_mode=block_table,page_size=4,layout=N2LTHD,quant_bit=8,t3=f16";
+inline constexpr const char* kAttendApart =
+    "op=MultiHeadCacheAttention,cache_mode=block_table,page_size=4,layout=NLTHD,value_layout=NLHTD,quant_bit=8";
+inline constexpr const char* kAttendPointers =
+    "op=MultiHeadCacheAttention,cache_mode=block_pointers,page_size=4,layout=2LTHD,quant_bit=8";
 inline constexpr const char* kStore4 = "op=KeyValueCache,cache_mode=offset,layout=TL2HD,quant_bit=4,quant_group=8";
 inline constexpr const char* kStorePlain = "op=KeyValueCache,cache_mode=offset,layout=TL2HD";
 inline constexpr const char* kDenseMask2 = "op=MultiHeadAttention,attn_mask=2";

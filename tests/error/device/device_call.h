@@ -14,6 +14,7 @@
 namespace kvjit::test {
 
 inline constexpr std::int64_t kHeads = 2, kDim = 16, kSlots = 64, kPage = 4, kMaxPages = 4, kRows = 8, kKeyRows = 24;
+inline constexpr std::int64_t kLongest = 16;  // tokens of a sequence's block
 
 inline const Engine& engine() {
     static const Engine made = *Engine::create();
@@ -47,13 +48,23 @@ struct Call {
         }
         if (mode == "page_table") table = {0, 4, -1, -1, 17, 25, -1, -1, 33, -1, -1, -1};
         if (mode == "block_table") table = {0, 1, -1, -1, 5, 6, -1, -1, 9, -1, -1, -1};
+        if (mode == "sequence_table") table = {3, 0, 1};
+        if (mode == "block_pointers")
+            table = {address(0), address(1), 0, -1, address(5), address(6), 0, -1, address(9), 0, 0, 0};
     }
 
-    bool paged() const { return mode == "page_table" || mode == "block_table"; }
+    bool paged() const { return mode == "page_table" || blocks() || pointers(); }
     bool blocks() const { return mode == "block_table"; }
+    bool sequences() const { return mode == "sequence_table"; }
+    bool pointers() const { return mode == "block_pointers"; }
+
+    /// Of a block of 4 tokens; they lie in the cache's memory.
+    std::int64_t address(std::int64_t block) const {
+        return reinterpret_cast<std::intptr_t>(cache.data() + block * 2 * kPage * kHeads);
+    }
 
     KernelSpec spec() const {
-        const std::string layout = blocks() ? "N2LTHD" : "TL2HD";
+        const std::string layout = blocks() ? "N2LTHD" : pointers() ? "2LTHD" : sequences() ? "NL2THD" : "TL2HD";
         const std::string page = paged() ? ",page_size=" + std::to_string(kPage) : "";
         return *KernelSpec::parse("op=KeyValueCache,head_dim=16,t1=f32,cache_mode=" + mode + ",layout=" + layout +
                                   page);
@@ -63,8 +74,8 @@ struct Call {
         Batch batch;
         batch.batch_size = static_cast<std::int64_t>(seqstarts.size()) - 1;
         batch.num_kv_heads = kHeads;
-        batch.max_tokens = blocks() ? 0 : kSlots;
-        batch.num_blocks = blocks() ? kSlots / kPage : 0;
+        batch.max_tokens = blocks() || pointers() ? 0 : sequences() ? kLongest : kSlots;
+        batch.num_blocks = blocks() ? kSlots / kPage : sequences() ? kSlots / kLongest : 0;
         batch.max_seqlen = max_seqlen;
         batch.max_kvlen = max_kvlen;
         batch.seqstarts = seqstarts.data();
@@ -91,7 +102,10 @@ struct Call {
         tensors.current_key = Tensor(tokens.data(), KVJIT_F32, {rows, kHeads, kDim});
         tensors.current_value = tensors.current_key;
         tensors.cache = blocks() ? Tensor(cache.data(), KVJIT_F32, {kSlots / kPage, 2, 1, kPage, kHeads, kDim})
-                                 : Tensor(cache.data(), KVJIT_F32, {kSlots, 1, 2, kHeads, kDim});
+                        : sequences()
+                            ? Tensor(cache.data(), KVJIT_F32, {kSlots / kLongest, 1, 2, kLongest, kHeads, kDim})
+                        : pointers() ? Tensor()
+                                     : Tensor(cache.data(), KVJIT_F32, {kSlots, 1, 2, kHeads, kDim});
         tensors.key = Tensor(outputs.data(), KVJIT_F32, {key_rows, kHeads, kDim});
         tensors.value = Tensor(outputs.data() + kKeyRows * kHeads, KVJIT_F32, {key_rows, kHeads, kDim});
         return tensors;
@@ -168,6 +182,20 @@ inline const Fault kFaults[] = {
      3, 1},
     {"rowstarts past the table", "page_table", [](Call& c) { c.rowstarts = {0, 4, 13, 14}; }, KVJIT_BAD_INDEX,
      "rowstarts", 14, 2},
+    {"sequence's block past the end", "sequence_table", [](Call& c) { c.table[2] = kSlots / kLongest; },
+     KVJIT_BAD_INDEX, "cachestarts", kSlots / kLongest, 2},
+    {"sequence's block below 0", "sequence_table", [](Call& c) { c.table[0] = -1; }, KVJIT_BAD_INDEX, "cachestarts", -1,
+     0},
+    {"sequence longer than its block", "sequence_table",
+     [](Call& c) { c.kvstarts = {0, 6, 23, 24}, c.start_pos = {5, 14, 1}; }, KVJIT_BAD_INDEX, "kvstarts", 17, 1},
+    {"one block for two sequences", "sequence_table",
+     [](Call& c) { c.start_pos[0] = 5, c.kvstarts = {0, 6, 13, 15}, c.table[1] = 3; }, KVJIT_BAD_INDEX, "cachestarts",
+     3, 1, true},
+    {"no block at an address", "block_pointers", [](Call& c) { c.table[4] = 0; }, KVJIT_BAD_INDEX, "cachestarts", 0, 1},
+    {"block at an address below 0", "block_pointers", [](Call& c) { c.table[8] = -16; }, KVJIT_BAD_INDEX, "cachestarts",
+     -16, 2},
+    {"row of blocks longer than the table", "block_pointers",
+     [](Call& c) { c.kvstarts = {0, 6, 23, 24}, c.start_pos = {5, 14, 1}; }, KVJIT_BAD_INDEX, "kvstarts", 17, 1},
     {"two new tokens of one sequence", "token_table", [](Call& c) { c.table[11] = c.table[12]; }, KVJIT_BAD_INDEX,
      "cachestarts", 24, 1, true},
     {"new tokens of two sequences", "page_table", [](Call& c) { c.table[5] = 4; }, KVJIT_BAD_INDEX, "cachestarts", 5, 1,

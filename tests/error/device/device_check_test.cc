@@ -7,7 +7,8 @@ namespace kvjit::test {
 namespace {
 
 TEST_CASE("a sound call passes in every mode") {
-    for (const char* mode : {"offset", "token_table", "page_table", "block_table"}) {
+    for (const char* mode :
+         {"offset", "token_table", "page_table", "block_table", "block_pointers", "sequence_table"}) {
         CAPTURE(mode);
         Call call(mode);
         Result<Plan> plan = plan_of(call);
@@ -66,6 +67,17 @@ TEST_CASE("a sentence is the host's, and says where it was found") {
     CHECK(
         sentence(fewer).starts_with("kvstarts[2] is 8; with 3 new tokens, which are keys too, it takes at least 9, "
                                     "unless options.stores_nothing is 1 (sequence 1) ("));
+    Call unaligned("block_pointers");
+    unaligned.table[4] = 0x700000000008;
+    CHECK(sentence(unaligned).starts_with(
+        "cachestarts[1, 0] is 0x700000000008; blocks begin at multiples of 16 bytes (sequence 1) ("));
+    Call overlapping("block_pointers");
+    overlapping.table[1] = 0x700000000000;
+    overlapping.table[5] = 0x7000000003f0;
+    CHECK(
+        sentence(overlapping)
+            .starts_with("cachestarts sends new tokens of sequences 0 and 1 to blocks of 1024 bytes that overlap, one "
+                         "of them at 0x7000000003f0, unless options.stores_nothing is 1 ("));
     Call rows("offset");
     rows.rows = 3;
     CHECK(sentence(rows).starts_with("seqstarts[2] is 4; tensors of the query side have 3 rows (sequence 1) ("));

@@ -1,0 +1,91 @@
+// Tensors of a cache whose keys and values lie apart, and of one whose blocks lie at addresses.
+#include "tensors_misuse.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr const char* kStoreApart = "op=KeyValueCache,cache_mode=sequence_table,layout=NLHTD";
+
+template <kvjit_tensor kvjit_tensors::* kMember>
+void leave_out(TensorsCase& c) {
+    c.tensors.*kMember = {};
+}
+
+/// As large as any: nobody looks at what it is.
+template <kvjit_tensor kvjit_tensors::* kMember>
+void bring(TensorsCase& c) {
+    c.tensors.*kMember = c.tensor(KVJIT_F32, {8, 2, 2, 4, 2, 16});
+}
+
+using Run = kvjit_tensors;
+
+constexpr TensorsMisuse kCacheTensors[] = {
+    {"no key_cache", kAttendApart, leave_out<&Run::key_cache>, {KVJIT_BAD_ARGUMENT, "key_cache"}},
+    {"no value_cache", kStoreApart, leave_out<&Run::value_cache>, {KVJIT_BAD_ARGUMENT, "value_cache"}},
+    {"no key_scale", kAttendApart, leave_out<&Run::key_scale>, {KVJIT_BAD_ARGUMENT, "key_scale"}},
+    {"no value_scale", kAttendApart, leave_out<&Run::value_scale>, {KVJIT_BAD_ARGUMENT, "value_scale"}},
+    {"key_cache beside axis 2", kAttend, bring<&Run::key_cache>, {KVJIT_BAD_ARGUMENT, "key_cache"}},
+    {"value_cache beside axis 2", kStore4, bring<&Run::value_cache>, {KVJIT_BAD_ARGUMENT, "value_cache"}},
+    {"key_scale beside axis 2", kStore4, bring<&Run::key_scale>, {KVJIT_BAD_ARGUMENT, "key_scale"}},
+    {"value_scale beside axis 2", kAttendBlocks, bring<&Run::value_scale>, {KVJIT_BAD_ARGUMENT, "value_scale"}},
+    {"cache without axis 2", kAttendApart, bring<&Run::cache>, {KVJIT_BAD_ARGUMENT, "cache"}},
+    {"scale without axis 2", kAttendApart, bring<&Run::scale>, {KVJIT_BAD_ARGUMENT, "scale"}},
+    {"key_scale of a plain cache", kStoreApart, bring<&Run::key_scale>, {KVJIT_BAD_ARGUMENT, "key_scale"}},
+    {"key_cache of dense attention", kDensePlain, bring<&Run::key_cache>, {KVJIT_BAD_ARGUMENT, "key_cache"}},
+    {"cache beside addresses", kAttendPointers, bring<&Run::cache>, {KVJIT_BAD_ARGUMENT, "cache"}},
+    {"scale beside addresses", kAttendPointers, bring<&Run::scale>, {KVJIT_BAD_ARGUMENT, "scale"}},
+    {"key_cache beside addresses", kAttendPointers, bring<&Run::key_cache>, {KVJIT_BAD_ARGUMENT, "key_cache"}},
+    {"value_cache beside addresses", kAttendPointers, bring<&Run::value_cache>, {KVJIT_BAD_ARGUMENT, "value_cache"}},
+    {"key_scale beside addresses", kAttendPointers, bring<&Run::key_scale>, {KVJIT_BAD_ARGUMENT, "key_scale"}},
+    {"value_scale beside addresses", kAttendPointers, bring<&Run::value_scale>, {KVJIT_BAD_ARGUMENT, "value_scale"}},
+    {"values in the keys' order",
+     kAttendApart,
+     [](TensorsCase& c) { c.tensors.value_cache = c.tensor(KVJIT_I8, {8, 2, 4, 2, 16}); },
+     {KVJIT_BAD_SHAPE, "value_cache.shape[2]", 4, 2}},
+    {"values' scales in the keys' order",
+     kAttendApart,
+     [](TensorsCase& c) { c.tensors.value_scale = c.tensor(KVJIT_F32, {8, 2, 4, 2, 2}); },
+     {KVJIT_BAD_SHAPE, "value_scale.shape[2]", 4, 2}},
+    {"values of fewer blocks than keys",
+     kAttendApart,
+     [](TensorsCase& c) { c.tensors.value_cache.shape[0] = 7; },
+     {KVJIT_BAD_SHAPE, "value_cache.shape[0]", 7, 8}},
+    {"sequences' blocks of other tokens",
+     kStoreApart,
+     [](TensorsCase& c) { c.tensors.key_cache.shape[3] = 15; },
+     {KVJIT_BAD_SHAPE, "key_cache.shape[3]", 15, 16}},
+    {"keys of another type",
+     kStoreApart,
+     [](TensorsCase& c) { c.tensors.key_cache.dtype = KVJIT_F16; },
+     {KVJIT_BAD_DTYPE, "key_cache.dtype", KVJIT_F16, KVJIT_F32}},
+    {"values that begin where keys begin",
+     kStoreApart,
+     [](TensorsCase& c) { c.tensors.value_cache.data = c.tensors.key_cache.data; },
+     {KVJIT_BAD_ARGUMENT, "key_cache"},
+     true},
+    {"scales that begin where values begin",
+     kAttendApart,
+     [](TensorsCase& c) { c.tensors.key_scale.data = c.tensors.value_cache.data; },
+     {KVJIT_BAD_ARGUMENT, "value_cache"},
+     true},
+    {"a layer behind the last, of two tensors",
+     kAttendApart,
+     [](TensorsCase& c) { c.layer_idx = 2; },
+     {KVJIT_BAD_ARGUMENT, "layer_idx", 2, 2}},
+    {"a layer behind the last of blocks at addresses",
+     kAttendPointers,
+     [](TensorsCase& c) { c.layer_idx = 2; },
+     {KVJIT_BAD_ARGUMENT, "layer_idx", 2, 2}},
+};
+
+}  // namespace
+
+std::span<const TensorsMisuse> cache_tensor_misuses() {
+    return kCacheTensors;
+}
+
+TEST_CASE("tensors of caches apart, and of none") {
+    expect_misuses(cache_tensor_misuses());
+}
+
+}  // namespace kvjit::test
