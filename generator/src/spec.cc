@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "generator/layouts.h"
 #include "generator/operator.h"
 #include "generator/score_rules.h"
 
@@ -27,21 +28,6 @@ constexpr Name kModes[] = {{"offset", KVJIT_OFFSET},
                            {"block_pointers", KVJIT_BLOCK_POINTERS},
                            {"sequence_table", KVJIT_SEQUENCE_TABLE}};
 constexpr Name kQuantBits[] = {{"0", 0}, {"8", 8}, {"4", 4}};
-
-/// PMX's layout numbers by revision (docs/semantics.md, section 4).
-constexpr std::array<std::array<std::string_view, 4>, 2> kPmxLayouts = {
-    {{"TL2HD", "LT2HD", "LHT2D", "2LHTD"}, {"TL2HD", "LT2HD", "L2THD", "L2HTD"}}};
-
-/// "r1:2" or "2" (revision 2) to an axis order; nothing if it is no such number.
-std::optional<std::string_view> pmx_layout(std::string_view text) {
-    std::size_t revision = 2;
-    if (text.starts_with("r1:") || text.starts_with("r2:")) {
-        revision = static_cast<std::size_t>(text[1] - '0');
-        text.remove_prefix(3);
-    }
-    if (text.size() != 1 || text[0] < '0' || text[0] > '3') return std::nullopt;
-    return kPmxLayouts[revision - 1][static_cast<std::size_t>(text[0] - '0')];
-}
 
 /// Some of N, T, L, 2, H, D, no letter twice; T, H and D are always there. D and T may be split: further on stands d or
 /// t with the extent of its inner part.
@@ -65,10 +51,13 @@ void set_text(char (&to)[N], std::string_view text) {
     std::ranges::copy(text, to);
 }
 
+constexpr std::string_view kLayout = "layout", kDefaultLayout = "TL2HD";
+
 struct LayoutField {
     static std::string print(const KernelSpec& spec) { return std::string(layout_axes(spec)); }
     static bool parse(std::string_view text, KernelSpec& spec) {
-        const std::string_view axes = pmx_layout(text).value_or(text);
+        const NamedLayout* named = find_layout(text);
+        const std::string_view axes = named == nullptr ? text : named->order;
         if (axes.size() >= sizeof spec.layout || !is_axis_order(axes)) return false;
         set_text(spec.layout, axes);
         return true;
@@ -182,10 +171,19 @@ constexpr std::array kFirstFields = {
 constexpr std::array kScoreFields =
     std::apply([](const auto&... rules) { return std::array{rules.field...}; }, kScoreRules);
 
+constexpr std::string layout_takes() {
+    return "an order of T, L, 2, H (block_table: and N), then D; NHDTd8 splits D; or a name (" + layout_families() +
+           "; kvjit spec list layouts has them), PMX's also as 0..3, r1:0..r1:3";
+}
+constexpr auto kLayoutTakes = [] {
+    std::array<char, layout_takes().size()> text{};
+    std::ranges::copy(layout_takes(), text.begin());
+    return text;
+}();
+
 constexpr std::array kLayoutFields = {
-    field<LayoutField>(
-        "layout", "an order of T, L, 2, H (block_table: and N), then D; or PMX's 0..3, r1:0..r1:3; NHDTd8 splits D",
-        "axes of the cache, outermost first; L may be absent, and 2 where keys and values lie apart"),
+    field<LayoutField>("layout", {kLayoutTakes.data(), kLayoutTakes.size()},
+                       "axes of the cache, outermost first; L may be absent, and 2 where keys and values lie apart"),
     field<ValueLayoutField>("value_layout", "layout, or an order of axes as layout takes it",
                             "axes of the values' tensor, where keys and values lie apart", "layout", is_apart),
 };
@@ -339,8 +337,17 @@ Result<void> validate(const KernelSpec& spec, std::string_view advice) {
     return {};
 }
 
-/// Reads one `field=value`; `seen` keeps fields from being given twice.
-Result<void> parse_pair(std::string_view pair, KernelSpec& spec, std::span<bool> seen) {
+/// What a text gives.
+struct Given {
+    KernelSpec spec = default_spec();
+    std::array<bool, kFields.size()> seen{};
+    const NamedLayout* named = nullptr;  // by which the layout was given
+
+    bool& saw(const Field& row) { return seen[static_cast<std::size_t>(&row - kFields.data())]; }
+};
+
+/// Reads one `field=value`. No field is given twice.
+Result<void> parse_pair(std::string_view pair, Given& given) {
     const std::size_t equals = pair.find('=');
     if (equals == pair.npos) {
         return fail(KVJIT_BAD_SPEC, std::string(pair), quoted(pair) + " is no field=value pair");
@@ -348,10 +355,35 @@ Result<void> parse_pair(std::string_view pair, KernelSpec& spec, std::span<bool>
     const Field* row = find_field(pair.substr(0, equals));
     if (row == nullptr) return unknown_field(pair.substr(0, equals));
     const std::string_view value = pair.substr(equals + 1);
-    bool& was_seen = seen[static_cast<std::size_t>(row - kFields.data())];
-    if (was_seen) return refuse(*row, value, "it was given before, give it once", number_of(value), 0);
-    was_seen = true;
-    if (!row->parse(value, spec)) return refuse_value(*row, quoted(value), number_of(value));
+    if (given.saw(*row)) return refuse(*row, value, "it was given before, give it once", number_of(value), 0);
+    given.saw(*row) = true;
+    if (!row->parse(value, given.spec)) return refuse_value(*row, quoted(value), number_of(value));
+    if (row->name == kLayout) given.named = find_layout(value);
+    return {};
+}
+
+/// Of a field that the layout's name sets to `wanted`, too, and that was given.
+Result<void> check_preset(const Field& row, std::string_view wanted, const Given& given) {
+    const std::string value = row.print(given.spec);
+    if (value == wanted) return {};
+    const NamedLayout& named = *given.named;
+    return refuse(row, value,
+                  "layout=" + std::string(named.name) + " sets it to " + std::string(wanted) +
+                      "; leave it out, or give the order alone, layout=" + std::string(named.order),
+                  number_of(value), number_of(wanted).value_or(0));
+}
+
+/// Sets what the layout's name sets besides, as far as the operator has a use for it.
+Result<void> apply_name(Given& given) {
+    for (std::string_view rest = given.named == nullptr ? "" : given.named->sets; !rest.empty();) {
+        const std::string_view pair = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+        const std::string_view value = pair.substr(pair.find('=') + 1);
+        const Field& row = *find_field(pair.substr(0, pair.find('=')));
+        if (!counts_for_op(row, operator_of(given.spec))) continue;
+        if (!given.saw(row)) row.parse(value, given.spec);
+        if (auto agrees = check_preset(row, value, given); !agrees) return agrees;
+    }
     return {};
 }
 
@@ -373,22 +405,22 @@ KernelSpec default_spec() {
     spec.index_type = KVJIT_I64;
     spec.starts_type = KVJIT_I64;
     spec.is_causal = 1;
-    std::ranges::copy(kPmxLayouts[1][0], spec.layout);
+    set_text(spec.layout, kDefaultLayout);
     return spec;
 }
 
 Result<KernelSpec> parse_fields(std::string_view text) {
     constexpr std::string_view kSeparators = ", \t\r\n";
-    KernelSpec spec = default_spec();
-    std::array<bool, kFields.size()> seen{};
+    Given given;
     while (true) {
         text.remove_prefix(std::min(text.find_first_not_of(kSeparators), text.size()));
         if (text.empty()) break;
         const std::string_view pair = text.substr(0, text.find_first_of(kSeparators));
         text.remove_prefix(pair.size());
-        if (auto parsed = parse_pair(pair, spec, seen); !parsed) return std::unexpected(parsed.error());
+        if (auto parsed = parse_pair(pair, given); !parsed) return std::unexpected(parsed.error());
     }
-    return spec;
+    if (auto named = apply_name(given); !named) return std::unexpected(named.error());
+    return given.spec;
 }
 
 Result<KernelSpec> parse_spec(std::string_view text) {

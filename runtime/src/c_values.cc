@@ -6,6 +6,7 @@
 #include "c_struct.h"
 #include "check/fault.h"
 #include "generator/identity.h"
+#include "generator/layouts.h"
 #include "generator/program.h"
 #include "generator/spec.h"
 #include "generator/spec_list.h"
@@ -232,6 +233,14 @@ void kvjit_spec_fields(void (*row)(void*, const char*, const char*, const char*,
     for (const gen::Field& field : gen::spec_fields()) {
         row(context, std::string(field.name).c_str(), std::string(field.takes).c_str(), field.print(defaults).c_str(),
             std::string(field.help).c_str());
+    }
+}
+
+void kvjit_spec_layouts(void (*row)(void*, const char*, const char*, const char*, const char*), void* context) {
+    if (row == nullptr) return;
+    for (const gen::NamedLayout& named : gen::kNamedLayouts) {
+        row(context, std::string(named.name).c_str(), std::string(named.order).c_str(), std::string(named.sets).c_str(),
+            std::string(named.users).c_str());
     }
 }
 

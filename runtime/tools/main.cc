@@ -20,6 +20,7 @@
 #include "replay.h"
 #include "result.h"
 #include "safetensors.h"
+#include "spec.h"
 #include "targets.h"
 #include "terminal.h"
 
@@ -70,6 +71,8 @@ struct Request {
     ReplayOptions replay;
     InspectOptions inspect;
     TargetsOptions targets;
+    SpecListOptions spec_list;
+    std::string listed;  // what `spec list` lists
     std::vector<std::string> spec_words;
     std::vector<std::string> diffed;  // two texts or files, or none
     std::string op = "all";
@@ -170,6 +173,27 @@ CLI::App* add_targets(CLI::App& app, Request& request) {
     return command;
 }
 
+CLI::App* add_spec(CLI::App& app, Request& request) {
+    CLI::App* command = app.add_subcommand("spec", "Show what fields of a spec take");
+    command->require_subcommand(1);
+    CLI::App* list = command->add_subcommand("list", "List the names of something, and what they mean");
+    list->add_option("WHAT", request.listed, "layouts: what engines and libraries call the layouts of their caches")
+        ->check(CLI::IsMember({"layouts"}))
+        ->required();
+    list->add_flag("--names", request.spec_list.names, "Names alone, a line each");
+    for (CLI::App* each : {command, list}) {
+        each->footer(
+            "A layout's name stands for an order of axes (N block, T token, L layer, 2 key or value, H kv head, D "
+            "element)\n"
+            "and sets further fields, which may not be given otherwise: docs/layouts.md.\n"
+            "Examples:\n"
+            "  kvjit spec list layouts\n"
+            "  kvjit spec list layouts --names | grep vllm\n"
+            "  kvjit inspect layout=vllm:LBNHC,page_size=16,head_dim=128");
+    }
+    return command;
+}
+
 void finish(Request& request) {
     request.inspect.stage = kStages.at(request.stage);
     if (request.output) {
@@ -198,14 +222,14 @@ Result<void> check_command(std::span<char* const> arguments) {
     const auto is_one_of = [](std::initializer_list<std::string_view> names, const std::string& word) {
         return std::ranges::find(names, word) != names.end();
     };
-    const std::string takes = ", expected one of: replay, inspect, bundle, targets, help; kvjit help says more";
+    const std::string takes = ", expected one of: replay, inspect, bundle, spec, targets, help; kvjit help says more";
     if (words.empty()) return fail("a command is missing" + takes);
-    if (!is_one_of({"replay", "inspect", "bundle", "targets", "help", "--help", "-h", "--version"}, words[0])) {
+    if (!is_one_of({"replay", "inspect", "bundle", "spec", "targets", "help", "--help", "-h", "--version"}, words[0])) {
         return fail(in_quotes(words[0]) + " is no command" + takes);
     }
     if (words[0] == "bundle") return check_bundle_command(std::span(words).subspan(1));
     if (words[0] != "help" || words.size() == 1) return {};
-    if (!is_one_of({"replay", "inspect", "bundle", "targets", "help", "--help", "-h"}, words[1])) {
+    if (!is_one_of({"replay", "inspect", "bundle", "spec", "targets", "help", "--help", "-h"}, words[1])) {
         return fail(in_quotes(words[1]) + " is no command" + takes);
     }
     if (words.size() > 2) return fail(in_quotes(words[2]) + " is one word too many after help " + words[1]);
@@ -234,6 +258,7 @@ int run(int argc, char** argv) {
     const CLI::App* replaying = add_replay(app, request);
     const CLI::App* inspecting = add_inspect(app, request);
     const BundleCommand bundle(app);
+    const CLI::App* explaining = add_spec(app, request);
     const CLI::App* listing = add_targets(app, request);
     try {
         app.parse(reversed_arguments(argc, argv));
@@ -244,6 +269,7 @@ int run(int argc, char** argv) {
     if (replaying->parsed()) return replay(request.replay);
     if (bundle.parsed()) return bundle.run();
     if (listing->parsed()) return targets(request.targets);
+    if (explaining->parsed()) return list_layouts(request.spec_list);
     if (!inspecting->parsed()) return kExitBadInput;
     return request.diffed.empty() ? inspect(request.inspect) : diff(request.diffed[0], request.diffed[1]);
 }

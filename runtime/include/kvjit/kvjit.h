@@ -156,7 +156,9 @@ static inline void kvjit_spec_init(kvjit_spec *spec) {
 
 /* Reads `field=value` pairs, separated by commas or white space, over the defaults:
  *     op=MultiHeadCacheAttention,head_dim=128,group=4,cache_mode=page_table,layout=L2HTD,quant_bit=8
- * `layout` also takes PMX's numbers, of revision 2 ("3") or of a named one ("r1:3").
+ * `layout` also takes names of engines' layouts (kvjit_spec_layouts), which set further fields: "vllm:LBNHC" is
+ * layout=LNTH2D and cache_mode=block_table. One of those that is given besides, before or after, must agree with it.
+ * PMX's names need no "pmx:" ("r1:3"), those of its revision 2 nothing but the number ("3").
  * Errors: KVJIT_BAD_SPEC names the field, what it got and what it takes, also where a program's older struct has no
  * room for the field; KVJIT_BAD_ARGUMENT: null, a size that no struct has. *spec is then unchanged. Thread-safe. */
 KVJIT_API kvjit_status kvjit_spec_parse_sized(const char *text, kvjit_spec *spec, size_t size, kvjit_error *error);
@@ -171,6 +173,13 @@ KVJIT_API kvjit_status kvjit_spec_print(const kvjit_spec *spec, kvjit_sink sink,
 KVJIT_API void kvjit_spec_fields(void (*row)(void *context, const char *name, const char *takes, const char *def,
                                              const char *help),
                                  void *context);
+
+/* Calls `row` once a name that `layout` takes: the name, the order of axes that it stands for, the other fields that it
+ * sets ("cache_mode=block_table", "" if none), and who has such a cache. A spec keeps what the name sets, not the name.
+ * Thread-safe. */
+KVJIT_API void kvjit_spec_layouts(void (*row)(void *context, const char *name, const char *order, const char *sets,
+                                              const char *users),
+                                  void *context);
 
 /* An engine's one spec for each op: `spec` with op `op`, and the defaults in all fields that don't count for it, be it
  * the op's doing (KeyValueCache has no attn_mask) or another field's (without quant_bit t3 means nothing). Such a field

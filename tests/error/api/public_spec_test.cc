@@ -1,4 +1,7 @@
 // Spec texts that are refused name the field, what it got and what it takes.
+#include <cstring>
+#include <string>
+
 #include <string>
 
 #include "public_call.h"
@@ -143,6 +146,29 @@ TEST_CASE("unknown targets") {
         CHECK(std::string(error.message).find(name) != std::string::npos);
         CHECK(target == nullptr);
     }
+}
+
+TEST_CASE("layouts that have a name are handed out, and each is one that a spec takes") {
+    struct Rows {
+        int count = 0;
+    } rows;
+    kvjit_spec_layouts(
+        [](void* context, const char* name, const char* order, const char* sets, const char* users) {
+            CAPTURE(name);
+            ++static_cast<Rows*>(context)->count;
+            kvjit_spec named, spelt;
+            kvjit_spec_init(&named);
+            kvjit_spec_init(&spelt);
+            kvjit_error error = new_error();
+            CHECK(kvjit_spec_parse((std::string("layout=") + name).c_str(), &named, &error) == KVJIT_OK);
+            const std::string fields = std::string("layout=") + order + "," + sets;
+            CHECK(kvjit_spec_parse(fields.c_str(), &spelt, &error) == KVJIT_OK);
+            CHECK(std::memcmp(&named, &spelt, sizeof named) == 0);
+            CHECK(users[0] != '\0');
+        },
+        &rows);
+    CHECK(rows.count > 30);
+    kvjit_spec_layouts(nullptr, &rows);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 
 #include "child.h"
@@ -39,7 +40,10 @@ TEST_CASE("--version and --help succeed and say what they should") {
                                   {"help", "replay"},
                                   {"replay", "--help"},
                                   {"inspect", "--help"},
-                                  {"targets", "--help"}}) {
+                                  {"targets", "--help"},
+                                  {"spec", "--help"},
+                                  {"help", "spec"},
+                                  {"spec", "list", "--help"}}) {
         const ChildResult result = run_kvjit(arguments);
         CHECK(result.exit_code == 0);
         CHECK(mentions(result.out, "Examples:"));
@@ -61,6 +65,41 @@ TEST_CASE("targets are listed with what they are, or by their names alone") {
     CHECK(mentions(names.out, "\nsm_100f\n"));
     CHECK(!mentions(names.out, " "));
     CHECK(run_kvjit({"targets", "x86-64-v3"}).exit_code == 2);
+}
+
+TEST_CASE("layouts that have a name are listed in columns, or by their names alone") {
+    const ChildResult all = run_kvjit({"spec", "list", "layouts"});
+    CHECK(all.exit_code == 0);
+    const std::size_t axes = all.out.find("axes"), whose = all.out.find("whose");
+    std::istringstream lines(all.out);
+    int count = -1;  // without the columns' names
+    for (std::string line; std::getline(lines, line); ++count) {
+        CAPTURE(line);
+        CHECK((line[axes - 1] == ' ' && line[axes] != ' ' && line[whose - 1] == ' ' && line[whose] != ' '));
+        CHECK(line.size() <= 160);
+    }
+    CHECK(count > 30);
+    const ChildResult names = run_kvjit({"spec", "list", "layouts", "--names"});
+    CHECK(names.exit_code == 0);
+    CHECK(std::ranges::count(names.out, '\n') == count);
+    CHECK(mentions(names.out, "\nvllm:LBNHC\n"));
+    CHECK(!mentions(names.out, " "));
+    std::istringstream each(names.out);
+    for (std::string name; std::getline(each, name);) {
+        CAPTURE(name);
+        CHECK(mentions(all.out, "\n" + name + " "));
+    }
+    CHECK(mentions(run_kvjit({"inspect", "layout=ksana", "--images"}).out, "store"));
+    for (const auto& arguments : {std::vector<std::string>{"spec"},
+                                  {"spec", "list"},
+                                  {"spec", "list", "colours"},
+                                  {"spec", "show"},
+                                  {"spec", "list", "layouts", "more"}}) {
+        const ChildResult refused = run_kvjit(arguments);
+        CHECK(refused.exit_code == 2);
+        CHECK(refused.out.empty());
+        CHECK(!refused.err.empty());
+    }
 }
 
 TEST_CASE("a bundle's lists of specs: what is left out is named, what is a mistake is refused") {
@@ -232,7 +271,7 @@ TEST_CASE("a command that there is not is named, and so are those that there are
         CHECK(result.exit_code == 2);
         CHECK(result.out.empty());
         CHECK_MESSAGE(mentions(result.err, named), result.err);
-        CHECK_MESSAGE(mentions(result.err, "replay, inspect, bundle, targets, help"), result.err);
+        CHECK_MESSAGE(mentions(result.err, "replay, inspect, bundle, spec, targets, help"), result.err);
     }
     const ChildResult result = run_kvjit({"help", "replay", "foo"});
     CHECK(result.exit_code == 2);
