@@ -2,8 +2,6 @@
 #include <cstring>
 #include <string>
 
-#include <string>
-
 #include "public_call.h"
 
 namespace kvjit::test {

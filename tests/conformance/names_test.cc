@@ -1,0 +1,97 @@
+// Engines' layouts by their names: each through every operator, against the oracle and against one another.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "conformance/call.h"
+#include "conformance/judge.h"
+#include "conformance/ragged.h"
+#include "conformance/run_call.h"
+#include "kvjit/kvjit.h"
+
+namespace kvjit::test {
+namespace {
+
+struct Named {
+    std::string name, order, sets;
+};
+
+/// Names whose layouts kernels serve: of split axes, and of values whose elements are no neighbours, they don't.
+std::vector<Named> served_names() {
+    std::vector<Named> all;
+    kvjit_spec_layouts(
+        [](void* names, const char* name, const char* order, const char* sets, const char*) {
+            const std::string axes = order, fields = sets;
+            if (axes.ends_with('D') && fields.find("value_layout=NHDT") == std::string::npos)
+                static_cast<std::vector<Named>*>(names)->push_back({name, axes, fields});
+        },
+        &all);
+    return all;
+}
+
+/// A small batch: a new prompt, one that goes on, and sequences that decode.
+Case small(const Named& named, const std::string& fields) {
+    const bool pages = named.sets.find("block") != std::string::npos;  // whose size the name leaves open
+    Case which = ragged(fields + ",layout=" + named.name + (pages ? ",page_size=16" : ""));
+    which.batch_size = 3;
+    which.new_tokens = NewTokens::kFew;
+    which.past_tokens = PastTokens::kFew;
+    which.num_layers = named.order.find('L') == std::string::npos ? 1 : 3;
+    which.decoding = 1;
+    // req_to_token has a row for each request that there is, in whatever order.
+    which.rows = named.name == "sglang" ? TableRows::kIndexed : TableRows::kPadded;
+    return which;
+}
+
+/// Run, and judged by the oracle.
+Call judged(const Case& which) {
+    Call call = ran(which, 71, 72);
+    CHECK_MESSAGE(judge(call) == "", describe(call));
+    return call;
+}
+
+constexpr const char* kTypes[] = {"head_dim=64,t1=f16", "head_dim=64,t1=f32,quant_bit=8,quant_group=16"};
+
+TEST_CASE("caches by engines' names: what is stored and loaded") {
+    for (const std::string types : kTypes) {
+        std::vector<std::vector<std::byte>> loaded;  // is the same, whatever the layout
+        for (const Named& named : served_names()) {
+            CAPTURE(named.name);
+            const Call call = judged(small(named, "op=KeyValueCache," + types));
+            loaded.push_back(call.key.packed());
+            const std::vector<std::byte> values = call.value.packed();
+            loaded.back().insert(loaded.back().end(), values.begin(), values.end());
+            CHECK(loaded.back() == loaded.front());
+        }
+        CHECK(loaded.size() > 30);
+    }
+}
+
+TEST_CASE("caches by engines' names: attention over what is stored") {
+    for (const std::string types : kTypes) {
+        std::vector<std::vector<double>> outputs;  // close to one another: sums go by pages
+        for (const Named& named : served_names()) {
+            CAPTURE(named.name);
+            const Call call = judged(small(named, "op=MultiHeadCacheAttention,group=4," + types));
+            outputs.push_back(numbers_of(call.attn_output));
+            CHECK(compare_close("attn_output", outputs.back(), outputs.front(), tolerance_of(call.which.spec.t1)) ==
+                  "");
+        }
+    }
+}
+
+TEST_CASE("caches by engines' names: an engine's one spec makes attention without a cache, too") {
+    for (const Named& named : served_names()) {
+        CAPTURE(named.name);
+        Case which = small(named, "op=MultiHeadCacheAttention,group=4,head_dim=64,t1=f32");
+        kvjit_error error;
+        kvjit_error_init(&error);
+        REQUIRE(kvjit_spec_for_op(&which.spec, KVJIT_OP_MULTI_HEAD_ATTENTION, &which.spec, &error) == KVJIT_OK);
+        judged(which);
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test
