@@ -225,7 +225,7 @@ struct KernelSpec : kvjit_spec {
         return out;
     }
 
-    /// Sets the cache's axis order, "L2HTD" say. Longer than 7 letters is cut, and refused when the spec is used.
+    /// Sets the cache's axis order, "L2HTD" say. Longer than 15 characters is cut, and refused when the spec is used.
     KernelSpec& set_layout(const char* axes) {
         std::size_t i = 0;
         for (; i + 1 < sizeof layout && axes[i] != '\0'; ++i) layout[i] = axes[i];

@@ -1,4 +1,5 @@
-// kvjit.hpp alone, as C++17.
+// kvjit.hpp, and headers that need no more, as C++17.
+#include <kvjit/interop/ksana.h>
 #include <kvjit/kvjit.hpp>
 
 int main() {
