@@ -198,7 +198,7 @@ constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, ser
 constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};
 constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 2, serves_cuda, by_token}};
 
-constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 5, serves_cuda, by_check}};
+constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 6, serves_cuda, by_check}};
 
 constexpr std::uint32_t ops(std::same_as<kvjit_op> auto... op) {
     return ((1U << op) | ...);

@@ -209,8 +209,10 @@ enum class Rule : int {
     kSequenceKeys,
     kKvlensBelow0,
     kLastPage,
+    kSequencePages,
     kMaxKvlen,
     kNewKeys,  // where new tokens are stored
+    kNewPageKeys,
     kStartBelow0,
     kStart,
     kRowstartsBegin,  // rows of the table
@@ -218,6 +220,7 @@ enum class Rule : int {
     kRowstartsEnd,
     kRowIndex,
     kRowLength,
+    kNoRoom,
     kBlock,  // entries of the table
     kSlotBelow0,
     kSlotEnd,

@@ -115,7 +115,9 @@ KVJIT_INLINE bool count_holds(Finding& found, const CheckedBatch& batch, i64 b) 
     }
     if (!start_holds(found, keys.page_starts, b, Rule::kRowstartsBegin, Rule::kRowstartsFall)) return false;
     const i64 pages = length(keys.page_starts, b), last = index_at(keys.last, b);
-    return expect(pages == 0 || (last >= 1 && last <= keys.page_tokens), found,
+    const i64 begin = index_at(keys.page_starts, b), most = (abi::kMaxKeys - 1) / keys.page_tokens + 1;
+    return expect(pages <= most, found, {Rule::kSequencePages, b, b + 1, sum(begin, pages), sum(begin, most)}) &&
+           expect(pages == 0 || (last >= 1 && last <= keys.page_tokens), found,
                   {Rule::kLastPage, b, b, last, keys.page_tokens});
 }
 
@@ -132,7 +134,10 @@ KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, i64 b) {
 KVJIT_INLINE bool position_holds(Finding& found, const CheckedBatch& batch, i64 b) {
     if (!batch.stores) return true;
     const i64 keys = key_count(batch.keys, b), tokens = length(batch.seqstarts, b), past = difference(keys, tokens);
-    if (!expect(keys >= tokens, found, of_keys(batch.keys, Rule::kNewKeys, b, past, tokens))) return false;
+    const bool paged = is_given(batch.keys.last);
+    const Finding too_few =
+        paged ? Finding{Rule::kNewPageKeys, b, b, keys, tokens} : of_keys(batch.keys, Rule::kNewKeys, b, past, tokens);
+    if (!expect(keys >= tokens, found, too_few)) return false;
     if (!is_given(batch.start_pos)) return true;
     const i64 start = index_at(batch.start_pos, b);
     return expect(start >= 0, found, {Rule::kStartBelow0, b, b, start, 0}) &&
@@ -170,6 +175,9 @@ KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging pa
         found = {Rule::kRowLength, b, b, keys, product(entries, paging.page), entries};
         return false;
     }
+    // Where keys have a total, the rules of totals say so.
+    const bool room = is_given(batch.keys.starts) || keys == 0 || batch.num_slots > 0;
+    if (!expect(room, found, {Rule::kNoRoom, b, b, keys, 0})) return false;
     const bool one_block = paging.page == 0 && paging.blocks();
     return expect(!one_block || keys <= batch.block_tokens, found,
                   {Rule::kBlockTokens, b, b, keys, batch.block_tokens});

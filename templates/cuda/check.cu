@@ -174,11 +174,13 @@ KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& plac
 
 KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place) {
     if (!check_sequences(args, place) || !kCached || !args.entries) return;
-    for (i64 layer = 0; layer < args.batch.layers; ++layer) {
-        check_table({args, code_table<Index>(args.batch, layer)}, place);
-        if (kPaging.entries == Entries::kAddresses && args.batch.scales.bytes != 0)
-            check_table({args, scale_table<Index>(args.batch, layer)}, place);
-        if (args.batch.stores && is_given(args.batch.slots)) check_chosen(args, place, layer);
+    const CheckedBatch& batch = args.batch;
+    for (i64 layer = 0; layer < batch.layers; ++layer) {
+        const bool own_table = layer == 0 || batch.layer_entries != 0, own_slots = layer == 0 || batch.layer_slots != 0;
+        if (own_table) check_table({args, code_table<Index>(batch, layer)}, place);
+        if (own_table && kPaging.entries == Entries::kAddresses && batch.scales.bytes != 0)
+            check_table({args, scale_table<Index>(batch, layer)}, place);
+        if (own_slots && batch.stores && is_given(batch.slots)) check_chosen(args, place, layer);
     }
 }
 

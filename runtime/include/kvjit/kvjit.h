@@ -51,13 +51,13 @@ KVJIT_API int32_t kvjit_version_number(void);
 
 typedef enum kvjit_status {
     KVJIT_OK = 0,
-    KVJIT_BAD_SPEC = 1,         /* a spec field has an illegal value, or fields contradict each other */
-    KVJIT_BAD_TARGET = 2,       /* the target is unknown, or this machine or process can't run it */
-    KVJIT_BAD_ARGUMENT = 3,     /* a null or misaligned pointer, a scalar out of range */
-    KVJIT_BAD_DTYPE = 4,        /* a tensor's element type differs from what the spec says */
-    KVJIT_BAD_SHAPE = 5,        /* a tensor's rank, extent or stride */
-    KVJIT_BAD_INDEX = 6,        /* an entry of seqstarts, kvstarts, start_pos, cachestarts, rowstarts, row_index */
-    KVJIT_NOT_FOUND = 7,        /* compiling is switched off, and no store holds the kernel or can be asked for it */
+    KVJIT_BAD_SPEC = 1,     /* a spec field has an illegal value, or fields contradict each other */
+    KVJIT_BAD_TARGET = 2,   /* the target is unknown, or this machine or process can't run it */
+    KVJIT_BAD_ARGUMENT = 3, /* a null or misaligned pointer, a scalar out of range */
+    KVJIT_BAD_DTYPE = 4,    /* a tensor's element type differs from what the spec says */
+    KVJIT_BAD_SHAPE = 5,    /* a tensor's rank, extent or stride */
+    KVJIT_BAD_INDEX = 6, /* an entry of one of the batch's arrays: seqstarts, kvstarts, cachestarts, store_slots ... */
+    KVJIT_NOT_FOUND = 7, /* compiling is switched off, and no store holds the kernel or can be asked for it */
     KVJIT_COMPILER_MISSING = 8, /* libkvjit_compiler (Clang), or for CUDA libnvrtc, can't be opened */
     KVJIT_COMPILE_FAILED = 9,   /* the compiler refused the source; the message holds its log */
     KVJIT_BAD_FILE = 10,        /* a file is unreadable, truncated or malformed */
@@ -609,10 +609,11 @@ typedef struct kvjit_plan kvjit_plan;
 /* Checks the batch, splits the work, has the needed images ready (which may compile: see kvjit_kernel_prepare).
  * One plan serves all layers of a step; a plan is run by one thread at a time. `options` may be NULL.
  * Memory, whatever the lengths: on CPU targets a workspace of up to 64 MiB, and beside it up to 64 MiB, 512 bytes a
- * sequence and with ALiBi 8 bytes a query head; on CUDA the latter two. A check of slots needs 48 bytes more for each
- * run of new tokens on neighbouring slots. A CUDA workspace holds parts of up to 16 blocks for each that the GPU runs
- * at once; with split_keys it grows with batch_size * num_heads * max_kvlen / split_keys. Errors: KVJIT_BAD_ARGUMENT,
- * KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX, those of prepare. Thread-safe. */
+ * sequence and with ALiBi 8 bytes a query head; on CUDA the latter two. A check of slots needs 64 bytes more for each
+ * run of new tokens on neighbouring slots, or for each new token where store_slots says where it goes. A CUDA workspace
+ * holds parts of up to 16 blocks for each that the GPU runs at once; with split_keys it grows with batch_size *
+ * num_heads * max_kvlen / split_keys. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX,
+ * those of prepare. Thread-safe. */
 KVJIT_API kvjit_status kvjit_plan_create(kvjit_kernel *kernel, const kvjit_batch *batch,
                                          const kvjit_plan_options *options, kvjit_plan **plan, kvjit_error *error);
 KVJIT_API void kvjit_plan_release(kvjit_plan *plan);

@@ -23,9 +23,9 @@ abi::ScoreArgs score_args(const gen::KernelSpec& spec, const kvjit_batch& batch)
 
 StoreSlots store_slots(bool may_store, const kvjit_batch& batch) {
     const kvjit_tensor& slots = batch.store_slots;
-    if (!may_store || slots.rank == 0) return {{}, 0, abi::kNoLimit};
-    return {
-        {slots.data, slots.dtype == KVJIT_I32}, slots.rank == 2 ? slots.strides[0] : 0, slots.shape[slots.rank - 1]};
+    if (!may_store || slots.rank == 0) return {{}, false, 0, abi::kNoLimit};
+    const bool layers = slots.rank == 2;
+    return {{slots.data, slots.dtype == KVJIT_I32}, layers, layers ? slots.strides[0] : 0, slots.shape[slots.rank - 1]};
 }
 
 }  // namespace

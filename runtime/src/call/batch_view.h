@@ -48,7 +48,8 @@ abi::KeyCounts key_counts(const gen::KernelSpec& spec, const kvjit_batch& batch)
 /// Where new tokens go whatever the table says: (S), or (L, S).
 struct StoreSlots {
     abi::Indices slots;         // of layer 0; null: the table says
-    std::int64_t layer_stride;  // in elements; 0: they serve all layers
+    bool has_layers;            // layers have slots of their own
+    std::int64_t layer_stride;  // in elements
     std::int64_t rows;          // S
 };
 

@@ -60,7 +60,8 @@ CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std:
       quantised_(cached_ && spec.quant_bit != 0),
       paging_{gen::page_tokens(spec), gen::table_entries(spec)},
       table_(table_of(spec, batch)),
-      layer_entries_(has_layer_tables(spec, batch) ? batch.cachestarts.strides[0] : 0),
+      has_layers_(has_layer_tables(spec, batch)),
+      layer_entries_(has_layers_ ? batch.cachestarts.strides[0] : 0),
       index_bytes_(gen::dtype_bytes(static_cast<kvjit_dtype>(spec.index_type))),
       num_slots_(gen::has_num_blocks(spec)   ? batch.num_blocks
                  : gen::has_max_tokens(spec) ? batch.max_tokens

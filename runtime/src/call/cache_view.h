@@ -24,7 +24,8 @@ public:
     Paging paging() const { return paging_; }
     /// Of a layer.
     abi::Table table(std::int64_t layer) const;
-    /// From a layer's entries to the next's; 0: all layers have one table.
+    /// Whether layers have tables of their own, and how far a layer's entries are from the next's.
+    bool has_layers() const { return has_layers_; }
     std::int64_t layer_entries() const { return layer_entries_; }
     /// Extent of what entries count, the cache's tokens or blocks; kNoLimit for addresses, and packed keys and values.
     std::int64_t num_slots() const { return num_slots_; }
@@ -58,6 +59,7 @@ private:
     bool cached_, quantised_;
     Paging paging_;
     abi::Table table_;  // of layer 0
+    bool has_layers_;
     std::int64_t layer_entries_, index_bytes_;
     std::int64_t num_slots_, page_tokens_, num_layers_, num_kv_heads_;
     Places key_at_, value_at_;

@@ -43,12 +43,13 @@ Result<void> check_scale_table(const KernelSpec& spec, const kvjit_batch& batch)
                          "scalestarts is given; only a quantised cache of block_pointers takes it");
     }
     if (!is_present(batch.scalestarts)) {
+        if (batch.batch_size == 0) return {};
         return gen::fail(KVJIT_BAD_ARGUMENT, "scalestarts",
                          "scalestarts is missing; a quantised cache of block_pointers needs it");
     }
     const ViewRule rule = table_rule(spec, batch, "scalestarts");
     if (Result<void> view = check_view(batch.scalestarts, rule); !view) return view;
-    for (int axis = 0; axis < rule.rank; ++axis) {
+    for (int axis = 0; is_present(batch.cachestarts) && axis < rule.rank; ++axis) {
         const std::int64_t extent = batch.cachestarts.shape[axis], stride = batch.cachestarts.strides[axis];
         if (batch.scalestarts.shape[axis] != extent)
             return refuse(KVJIT_BAD_SHAPE, text("scalestarts.shape[", axis, "]"), batch.scalestarts.shape[axis], extent,
@@ -107,17 +108,18 @@ Result<void> check_entries(const BatchArrays& arrays, const EntryTable& table) {
     return check_sequences(arrays, [&](Finding& found, std::int64_t b) { return holds(found, arrays, table, b); });
 }
 
+Result<void> check_code_table(const KernelSpec& spec, const kvjit_batch& batch) {
+    if (is_present(batch.cachestarts)) return check_view(batch.cachestarts, table_rule(spec, batch, "cachestarts"));
+    if (batch.batch_size == 0) return {};
+    return gen::fail(KVJIT_BAD_ARGUMENT, "cachestarts", text("cachestarts is missing; ", op_name(spec), " needs it"));
+}
+
 }  // namespace
 
 Result<void> check_table_shape(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::has_cache(spec)) return {};
     if (Result<void> arrays = check_row_arrays(spec, batch); !arrays) return arrays;
-    if (!is_present(batch.cachestarts) && !is_present(batch.scalestarts) && batch.batch_size == 0) return {};
-    if (!is_present(batch.cachestarts)) {
-        return gen::fail(KVJIT_BAD_ARGUMENT, "cachestarts",
-                         text("cachestarts is missing; ", op_name(spec), " needs it"));
-    }
-    if (Result<void> view = check_view(batch.cachestarts, table_rule(spec, batch, "cachestarts")); !view) return view;
+    if (Result<void> codes = check_code_table(spec, batch); !codes) return codes;
     if (Result<void> scales = check_scale_table(spec, batch); !scales) return scales;
     return check_store_slots(spec, batch);
 }

@@ -9,8 +9,7 @@ namespace {
 
 /// The table's extents, as far as its kind has them.
 void add_table(const BatchView& view, abi::CheckedBatch& checked) {
-    const bool layers = view.cache.layer_entries() != 0;
-    const std::int64_t* shape = view.cachestarts.shape + (layers ? 1 : 0);
+    const std::int64_t* shape = view.cachestarts.shape + (view.cache.has_layers() ? 1 : 0);
     if (view.spec.cache_mode == KVJIT_TOKEN_TABLE) {
         checked.table_keys = shape[0];
     } else if (is_given(checked.table.rowstarts)) {
@@ -49,7 +48,7 @@ abi::CheckedBatch checked_batch(const BatchView& view, std::int64_t alignment) {
     checked.slot_rows = view.store_slots.rows;
     checked.layer_entries = view.cache.layer_entries();
     checked.layer_slots = view.store_slots.layer_stride;
-    checked.layers = checked.layer_entries + checked.layer_slots == 0 ? 1 : view.cache.num_layers();
+    checked.layers = view.cache.has_layers() || view.store_slots.has_layers ? view.cache.num_layers() : 1;
     checked.table_keys = checked.table_entries = abi::kNoLimit;
     if (gen::has_cache(view.spec)) add_table(view, checked);
     return checked;

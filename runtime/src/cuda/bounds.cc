@@ -48,6 +48,34 @@ Result<void> check_same_arrays(const kvjit_batch& batch, const kvjit_batch& mirr
     return {};
 }
 
+/// The batch's may be longer, and strides are each memory's own.
+Result<void> check_same_tensor(std::string_view name, const kvjit_tensor& given, const kvjit_tensor& wanted) {
+    const auto differs = [&](std::string_view member, std::int64_t is, std::int64_t takes) {
+        return refuse(KVJIT_BAD_ARGUMENT, text("host_batch.", name, member), is, takes, text("the batch's is ", takes));
+    };
+    if (given.rank != wanted.rank) return differs(".rank", given.rank, wanted.rank);
+    if (given.dtype != wanted.dtype) return differs(".dtype", given.dtype, wanted.dtype);
+    for (std::int32_t axis = 0; axis < given.rank; ++axis) {
+        if (given.shape[axis] <= wanted.shape[axis]) continue;
+        return differs(text(".shape[", axis, "]"), given.shape[axis], wanted.shape[axis]);
+    }
+    return {};
+}
+
+/// The batch's have been checked, so that their ranks are those of tensors.
+Result<void> check_same_tensors(const kvjit_batch& batch, const kvjit_batch& mirror) {
+    constexpr struct {
+        const char* name;
+        kvjit_tensor kvjit_batch::* member;
+    } kTensors[] = {{"cachestarts", &kvjit_batch::cachestarts},
+                    {"scalestarts", &kvjit_batch::scalestarts},
+                    {"store_slots", &kvjit_batch::store_slots}};
+    for (const auto& [name, member] : kTensors) {
+        if (auto same = check_same_tensor(name, mirror.*member, batch.*member); !same) return same;
+    }
+    return {};
+}
+
 template <class T>
 Result<void> check_same(const char* name, T given, T wanted) {
     if (given == wanted) return {};
@@ -64,7 +92,8 @@ Result<void> check_same(const kvjit_batch& batch, const kvjit_batch& mirror) {
             if (result) result = check_same(number.name, mirror.*number.given, batch.*number.given);
         });
     }
-    return result ? check_same_arrays(batch, mirror) : result;
+    if (result) result = check_same_arrays(batch, mirror);
+    return result ? check_same_tensors(batch, mirror) : result;
 }
 
 /// `count(b)` of the sequence that has most.

@@ -209,11 +209,11 @@ private:
     gen::Result<void> merge(const abi::MergeArgs& merge, const kvjit_tensors& tensors) override {
         const kvjit_tensor& output = tensors.attn_output;
         abi::MergeItem item{};
-        item.token_end = output.shape[0];
+        item.token_end = merged_rows(tensors);
         item.head_end = output.shape[1];
         place_parts(tensors, {&item, 1});
         const abi::CudaMergeArgs args{launch_of(), merge, item, batch().seqstarts};
-        const std::int64_t warps = output.shape[0] * output.shape[1];
+        const std::int64_t warps = item.token_end * output.shape[1];
         return launch(KVJIT_PROGRAM_MERGE, ceil_div(warps, shape(KVJIT_PROGRAM_MERGE).rows), 1, args);
     }
 

@@ -26,11 +26,17 @@ std::int64_t key_rows_of(const kvjit_tensors& tensors) {
 
 std::int64_t query_rows_of(const kvjit_tensors& tensors) {
     const kvjit_tensor& mask = tensors.attn_mask;
-    const std::int64_t rows = least_rows({&tensors.query, &tensors.current_key, &tensors.attn_output, &tensors.lse});
+    const std::int64_t rows =
+        least_rows({&tensors.query, &tensors.current_key, &tensors.current_value, &tensors.attn_output, &tensors.lse});
     return mask.rank != 0 ? std::min(rows, mask.shape[mask.rank - 2]) : rows;
 }
 
 }  // namespace
+
+std::int64_t merged_rows(const kvjit_tensors& tensors) {
+    const std::int64_t parts = std::min(tensors.partial_output.shape[1], tensors.partial_lse.shape[1]);
+    return std::min(parts, least_rows({&tensors.attn_output, &tensors.lse}));
+}
 
 abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tensors, kvjit_check_level level) {
     return {.batch = checked_batch(batch, kCudaAlignment),

@@ -11,6 +11,9 @@ abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tenso
 
 /// The same error that check_batch would give; of tensors with too few rows, one that names the array. `fault.count` is
 /// not 0.
+/// Of Merge: the rows that all its tensors have. No kernel checks them, and none goes behind.
+std::int64_t merged_rows(const kvjit_tensors& tensors);
+
 gen::Error fault_error(const abi::Fault& fault, const BatchView& batch);
 
 }  // namespace kvjit::rt

@@ -88,6 +88,13 @@ constexpr BatchMisuse kOutline[] = {
      kStore,
      [](BatchCase& c) { c.batch.store_slots = integers(Numbers(18, -1), {3, 6}); },
      {KVJIT_BAD_SHAPE, "store_slots.shape[0]", 3, 2}},
+    {"slots of no rank, beside no sequences",
+     kPages,
+     [](BatchCase& c) {
+         c.batch.batch_size = 0, c.batch.cachestarts = {}, c.batch.store_slots = integers({1}, {1});
+         c.batch.store_slots.rank = 1'000'000'000;
+     },
+     {KVJIT_BAD_SHAPE, "store_slots.rank", 1'000'000'000, 1}},
     {"a table of more layers than there are",
      kPages,
      [](BatchCase& c) { set_layers(c, Numbers(27, 0), 3); },
@@ -131,6 +138,25 @@ constexpr BatchMisuse kStarts[] = {
      [](BatchCase& c) { set_last(c, {2, 2, 1}); },
      {KVJIT_BAD_INDEX, "last_page_len", 2, 3, 1},
      true},
+    {"more pages than a sequence has keys",
+     kPages,
+     [](BatchCase& c) { set_last(c, {2, 3, 1}), c.rowstarts[3] = 3 + kMost; },
+     {KVJIT_BAD_INDEX, "rowstarts", 3 + kMost, 3 + kMost / 4, 2}},
+    {"so many pages that their keys are no number",
+     kPages,
+     [](BatchCase& c) { set_last(c, {2, 3, 1}), c.rowstarts[3] = std::int64_t{1} << 62; },
+     {KVJIT_BAD_INDEX, "rowstarts", std::int64_t{1} << 62, 3 + kMost / 4, 2}},
+    {"one table for all layers whose rows are too short",
+     kPages,
+     [](BatchCase& c) {
+         set_layers(c, {0, 4, 8, 13, 17, 25});
+         c.batch.cachestarts.shape[2] = 2, c.batch.cachestarts.strides[0] = 0, c.batch.cachestarts.strides[1] = 2;
+     },
+     {KVJIT_BAD_INDEX, "kvstarts", 9, 8, 2}},
+    {"lengths for a cache without blocks",
+     kBlocks,
+     [](BatchCase& c) { set_lens(c, {6, 3, 9}), c.batch.num_blocks = 0; },
+     {KVJIT_BAD_INDEX, "kvlens", 6, 0, 0}},
     {"rows that fall, where pages count keys",
      kPages,
      [](BatchCase& c) { set_last(c, {2, 3, 1}), c.rowstarts[2] = 1; },
@@ -188,6 +214,13 @@ constexpr BatchMisuse kLegal[] = {
     {"more slots than new tokens, which nobody looks at",
      kBlocks,
      [](BatchCase& c) { c.batch.store_slots = integers({5, 31, -1, 0, -9, 6, 99, 99}, {8}); },
+     {}},
+    {"one table for all layers, by a stride of 0",
+     kPages,
+     [](BatchCase& c) {
+         set_layers(c, {0, 4, -1, 8, -1, -1, 13, 17, 25});
+         c.batch.cachestarts.strides[0] = 0;
+     },
      {}},
     {"a table a layer",
      kPages,

@@ -97,6 +97,27 @@ TEST_CASE("a mirror's new tokens have the CPU's limit") {
     }
 }
 
+TEST_CASE("a mirror has the batch's arrays: what it lacks nobody would check") {
+    Store store;
+    const Batch batch = store.batch();
+    const std::vector<std::int64_t> many(64);
+    const auto refused = [&](const char* argument, const Batch& given, const Batch& mirror) {
+        CAPTURE(argument);
+        PlanOptions options;
+        options.host_batch = &mirror;
+        expect_refused(kernel_for(*Target::cuda_emulated()).plan(given, options), KVJIT_BAD_ARGUMENT, argument);
+    };
+    Batch slots = batch, lens = batch, longer = batch;
+    slots.store_slots = Tensor(many.data(), KVJIT_I64, {64});
+    lens.kvlens = lens.kvstarts, lens.kvstarts = nullptr;
+    longer.cachestarts = Tensor(many.data(), KVJIT_I64, {batch.cachestarts.shape[0] + 1});
+    refused("host_batch.store_slots.rank", slots, batch);
+    refused("host_batch.store_slots.rank", batch, slots);
+    refused("host_batch.kvstarts", batch, lens);
+    refused("host_batch.kvstarts", lens, batch);
+    refused("host_batch.cachestarts.shape[0]", batch, longer);
+}
+
 TEST_CASE("CUDA takes tensors at multiples of 16 bytes, with rows that keep to it") {
     Store store;
     const Batch batch = store.batch();

@@ -275,8 +275,12 @@ public:
     }
 
     /// Gives blocks back: all of them, or none. Allocates nothing.
-    /// Errors: KVJIT_BAD_INDEX: a number that is no block's, a block that isn't taken or stands there twice.
+    /// Errors: KVJIT_BAD_ARGUMENT: null, a count below 0; KVJIT_BAD_INDEX: a number that is no block's, a block that
+    /// isn't taken or stands there twice.
     Result<void> release(const std::int64_t* blocks, std::int64_t count) {
+        if (count < 0 || (blocks == nullptr && count != 0))
+            return detail::ksana_error(KVJIT_BAD_ARGUMENT, "count", count, 0,
+                                       "blocks are counted from 0 on; their numbers come in an array that is not null");
         for (std::int64_t i = 0; i < count; ++i) {
             const bool inside = blocks[i] >= 0 && blocks[i] < num_blocks_;
             if (inside && taken_[blocks[i]] == kTaken) {

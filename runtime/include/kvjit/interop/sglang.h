@@ -17,7 +17,8 @@ namespace kvjit::interop::sglang {
 /// What a spec needs beside its op and layout: pages of one token, in an int32 table. starts_type goes by `Index`.
 inline constexpr const char* kSpecFields = "cache_mode=page_table,page_size=1,index_type=i32";
 
-/// Under SGLang's names. Index: the elements of its arrays of requests, std::int32_t or std::int64_t; the spec's
+/// Under SGLang's names. A spec has one type for arrays of requests: where the engine has two, those of the other type
+/// have to be made anew. Index: the elements of its arrays of requests, std::int32_t or std::int64_t; the spec's
 /// starts_type is i32 or i64 accordingly. Thread-safe as any struct of pointers is.
 template <class Index>
 struct Arrays {
