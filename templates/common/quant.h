@@ -1,5 +1,5 @@
-// Quantisation arithmetic (docs/semantics.md, section 6), once for scalars and vectors of either backend. V is float or
-// a vector of floats; the backend defines round_to.
+// Rows of a cache, and quantisation arithmetic (docs/semantics.md, section 6), once for scalars and vectors of either
+// backend. V is float or a vector of floats; the backend defines round_to.
 #pragma once
 
 #include "common/spec_block.h"
@@ -7,10 +7,27 @@
 
 namespace kvjit {
 
-inline constexpr bool kQuantised = kQuantBit != 0;
-/// Scales of one cache row. A cache that isn't quantised has none; 1 keeps arrays and divisions valid.
-inline constexpr int kScalesPerRow = kQuantised ? kHeadDim / kQuantGroup : 1;
-inline constexpr float kQuantMax = kQuantBit == 4 ? 7.0f : 127.0f;
+/// How a cache writes a row of kHeadDim elements.
+template <class Element, class Scale, int kBits, int kGroupElements>
+struct RowFormat {
+    using T2 = Element;
+    using T3 = Scale;  // unused in a row that isn't quantised
+    static constexpr bool kQuantised = kBits != 0;
+    static constexpr int kQuantGroup = kGroupElements;
+    /// A row that isn't quantised has no scales; 1 keeps arrays and divisions valid.
+    static constexpr int kScales = kQuantised ? kHeadDim / kQuantGroup : 1;
+    static constexpr float kQuantMax = kBits == 4 ? 7.0f : 127.0f;
+
+    static_assert(kHeadDim % 8 == 0);
+    static_assert(kBits == 0 || (kBits == 8 && kSame<T2, i8_t>) || (kBits == 4 && kSame<T2, i4x2_t>));
+    static_assert(!kQuantised || (kHeadDim % kQuantGroup == 0 && !kSame<T1, i8_t>));
+    static_assert(kQuantised || kSame<T1, i8_t> == kSame<T2, i8_t>);
+};
+/// Rows of the program's cache.
+using CacheRow = RowFormat<T2, T3, kQuantBit, kQuantGroup>;
+
+inline constexpr bool kQuantised = CacheRow::kQuantised;
+inline constexpr int kScalesPerRow = CacheRow::kScales;
 inline constexpr float kScaleFloor = 1e-5f;
 
 /// x rounded to T, nearest even, as float32.
@@ -19,21 +36,22 @@ KVJIT_INLINE V round_to(V x);
 
 /// The scale that is stored, as float32, for a group whose max|x| is `largest`; NaN if that is NaN or infinite.
 ///     s = T3( max( largest / qmax, 1e-5 ) ), saturating
-template <class V>
+template <class Row, class V>
 KVJIT_INLINE V quant_scale(V largest) {
-    V scale = largest / V(kQuantMax);
+    using Scale = typename Row::T3;
+    V scale = largest / V(Row::kQuantMax);
     scale = scale > V(kScaleFloor) ? scale : V(kScaleFloor);
-    scale = scale < V(element_of<T3>().largest) ? scale : V(element_of<T3>().largest);
-    return largest <= V(element_of<float>().largest) ? round_to<T3>(scale) : V(kNan);
+    scale = scale < V(element_of<Scale>().largest) ? scale : V(element_of<Scale>().largest);
+    return largest <= V(element_of<float>().largest) ? round_to<Scale>(scale) : V(kNan);
 }
 
 /// clamp(round_half_even(x / scale), -qmax, qmax) + kRoundMagic: the code is the sum's bits minus kRoundMagicBits.
 /// Clamping first is the same, because qmax is an integer. A NaN scale gives code 0.
-template <class V>
+template <class Row, class V>
 KVJIT_INLINE V quant_code_magic(V x, V scale) {
     V q = x / scale;
-    q = q < V(kQuantMax) ? q : V(kQuantMax);
-    q = q > V(-kQuantMax) ? q : V(-kQuantMax);
+    q = q < V(Row::kQuantMax) ? q : V(Row::kQuantMax);
+    q = q > V(-Row::kQuantMax) ? q : V(-Row::kQuantMax);
     return scale == scale ? q + V(kRoundMagic) : V(kRoundMagic);
 }
 

@@ -18,20 +18,21 @@ KVJIT_INLINE V round_to(V x) {
 }
 
 /// values[g] for the group g of each of elements d..d+N-1: the scales of a row, say. d is a multiple of N.
-template <int N, class T>
+template <int N, class Row, class T>
 KVJIT_INLINE vf<N> group_values(const T* values, int d) {
-    if constexpr (kQuantGroup >= N)
-        return load_splat<N>(values + d / kQuantGroup);
+    constexpr int kGroup = Row::kQuantGroup;
+    if constexpr (kGroup >= N)
+        return load_splat<N>(values + d / kGroup);
     else
-        return repeat_each<float, N, N / kQuantGroup>(load<N / kQuantGroup>(values + d / kQuantGroup));
+        return repeat_each<float, N, N / kGroup>(load<N / kGroup>(values + d / kGroup));
 }
 
 /// Elements d..d+N-1 of a cache row, dequantised: float(code) * float(scale). `scales` is unused in a plain cache.
-template <int N>
-KVJIT_INLINE vf<N> load_cache(const T2* row, const T3* scales, int d) {
+template <int N, class Row = CacheRow>
+KVJIT_INLINE vf<N> load_cache(const typename Row::T2* row, const typename Row::T3* scales, int d) {
     const vf<N> codes = load<N>(advance(row, d));
-    if constexpr (kQuantised)
-        return codes * group_values<N>(scales, d);
+    if constexpr (Row::kQuantised)
+        return codes * group_values<N, Row>(scales, d);
     else
         return codes;
 }

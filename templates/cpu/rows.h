@@ -22,7 +22,8 @@ KVJIT_INLINE void move_row(T* to, const T* from) {
 // ---- Quantising, in three passes over a row, so that the divisions for scales fill whole vectors --------------------
 
 /// A row's groups, padded to whole vectors: the padding is computed with, never stored.
-inline constexpr int kPaddedScales = (kScalesPerRow + kLanes - 1) / kLanes * kLanes;
+template <class Row>
+inline constexpr int kPaddedScales = (Row::kScales + kLanes - 1) / kLanes * kLanes;
 
 /// |x| as integers, which order as the floats do, with NaN above infinity: a maximum keeps every fault.
 template <int N>
@@ -30,35 +31,35 @@ KVJIT_INLINE vi<N> magnitude_bits(vf<N> x) {
     return bits_of<N>(x) & 0x7fffffff;
 }
 
-/// In each lane the largest of its group of kQuantGroup < N consecutive lanes.
-template <int N, int kStep>
+/// In each lane the largest of its group of kLanesOfGroup < N consecutive lanes.
+template <int N, int kLanesOfGroup, int kStep = 1>
 KVJIT_INLINE vi<N> group_max(vi<N> v) {
-    if constexpr (kStep == kQuantGroup)
+    if constexpr (kStep == kLanesOfGroup)
         return v;
     else
-        return group_max<N, 2 * kStep>(max_fast(v, exchange<i32, N, kStep>(v)));
+        return group_max<N, kLanesOfGroup, 2 * kStep>(max_fast(v, exchange<i32, N, kStep>(v)));
 }
 
 /// Groups within one vector: the maximum of each.
-template <class From>
+template <class Row, class From>
 KVJIT_INLINE void narrow_group_maxima(i32* maxima, const From* row) {
     for_each_vector<kHeadDim>([&]<int N>(int d) {
-        constexpr int kGroups = N / kQuantGroup;
-        const vi<N> largest = group_max<N, 1>(magnitude_bits<N>(load<N>(row + d)));
+        constexpr int kGroups = N / Row::kQuantGroup;
+        const vi<N> largest = group_max<N, Row::kQuantGroup>(magnitude_bits<N>(load<N>(row + d)));
         if constexpr (kGroups == 1)
-            maxima[d / kQuantGroup] = largest[0];
+            maxima[d / Row::kQuantGroup] = largest[0];
         else
-            store_raw<i32, kGroups>(maxima + d / kQuantGroup, every<i32, N, kGroups>(largest));
+            store_raw<i32, kGroups>(maxima + d / Row::kQuantGroup, every<i32, N, kGroups>(largest));
     });
 }
 
 /// Groups wider than a vector.
-template <class From>
+template <class Row, class From>
 KVJIT_INLINE void wide_group_maxima(i32* maxima, const From* row) {
-    for (int group = 0; group < kScalesPerRow; ++group) {
+    for (int group = 0; group < Row::kScales; ++group) {
         vi<8> largest(0);
-        for_each_vector<kQuantGroup>([&]<int N>(int d) {
-            const vi<N> bits = magnitude_bits<N>(load<N>(row + group * kQuantGroup + d));
+        for_each_vector<Row::kQuantGroup>([&]<int N>(int d) {
+            const vi<N> bits = magnitude_bits<N>(load<N>(row + group * Row::kQuantGroup + d));
             if constexpr (N == 8)
                 largest = max_fast(largest, bits);
             else
@@ -69,13 +70,14 @@ KVJIT_INLINE void wide_group_maxima(i32* maxima, const From* row) {
 }
 
 /// The scales of a row from its groups' maxima: as float32 (padding too), and the real ones to memory.
-KVJIT_INLINE void store_scales(T3* scales, float* as_float, const i32* maxima) {
-    constexpr int kTail = kScalesPerRow % kLanes;
+template <class Row>
+KVJIT_INLINE void store_scales(typename Row::T3* scales, float* as_float, const i32* maxima) {
+    constexpr int kTail = Row::kScales % kLanes;
 #pragma clang loop unroll(full)
-    for (int g = 0; g < kPaddedScales; g += kLanes) {
-        const vf<kLanes> scale = quant_scale(from_bits<kLanes>(load_raw<i32, kLanes>(maxima + g)));
+    for (int g = 0; g < kPaddedScales<Row>; g += kLanes) {
+        const vf<kLanes> scale = quant_scale<Row>(from_bits<kLanes>(load_raw<i32, kLanes>(maxima + g)));
         store<kLanes>(as_float + g, scale);
-        if (kTail == 0 || g + kLanes < kPaddedScales)
+        if (kTail == 0 || g + kLanes < kPaddedScales<Row>)
             store<kLanes>(scales + g, scale);
         else
             store_first<kTail, kLanes>(scales + g, scale);
@@ -84,9 +86,9 @@ KVJIT_INLINE void store_scales(T3* scales, float* as_float, const i32* maxima) {
 
 /// The codes' bytes of N elements. A code sits in the low bits of quant_code_magic's result, whose other bits end above
 /// the byte.
-template <int N>
+template <int N, class Row>
 KVJIT_INLINE vec<i8, N> codes_of(vf<N> x, vf<N> scale) {
-    return __builtin_convertvector(bits_of<N>(quant_code_magic(x, scale)), vec<i8, N>);
+    return __builtin_convertvector(bits_of<N>(quant_code_magic<Row>(x, scale)), vec<i8, N>);
 }
 
 template <int N>
@@ -100,42 +102,43 @@ KVJIT_INLINE void store_codes(i4x2_t* to, vec<i8, N> codes) {
     store_raw<u8, N / 2>(to, __builtin_convertvector((pairs & 0x0f) | ((pairs >> 4) & 0xf0), vec<u8, N / 2>));
 }
 
-template <class To, class From>
-KVJIT_INLINE void quantise_row(To* codes, T3* scales, const From* row) {
-    i32 maxima[kPaddedScales];
-    float as_float[kPaddedScales];
+template <class Row, class From>
+KVJIT_INLINE void quantise_row(typename Row::T2* codes, typename Row::T3* scales, const From* row) {
+    constexpr int kPadded = kPaddedScales<Row>;
+    i32 maxima[kPadded];
+    float as_float[kPadded];
     // Padding: any value whose scale is a number.
-    for (int g = kScalesPerRow; g < kPaddedScales; ++g) maxima[g] = 0;
-    if constexpr (kQuantGroup > kLanes)
-        wide_group_maxima(maxima, row);
+    for (int g = Row::kScales; g < kPadded; ++g) maxima[g] = 0;
+    if constexpr (Row::kQuantGroup > kLanes)
+        wide_group_maxima<Row>(maxima, row);
     else
-        narrow_group_maxima(maxima, row);
-    store_scales(scales, as_float, maxima);
+        narrow_group_maxima<Row>(maxima, row);
+    store_scales<Row>(scales, as_float, maxima);
     for_each_vector<kHeadDim>([&]<int N>(int d) {
-        store_codes<N>(advance(codes, d), codes_of<N>(load<N>(row + d), group_values<N>(as_float, d)));
+        store_codes<N>(advance(codes, d), codes_of<N, Row>(load<N>(row + d), group_values<N, Row>(as_float, d)));
     });
 }
 
 // ---- Rows to and from the cache ------------------------------------------------------------------------------------
 
-/// A row of T1 to its slot of T2.
-template <class To, class From>
-KVJIT_INLINE void encode_row(To* to, T3* scales, const From* from) {
-    if constexpr (kQuantised)
-        quantise_row(to, scales, from);
-    else if constexpr (kSame<To, From>)
+/// A row of T1 to its slot.
+template <class Row = CacheRow>
+KVJIT_INLINE void encode_row(typename Row::T2* to, typename Row::T3* scales, const T1* from) {
+    if constexpr (Row::kQuantised)
+        quantise_row<Row>(to, scales, from);
+    else if constexpr (kSame<typename Row::T2, T1>)
         move_row(to, from);
     else
         for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load<N>(from + d)); });
 }
 
-/// A slot of T2 to a row of T1, rounded once.
-template <class To, class From>
-KVJIT_INLINE void decode_row(To* to, const From* from, const T3* scales) {
-    if constexpr (kSame<To, From>)
+/// A slot to a row of T1, rounded once.
+template <class Row = CacheRow>
+KVJIT_INLINE void decode_row(T1* to, const typename Row::T2* from, const typename Row::T3* scales) {
+    if constexpr (kSame<T1, typename Row::T2>)
         move_row(to, from);
     else
-        for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load_cache<N>(from, scales, d)); });
+        for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load_cache<N, Row>(from, scales, d)); });
 }
 
 }  // namespace kvjit

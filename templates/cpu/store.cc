@@ -7,13 +7,6 @@
 
 namespace kvjit {
 
-// ---- 1. Contract ---------------------------------------------------------------------------------------------------
-
-static_assert(kHeadDim % 8 == 0);
-static_assert(kQuantBit == 0 || (kQuantBit == 8 && kSame<T2, i8_t>) || (kQuantBit == 4 && kSame<T2, i4x2_t>));
-static_assert(!kQuantised || (kHeadDim % kQuantGroup == 0 && !kSame<T1, i8_t>));
-static_assert(kQuantised || kSame<T1, i8_t> == kSame<T2, i8_t>);
-
 // ---- 2. Work split: runs of tokens in one page, in the order in which the cache has them ----------------------------
 
 /// One of key and value of the call.

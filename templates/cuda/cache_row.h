@@ -101,19 +101,21 @@ KVJIT_INLINE void load_elements(float (&to)[kCount], const char* row, i32 first)
 }
 
 /// Scale of group g of a row.
+template <class Row>
 KVJIT_INLINE float load_scale(const char* scales, i32 g) {
-    return load_one(reinterpret_cast<const T3*>(scales) + g);
+    return load_one(reinterpret_cast<const typename Row::T3*>(scales) + g);
 }
 
 /// The same of a cache row, dequantised: float(code) * float(scale). `scales` is unused in a plain cache.
-template <int kCount>
+template <class Row = CacheRow, int kCount>
 KVJIT_INLINE void load_cache(float (&to)[kCount], const char* row, const char* scales, i32 first) {
-    load_elements<T2>(to, row, first);
-    if constexpr (kQuantised) {
-        constexpr int kSpan = kCount < kQuantGroup ? kCount : kQuantGroup;  // of elements that share a scale
+    constexpr int kGroup = Row::kQuantGroup;
+    load_elements<typename Row::T2>(to, row, first);
+    if constexpr (Row::kQuantised) {
+        constexpr int kSpan = kCount < kGroup ? kCount : kGroup;  // of elements that share a scale
 #pragma unroll
         for (int i = 0; i < kCount; i += kSpan) {
-            const float scale = load_scale(scales, (first + i) / kQuantGroup);
+            const float scale = load_scale<Row>(scales, (first + i) / kGroup);
 #pragma unroll
             for (int j = 0; j < kSpan; ++j) to[i + j] *= scale;
         }

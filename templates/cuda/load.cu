@@ -5,40 +5,10 @@
 #include "common/slots.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cuda/cache_row.h"
+#include "cuda/row_codec.h"
 #include "cuda/token_rows.h"
 
 namespace kvjit {
-
-// ---- 1. Contract ---------------------------------------------------------------------------------------------------
-
-static_assert(kHeadDim % 8 == 0 && kHeadDim <= 256);
-static_assert(kQuantBit == 0 || (kQuantBit == 8 && kSame<T2, i8_t>) || (kQuantBit == 4 && kSame<T2, i4x2_t>));
-static_assert(!kQuantised || (kHeadDim % kQuantGroup == 0 && !kSame<T1, i8_t>));
-static_assert(kQuantised || kSame<T1, i8_t> == kSame<T2, i8_t>);
-
-// ---- Dequantising --------------------------------------------------------------------------------------------------
-
-/// A slot of T2 to a row of T1, rounded once, and `repeat` times: the copies lie `stride` bytes apart.
-template <class To, class From>
-KVJIT_INLINE void decode_row(char* to, i64 stride, i64 repeat, const char* from, const char* scales) {
-    for_each_piece([&](i32 d, int) {
-        float x[kPiece];
-        load_cache(x, from, scales, d);
-        for (i64 r = 0; r < repeat; ++r) store_elements(Of<To>{}, to + r * stride + bytes_of<To>(d), x);
-    });
-}
-
-template <class To, class From>
-KVJIT_INLINE void load_slot(const abi::Rows& to, const TokenPlace& place, i64 repeat, const char* from,
-                            const char* scales) {
-    char* first = to.base + place.row * to.token_stride + place.head * repeat * to.head_stride;
-    if constexpr (kSame<To, From>) {
-        for (i64 r = 0; r < repeat; ++r) move_row<To>(first + r * to.head_stride, from);
-    } else {
-        decode_row<To, From>(first, to.head_stride, repeat, from, scales);
-    }
-}
 
 // ---- 2. Work split: a warp for each (position, kv head, key or value) ----------------------------------------------
 
@@ -58,8 +28,9 @@ KVJIT_INLINE void load_row(const abi::CudaLoadArgs& args) {
         const abi::Plane& scale = place.value ? cache.value_scale : cache.key_scale;
         scales = slot_address(scale, slot.entry.scales(), slot.token, place.head);
     }
-    load_slot<T1, T2>(to, place, args.load.num_repeat, slot_address(from, slot.entry.codes, slot.token, place.head),
-                      scales);
+    const i64 repeat = args.load.num_repeat;
+    char* first = to.base + place.row * to.token_stride + place.head * repeat * to.head_stride;
+    decode_row(first, to.head_stride, repeat, slot_address(from, slot.entry.codes, slot.token, place.head), scales);
 }
 
 }  // namespace kvjit

@@ -1,9 +1,10 @@
-// Which row of the cache a warp of store or load works on, and how it is spread over the lanes.
+// Which row of the cache a warp of store or load works on.
 #pragma once
 
 #include "common/abi.h"
 #include "common/slots.h"
-#include "cuda/cache_row.h"
+#include "common/types.h"
+#include "cuda/rows.h"
 
 namespace kvjit {
 
@@ -32,38 +33,6 @@ KVJIT_INLINE bool is_inside(const abi::Launch& launch, const Slot& slot) {
     const i64 number = slot.entry.codes + slot.token * launch.slots_of_token;
     if (slot.token >= launch.block_tokens || (kScaleTable && slot.entry.scales() < launch.first_slot)) return false;
     return number >= launch.first_slot && number < launch.num_slots;
-}
-
-// ---- A row in pieces of four elements ------------------------------------------------------------------------------
-
-inline constexpr int kPiece = 4;
-inline constexpr int kPieces = kHeadDim / kPiece;
-inline constexpr int kRounds = (kPieces + kWarpSize - 1) / kWarpSize;  // pieces of a lane
-static_assert(kHeadDim % kPiece == 0);
-
-/// Number of the first element of a lane's piece i; from kHeadDim on there is none.
-KVJIT_INLINE i32 piece_element(int i) {
-    return (i * kWarpSize + lane_index()) * kPiece;
-}
-
-/// f(first element, piece) for the lane's pieces.
-template <class F>
-KVJIT_INLINE void for_each_piece(F&& f) {
-#pragma unroll
-    for (int i = 0; i < kRounds; ++i) {
-        if (piece_element(i) < kHeadDim) f(piece_element(i), i);
-    }
-}
-
-/// Copies a row of T as it is.
-template <class T>
-KVJIT_INLINE void move_row(char* to, const char* from) {
-    constexpr int kBytes = static_cast<int>(bytes_of<T>(kPiece));
-    for_each_piece([&](i32 d, int) {
-        u32 words[kWordsOf<kBytes>];
-        load_bytes<kBytes>(words, from + bytes_of<T>(d));
-        store_bytes<kBytes>(to + bytes_of<T>(d), words);
-    });
 }
 
 }  // namespace kvjit
