@@ -127,15 +127,15 @@ KVJIT_INLINE void encode_row(char* to, typename Row::T3* scales, const char* fro
 }
 
 /// A slot to a row of T1, rounded once, and `repeat` times: the copies lie `stride` bytes apart.
-template <class Row = CacheRow>
+template <class Row = CacheRow, class To = T1>
 KVJIT_INLINE void decode_row(char* to, i64 stride, i64 repeat, const char* from, const char* scales) {
-    if constexpr (kSame<T1, typename Row::T2>) {
-        for (i64 r = 0; r < repeat; ++r) move_row<T1>(to + r * stride, from);
+    if constexpr (kSame<To, typename Row::T2>) {
+        for (i64 r = 0; r < repeat; ++r) move_row<To>(to + r * stride, from);
     } else {
         for_each_piece([&](i32 d, int) {
             float x[kPiece];
             load_cache<Row>(x, from, scales, d);
-            for (i64 r = 0; r < repeat; ++r) store_elements(Of<T1>{}, to + r * stride + bytes_of<T1>(d), x);
+            for (i64 r = 0; r < repeat; ++r) store_elements(Of<To>{}, to + r * stride + bytes_of<To>(d), x);
         });
     }
 }
