@@ -45,14 +45,20 @@ KVJIT_INLINE V quant_scale(V largest) {
     return largest <= V(element_of<float>().largest) ? round_to<Scale>(scale) : V(kNan);
 }
 
-/// clamp(round_half_even(x / scale), -qmax, qmax) + kRoundMagic: the code is the sum's bits minus kRoundMagicBits.
-/// Clamping first is the same, because qmax is an integer. A NaN scale gives code 0.
+/// Whether |x| / scale may round to more than qmax in a group of finite numbers: only where the scale has saturated,
+/// which float16 inputs and float32 scales can't bring about. Else rounding takes from a scale 0.3% at most.
+template <class Row>
+inline constexpr bool kClamps = kSame<T1, float> && !kSame<typename Row::T3, float>;
+
+/// clamp(round_half_even(q), -qmax, qmax) + kRoundMagic, q = x / scale rounded to float32: the code is the sum's bits
+/// minus kRoundMagicBits. Clamping first is the same, because qmax is an integer. Of a NaN q, any number.
 template <class Row, class V>
-KVJIT_INLINE V quant_code_magic(V x, V scale) {
-    V q = x / scale;
-    q = q < V(Row::kQuantMax) ? q : V(Row::kQuantMax);
-    q = q > V(-Row::kQuantMax) ? q : V(-Row::kQuantMax);
-    return scale == scale ? q + V(kRoundMagic) : V(kRoundMagic);
+KVJIT_INLINE V quant_code_magic(V q) {
+    if constexpr (kClamps<Row>) {
+        q = q < V(Row::kQuantMax) ? q : V(Row::kQuantMax);
+        q = q > V(-Row::kQuantMax) ? q : V(-Row::kQuantMax);
+    }
+    return q + V(kRoundMagic);
 }
 
 }  // namespace kvjit

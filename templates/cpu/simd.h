@@ -161,12 +161,13 @@ KVJIT_INLINE float max_of(vf<N> v) {
         return max_of<N / 2>(max_fast(low_half<float, N>(v), high_half<float, N>(v)));
 }
 
-template <int N>
-KVJIT_INLINE i32 max_of(vi<N> v) {
-    if constexpr (N == 2)
-        return max_fast(v[0], v[1]);
+/// N lanes halved until M are left, each the larger of two.
+template <class E, int N, int M>
+KVJIT_INLINE vec<E, M> fold_max(vec<E, N> v) {
+    if constexpr (N == M)
+        return v;
     else
-        return max_of<N / 2>(max_fast(low_half<i32, N>(v), high_half<i32, N>(v)));
+        return fold_max<E, N / 2, M>(max_fast(low_half<E, N>(v), high_half<E, N>(v)));
 }
 
 // ---- Walking a row -----------------------------------------------------------------------------------------------
@@ -179,6 +180,15 @@ KVJIT_INLINE void for_each_vector(F&& f) {
     constexpr int kMain = D - D % kLanes;
     for (int d = 0; d < kMain; d += kLanes) f.template operator()<kLanes>(d);
     if constexpr (kMain < D) f.template operator()<8>(kMain);
+}
+
+/// The same with vectors of kWidest, and of half as many for what is left, down to 8.
+template <int kWidest, int D, class F>
+KVJIT_INLINE void for_each_vector_of(F&& f, int begin = 0) {
+    static_assert(D % 8 == 0 && kWidest >= 8);
+    constexpr int kMain = D - D % kWidest;
+    for (int d = 0; d < kMain; d += kWidest) f.template operator()<kWidest>(begin + d);
+    if constexpr (kMain < D) for_each_vector_of<kWidest / 2, D - kMain>(f, begin + kMain);
 }
 
 /// The same without unrolling: for what is off the hot path, where code costs more to compile than it saves.

@@ -14,30 +14,35 @@ struct StoreStream {
     abi::Rows from;
     abi::Plane to, scale;
 };
+using Encoder = RowEncoder<CacheRow>;
 
-KVJIT_INLINE void store_slot(const StoreStream& stream, i64 row, const PageEntry& entry, i64 token, i64 head) {
+KVJIT_INLINE void store_slot(Encoder& encoder, const StoreStream& stream, i64 row, const PageEntry& entry, i64 token,
+                             i64 head) {
     const char* from = stream.from.base + row * stream.from.token_stride + head * stream.from.head_stride;
     T3* scales = nullptr;
     if constexpr (kQuantised) scales = reinterpret_cast<T3*>(slot_address(stream.scale, entry.scales(), token, head));
-    encode_row(reinterpret_cast<T2*>(slot_address(stream.to, entry.codes, token, head)), scales,
-               reinterpret_cast<const T1*>(from));
+    encoder.add(reinterpret_cast<T2*>(slot_address(stream.to, entry.codes, token, head)), scales,
+                reinterpret_cast<const T1*>(from));
 }
 
 /// Stores one run; `row` is the input row of the run's first token.
 KVJIT_NOINLINE void store_run(const StoreStream& key, const StoreStream& value, const abi::TokenItem& item,
                               const Run& run, i64 row) {
+    Encoder encoder;
     if constexpr (kHeadInner) {
         for (i64 i = 0; i < run.count; ++i) {
-            for (i64 h = item.head_begin; h < item.head_end; ++h) store_slot(key, row + i, run.entry, run.first + i, h);
             for (i64 h = item.head_begin; h < item.head_end; ++h)
-                store_slot(value, row + i, run.entry, run.first + i, h);
+                store_slot(encoder, key, row + i, run.entry, run.first + i, h);
+            for (i64 h = item.head_begin; h < item.head_end; ++h)
+                store_slot(encoder, value, row + i, run.entry, run.first + i, h);
         }
     } else {
         for (i64 h = item.head_begin; h < item.head_end; ++h) {
-            for (i64 i = 0; i < run.count; ++i) store_slot(key, row + i, run.entry, run.first + i, h);
-            for (i64 i = 0; i < run.count; ++i) store_slot(value, row + i, run.entry, run.first + i, h);
+            for (i64 i = 0; i < run.count; ++i) store_slot(encoder, key, row + i, run.entry, run.first + i, h);
+            for (i64 i = 0; i < run.count; ++i) store_slot(encoder, value, row + i, run.entry, run.first + i, h);
         }
     }
+    encoder.finish();
 }
 
 /// Stores each token where args.slots says.

@@ -77,26 +77,30 @@ KVJIT_INLINE void store_scale(f16_t* to, float scale) {
     to->bits = scale == scale ? float_to_half(scale) : static_cast<u16>(element_of<f16_t>().quiet_nan);
 }
 
-/// Four codes. A code sits in the low bits of quant_code_magic's result.
+/// Four codes, 0 where the scale is NaN. A code sits in the low bits of quant_code_magic's result.
 template <class Row>
 KVJIT_INLINE void store_codes(char* to, const float (&x)[kPiece], float scale) {
     constexpr int kBits = element_of<typename Row::T2>().bits;
     u32 word[1] = {0};
 #pragma unroll
     for (int i = 0; i < kPiece; ++i) {
-        const u32 code = __builtin_bit_cast(u32, quant_code_magic<Row>(x[i], scale)) & ((1 << kBits) - 1);
+        const float magic = scale == scale ? quant_code_magic<Row>(x[i] / scale) : kRoundMagic;
+        const u32 code = __builtin_bit_cast(u32, magic) & ((1 << kBits) - 1);
         word[0] |= code << (i * kBits);
     }
     store_bytes<kPiece * kBits / 8>(to, word);
 }
 
+// ---- Rows to and from the cache ------------------------------------------------------------------------------------
+
+/// A lane's pieces of a row, as float32.
+using RowPieces = float[kRounds][kPiece];
+
 /// The warp calls it together.
 template <class Row>
-KVJIT_INLINE void quantise_row(char* codes, typename Row::T3* scales, const char* from) {
-    float x[kRounds][kPiece] = {};
+KVJIT_INLINE void quantise_row(char* codes, typename Row::T3* scales, const RowPieces& x) {
     u32 maxima[kRounds] = {};
-    for_each_piece([&](i32 d, int i) {
-        load_elements<T1>(x[i], from, d);
+    for_each_piece([&](i32, int i) {
         for (int k = 0; k < kPiece; ++k) maxima[i] = larger(maxima[i], magnitude_bits(x[i][k]));
     });
     spread_maxima<Row>(maxima);
@@ -107,22 +111,25 @@ KVJIT_INLINE void quantise_row(char* codes, typename Row::T3* scales, const char
     });
 }
 
-// ---- Rows to and from the cache ------------------------------------------------------------------------------------
+/// Pieces of T1 to their slot. The warp calls it together.
+template <class Row>
+KVJIT_INLINE void encode_pieces(char* to, typename Row::T3* scales, const RowPieces& x) {
+    using To = typename Row::T2;
+    if constexpr (Row::kQuantised)
+        quantise_row<Row>(to, scales, x);
+    else
+        for_each_piece([&](i32 d, int i) { store_elements(Of<To>{}, to + bytes_of<To>(d), x[i]); });
+}
 
-/// A row of T1 to its slot.
+/// A row of T1 to its slot. The warp calls it together.
 template <class Row = CacheRow>
 KVJIT_INLINE void encode_row(char* to, typename Row::T3* scales, const char* from) {
-    using To = typename Row::T2;
-    if constexpr (Row::kQuantised) {
-        quantise_row<Row>(to, scales, from);
-    } else if constexpr (kSame<To, T1>) {
-        move_row<To>(to, from);
+    if constexpr (kSame<typename Row::T2, T1>) {
+        move_row<T1>(to, from);
     } else {
-        for_each_piece([&](i32 d, int) {
-            float x[kPiece];
-            load_elements<T1>(x, from, d);
-            store_elements(Of<To>{}, to + bytes_of<To>(d), x);
-        });
+        RowPieces x = {};
+        for_each_piece([&](i32 d, int i) { load_elements<T1>(x[i], from, d); });
+        encode_pieces<Row>(to, scales, x);
     }
 }
 
