@@ -69,6 +69,19 @@ constexpr OperatorTensor kMergeTensors[] = {
     {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
 };
 
+// ---- Relayout
+// ----------------------------------------------------------------------------------------------------------
+
+/// Of either side: the one that is copied from stores nothing.
+constexpr OperatorTensor kRelayoutTensors[] = {
+    {"cache", &Run::cache, kCache, Type::kCache, ""},
+    {"scale", &Run::scale, kScale, Type::kScale, ""},
+    {"key_cache", &Run::key_cache, kCache, Type::kCache, "", Part::kKey},
+    {"value_cache", &Run::value_cache, kCache, Type::kCache, "", Part::kValue},
+    {"key_scale", &Run::key_scale, kScale, Type::kScale, "", Part::kKey},
+    {"value_scale", &Run::value_scale, kScale, Type::kScale, "", Part::kValue},
+};
+
 // ---- All of them
 // -------------------------------------------------------------------------------------------------------
 
@@ -84,6 +97,10 @@ constexpr Operator kOperators[] = {
      "is_causal score_rules layout value_layout",
      kCacheAttentionTensors},
     {KVJIT_OP_MERGE, "Merge", Keys::kNone, "head_dim t1 starts_type has_sinks", kMergeTensors},
+    {KVJIT_OP_RELAYOUT, "Relayout", Keys::kCache,
+     "head_dim t1 t2 t3 quant_bit quant_group cache_mode page_size index_type starts_type layout value_layout to_t2 "
+     "to_t3 to_quant_bit to_quant_group to_cache_mode to_page_size to_index_type to_layout to_value_layout",
+     kRelayoutTensors},
 };
 
 constexpr TensorName kNames[] = {
@@ -145,6 +162,11 @@ bool attends(const KernelSpec& spec) {
 
 bool loads(const KernelSpec& spec) {
     return runs(spec, KVJIT_PROGRAM_LOAD);
+}
+
+bool has_query_heads(const KernelSpec& spec) {
+    const auto of_query = [](const OperatorTensor& tensor) { return tensor.axes.contains('H'); };
+    return std::ranges::any_of(operator_of(spec).tensors, of_query);
 }
 
 }  // namespace kvjit::gen

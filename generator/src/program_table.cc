@@ -30,15 +30,20 @@ constexpr Lack kLacks[] = {
     {"value_layout", [](const KernelSpec& s) { return has_cache(s) && !has_whole_rows(value_axes(s)); }},
 };
 
-Result<void> serves_all(const KernelSpec& spec, const Target&) {
+/// `side`: what names of the spec's fields begin with, "to_" of a Relayout's destination.
+Result<void> serves_cache(const KernelSpec& spec, std::string_view side) {
     for (const Lack& lack : kLacks) {
         if (!lack.asked(spec)) continue;
         const Field& field = *std::ranges::find(spec_fields(), lack.field, &Field::name);
-        const std::string value = field.print(spec);
-        return fail(KVJIT_BAD_SPEC, std::string(field.name),
-                    std::string(field.name) + " is " + value + "; this version of kvjit has no kernels for it yet");
+        const std::string name = std::string(side).append(field.name), value = field.print(spec);
+        return fail(KVJIT_BAD_SPEC, name, name + " is " + value + "; this version of kvjit has no kernels for it yet");
     }
     return {};
+}
+
+Result<void> serves_all(const KernelSpec& spec, const Target&) {
+    if (auto source = serves_cache(source_of(spec), ""); !source) return source;
+    return is_relayout(spec) ? serves_cache(destination_of(spec), "to_") : Result<void>{};
 }
 
 Result<void> serves_cuda(const KernelSpec& spec, const Target& target) {
@@ -135,23 +140,39 @@ std::string index_storage(const KernelSpec& spec) {
     return storage(has_cache(spec) ? spec.index_type : spec.starts_type);
 }
 
+/// How rows of a cache are written. `prefix`: "To" of the cache that a relayout copies to.
+std::vector<Constant> row_constants(const KernelSpec& spec, const std::string& prefix) {
+    const bool quantised = has_cache(spec) && spec.quant_bit != 0;
+    return {type(prefix + "T2", storage(has_cache(spec) ? cache_type(spec) : input_type(spec))),
+            type(prefix + "T3", quantised ? storage(scale_type(spec)) : "float"),
+            number("k" + prefix + "QuantBit", quantised ? spec.quant_bit : 0),
+            number("k" + prefix + "QuantGroup", quantised ? spec.quant_group : spec.head_dim)};
+}
+
+std::vector<Constant> joined(std::vector<Constant> first, const std::vector<Constant>& then) {
+    first.insert(first.end(), then.begin(), then.end());
+    return first;
+}
+
 /// What all programs that touch keys and values have in common. Two specs that agree here share their binaries,
 /// whatever their layouts: strides are run-time values, a page's and a block's too, and only the order of traversal is
 /// code.
 std::vector<Constant> cache_constants(const KernelSpec& spec, Backend) {
-    const bool quantised = has_cache(spec) && spec.quant_bit != 0;
-    return {
-        number("kHeadDim", spec.head_dim),
-        type("T1", storage(input_type(spec))),
-        type("T2", storage(has_cache(spec) ? cache_type(spec) : input_type(spec))),
-        type("T3", quantised ? storage(scale_type(spec)) : "float"),
-        number("kQuantBit", quantised ? spec.quant_bit : 0),
-        number("kQuantGroup", quantised ? spec.quant_group : spec.head_dim),
-        number("kPageSize", static_cast<int>(page_tokens(spec))),
-        flag("kAddresses", table_entries(spec) == abi::Entries::kAddresses),
-        type("Index", index_storage(spec)),
-        flag("kHeadInner", is_head_inner(spec)),
-    };
+    return joined(
+        joined({number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec)))}, row_constants(spec, "")),
+        {
+            number("kPageSize", static_cast<int>(page_tokens(spec))),
+            flag("kAddresses", table_entries(spec) == abi::Entries::kAddresses),
+            type("Index", index_storage(spec)),
+            flag("kHeadInner", is_head_inner(spec)),
+        });
+}
+
+/// Where tokens lie is for the plan to find out, so that one program serves all layouts and modes of either cache.
+std::vector<Constant> relayout_constants(const KernelSpec& spec, Backend) {
+    return joined(joined({number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec)))},
+                         row_constants(source_of(spec), "")),
+                  row_constants(destination_of(spec), "To"));
 }
 
 std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) {
@@ -200,6 +221,9 @@ constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 2, serves_cuda, by_
 
 constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 6, serves_cuda, by_check}};
 
+constexpr Variant kCpuRelayout[] = {{"simd", "cpu/relayout.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaRelayout[] = {{"warps", "cuda/relayout.cu", 1, serves_cuda, by_token}};
+
 constexpr std::uint32_t ops(std::same_as<kvjit_op> auto... op) {
     return ((1U << op) | ...);
 }
@@ -207,6 +231,7 @@ constexpr std::uint32_t kLoading = ops(KVJIT_OP_KEY_VALUE_CACHE);
 constexpr std::uint32_t kStoring = ops(KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION);
 constexpr std::uint32_t kAttending = ops(KVJIT_OP_MULTI_HEAD_ATTENTION, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION);
 constexpr std::uint32_t kMerging = ops(KVJIT_OP_MERGE);
+constexpr std::uint32_t kMoving = ops(KVJIT_OP_RELAYOUT);
 
 /// In the order in which a call runs them. CUDA's check index arrays, which the host can't read, and its attention
 /// merges what it has split.
@@ -232,6 +257,12 @@ constexpr ProgramInfo kPrograms[] = {
      merge_constants,
      {kAttending | kMerging, kCpuMerge},
      {kMerging, kCudaMerge}},
+    {KVJIT_PROGRAM_RELAYOUT,
+     "relayout",
+     "relayout",
+     relayout_constants,
+     {kMoving, kCpuRelayout},
+     {kMoving, kCudaRelayout}},
 };
 
 /// Each program has one bit, and no bit is left out: they count places, too (ProgramInfo::place_of).

@@ -7,6 +7,7 @@
 #include <optional>
 #include <tuple>
 
+#include "generator/field.h"
 #include "generator/layouts.h"
 #include "generator/operator.h"
 #include "generator/score_rules.h"
@@ -45,42 +46,92 @@ bool is_axis_order(std::string_view layout) {
     return axes->has('T') && axes->has('H') && axes->has('D') && split('t', 'T') && split('d', 'D');
 }
 
+/// What the names of fields of a Relayout's destination begin with.
+constexpr std::string_view kTo = "to_";
+
+/// A field of the source, and the destination's.
+struct Mirrored {
+    SpecMember member, to;
+};
+constexpr Mirrored kMirrored[] = {
+    {&KernelSpec::t2, &KernelSpec::to_t2},
+    {&KernelSpec::t3, &KernelSpec::to_t3},
+    {&KernelSpec::quant_bit, &KernelSpec::to_quant_bit},
+    {&KernelSpec::quant_group, &KernelSpec::to_quant_group},
+    {&KernelSpec::cache_mode, &KernelSpec::to_cache_mode},
+    {&KernelSpec::page_size, &KernelSpec::to_page_size},
+    {&KernelSpec::index_type, &KernelSpec::to_index_type},
+};
+
 template <std::size_t N>
 void set_text(char (&to)[N], std::string_view text) {
     std::ranges::fill(to, '\0');
     std::ranges::copy(text, to);
 }
 
-constexpr std::string_view kLayout = "layout", kDefaultLayout = "TL2HD";
+constexpr std::string_view kLayout = "layout", kToLayout = "to_layout", kDefaultLayout = "TL2HD";
+/// What stands for the field of the same name without to_.
+constexpr std::string_view kSameField = "same";
 
-struct LayoutField {
-    static std::string print(const KernelSpec& spec) { return std::string(layout_axes(spec)); }
+using SpecText = char (KernelSpec::*)[16];
+
+std::string_view text_of(const KernelSpec& spec, SpecText member) {
+    return {spec.*member, strnlen(spec.*member, sizeof(spec.*member))};
+}
+
+/// An order of axes. `kEmpty`: what an empty one is in text; "": it must not be empty. kNames: it takes names, too.
+template <SpecText kMember, const std::string_view& kEmpty, bool kNames>
+struct AxesField {
+    static std::string print(const KernelSpec& spec) {
+        const std::string_view axes = text_of(spec, kMember);
+        return std::string(axes.empty() ? kEmpty : axes);
+    }
     static bool parse(std::string_view text, KernelSpec& spec) {
-        const NamedLayout* named = find_layout(text);
+        const NamedLayout* named = kNames ? find_layout(text) : nullptr;
         const std::string_view axes = named == nullptr ? text : named->order;
-        if (axes.size() >= sizeof spec.layout || !is_axis_order(axes)) return false;
-        set_text(spec.layout, axes);
+        const bool empty = !kEmpty.empty() && text == kEmpty;
+        if (axes.size() >= sizeof(spec.*kMember) || (!empty && !is_axis_order(axes))) return false;
+        set_text(spec.*kMember, empty ? "" : axes);
         return true;
     }
-    static bool legal(const KernelSpec& spec) { return is_axis_order(layout_axes(spec)); }
+    static bool legal(const KernelSpec& spec) {
+        const std::string_view axes = text_of(spec, kMember);
+        return (axes.empty() && !kEmpty.empty()) || is_axis_order(axes);
+    }
     static std::int64_t limit(std::int64_t) { return 0; }
 };
-
+constexpr std::string_view kNeverEmpty;
+using LayoutField = AxesField<&KernelSpec::layout, kNeverEmpty, true>;
 /// Of values, where they lie apart from keys and in another order.
-struct ValueLayoutField {
-    static constexpr std::string_view kSame = "layout";
-    static std::string_view axes(const KernelSpec& spec) {
-        return {spec.value_layout, strnlen(spec.value_layout, sizeof spec.value_layout)};
+using ValueLayoutField = AxesField<&KernelSpec::value_layout, kLayout, false>;
+using ToLayoutField = AxesField<&KernelSpec::to_layout, kSameField, true>;
+using ToValueLayoutField = AxesField<&KernelSpec::to_value_layout, kLayout, false>;
+
+/// A field of Relayout's destination that takes what F takes, or "same".
+template <SpecMember kMember, class F>
+struct ToField {
+    static bool is_same(const KernelSpec& spec) { return spec.*kMember == KVJIT_SAME; }
+    static std::string print(const KernelSpec& spec) {
+        return is_same(spec) ? std::string(kSameField) : F::print(spec);
     }
-    static std::string print(const KernelSpec& spec) { return std::string(axes(spec).empty() ? kSame : axes(spec)); }
     static bool parse(std::string_view text, KernelSpec& spec) {
-        if (text.size() >= sizeof spec.value_layout || (text != kSame && !is_axis_order(text))) return false;
-        set_text(spec.value_layout, text == kSame ? "" : text);
+        if (text != kSameField) return F::parse(text, spec);
+        spec.*kMember = KVJIT_SAME;
         return true;
     }
-    static bool legal(const KernelSpec& spec) { return axes(spec).empty() || is_axis_order(axes(spec)); }
-    static std::int64_t limit(std::int64_t) { return 0; }
+    static bool legal(const KernelSpec& spec) { return is_same(spec) || F::legal(spec); }
+    static std::int64_t limit(std::int64_t value) { return F::limit(value); }
 };
+template <SpecMember kMember, auto& kNames>
+using ToNamedField = ToField<kMember, NamedField<kMember, kNames>>;
+template <SpecMember kMember, std::int32_t kMin, std::int32_t kMax>
+using ToNumberField = ToField<kMember, NumberField<kMember, kMin, kMax>>;
+
+/// A question that is asked of a spec, asked of a Relayout's destination.
+template <bool (*kAsked)(const KernelSpec&)>
+bool of_destination(const KernelSpec& spec) {
+    return kAsked(destination_of(spec));
+}
 
 /// 0, or what head_dim takes.
 struct ValueHeadDimField : NumberField<&KernelSpec::value_head_dim, 0, 512, 8> {};
@@ -127,9 +178,14 @@ bool has_indices(const KernelSpec& spec) {
     return spec.cache_mode != KVJIT_BLOCK_POINTERS;
 }
 
+/// A Relayout's destination has a layout of its own, with keys and values apart.
+bool has_own_pair(const KernelSpec& spec) {
+    return !text_of(spec, &KernelSpec::to_layout).empty() && is_apart(destination_of(spec));
+}
+
 /// Whether the inner part `axis` of a split axis of either layout doesn't divide `whole`.
 bool splits_badly(const KernelSpec& spec, char axis, std::int64_t whole) {
-    for (const std::string_view layout : {layout_axes(spec), ValueLayoutField::axes(spec)}) {
+    for (const std::string_view layout : {layout_axes(spec), text_of(spec, &KernelSpec::value_layout)}) {
         const std::optional<Axes> axes = parse_axes(layout);
         if (axes && axes->has(axis) && whole % axes->extent(axis) != 0) return true;
     }
@@ -137,7 +193,8 @@ bool splits_badly(const KernelSpec& spec, char axis, std::int64_t whole) {
 }
 
 constexpr std::array kFirstFields = {
-    field<OpField>("op", "KeyValueCache | MultiHeadAttention | MultiHeadCacheAttention | Merge", "the operator"),
+    field<OpField>("op", "KeyValueCache | MultiHeadAttention | MultiHeadCacheAttention | Merge | Relayout",
+                   "the operator"),
     field<NumberField<&KernelSpec::head_dim, 8, 512, 8>>("head_dim", "a multiple of 8 from 8 to 512",
                                                          "elements of one head, D"),
     field<ValueHeadDimField>("value_head_dim", "0, or a multiple of 8 up to 512",
@@ -145,7 +202,7 @@ constexpr std::array kFirstFields = {
     field<NumberField<&KernelSpec::group, 1, 256>>("group", "1 to 256",
                                                    "query heads that share a kv head, num_heads / num_kv_heads"),
     field<NamedField<&KernelSpec::t1, kInputTypes>>(
-        "t1", "f32 | f16 | i8", "query, new keys and values, mask, outputs; i8: KeyValueCache only"),
+        "t1", "f32 | f16 | i8", "query, new keys and values, mask, outputs; i8: KeyValueCache and Relayout only"),
     field<NamedField<&KernelSpec::t2, kCacheTypes>>("t2", "auto | f32 | f16 | i8",
                                                     "cache elements when quant_bit is 0; auto: t1"),
     field<NamedField<&KernelSpec::t3, kScaleTypes>>("t3", "auto | f32 | f16", "quantisation scales; auto: t1",
@@ -188,6 +245,31 @@ constexpr std::array kLayoutFields = {
                             "axes of the values' tensor, where keys and values lie apart", "layout", is_apart),
 };
 
+/// Of the cache that a Relayout copies to.
+constexpr std::array kToFields = {
+    field<ToNamedField<&KernelSpec::to_t2, kCacheTypes>>("to_t2", "same | auto | f32 | f16 | i8",
+                                                         "Relayout: t2 of the cache that it copies to"),
+    field<ToNamedField<&KernelSpec::to_t3, kScaleTypes>>("to_t3", "same | auto | f32 | f16", "its quantisation scales",
+                                                         "to_quant_bit", of_destination<is_quantised>),
+    field<ToNamedField<&KernelSpec::to_quant_bit, kQuantBits>>("to_quant_bit", "same | 0 | 8 | 4",
+                                                               "bits of its codes; 0: none"),
+    field<ToNumberField<&KernelSpec::to_quant_group, 4, 512>>(
+        "to_quant_group", "same, head_dim (up to 512), or a power of two from 4 that divides it",
+        "its elements that share a scale", "to_quant_bit", of_destination<is_quantised>),
+    field<ToNamedField<&KernelSpec::to_cache_mode, kModes>>(
+        "to_cache_mode", "same | offset | token_table | page_table | block_table | block_pointers | sequence_table",
+        "where position t of a sequence lies in it"),
+    field<ToNumberField<&KernelSpec::to_page_size, 1, 1 << 20>>("to_page_size", "same, or 1 to 1048576",
+                                                                "tokens of its pages or blocks", "to_cache_mode",
+                                                                of_destination<is_paged>),
+    field<ToNamedField<&KernelSpec::to_index_type, kIndexTypes>>("to_index_type", "same | i64 | i32",
+                                                                 "elements of its cachestarts", "to_cache_mode",
+                                                                 of_destination<has_indices>),
+    field<ToLayoutField>("to_layout", "same, or what layout takes", "its axes"),
+    field<ToValueLayoutField>("to_value_layout", "layout, or an order of axes", "and those of its values", "to_layout",
+                              has_own_pair),
+};
+
 template <std::size_t... kSizes>
 constexpr auto joined(const std::array<Field, kSizes>&... parts) {
     std::array<Field, (kSizes + ...)> all{};
@@ -195,7 +277,7 @@ constexpr auto joined(const std::array<Field, kSizes>&... parts) {
     ((end = std::ranges::copy(parts, end).out), ...);
     return all;
 }
-constexpr std::array kFields = joined(kFirstFields, kScoreFields, kLayoutFields);
+constexpr std::array kFields = joined(kFirstFields, kScoreFields, kLayoutFields, kToFields);
 
 /// What fields may not be together. The first broken rule is the error.
 struct Rule {
@@ -206,8 +288,8 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
-    {"t1", [](const KernelSpec& s) { return s.t1 == KVJIT_I8 && s.op != KVJIT_OP_KEY_VALUE_CACHE; },
-     "i8 codes can be moved but not attended to; it takes op=KeyValueCache"},
+    {"t1", [](const KernelSpec& s) { return s.t1 == KVJIT_I8 && (attends(s) || !has_cache(s)); },
+     "i8 codes can be moved but not attended to; it takes op=KeyValueCache or Relayout"},
     {"quant_bit", [](const KernelSpec& s) { return s.t1 == KVJIT_I8 && is_quantised(s); },
      "with t1=i8 the codes are moved as they are; it takes 0"},
     {"t2", [](const KernelSpec& s) { return has_cache(s) && is_quantised(s) && s.t2 != KVJIT_AUTO; },
@@ -229,7 +311,7 @@ constexpr Rule kRules[] = {
      "blocks that lie anywhere hold both keys and values, so axis 2 stands in it"},
     {"value_layout",
      [](const KernelSpec& s) {
-         const std::string_view values = ValueLayoutField::axes(s);
+         const std::string_view values = text_of(s, &KernelSpec::value_layout);
          return !values.empty() && (values.contains('2') || values.contains('N') != has_num_blocks(s) ||
                                     values.contains('L') != layout_axes(s).contains('L'));
      },
@@ -283,8 +365,11 @@ std::unexpected<Error> refuse_value(const Field& row, std::string_view shown, st
     return refuse(row, shown, "it takes " + std::string(row.takes), value, value ? row.limit(*value) : 0);
 }
 
-std::unexpected<Error> refuse_broken(const Rule& rule, const KernelSpec& spec) {
-    const Field& row = *find_field(rule.field);
+/// `side`: of which field's cache, "to_" of a Relayout's destination.
+std::unexpected<Error> refuse_broken(const Rule& rule, const KernelSpec& spec, std::string_view side) {
+    Field row = *find_field(rule.field);
+    const Field* own = find_field(std::string(side).append(rule.field));
+    if (own != nullptr) row.name = own->name;
     const std::string value = row.print(spec);
     const std::int64_t limit = rule.limit == nullptr ? 0 : spec.*rule.limit;
     std::string says(rule.says);
@@ -324,6 +409,13 @@ Result<void> check_legal(const KernelSpec& spec) {
     return {};
 }
 
+Result<void> check_rules(const KernelSpec& spec, std::string_view side) {
+    for (const Rule& rule : kRules) {
+        if (rule.broken(spec)) return refuse_broken(rule, spec, side);
+    }
+    return {};
+}
+
 Result<void> validate(const KernelSpec& spec, std::string_view advice) {
     if (auto legal = check_legal(spec); !legal) return legal;
     const KernelSpec defaults = default_spec();
@@ -331,17 +423,24 @@ Result<void> validate(const KernelSpec& spec, std::string_view advice) {
         if (!counts(row, spec) && row.print(spec) != row.print(defaults))
             return refuse_useless(row, spec, defaults, advice);
     }
-    for (const Rule& rule : kRules) {
-        if (rule.broken(spec)) return refuse_broken(rule, spec);
-    }
-    return {};
+    if (auto rules = check_rules(source_of(spec), ""); !rules) return rules;
+    return is_relayout(spec) ? check_rules(destination_of(spec), kTo) : Result<void>();
+}
+
+/// With the types that "auto" stands for.
+KernelSpec with_types(const KernelSpec& spec) {
+    KernelSpec resolved = spec;
+    if (!is_quantised(spec)) resolved.t2 = cache_type(spec);
+    if (is_quantised(spec)) resolved.t3 = scale_type(spec);
+    return resolved;
 }
 
 /// What a text gives.
 struct Given {
     KernelSpec spec = default_spec();
     std::array<bool, kFields.size()> seen{};
-    const NamedLayout* named = nullptr;  // by which the layout was given
+    const NamedLayout* named = nullptr;     // by which the layout was given
+    const NamedLayout* to_named = nullptr;  // and to_layout
 
     bool& saw(const Field& row) { return seen[static_cast<std::size_t>(&row - kFields.data())]; }
 };
@@ -359,30 +458,37 @@ Result<void> parse_pair(std::string_view pair, Given& given) {
     given.saw(*row) = true;
     if (!row->parse(value, given.spec)) return refuse_value(*row, quoted(value), number_of(value));
     if (row->name == kLayout) given.named = find_layout(value);
+    if (row->name == kToLayout) given.to_named = find_layout(value);
     return {};
 }
 
+/// The name by which a layout was given, and what the fields that it sets begin with.
+struct Preset {
+    const NamedLayout* named;  // null: it was given by its axes
+    std::string_view prefix;   // "", or "to_" of to_layout
+};
+
 /// Of a field that the layout's name sets to `wanted`, too, and that was given.
-Result<void> check_preset(const Field& row, std::string_view wanted, const Given& given) {
-    const std::string value = row.print(given.spec);
+Result<void> check_preset(const Field& row, std::string_view wanted, const Preset& preset, const KernelSpec& spec) {
+    const std::string value = row.print(spec);
     if (value == wanted) return {};
-    const NamedLayout& named = *given.named;
+    const std::string layout = std::string(preset.prefix).append(kLayout);
     return refuse(row, value,
-                  "layout=" + std::string(named.name) + " sets it to " + std::string(wanted) +
-                      "; leave it out, or give the order alone, layout=" + std::string(named.order),
+                  layout + "=" + std::string(preset.named->name) + " sets it to " + std::string(wanted) +
+                      "; leave it out, or give the order alone, " + layout + "=" + std::string(preset.named->order),
                   number_of(value), number_of(wanted).value_or(0));
 }
 
 /// Sets what the layout's name sets besides, as far as the operator has a use for it.
-Result<void> apply_name(Given& given) {
-    for (std::string_view rest = given.named == nullptr ? "" : given.named->sets; !rest.empty();) {
+Result<void> apply_name(const Preset& preset, Given& given) {
+    for (std::string_view rest = preset.named == nullptr ? "" : preset.named->sets; !rest.empty();) {
         const std::string_view pair = rest.substr(0, rest.find(','));
         rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
         const std::string_view value = pair.substr(pair.find('=') + 1);
-        const Field& row = *find_field(pair.substr(0, pair.find('=')));
+        const Field& row = *find_field(std::string(preset.prefix).append(pair.substr(0, pair.find('='))));
         if (!counts_for_op(row, operator_of(given.spec))) continue;
         if (!given.saw(row)) row.parse(value, given.spec);
-        if (auto agrees = check_preset(row, value, given); !agrees) return agrees;
+        if (auto agrees = check_preset(row, value, preset, given.spec); !agrees) return agrees;
     }
     return {};
 }
@@ -406,6 +512,7 @@ KernelSpec default_spec() {
     spec.starts_type = KVJIT_I64;
     spec.is_causal = 1;
     set_text(spec.layout, kDefaultLayout);
+    for (const Mirrored& field : kMirrored) spec.*field.to = KVJIT_SAME;
     return spec;
 }
 
@@ -419,7 +526,9 @@ Result<KernelSpec> parse_fields(std::string_view text) {
         text.remove_prefix(pair.size());
         if (auto parsed = parse_pair(pair, given); !parsed) return std::unexpected(parsed.error());
     }
-    if (auto named = apply_name(given); !named) return std::unexpected(named.error());
+    for (const Preset& preset : {Preset{given.named, ""}, Preset{given.to_named, kTo}}) {
+        if (auto applied = apply_name(preset, given); !applied) return std::unexpected(applied.error());
+    }
     return given.spec;
 }
 
@@ -463,8 +572,70 @@ Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op) {
     return reset;
 }
 
+Result<KernelSpec> relayout_spec(const KernelSpec& from, const KernelSpec& to) {
+    for (const auto& [spec, name] : {std::pair(&from, "from"), std::pair(&to, "to")}) {
+        if (auto valid = validate_spec(*spec); !valid) return std::unexpected(valid.error());
+        if (!has_cache(*spec) || is_relayout(*spec))
+            return fail(KVJIT_BAD_SPEC, name,
+                        std::string(name) + " is of op " + std::string(operator_of(*spec).name) +
+                            "; a relayout takes specs of KeyValueCache or MultiHeadCacheAttention");
+    }
+    for (const std::string_view name : {"head_dim", "starts_type"}) {
+        const Field& row = *find_field(name);
+        if (row.print(from) != row.print(to))
+            return refuse(row, row.print(to), "from's is " + row.print(from) + ", which a relayout doesn't change",
+                          number_of(row.print(to)), number_of(row.print(from)).value_or(0));
+    }
+    KernelSpec spec = default_spec();
+    spec.op = KVJIT_OP_RELAYOUT;
+    spec.head_dim = from.head_dim;
+    spec.starts_type = from.starts_type;
+    spec.t1 = from.t1 == KVJIT_F32 || to.t1 == KVJIT_F32 ? std::int32_t{KVJIT_F32} : from.t1;
+    const KernelSpec source = with_types(from), destination = with_types(to);
+    for (const Mirrored& field : kMirrored) {
+        spec.*field.member = source.*field.member;
+        if (destination.*field.member != source.*field.member) spec.*field.to = destination.*field.member;
+    }
+    set_text(spec.layout, layout_axes(from));
+    set_text(spec.value_layout, text_of(from, &KernelSpec::value_layout));
+    if (layout_axes(from) != layout_axes(to) || value_axes(from) != value_axes(to)) {
+        set_text(spec.to_layout, layout_axes(to));
+        set_text(spec.to_value_layout, text_of(to, &KernelSpec::value_layout));
+    }
+    spec = without_useless(spec);
+    if (auto valid = validate_spec(spec); !valid) return std::unexpected(valid.error());
+    return spec;
+}
+
 Result<void> validate_spec(const KernelSpec& spec) {
     return validate(spec, kResetIt);
+}
+
+bool is_relayout(const KernelSpec& spec) {
+    return spec.op == KVJIT_OP_RELAYOUT;
+}
+
+KernelSpec source_of(const KernelSpec& spec) {
+    KernelSpec source = spec;
+    for (const Mirrored& field : kMirrored) source.*field.to = KVJIT_SAME;
+    set_text(source.to_layout, "");
+    set_text(source.to_value_layout, "");
+    return source;
+}
+
+KernelSpec destination_of(const KernelSpec& spec) {
+    KernelSpec destination = source_of(spec);
+    for (const Mirrored& field : kMirrored) {
+        if (spec.*field.to != KVJIT_SAME) destination.*field.member = spec.*field.to;
+    }
+    // What a quantised cache holds, its bits say; and addresses have one type.
+    if (destination.quant_bit != 0 && spec.to_t2 == KVJIT_SAME) destination.t2 = KVJIT_AUTO;
+    if (!has_indices(destination) && spec.to_index_type == KVJIT_SAME) destination.index_type = KVJIT_I64;
+    if (!text_of(spec, &KernelSpec::to_layout).empty()) {
+        set_text(destination.layout, text_of(spec, &KernelSpec::to_layout));
+        set_text(destination.value_layout, text_of(spec, &KernelSpec::to_value_layout));
+    }
+    return destination;
 }
 
 bool has_cache(const KernelSpec& spec) {
@@ -515,7 +686,7 @@ kvjit_dtype scale_type(const KernelSpec& spec) {
 }
 
 std::string_view value_axes(const KernelSpec& spec) {
-    const std::string_view axes = ValueLayoutField::axes(spec);
+    const std::string_view axes = text_of(spec, &KernelSpec::value_layout);
     return is_apart(spec) && !axes.empty() ? axes : layout_axes(spec);
 }
 
@@ -557,7 +728,7 @@ std::optional<Axes> parse_axes(std::string_view layout) {
 }
 
 std::string_view layout_axes(const KernelSpec& spec) {
-    return {spec.layout, strnlen(spec.layout, sizeof spec.layout)};
+    return text_of(spec, &KernelSpec::layout);
 }
 
 }  // namespace kvjit::gen

@@ -11,6 +11,7 @@
 #include "images/image.h"
 #include "kvjit/kvjit.h"
 #include "plan.h"
+#include "relayout/sides.h"
 
 namespace kvjit::rt {
 
@@ -28,6 +29,9 @@ public:
                                        const std::string& name) = 0;
     /// See kvjit_plan_create.
     virtual gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const kvjit_batch& batch,
+                                                    const kvjit_plan_options& options) = 0;
+    /// See kvjit_relayout_plan_create.
+    virtual gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const RelayoutRequest& request,
                                                     const kvjit_plan_options& options) = 0;
 };
 

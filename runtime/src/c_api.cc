@@ -10,6 +10,7 @@
 #include "kvjit/kvjit.h"
 #include "plan.h"
 #include "prepare.h"
+#include "relayout/relayout_plan.h"
 #include "targets.h"
 
 using namespace kvjit;
@@ -360,12 +361,44 @@ kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, c
         if (!read) return std::unexpected(read.error());
         const gen::Result<rt::PlanOptions> how = rt::read_plan_options(options);
         if (!how) return std::unexpected(how.error());
+        if (auto right = rt::check_no_relayout(*kernel->kernel); !right) return right;
         const gen::Result<rt::Backend*> backend = kernel->kernel->backend();
         if (!backend) return std::unexpected(backend.error());
         gen::Result<std::unique_ptr<rt::Plan>> made = (*backend)->plan(kernel->kernel, *read, how->pointing());
         if (!made) return std::unexpected(made.error());
         *plan = new kvjit_plan{*std::move(made)};
         return {};
+    });
+}
+
+kvjit_status kvjit_relayout_plan_create(kvjit_kernel* kernel, const kvjit_relayout* relayout,
+                                        const kvjit_plan_options* options, kvjit_plan** plan, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
+        if (auto given = rt::not_null(plan, "plan"); !given) return given;
+        const gen::Result<rt::RelayoutRequest> read = rt::read_relayout(relayout);
+        if (!read) return std::unexpected(read.error());
+        const gen::Result<rt::PlanOptions> how = rt::read_plan_options(options);
+        if (!how) return std::unexpected(how.error());
+        if (auto right = rt::check_relayout_kernel(*kernel->kernel, how->options); !right) return right;
+        const gen::Result<rt::Backend*> backend = kernel->kernel->backend();
+        if (!backend) return std::unexpected(backend.error());
+        gen::Result<std::unique_ptr<rt::Plan>> made = (*backend)->plan(kernel->kernel, *read, how->pointing());
+        if (!made) return std::unexpected(made.error());
+        *plan = new kvjit_plan{*std::move(made)};
+        return {};
+    });
+}
+
+kvjit_status kvjit_relayout_run(kvjit_plan* plan, const kvjit_tensors* from, int64_t from_layer,
+                                const kvjit_tensors* to, int64_t to_layer, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(plan, "plan"); !given) return given;
+        const gen::Result<kvjit_tensors> read = rt::read_struct(from, "from");
+        if (!read) return std::unexpected(read.error());
+        const gen::Result<kvjit_tensors> written = rt::read_struct(to, "to");
+        if (!written) return std::unexpected(written.error());
+        return plan->plan->relayout(*read, from_layer, *written, to_layer);
     });
 }
 

@@ -52,6 +52,25 @@ kvjit_batch defaults() {
     return batch;
 }
 
+template <>
+kvjit_relayout defaults() {
+    kvjit_relayout relayout{};
+    relayout.struct_size = sizeof relayout;
+    relayout.from_ranks = 1;
+    relayout.to_ranks = 1;
+    return relayout;
+}
+
+gen::Result<RelayoutRequest> read_relayout(const kvjit_relayout* given) {
+    const gen::Result<kvjit_relayout> relayout = read_struct(given, "relayout");
+    if (!relayout) return std::unexpected(relayout.error());
+    const gen::Result<kvjit_batch> from = read_struct(relayout->from, "from");
+    if (!from) return std::unexpected(from.error());
+    const gen::Result<kvjit_batch> to = read_struct(relayout->to, "to");
+    if (!to) return std::unexpected(to.error());
+    return RelayoutRequest{*relayout, *from, *to};
+}
+
 gen::Result<PlanOptions> read_plan_options(const kvjit_plan_options* given) {
     const gen::Result<kvjit_plan_options> options = read_optional_struct(given, "options");
     if (!options) return std::unexpected(options.error());

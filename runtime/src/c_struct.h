@@ -7,6 +7,7 @@
 #include <new>
 
 #include "generator/error.h"
+#include "relayout/sides.h"
 #include "struct_fields.h"
 
 namespace kvjit::rt {
@@ -26,6 +27,8 @@ template <>
 kvjit_prepare_options defaults();
 template <>
 kvjit_batch defaults();
+template <>
+kvjit_relayout defaults();
 
 /// Whether a caller's struct of `size` bytes is one of this header's or of an older one's, which is shorter.
 template <class T>
@@ -80,6 +83,9 @@ struct PlanOptions {
     }
 };
 gen::Result<PlanOptions> read_plan_options(const kvjit_plan_options* given);
+
+/// A relayout with the batches that it points to, in this version's sizes; its own pointers mean nothing.
+gen::Result<RelayoutRequest> read_relayout(const kvjit_relayout* given);
 
 gen::Result<void> not_null(const void* pointer, const char* name);
 gen::Result<void> has_sink(kvjit_sink sink);

@@ -83,6 +83,9 @@ void kvjit_plan_options_init_sized(kvjit_plan_options* options, size_t size) {
 void kvjit_tensors_init_sized(kvjit_tensors* tensors, size_t size) {
     init(tensors, size);
 }
+void kvjit_relayout_init_sized(kvjit_relayout* relayout, size_t size) {
+    init(relayout, size);
+}
 
 const char* kvjit_version() {
     return KVJIT_VERSION;
@@ -172,6 +175,20 @@ kvjit_status kvjit_spec_for_op_sized(const kvjit_spec* spec, kvjit_op op, kvjit_
         const gen::Result<gen::KernelSpec> read = rt::read_struct(spec, "spec");
         if (!read) return std::unexpected(read.error());
         const gen::Result<gen::KernelSpec> made = gen::spec_for_op(*read, op);
+        if (!made) return std::unexpected(made.error());
+        return hand_over(*made, result, size, "result");
+    });
+}
+
+kvjit_status kvjit_relayout_spec_sized(const kvjit_spec* from, const kvjit_spec* to, kvjit_spec* result, size_t size,
+                                       kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(result, "result"); !given) return given;
+        const gen::Result<gen::KernelSpec> source = rt::read_struct(from, "from");
+        if (!source) return std::unexpected(source.error());
+        const gen::Result<gen::KernelSpec> destination = rt::read_struct(to, "to");
+        if (!destination) return std::unexpected(destination.error());
+        const gen::Result<gen::KernelSpec> made = gen::relayout_spec(*source, *destination);
         if (!made) return std::unexpected(made.error());
         return hand_over(*made, result, size, "result");
     });

@@ -32,6 +32,8 @@ const char* op_name(kvjit_op op) {
             return "MultiHeadCacheAttention";
         case KVJIT_OP_MERGE:
             return "Merge";
+        case KVJIT_OP_RELAYOUT:
+            return "Relayout";
     }
     return "";
 }

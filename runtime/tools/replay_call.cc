@@ -214,6 +214,7 @@ Result<Verdict> replay_op(const Machine& machine, const RecordedCall& call, kvji
         case KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION:
             return replay_cache_attention(machine, call);
         case KVJIT_OP_MERGE:
+        case KVJIT_OP_RELAYOUT:
             break;
     }
     return fail("a recorded call has no such operator");

@@ -182,6 +182,40 @@ struct MergeArgs {
     const float* sinks;  // (H), as ScoreArgs has them; of partials, it alone counts them
 };
 
+/// One of a relayout's planes: at the first layer and head to copy, and from a layer to the next.
+struct LayerPlane {
+    Plane plane;
+    i64 layer_stride;
+};
+
+/// A cache that a relayout copies from or to. Entries of run r in layer l are entries[l * layer_entries + r].
+struct RelayoutSide {
+    LayerPlane key, value, key_scale, value_scale;
+    const i64* entries;
+    const i64* scales;  // as entries, of the scale blocks: where they have addresses of their own; else entries
+    i64 layer_entries;  // 0 where all layers have the same
+    i64 token_step;     // from a token of a run to the next one
+};
+
+/// `count` tokens of one sequence that lie behind one entry of either cache's table, and the first one's number there.
+struct TokenRun {
+    i64 from_token, to_token;
+    i64 count;
+};
+
+struct RelayoutArgs {
+    RelayoutSide from, to;
+    const TokenRun* runs;
+    i64 num_kv_heads;
+    i64 streams;  // not 0: what is written is too much for the machine's caches
+};
+
+/// Work for relayout: runs, and layers counted from the first to copy.
+struct RelayoutItem {
+    i64 run_begin, run_end;
+    i64 layer_begin, layer_end;
+};
+
 // A CPU program is one function, extern "C", whose name is kvjit_ and the program's: kvjit_attend_decode. It takes a
 // pointer to its arguments and one to an item, does the item's work and returns nothing.
 
@@ -334,6 +368,12 @@ struct CudaAttendArgs {
     i64 least_split;     // decode: keys of such a part, at least, but for the last; a multiple of kSplitUnit
     i64 splits;          // decode: gridDim.y; with 1, partials and counters are not used
     unsigned* counters;  // decode: (gridDim.x), 0 before and after each run: arrived splits of a tile
+};
+
+/// Grid (x): a block of kTokenWarps warps for each (layer, run, key or value), in that order of digits.
+struct CudaRelayoutArgs {
+    RelayoutArgs relayout;
+    i64 runs;
 };
 
 /// Grid (x): a warp for each (token, query head) of the item. Tokens from seqstarts[batch_size] on are left alone.

@@ -29,6 +29,12 @@ constexpr int kMaskRank = 0;    // 0, 2, 3
 constexpr bool kCached = true;  // check: keys and values lie in a cache
 constexpr int kEntries = 0;     // check: what its table's entries are, of abi::Entries
 
+// relayout: the cache that it copies to.
+using ToT2 = f16_t;
+using ToT3 = float;
+constexpr int kToQuantBit = 0;
+constexpr int kToQuantGroup = 128;
+
 // CUDA: shared memory that a block may have.
 constexpr int kMaxSharedBytes = 99 * 1024;
 

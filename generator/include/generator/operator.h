@@ -66,6 +66,8 @@ const Operator& operator_of(const KernelSpec& spec);
 
 bool attends(const KernelSpec& spec);
 bool loads(const KernelSpec& spec);
+/// Whether any of its tensors has them; else a batch that says nothing of kv heads says how many in num_heads.
+bool has_query_heads(const KernelSpec& spec);
 inline bool has_keys(const KernelSpec& spec) {
     return operator_of(spec).keys != Keys::kNone;
 }

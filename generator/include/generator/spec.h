@@ -54,11 +54,20 @@ KernelSpec without_useless(const KernelSpec& spec);
 /// See kvjit_spec_for_op. The result is validated.
 Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op);
 
+/// See kvjit_relayout_spec. The result is validated.
+Result<KernelSpec> relayout_spec(const KernelSpec& from, const KernelSpec& to);
+
 /// Every value legal, and legal together (docs/semantics.md, sections 4 to 7); a field that doesn't count has its
 /// default.
 Result<void> validate_spec(const KernelSpec& spec);
 
 bool has_cache(const KernelSpec& spec);  // the operator's keys lie in one
+
+bool is_relayout(const KernelSpec& spec);
+/// The caches of a Relayout, each as a Relayout of itself: the fields without to_ are the cache's. Of another spec,
+/// source_of is the spec.
+KernelSpec source_of(const KernelSpec& spec);
+KernelSpec destination_of(const KernelSpec& spec);
 
 // ---- Of a cache: what its mode and its layout mean ------------------------------------------------------------------
 

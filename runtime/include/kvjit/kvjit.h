@@ -94,7 +94,8 @@ typedef enum kvjit_op {
     KVJIT_OP_KEY_VALUE_CACHE = 1,            /* KeyValueCache: store new keys and values, read all back */
     KVJIT_OP_MULTI_HEAD_ATTENTION = 2,       /* MultiHeadAttention: over packed keys and values, no cache */
     KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION = 3, /* MultiHeadCacheAttention: store, then attend over the cache */
-    KVJIT_OP_MERGE = 4                       /* Merge: combine partial attention outputs by their lse */
+    KVJIT_OP_MERGE = 4,                      /* Merge: combine partial attention outputs by their lse */
+    KVJIT_OP_RELAYOUT = 5                    /* Relayout: copy tokens from one cache to another, of any two formats */
 } kvjit_op;
 
 typedef enum kvjit_dtype {
@@ -106,6 +107,9 @@ typedef enum kvjit_dtype {
     KVJIT_I32 = 6,
     KVJIT_I64 = 7
 } kvjit_dtype;
+
+/* Of a spec's fields for Relayout's destination: as the field of the source. */
+#define KVJIT_SAME (-1)
 
 typedef enum kvjit_cache_mode {
     KVJIT_OFFSET = 0,         /* slot = cachestarts[b] + t */
@@ -146,6 +150,17 @@ typedef struct kvjit_spec {
      * elements; that, and D elsewhere: not yet. */
     char layout[16];
     char value_layout[16]; /* "": as layout */
+    /* Relayout only: the cache that it copies to. The fields without to_ are those of the cache that it copies from,
+     * and stand for these, too, where they are KVJIT_SAME, the default. */
+    int32_t to_t2;
+    int32_t to_t3;
+    int32_t to_quant_bit;
+    int32_t to_quant_group;
+    int32_t to_cache_mode;
+    int32_t to_page_size;
+    int32_t to_index_type;
+    char to_layout[16];       /* "": as layout and value_layout */
+    char to_value_layout[16]; /* "": as to_layout */
 } kvjit_spec;
 
 /* Fills in every default, of as many fields as the program's struct has. */
@@ -345,7 +360,8 @@ typedef enum kvjit_programs {
     KVJIT_PROGRAM_DECODE = 4,  /* attend, few query rows */
     KVJIT_PROGRAM_PREFILL = 8, /* attend, many query rows */
     KVJIT_PROGRAM_MERGE = 16,  /* op Merge; on CPUs attention too */
-    KVJIT_PROGRAM_CHECK = 32   /* CUDA: checks index arrays on the device */
+    KVJIT_PROGRAM_CHECK = 32,  /* CUDA: checks index arrays on the device */
+    KVJIT_PROGRAM_RELAYOUT = 64
 } kvjit_programs;
 /* Whatever the op has on the target, those that a later library adds included. */
 #define KVJIT_ALL_PROGRAMS UINT32_MAX
@@ -634,22 +650,22 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  * Where the plan's options say stores_nothing, a run takes no current_key and current_value, and cache and scale are
  * inputs alone, whose elements may overlap.
  *
- *                    KeyValueCache            MultiHeadAttention  MultiHeadCacheAttention  Merge
- * query              -                        in (S, H, D)        in (S, H, D)             -
- * current_key/value  in (S, Hkv, D), opt.     -                   in (S, Hkv, D), opt.     -
- * cache              in, out                  -                   in, out                  -
- * scale              in, out if quantised     -                   in, out if quantised     -
- * key_cache          in, out                  -                   in, out                  -
- * value_cache        in, out                  -                   in, out                  -
- * key_scale          in, out if quantised     -                   in, out if quantised     -
- * value_scale        in, out if quantised     -                   in, out if quantised     -
- * attn_mask          -                        in if the spec has  in if the spec has       -
- * sinks              -                        in if the spec has  in if the spec has       in if the spec has
- * key, value         out (K, Hkv*R, D), opt.  in (K, Hkv, D)      -                        -
- * partial_output     -                        -                   -                        in (P, S, H, D)
- * partial_lse        -                        -                   -                        in (P, S, H)
- * attn_output        -                        out (S, H, D)       out (S, H, D)            out (S, H, D)
- * lse                -                        out (S, H), opt.    out (S, H), opt.         out (S, H), opt.
+ *                    KeyValueCache            MultiHeadAttention  MultiHeadCacheAttention  Merge               Relayout
+ * query              -                        in (S, H, D)        in (S, H, D)             -                   -
+ * current_key/value  in (S, Hkv, D), opt.     -                   in (S, Hkv, D), opt.     -                   -
+ * cache              in, out                  -                   in, out                  -                   in, out
+ * scale              in, out if quantised     -                   in, out if quantised     -                   in, out if quantised
+ * key_cache          in, out                  -                   in, out                  -                   in, out
+ * value_cache        in, out                  -                   in, out                  -                   in, out
+ * key_scale          in, out if quantised     -                   in, out if quantised     -                   in, out if quantised
+ * value_scale        in, out if quantised     -                   in, out if quantised     -                   in, out if quantised
+ * attn_mask          -                        in if the spec has  in if the spec has       -                   -
+ * sinks              -                        in if the spec has  in if the spec has       in if the spec has  -
+ * key, value         out (K, Hkv*R, D), opt.  in (K, Hkv, D)      -                        -                   -
+ * partial_output     -                        -                   -                        in (P, S, H, D)     -
+ * partial_lse        -                        -                   -                        in (P, S, H)        -
+ * attn_output        -                        out (S, H, D)       out (S, H, D)            out (S, H, D)       -
+ * lse                -                        out (S, H), opt.    out (S, H), opt.         out (S, H), opt.    -
  *
  * cache: one axis for each letter of the layout, T = max_tokens (page_size in a block_table, with N = num_blocks), D =
  *        head_dim, or head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
@@ -696,6 +712,72 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  * it out, and needs 1 MiB of stack. The default executor's threads stay behind in a fork: there a plan of the parent's
  * is refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
+
+/* ---- Relayout: from one cache to another ---------------------------------------------------------------- */
+
+/* Which tokens of which cache go where. Either side is a batch as the step's other operators have it, and what is
+ * copied are its sequences' new tokens: in sequence b, positions m - n to m - 1, n from seqstarts, m from kvstarts,
+ * kvlens or last_page_len. Sequence b of `from` goes to sequence b of `to`, token by token in order. So
+ *   - all of a sequence is copied where n == m, and what a step has added to it with the step's own batch;
+ *   - N blocks, to N others: N sequences of page_size tokens, whose rows of the tables have one entry each;
+ *   - a contiguous wire buffer is a cache of mode `offset`: to it is gather, from it is scatter.
+ * Of a batch count batch_size, num_kv_heads (else num_heads), num_layers, max_tokens, num_blocks, the arrays of starts,
+ * lengths and rows, start_pos, and the tables; not store_slots, which must be absent. All arrays are in host memory, on
+ * every target; they are read while the plan is made, and needed no longer. */
+typedef struct kvjit_relayout {
+    uint32_t struct_size;
+    const kvjit_batch *from;
+    const kvjit_batch *to;
+    /* Of these tokens a side takes part with those at positions j where j % ranks == rank; 1 and 0, the defaults: with
+     * all. So the tokens of one cache are dealt out to W others (from_ranks W, from_rank r to the r-th), and joined in
+     * one again (to_ranks W, to_rank r from the r-th). */
+    int64_t from_ranks;
+    int64_t from_rank;
+    int64_t to_ranks;
+    int64_t to_rank;
+    int64_t from_head;    /* the first kv head to copy, in either cache: 0, but where heads are dealt out */
+    int64_t to_head;
+    int64_t num_kv_heads; /* how many; 0: from's, which then are to's, too */
+    int64_t num_layers;   /* how many a run copies; 0: from's, which then are to's, too */
+} kvjit_relayout;
+
+KVJIT_API void kvjit_relayout_init_sized(kvjit_relayout *relayout, size_t size);
+static inline void kvjit_relayout_init(kvjit_relayout *relayout) {
+    kvjit_relayout_init_sized(relayout, sizeof *relayout);
+}
+
+/* The spec of a relayout from a cache of `from` to one of `to`, each a spec of an operator with a cache. t1 is f32
+ * where either has that, else from's. Errors: KVJIT_BAD_ARGUMENT; KVJIT_BAD_SPEC, also where they differ in what a
+ * relayout doesn't change: head_dim, starts_type. *result is then unchanged. Thread-safe. */
+KVJIT_API kvjit_status kvjit_relayout_spec_sized(const kvjit_spec *from, const kvjit_spec *to, kvjit_spec *result,
+                                                 size_t size, kvjit_error *error);
+static inline kvjit_status kvjit_relayout_spec(const kvjit_spec *from, const kvjit_spec *to, kvjit_spec *result,
+                                               kvjit_error *error) {
+    return kvjit_relayout_spec_sized(from, to, result, sizeof *result, error);
+}
+
+/* A plan of a kernel of op Relayout, which kvjit_relayout_run runs. Checks both batches as kvjit_plan_create does, those
+ * of `to` as of tokens that are stored: no two in one slot. Of the options, stores_nothing, host_batch and split_keys
+ * must be unset. Memory: 24 bytes for each run of tokens that are neighbours on either side (without a block's or page's
+ * end between them), and 8 to 32 of table entries, a layer where tables have an axis L; on CUDA they are the workspace.
+ * Errors: those of kvjit_plan_create; KVJIT_BAD_INDEX where a sequence has other counts of tokens on either side.
+ * Arguments begin with "from." and "to.". Thread-safe. */
+KVJIT_API kvjit_status kvjit_relayout_plan_create(kvjit_kernel *kernel, const kvjit_relayout *relayout,
+                                                  const kvjit_plan_options *options, kvjit_plan **plan,
+                                                  kvjit_error *error);
+
+/* Copies the plan's tokens: of num_layers layers, from_layer and those behind it of the cache in `from` to to_layer and
+ * those behind it of the cache in `to`, both keys and values, with their scales. Of tensors that hold one layer each,
+ * num_layers is 1, and one plan serves all. Of kvjit_tensors count cache, scale, key_cache, value_cache, key_scale and
+ * value_scale, as the layouts have them.
+ * What comes out: where types, quant_bit, quant_group and scales' type are the same, the same bytes; else what
+ * KeyValueCache would load from `from` to T1, and store from there.
+ * The two caches lie apart in memory, or are one: the same tensors, or the same blocks' addresses, by layouts of the
+ * same meaning. Then no token is read in a slot in which another one is written, unless heads or layers differ;
+ * otherwise it is refused. Everything else is as kvjit_run has it: threads, streams, graphs, allocation. Errors:
+ * KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX. */
+KVJIT_API kvjit_status kvjit_relayout_run(kvjit_plan *plan, const kvjit_tensors *from, int64_t from_layer,
+                                          const kvjit_tensors *to, int64_t to_layer, kvjit_error *error);
 
 /* ---- This header's structs, for languages that don't read it -------------------------------------------- */
 

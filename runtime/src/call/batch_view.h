@@ -20,10 +20,10 @@ inline std::int64_t element_bytes(const kvjit_tensor& tensor) {
     return gen::dtype_bytes(static_cast<kvjit_dtype>(tensor.dtype));
 }
 
-/// Hkv. Where it isn't given it follows from H and the group; KeyValueCache has no query heads, H stands for it there.
+/// Hkv. Where it isn't given it follows from H and the group; or H stands for it, where there are no query heads.
 inline std::int64_t kv_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     if (batch.num_kv_heads != 0) return batch.num_kv_heads;
-    return gen::loads(spec) ? batch.num_heads : batch.num_heads / spec.group;
+    return gen::has_query_heads(spec) ? batch.num_heads / spec.group : batch.num_heads;
 }
 
 /// H. Where it isn't given it follows from Hkv and the group.

@@ -1,6 +1,7 @@
 #include "call/call_plan.h"
 
 #include "call/bind.h"
+#include "check/fault.h"
 
 namespace kvjit::rt {
 namespace {
@@ -36,6 +37,11 @@ gen::Result<void> CallPlan::run(const kvjit_tensors& tensors, std::int64_t layer
     if (auto checked = check_tensors(batch_, rows_, tensors, layer_idx); !checked) return checked;
     if (auto checked = check_run(tensors); !checked) return checked;
     return launch(tensors, layer_idx);
+}
+
+gen::Result<void> CallPlan::relayout(const kvjit_tensors&, std::int64_t, const kvjit_tensors&, std::int64_t) {
+    return gen::fail(KVJIT_BAD_ARGUMENT, "plan",
+                     text("plan is of op ", op_name(spec()), "; kvjit_run runs it, kvjit_relayout_run one of Relayout"));
 }
 
 /// All stores of a call happen before any read of the cache (docs/semantics.md, section 2).

@@ -18,9 +18,6 @@ namespace {
 using gen::KernelSpec;
 using gen::Result;
 
-bool has_query_heads(const KernelSpec& spec) {
-    return !gen::loads(spec);
-}
 bool always(const KernelSpec&) {
     return true;
 }
@@ -37,7 +34,7 @@ struct Scalar {
 
 constexpr Scalar kScalars[] = {
     {"batch_size", &kvjit_batch::batch_size, 0, kMaxCount, always},
-    {"num_heads", &kvjit_batch::num_heads, 0, kMaxCount, has_query_heads},
+    {"num_heads", &kvjit_batch::num_heads, 0, kMaxCount, gen::has_query_heads},
     {"num_kv_heads", &kvjit_batch::num_kv_heads, 0, kMaxCount, gen::has_keys},
     {"num_layers", &kvjit_batch::num_layers, 1, kMaxCount, gen::has_cache},
     {"max_tokens", &kvjit_batch::max_tokens, 0, kMaxInt64, gen::has_max_tokens},
@@ -73,7 +70,7 @@ Result<void> check_group(const KernelSpec& spec, const kvjit_batch& batch) {
 }
 
 Result<void> check_heads(const KernelSpec& spec, const kvjit_batch& batch) {
-    if (gen::loads(spec)) {
+    if (!gen::has_query_heads(spec)) {
         const char* name = batch.num_kv_heads == 0 ? "num_heads" : "num_kv_heads";
         return check_range(name, kv_heads(spec, batch), 1, kMaxCount);
     }

@@ -27,7 +27,7 @@ abi::BlockMemory aligned(const abi::BlockMemory& blocks, std::int64_t alignment)
 
 abi::CheckedBatch checked_batch(const BatchView& view, std::int64_t alignment) {
     abi::CheckedBatch checked{};
-    const bool copies = gen::loads(view.spec);
+    const bool copies = !gen::has_query_heads(view.spec);
     const std::int64_t head_dim = view.spec.head_dim, kv = view.num_kv_heads;
     checked.batch_size = view.batch_size;
     checked.seqstarts = view.seqstarts;

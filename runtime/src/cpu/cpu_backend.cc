@@ -25,6 +25,11 @@ public:
         return make_cpu_plan(std::move(kernel), batch, options);
     }
 
+    gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const RelayoutRequest& request,
+                                            const kvjit_plan_options& options) override {
+        return make_cpu_plan(std::move(kernel), request, options);
+    }
+
 private:
     std::unique_ptr<Compiler> compiler_;
 };

@@ -13,6 +13,7 @@
 #include "check/check_options.h"
 #include "cpu/executor.h"
 #include "cpu/split.h"
+#include "cpu/stage.h"
 
 namespace kvjit::rt {
 namespace {
@@ -23,48 +24,6 @@ constexpr std::int64_t kSerialElements = 32 * 1024;
 
 struct FreeAligned {
     void operator()(void* memory) const { ::operator delete(memory, std::align_val_t{kWorkspaceAlignment}); }
-};
-
-/// One stage's items handed to an executor: task i calls the kernel on item i. Attention has two kernels, whose items
-/// go out together so that no thread waits between them; `others` are the second one's.
-template <class Args, class Item>
-class Stage {
-public:
-    using KernelFunction = void (*)(const Args*, const Item*);
-
-    Stage(const Args& args, void* kernel, std::span<const Item> items, void* other_kernel = nullptr,
-          std::span<const Item> others = {})
-        : args_(args),
-          kernel_(reinterpret_cast<KernelFunction>(kernel)),
-          other_kernel_(reinterpret_cast<KernelFunction>(other_kernel)),
-          items_(items),
-          others_(others) {}
-
-    void run(const kvjit_executor& executor) {
-        if (count() != 0) executor.run(executor.context, run_item, this, count());
-    }
-    void run_serially() {
-        for (std::int64_t i = 0; i < count(); ++i) run_item(this, i);
-    }
-
-private:
-    std::int64_t count() const { return std::ssize(items_) + std::ssize(others_); }
-
-    static void run_item(void* stage, std::int64_t i) {
-        const Stage& self = *static_cast<const Stage*>(stage);
-        const auto index = static_cast<std::size_t>(i);
-        if (index < self.items_.size()) {
-            self.kernel_(&self.args_, &self.items_[index]);
-        } else {
-            self.other_kernel_(&self.args_, &self.others_[index - self.items_.size()]);
-        }
-    }
-
-    Args args_;
-    KernelFunction kernel_;
-    KernelFunction other_kernel_;
-    std::span<const Item> items_;
-    std::span<const Item> others_;
 };
 
 class CpuPlan final : public CallPlan {
@@ -182,11 +141,6 @@ std::string CpuPlan::describe() const {
     line("merge items", std::ssize(work_.merge));
     line("workspace bytes", static_cast<std::int64_t>(workspace_bytes()));
     return text;
-}
-
-gen::Result<kvjit_executor> executor_of(const kvjit_plan_options& options) {
-    if (options.executor != nullptr) return *options.executor;
-    return default_executor(options.num_threads);
 }
 
 }  // namespace

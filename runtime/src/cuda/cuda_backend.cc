@@ -57,6 +57,13 @@ public:
         return make_cuda_plan(device, std::move(kernel), batch, options);
     }
 
+    gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const RelayoutRequest& request,
+                                            const kvjit_plan_options& options) override {
+        if (auto runs = check_machine(kernel->target()); !runs) return std::unexpected(runs.error());
+        Device& device = *(*gpu(kernel->target().device))->device;  // before the kernel is moved away
+        return make_cuda_plan(device, std::move(kernel), request, options);
+    }
+
 private:
     struct Gpu {
         GpuInfo info;

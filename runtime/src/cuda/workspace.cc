@@ -19,8 +19,11 @@ std::size_t WorkspaceLayout::counters_offset() const {
 std::size_t WorkspaceLayout::slopes_offset() const {
     return counters_offset() + aligned(counters_bytes);
 }
-std::size_t WorkspaceLayout::partials_offset() const {
+std::size_t WorkspaceLayout::lists_offset() const {
     return slopes_offset() + aligned(slopes_bytes);
+}
+std::size_t WorkspaceLayout::partials_offset() const {
+    return lists_offset() + aligned(lists_bytes);
 }
 std::size_t WorkspaceLayout::bytes() const {
     return partials_offset() + partials_bytes;
@@ -42,6 +45,11 @@ gen::Result<void> Workspace::take(const WorkspaceLayout& layout, void* given, st
 gen::Result<void> Workspace::write_slopes(const float* slopes) {
     if (layout_.slopes_bytes == 0) return {};
     return device_.upload(this->slopes(), slopes, layout_.slopes_bytes, behind_);
+}
+
+gen::Result<void> Workspace::write_lists(const std::int64_t* lists) {
+    if (layout_.lists_bytes == 0) return {};
+    return device_.upload(this->lists(), lists, layout_.lists_bytes, behind_);
 }
 
 gen::Result<void> Workspace::find_memory(void* given, std::size_t given_bytes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "common/abi.h"
@@ -14,10 +15,12 @@ struct WorkspaceLayout {
     std::size_t fault_bytes = 0;     // of an abi::Fault, 0: nothing is checked on the device
     std::size_t counters_bytes = 0;  // unsigned, one for each tile of a decode
     std::size_t slopes_bytes = 0;    // float32 (H)
+    std::size_t lists_bytes = 0;     // int64, of a relayout
     std::size_t partials_bytes = 0;  // float32
 
     std::size_t counters_offset() const;
     std::size_t slopes_offset() const;
+    std::size_t lists_offset() const;
     std::size_t partials_offset() const;
     std::size_t bytes() const;
 };
@@ -36,11 +39,14 @@ public:
     gen::Result<void> take(const WorkspaceLayout& layout, void* given, std::size_t given_bytes, void* stream);
     /// The layout's slopes_bytes to slopes(), in the same order.
     gen::Result<void> write_slopes(const float* slopes);
+    /// The same of lists_bytes to lists().
+    gen::Result<void> write_lists(const std::int64_t* lists);
 
     const WorkspaceLayout& layout() const { return layout_; }
     /// Null: nothing is checked on the device.
     abi::Fault* fault() const { return layout_.fault_bytes != 0 ? reinterpret_cast<abi::Fault*>(memory_) : nullptr; }
     float* slopes() const { return reinterpret_cast<float*>(memory_ + layout_.slopes_offset()); }
+    std::int64_t* lists() const { return reinterpret_cast<std::int64_t*>(memory_ + layout_.lists_offset()); }
     unsigned* counters() const { return reinterpret_cast<unsigned*>(memory_ + layout_.counters_offset()); }
     float* partials() const { return reinterpret_cast<float*>(memory_ + layout_.partials_offset()); }
 

@@ -30,6 +30,13 @@ public:
         return make_cuda_plan(**device, std::move(kernel), batch, options);
     }
 
+    gen::Result<std::unique_ptr<Plan>> plan(KernelPtr kernel, const RelayoutRequest& request,
+                                            const kvjit_plan_options& options) override {
+        const gen::Result<Device*> device = this->device();
+        if (!device) return std::unexpected(device.error());
+        return make_cuda_plan(**device, std::move(kernel), request, options);
+    }
+
 private:
     /// Made at the first plan.
     gen::Result<Device*> device() {

@@ -1,0 +1,166 @@
+#include "relayout/apart.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+
+#include "check/fault.h"
+#include "check/view.h"
+#include "generator/operator.h"
+
+namespace kvjit::rt {
+namespace {
+
+using gen::Result;
+
+/// Addresses begin..end-1.
+struct Span {
+    std::uintptr_t begin, end;
+
+    bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
+};
+
+/// What a tensor's elements reach over. The way of axis 2 may be negative.
+Span span_of(const kvjit_tensor& tensor) {
+    if (!is_present(tensor) || is_empty(tensor)) return {0, 0};
+    const auto at = reinterpret_cast<std::uintptr_t>(tensor.data);
+    std::int64_t below = 0, above = 1;
+    for (std::int32_t axis = 0; axis < tensor.rank; ++axis) {
+        const std::int64_t way = (tensor.shape[axis] - 1) * tensor.strides[axis];
+        (way < 0 ? below : above) += way;
+    }
+    const auto bytes = [&](std::int64_t elements) {
+        return static_cast<std::uintptr_t>(elements * element_bytes(tensor));
+    };
+    return {at + bytes(below), at + bytes(above)};
+}
+
+Span span_of(std::int64_t address, std::int64_t bytes) {
+    return {static_cast<std::uintptr_t>(address), static_cast<std::uintptr_t>(address + bytes)};
+}
+
+bool are_the_same(const kvjit_tensor& a, const kvjit_tensor& b) {
+    return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank &&
+           std::equal(a.shape, a.shape + a.rank, b.shape) && std::equal(a.strides, a.strides + a.rank, b.strides);
+}
+
+std::span<const gen::OperatorTensor> cache_tensors(const RelayoutView& view) {
+    return gen::operator_of(view.from.batch.spec).tensors;
+}
+
+/// Whether both sides mean the same by an address, or by the same tensors.
+bool mean_the_same(const RelayoutView& view) {
+    const gen::KernelSpec &from = view.from.batch.spec, &to = view.to.batch.spec;
+    const CacheView &a = view.from.batch.cache, &b = view.to.batch.cache;
+    return gen::layout_axes(from) == gen::layout_axes(to) && gen::value_axes(from) == gen::value_axes(to) &&
+           gen::cache_type(from) == gen::cache_type(to) && from.quant_bit == to.quant_bit &&
+           (from.quant_bit == 0 ||
+            (from.quant_group == to.quant_group && gen::scale_type(from) == gen::scale_type(to))) &&
+           a.extent('T') == b.extent('T') && a.num_layers() == b.num_layers() &&
+           view.from.batch.num_kv_heads == view.to.batch.num_kv_heads;
+}
+
+bool are_apart(std::int64_t a, std::int64_t b, std::int64_t count) {
+    return a + count <= b || b + count <= a;
+}
+
+std::string place_text(const SharedSlot& shared) {
+    char address[24];
+    std::snprintf(address, sizeof address, "%#llx", static_cast<unsigned long long>(shared.block));
+    return shared.block == 0 ? text("slot ", shared.token)
+                             : text("token ", shared.token, " of block ",
+                                    shared.block < (1 << 20) ? text(shared.block) : std::string(address));
+}
+
+std::unexpected<gen::Error> refuse_shared(const SharedSlot& shared) {
+    return gen::fail(KVJIT_BAD_ARGUMENT, "to",
+                     text("to writes ", place_text(shared), ", of its sequence ", shared.to_sequence,
+                          ", which from reads for its sequence ", shared.from_sequence,
+                          "; a relayout within one cache takes other slots, heads or layers"),
+                     shared.token, 0, shared.to_sequence);
+}
+
+std::unexpected<gen::Error> refuse_overlap(std::string_view name, std::string_view other) {
+    return gen::fail(KVJIT_BAD_ARGUMENT, text("to.", name),
+                     text("to.", name, " lies in the memory of from.", other,
+                          "; two caches lie apart, or are the same tensors by the same layout"));
+}
+
+/// The first tensors that share memory.
+struct Met {
+    const gen::OperatorTensor *to, *from;
+};
+std::optional<Met> first_met(const RelayoutView& view, const kvjit_tensors& from, const kvjit_tensors& to) {
+    for (const gen::OperatorTensor& written : cache_tensors(view)) {
+        for (const gen::OperatorTensor& read : cache_tensors(view)) {
+            if (span_of(to.*written.member).meets(span_of(from.*read.member))) return Met{&written, &read};
+        }
+    }
+    return std::nullopt;
+}
+
+bool are_the_same(const RelayoutView& view, const kvjit_tensors& from, const kvjit_tensors& to) {
+    return std::ranges::all_of(cache_tensors(view), [&](const gen::OperatorTensor& tensor) {
+        return are_the_same(from.*tensor.member, to.*tensor.member);
+    });
+}
+
+/// A block of one side against the tensors of the other.
+Result<void> check_block(const RelayoutView& view, const Span& block, const kvjit_tensors& tensors) {
+    for (const gen::OperatorTensor& tensor : cache_tensors(view)) {
+        if (!block.meets(span_of(tensors.*tensor.member))) continue;
+        return gen::fail(KVJIT_BAD_ARGUMENT, "to",
+                         text("a block at ", block.begin, " lies in the memory of ", tensor.name,
+                              "; the caches of a relayout lie apart"));
+    }
+    return {};
+}
+
+Result<void> check_side_blocks(const RelayoutView& view, const RelayoutSideView& side, const RunEntries& entries,
+                               const kvjit_tensors& others) {
+    const std::int64_t codes = side.batch.cache.code_blocks().bytes, scales = side.batch.cache.scale_blocks().bytes;
+    for (const std::int64_t entry : entries.codes) {
+        if (auto apart = check_block(view, span_of(entry, codes), others); !apart) return apart;
+    }
+    for (const std::int64_t entry : entries.scales) {
+        if (auto apart = check_block(view, span_of(entry, scales), others); !apart) return apart;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<void> Apart::check_blocks() const {
+    const std::optional<SharedSlot> overlapping = overlapping_block(view_);
+    if (overlapping)
+        return gen::fail(
+            KVJIT_BAD_INDEX, "to.cachestarts",
+            text("to.cachestarts has the block at ", overlapping->block, " for sequence ", overlapping->to_sequence,
+                 "; it overlaps one that from reads for sequence ", overlapping->from_sequence),
+            overlapping->block, 0, overlapping->to_sequence);
+    if (view_.from.batch.cache.paging().entries != Entries::kAddresses || !shared_ || mean_the_same(view_)) return {};
+    return refuse_shared(*shared_);
+}
+
+Result<void> Apart::check_one_cache(std::int64_t from_layer, std::int64_t to_layer) const {
+    const bool has_layers = gen::layout_axes(view_.from.batch.spec).contains('L');
+    if (!shared_ || are_apart(view_.from.head, view_.to.head, view_.num_kv_heads) ||
+        (has_layers && are_apart(from_layer, to_layer, view_.num_layers)))
+        return {};
+    return refuse_shared(*shared_);
+}
+
+Result<void> Apart::check_run(const RelayoutRuns& runs, const kvjit_tensors& from, std::int64_t from_layer,
+                              const kvjit_tensors& to, std::int64_t to_layer) const {
+    const bool from_blocks = view_.from.batch.cache.paging().entries == Entries::kAddresses;
+    const bool to_blocks = view_.to.batch.cache.paging().entries == Entries::kAddresses;
+    if (from_blocks && to_blocks) return check_one_cache(from_layer, to_layer);
+    if (from_blocks) return check_side_blocks(view_, view_.from, runs.from, to);
+    if (to_blocks) return check_side_blocks(view_, view_.to, runs.to, from);
+    const std::optional<Met> met = first_met(view_, from, to);
+    if (!met) return {};
+    if (mean_the_same(view_) && are_the_same(view_, from, to)) return check_one_cache(from_layer, to_layer);
+    return refuse_overlap(met->to->name, met->from->name);
+}
+
+}  // namespace kvjit::rt

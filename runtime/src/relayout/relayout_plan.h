@@ -1,0 +1,60 @@
+// A plan of op Relayout: the lists of what goes where, and the arguments of a run. Backends only launch it.
+#pragma once
+
+#include "kernel.h"
+#include "plan.h"
+#include "relayout/apart.h"
+#include "relayout/runs.h"
+#include "relayout/sides.h"
+
+namespace kvjit::rt {
+
+/// Whether the kernel and the options are right for such a plan. Errors: KVJIT_BAD_ARGUMENT.
+gen::Result<void> check_relayout_kernel(const Kernel& kernel, const kvjit_plan_options& options);
+
+/// And whether it is right for any other plan.
+gen::Result<void> check_no_relayout(const Kernel& kernel);
+
+class RelayoutPlan : public Plan {
+public:
+    gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) final;
+    gen::Result<void> relayout(const kvjit_tensors& from, std::int64_t from_layer, const kvjit_tensors& to,
+                               std::int64_t to_layer) final;
+
+protected:
+    /// `most`: tokens of a run. The view is checked.
+    RelayoutPlan(KernelPtr kernel, const RelayoutView& view, std::int64_t most)
+        : kernel_(std::move(kernel)), view_(view), apart_(view_), runs_(relayout_runs(view_, most)) {}
+
+    /// Has the program ready, if there is anything to copy. Errors: of Apart::check_blocks, of Kernel::prepare.
+    gen::Result<void> prepare();
+
+    const RelayoutView& view() const { return view_; }
+    const RelayoutRuns& runs() const { return runs_; }
+    const ImagePtr& image() const { return images_[KVJIT_PROGRAM_RELAYOUT]; }
+    /// Of the codes that a run writes.
+    std::int64_t bytes() const;
+    /// What describe says of any such plan.
+    std::string outline() const;
+
+private:
+    /// What the launch needs beside right tensors.
+    virtual gen::Result<void> check_run(const kvjit_tensors&, const kvjit_tensors&) { return {}; }
+    /// Where the kernels find a list of the plan's.
+    virtual const std::int64_t* place_of(const std::vector<std::int64_t>& entries) const = 0;
+    virtual const abi::TokenRun* place_of_runs() const = 0;
+    virtual gen::Result<void> launch(const abi::RelayoutArgs& args) = 0;
+
+    gen::Result<void> check_tensors_of(const kvjit_tensors& from, std::int64_t from_layer, const kvjit_tensors& to,
+                                       std::int64_t to_layer) const;
+    abi::RelayoutSide bind(const RelayoutSideView& side, const RunEntries& entries, const kvjit_tensors& tensors,
+                           std::int64_t layer) const;
+
+    KernelPtr kernel_;
+    RelayoutView view_;
+    Apart apart_;
+    RelayoutRuns runs_;
+    ImageSet images_;
+};
+
+}  // namespace kvjit::rt

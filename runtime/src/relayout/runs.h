@@ -1,0 +1,42 @@
+// A relayout's tokens as runs that lie behind one table entry on either side, and those entries.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/abi.h"
+#include "relayout/sides.h"
+
+namespace kvjit::rt {
+
+/// Entries of the runs on one side: of each layer, where layers have tables of their own, else of all.
+struct RunEntries {
+    std::vector<std::int64_t> codes;   // (layers, runs)
+    std::vector<std::int64_t> scales;  // the same of scale blocks at addresses; else empty
+    std::int64_t layers = 1;
+};
+
+struct RelayoutRuns {
+    std::vector<abi::TokenRun> runs;
+    RunEntries from, to;
+    std::int64_t tokens = 0;
+
+    bool has_layers() const { return from.layers > 1 || to.layers > 1; }
+};
+
+/// Tokens of a run, `most` at most. The view is checked.
+RelayoutRuns relayout_runs(const RelayoutView& view, std::int64_t most);
+
+/// A slot of `from` that is one of `to`'s, too.
+struct SharedSlot {
+    std::int64_t from_sequence, to_sequence;
+    std::int64_t token;
+    std::int64_t block;  // number or address; 0 where entries are tokens
+};
+/// By their numbers or addresses, in whatever layers; nothing where tables of the two sides don't count the same.
+std::optional<SharedSlot> shared_slot(const RelayoutView& view);
+/// Blocks at different addresses of which one reaches into the other.
+std::optional<SharedSlot> overlapping_block(const RelayoutView& view);
+
+}  // namespace kvjit::rt

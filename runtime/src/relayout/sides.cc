@@ -1,0 +1,136 @@
+#include "relayout/sides.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "check/fault.h"
+#include "check/view.h"
+
+namespace kvjit::rt {
+namespace {
+
+using gen::Result;
+
+/// Counts stay below this, as a batch's do.
+constexpr std::int64_t kMaxRanks = 0x7fffffff;
+
+Result<void> check_number(std::string name, std::int64_t value, std::int64_t least, std::int64_t most) {
+    if (value >= least && value <= most) return {};
+    const std::int64_t limit = value < least ? least : most;
+    return refuse(KVJIT_BAD_ARGUMENT, std::move(name), value, limit,
+                  text("it takes ", value < least ? "at least " : "at most ", limit));
+}
+
+Result<void> check_ranks(std::string_view side, std::int64_t ranks, std::int64_t rank) {
+    const std::string name(side);
+    if (auto many = check_number(name + "_ranks", ranks, 1, kMaxRanks); !many) return many;
+    return check_number(name + "_rank", rank, 0, ranks - 1);
+}
+
+/// Tokens that are copied must be there; those that are stored, check_batch has looked at.
+Result<void> check_enough(const BatchView& view) {
+    for (std::int64_t b = 0; b < view.batch_size; ++b) {
+        const std::int64_t tokens = length(view.seqstarts, b), keys = key_count(view.keys, b);
+        if (tokens <= keys) continue;
+        return gen::fail(KVJIT_BAD_INDEX, "seqstarts",
+                         text("seqstarts gives sequence ", b, " ", tokens, " tokens; it has ", keys,
+                              " keys, so at most ", keys, " can be copied"),
+                         tokens, keys, b);
+    }
+    return {};
+}
+
+Result<BatchView> check_side(const gen::KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
+    if (is_present(batch.store_slots))
+        return gen::fail(KVJIT_BAD_ARGUMENT, "store_slots",
+                         "store_slots is given; a relayout takes the slots of its tables, a token_table's for any");
+    if (auto checked = check_batch(spec, batch, use); !checked) return std::unexpected(checked.error());
+    const BatchView view = batch_view(spec, batch, use.stores);
+    if (auto enough = check_enough(view); !enough) return std::unexpected(enough.error());
+    return view;
+}
+
+/// Heads first..first+count-1 are the side's.
+Result<void> check_heads(std::string_view side, std::int64_t first, std::int64_t count, const BatchView& view) {
+    const std::int64_t heads = view.num_kv_heads;
+    if (auto below = check_number(std::string(side) + "_head", first, 0, heads - 1); !below) return below;
+    if (first + count <= heads) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "num_kv_heads", count, heads - first,
+                  text(side, " has ", heads, " kv heads and takes them from ", first, " on, so it takes at most ",
+                       heads - first));
+}
+
+/// How many heads or layers are copied: what is asked for, or all, which both sides then have alike.
+Result<std::int64_t> chosen(const char* name, std::int64_t asked, std::int64_t from, std::int64_t to) {
+    if (asked != 0) {
+        if (auto right = check_number(name, asked, 1, std::min(from, to)); !right)
+            return std::unexpected(right.error());
+        return asked;
+    }
+    if (from == to) return from;
+    return gen::fail(KVJIT_BAD_ARGUMENT, name,
+                     text(name, " is 0; from has ", from, " and to has ", to, ", so it takes a number"), from, to);
+}
+
+Result<void> check_counts(const RelayoutView& view) {
+    for (std::int64_t b = 0; b < view.from.batch.batch_size; ++b) {
+        const std::int64_t from = view.from.tokens(b).count, to = view.to.tokens(b).count;
+        if (from == to) continue;
+        return gen::fail(
+            KVJIT_BAD_INDEX, "to.seqstarts",
+            text("to.seqstarts has room for ", to, " tokens of sequence ", b, "; from has ", from, " of them to copy"),
+            to, from, b);
+    }
+    return {};
+}
+
+Result<void> check_together(const RelayoutView& view, const kvjit_relayout& relayout) {
+    const std::int64_t from = view.from.batch.batch_size, to = view.to.batch.batch_size;
+    if (from != to)
+        return refuse(KVJIT_BAD_ARGUMENT, "to.batch_size", to, from,
+                      text("from.batch_size is ", from, ", sequence b goes to sequence b"));
+    if (auto heads = check_heads("from", relayout.from_head, view.num_kv_heads, view.from.batch); !heads) return heads;
+    if (auto heads = check_heads("to", relayout.to_head, view.num_kv_heads, view.to.batch); !heads) return heads;
+    return check_counts(view);
+}
+
+}  // namespace
+
+gen::Error error_of_side(std::string_view side, gen::Error error) {
+    if (error.message.starts_with(error.argument)) error.message.insert(0, side);
+    error.argument.insert(0, side);
+    return error;
+}
+
+RelayoutSideView::Tokens RelayoutSideView::tokens(std::int64_t b) const {
+    const std::int64_t end = key_count(batch.keys, b), begin = end - length(batch.seqstarts, b);
+    const std::int64_t ahead = (rank - begin % ranks + ranks) % ranks;  // to the first that takes part
+    const std::int64_t rest = end - begin - ahead;
+    return {begin + ahead, rest <= 0 ? 0 : (rest - 1) / ranks + 1};
+}
+
+Result<RelayoutView> check_relayout(const gen::KernelSpec& spec, const RelayoutRequest& request,
+                                    kvjit_check_level level, std::int64_t alignment) {
+    const kvjit_relayout& relayout = request.relayout;
+    if (auto ranks = check_ranks("from", relayout.from_ranks, relayout.from_rank); !ranks)
+        return std::unexpected(ranks.error());
+    if (auto ranks = check_ranks("to", relayout.to_ranks, relayout.to_rank); !ranks)
+        return std::unexpected(ranks.error());
+    const auto from = check_side(gen::source_of(spec), request.from, {level, false, alignment});
+    if (!from) return std::unexpected(error_of_side(kFromSide, from.error()));
+    const auto to = check_side(gen::destination_of(spec), request.to, {level, true, alignment});
+    if (!to) return std::unexpected(error_of_side(kToSide, to.error()));
+    const auto heads = chosen("num_kv_heads", relayout.num_kv_heads, from->num_kv_heads, to->num_kv_heads);
+    if (!heads) return std::unexpected(heads.error());
+    const auto layers = chosen("num_layers", relayout.num_layers, from->cache.num_layers(), to->cache.num_layers());
+    if (!layers) return std::unexpected(layers.error());
+    const RelayoutView view{{*from, relayout.from_ranks, relayout.from_rank, relayout.from_head},
+                            {*to, relayout.to_ranks, relayout.to_rank, relayout.to_head},
+                            *heads,
+                            *layers};
+    if (auto together = check_together(view, relayout); !together) return std::unexpected(together.error());
+    return view;
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,68 @@
+// relayout: tokens of one cache go to another, copied or converted (docs/semantics.md, sections 2 and 6).
+#include "common/abi.h"
+#include "common/relayout.h"
+#include "common/shape.h"
+#include "common/spec_block.h"
+#include "common/types.h"
+#include "cuda/row_codec.h"
+#include "cuda/rows.h"
+
+namespace kvjit {
+
+// ---- Converting ----------------------------------------------------------------------------------------------------
+
+template <class From, class To, class Between = T1>
+KVJIT_INLINE void convert_row(const RunRows& to, const RunRows& from, i64 token, i64 head) {
+    const char* codes = row_at(from.codes, token, head);
+    const char* scales = row_at(from.scales, token, head);
+    RowPieces x = {};
+    for_each_piece([&](i32 d, int i) {
+        load_cache<From>(x[i], codes, scales, d);
+        for (int k = 0; k < kPiece; ++k) x[i][k] = round_to<Between>(x[i][k]);
+    });
+    encode_pieces<To>(row_at(to.codes, token, head), reinterpret_cast<typename To::T3*>(row_at(to.scales, token, head)),
+                      x);
+}
+
+// ---- Copying -------------------------------------------------------------------------------------------------------
+
+template <class Row>
+KVJIT_INLINE void copy_row(const RunRows& to, const RunRows& from, i64 token, i64 head) {
+    move_row<typename Row::T2>(row_at(to.codes, token, head), row_at(from.codes, token, head));
+    if constexpr (Row::kQuantised) {
+        using Scale = typename Row::T3;
+        auto* scales = reinterpret_cast<Scale*>(row_at(to.scales, token, head));
+        const auto* from_scales = reinterpret_cast<const Scale*>(row_at(from.scales, token, head));
+        for (i32 g = lane_index(); g < Row::kScales; g += kWarpSize) scales[g] = from_scales[g];
+    }
+}
+
+// ---- 2. Work split: a block for each (layer, run, key or value), a warp for a row of it at a time ------------------
+
+template <class From, class To>
+KVJIT_INLINE void move_rows(const abi::CudaRelayoutArgs& args) {
+    const abi::RelayoutArgs& relayout = args.relayout;
+    const bool value = block_x() % 2 != 0;
+    const i64 run = block_x() / 2 % args.runs, layer = block_x() / 2 / args.runs;
+    const abi::TokenRun tokens = relayout.runs[run];
+    const RunPlace from_place = place_of(relayout.from, run, layer, tokens.from_token);
+    const RunPlace to_place = place_of(relayout.to, run, layer, tokens.to_token);
+    const RunRows from = run_rows<From>(relayout.from, from_place, layer, value);
+    const RunRows to = run_rows<To>(relayout.to, to_place, layer, value);
+    const i64 heads = relayout.num_kv_heads;
+    for (i64 row = warp_index(); row < tokens.count * heads; row += kTokenWarps) {
+        if constexpr (kSame<From, To>)
+            copy_row<To>(to, from, row / heads, row % heads);
+        else
+            convert_row<From, To>(to, from, row / heads, row % heads);
+    }
+}
+
+}  // namespace kvjit
+
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
+KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
+kvjit_relayout(KVJIT_PARAM(kvjit::abi::CudaRelayoutArgs) args) {
+    kvjit::move_rows<kvjit::FromRow, kvjit::ToRow>(args);
+}
