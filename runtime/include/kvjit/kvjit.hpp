@@ -217,6 +217,14 @@ struct KernelSpec : kvjit_spec {
         return spec;
     }
 
+    /// Of a relayout between caches of two specs. See kvjit_relayout_spec.
+    static Result<KernelSpec> relayout(const kvjit_spec& from, const kvjit_spec& to) {
+        KernelSpec spec;
+        Error error;
+        if (kvjit_relayout_spec(&from, &to, &spec, error.get()) != KVJIT_OK) return error;
+        return spec;
+    }
+
     /// The canonical text. Errors: KVJIT_BAD_SPEC.
     Result<std::string> text() const {
         std::string out;
@@ -283,6 +291,15 @@ struct Tensors : kvjit_tensors {
     Tensors() { kvjit_tensors_init(this); }
 };
 
+/// Which tokens of which cache go where. The batches are the caller's.
+struct Relayout : kvjit_relayout {
+    Relayout(const kvjit_batch& source, const kvjit_batch& destination) {
+        kvjit_relayout_init(this);
+        from = &source;
+        to = &destination;
+    }
+};
+
 struct PlanOptions : kvjit_plan_options {
     PlanOptions() { kvjit_plan_options_init(this); }
 };
@@ -344,6 +361,13 @@ public:
         if (kvjit_run(handle_.get(), &tensors, layer_idx, error.get()) != KVJIT_OK) return error;
         return {};
     }
+    /// Of a relayout's plan. See kvjit_relayout_run.
+    Result<void> relayout(const kvjit_tensors& from, const kvjit_tensors& to, std::int64_t from_layer = 0,
+                          std::int64_t to_layer = 0) {
+        Error error;
+        if (kvjit_relayout_run(handle_.get(), &from, from_layer, &to, to_layer, error.get()) != KVJIT_OK) return error;
+        return {};
+    }
     /// Waits for the runs so far; see kvjit_plan_synchronize.
     Result<void> synchronize() {
         Error error;
@@ -383,6 +407,13 @@ public:
         Error error;
         kvjit_plan* raw = nullptr;
         if (kvjit_plan_create(get(), &batch, &options, &raw, error.get()) != KVJIT_OK) return error;
+        return Plan(raw);
+    }
+    /// Of a kernel of op Relayout. See kvjit_relayout_plan_create.
+    Result<Plan> plan(const kvjit_relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {
+        Error error;
+        kvjit_plan* raw = nullptr;
+        if (kvjit_relayout_plan_create(get(), &relayout, &options, &raw, error.get()) != KVJIT_OK) return error;
         return Plan(raw);
     }
     Result<std::string> emit(kvjit_stage stage, std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
