@@ -13,7 +13,7 @@ namespace kvjit::bench {
 struct Yardstick {
     const char* name;
     const char* unit;  // of 1e9 a second
-    double (*measure)();
+    std::function<double()> measure;
 };
 /// Bytes of a loop that only reads, memory beyond the last-level cache.
 extern const Yardstick kRead;
