@@ -4,6 +4,7 @@
 #include <charconv>
 #include <concepts>
 #include <cstdint>
+#include <cstdio>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -32,6 +33,13 @@ std::string text(const Parts&... parts) {
     };
     (append(parts), ...);
     return joined;
+}
+
+/// As messages have it.
+inline std::string address_text(std::int64_t address) {
+    char digits[24];
+    std::snprintf(digits, sizeof digits, "%#llx", static_cast<unsigned long long>(address));
+    return digits;
 }
 
 /// "KeyValueCache", say: op is the first field of every spec.

@@ -1,6 +1,5 @@
 #include "check/rule_text.h"
 
-#include <cstdio>
 #include <string>
 
 #include "check/arithmetic.h"
@@ -124,12 +123,6 @@ static_assert(in_order_of_rules());
 
 std::string_view argument_of(const RuleText& rule, const RuleWords& words) {
     return rule.argument == kKeys ? words.keys : rule.argument;
-}
-
-std::string address_text(std::int64_t address) {
-    char digits[24];
-    std::snprintf(digits, sizeof digits, "%#llx", static_cast<unsigned long long>(address));
-    return digits;
 }
 
 /// What the letter behind a % stands for.

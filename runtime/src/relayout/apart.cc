@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
 
 #include "check/fault.h"
 #include "check/view.h"
@@ -64,17 +63,15 @@ bool are_apart(std::int64_t a, std::int64_t b, std::int64_t count) {
     return a + count <= b || b + count <= a;
 }
 
-std::string place_text(const SharedSlot& shared) {
-    char address[24];
-    std::snprintf(address, sizeof address, "%#llx", static_cast<unsigned long long>(shared.block));
-    return shared.block == 0 ? text("slot ", shared.token)
-                             : text("token ", shared.token, " of block ",
-                                    shared.block < (1 << 20) ? text(shared.block) : std::string(address));
+std::string place_text(const SharedSlot& shared, Entries entries) {
+    if (entries == Entries::kTokens) return text("slot ", shared.token);
+    return text("token ", shared.token, " of block ",
+                entries == Entries::kAddresses ? address_text(shared.block) : text(shared.block));
 }
 
-std::unexpected<gen::Error> refuse_shared(const SharedSlot& shared) {
+std::unexpected<gen::Error> refuse_shared(const SharedSlot& shared, Entries entries) {
     return gen::fail(KVJIT_BAD_ARGUMENT, "to",
-                     text("to writes ", place_text(shared), ", of its sequence ", shared.to_sequence,
+                     text("to writes ", place_text(shared, entries), ", of its sequence ", shared.to_sequence,
                           ", which from reads for its sequence ", shared.from_sequence,
                           "; a relayout within one cache takes other slots, heads or layers"),
                      shared.token, 0, shared.to_sequence);
@@ -110,8 +107,8 @@ Result<void> check_block(const RelayoutView& view, const Span& block, const kvji
     for (const gen::OperatorTensor& tensor : cache_tensors(view)) {
         if (!block.meets(span_of(tensors.*tensor.member))) continue;
         return gen::fail(KVJIT_BAD_ARGUMENT, "to",
-                         text("a block at ", block.begin, " lies in the memory of ", tensor.name,
-                              "; the caches of a relayout lie apart"));
+                         text("a block at ", address_text(static_cast<std::int64_t>(block.begin)),
+                              " lies in the memory of ", tensor.name, "; the caches of a relayout lie apart"));
     }
     return {};
 }
@@ -131,23 +128,25 @@ Result<void> check_side_blocks(const RelayoutView& view, const RelayoutSideView&
 }  // namespace
 
 Result<void> Apart::check_blocks() const {
-    const std::optional<SharedSlot> overlapping = overlapping_block(view_);
-    if (overlapping)
-        return gen::fail(
-            KVJIT_BAD_INDEX, "to.cachestarts",
-            text("to.cachestarts has the block at ", overlapping->block, " for sequence ", overlapping->to_sequence,
-                 "; it overlaps one that from reads for sequence ", overlapping->from_sequence),
-            overlapping->block, 0, overlapping->to_sequence);
-    if (view_.from.batch.cache.paging().entries != Entries::kAddresses || !shared_ || mean_the_same(view_)) return {};
-    return refuse_shared(*shared_);
+    const std::optional<SharedSlot> overlapping = overlapping_block(view_, mean_the_same(view_));
+    if (!overlapping) return {};
+    return gen::fail(
+        KVJIT_BAD_INDEX, "to.cachestarts",
+        text("to.cachestarts has the block at ", address_text(overlapping->block), " for sequence ",
+             overlapping->to_sequence, "; it overlaps one that from reads for sequence ", overlapping->from_sequence),
+        overlapping->block, 0, overlapping->to_sequence);
 }
 
 Result<void> Apart::check_one_cache(std::int64_t from_layer, std::int64_t to_layer) const {
+    if (are_apart(view_.from.head, view_.to.head, view_.num_kv_heads)) return {};
     const bool has_layers = gen::layout_axes(view_.from.batch.spec).contains('L');
-    if (!shared_ || are_apart(view_.from.head, view_.to.head, view_.num_kv_heads) ||
-        (has_layers && are_apart(from_layer, to_layer, view_.num_layers)))
-        return {};
-    return refuse_shared(*shared_);
+    const std::int64_t begin = has_layers ? std::max(from_layer, to_layer) : 0;
+    const std::int64_t end = has_layers ? std::min(from_layer, to_layer) + view_.num_layers : 1;
+    for (std::int64_t layer = begin; layer < end; ++layer) {
+        const auto& shared = shared_[shared_.size() == 1 ? 0 : static_cast<std::size_t>(layer)];
+        if (shared) return refuse_shared(*shared, view_.from.batch.cache.paging().entries);
+    }
+    return {};
 }
 
 Result<void> Apart::check_run(const RelayoutRuns& runs, const kvjit_tensors& from, std::int64_t from_layer,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "relayout/runs.h"
 
@@ -10,12 +11,12 @@ namespace kvjit::rt {
 /// What a plan knows of that before it sees a tensor.
 class Apart {
 public:
-    explicit Apart(const RelayoutView& view) : view_(view), shared_(shared_slot(view)) {}
+    explicit Apart(const RelayoutView& view) : view_(view), shared_(shared_slots(view)) {}
 
     /// Blocks at addresses of their own. Errors: KVJIT_BAD_INDEX.
     gen::Result<void> check_blocks() const;
     /// The tensors of a run; they have been checked. Errors: KVJIT_BAD_ARGUMENT. O(runs) where one side has blocks at
-    /// addresses and the other tensors, else O(1).
+    /// addresses and the other tensors, else O(layers).
     gen::Result<void> check_run(const RelayoutRuns& runs, const kvjit_tensors& from, std::int64_t from_layer,
                                 const kvjit_tensors& to, std::int64_t to_layer) const;
 
@@ -23,7 +24,7 @@ private:
     gen::Result<void> check_one_cache(std::int64_t from_layer, std::int64_t to_layer) const;
 
     const RelayoutView& view_;
-    std::optional<SharedSlot> shared_;
+    std::vector<std::optional<SharedSlot>> shared_;
 };
 
 }  // namespace kvjit::rt

@@ -26,6 +26,9 @@ std::int64_t entry_at(const void* entries, bool narrow, std::int64_t at) {
     return narrow ? static_cast<const std::int32_t*>(entries)[at] : static_cast<const std::int64_t*>(entries)[at];
 }
 
+using EntriesOf = const void* abi::Table::*;
+constexpr EntriesOf kCodes = &abi::Table::entries, kScales = &abi::Table::scales;
+
 /// The tables of a side.
 class Tables {
 public:
@@ -34,13 +37,10 @@ public:
 
     std::int64_t layers() const { return cache_.has_layers() ? cache_.num_layers() : 1; }
     bool has_scales() const { return cache_.table(0).scales != nullptr; }
-    std::int64_t code(std::int64_t layer, std::int64_t b, std::int64_t page) const {
+    /// Of codes or of scales.
+    std::int64_t entry(EntriesOf entries, std::int64_t layer, std::int64_t b, std::int64_t page) const {
         const abi::Table table = cache_.table(layer);
-        return entry_at(table.entries, narrow_, row_begin(table, b) + page);
-    }
-    std::int64_t scale(std::int64_t layer, std::int64_t b, std::int64_t page) const {
-        const abi::Table table = cache_.table(layer);
-        return entry_at(table.scales, narrow_, row_begin(table, b) + page);
+        return entry_at(table.*entries, narrow_, row_begin(table, b) + page);
     }
 
 private:
@@ -80,8 +80,8 @@ RunEntries entries_of(const RelayoutView& view, const RelayoutSideView& side, Pl
     for (std::int64_t layer = 0; layer < tables.layers(); ++layer) {
         for_each_piece(view, most, [&](const Piece& piece) {
             const std::int64_t page = (piece.*place).page;
-            entries.codes.push_back(tables.code(layer, piece.sequence, page));
-            if (tables.has_scales()) entries.scales.push_back(tables.scale(layer, piece.sequence, page));
+            entries.codes.push_back(tables.entry(kCodes, layer, piece.sequence, page));
+            if (tables.has_scales()) entries.scales.push_back(tables.entry(kScales, layer, piece.sequence, page));
         });
     }
     return entries;
@@ -131,33 +131,101 @@ bool counts_tokens(const RelayoutSideView& side) {
     return !side.batch.cache.paging().blocks();
 }
 
-/// Tokens begin..end-1 behind an entry.
+/// Tokens behind an entry: begin, and each that is a multiple of the side's ranks behind it, before end.
 struct Used {
     std::int64_t entry, begin, end;
     std::int64_t sequence;
 };
 
-/// In ascending order.
-std::vector<Used> used_slots(const RelayoutView& view, const RelayoutSideView& side, PlaceOf place) {
-    const Tables tables(side);
-    std::vector<Used> used;
-    for (std::int64_t layer = 0; layer < tables.layers(); ++layer) {
-        for_each_piece(view, kMaxInt64, [&](const Piece& piece) {
-            const Place& at = piece.*place;
-            const std::int64_t entry = tables.code(layer, piece.sequence, at.page);
-            const std::int64_t begin = at.token, end = begin + (piece.count - 1) * side.ranks + 1;
-            used.push_back(counts_tokens(side) ? Used{0, entry + begin, entry + end, piece.sequence}
-                                               : Used{entry, begin, end, piece.sequence});
-        });
-    }
-    std::ranges::sort(used, {}, [](const Used& slots) { return std::pair(slots.entry, slots.begin); });
-    return used;
-}
+/// Of tables. Where one stands for all layers, it is that one.
+struct LayerRange {
+    std::int64_t begin, end;
+};
+constexpr LayerRange kAllLayers = {0, kMaxInt64};
 
-/// Of two addresses of blocks, apart and not the same: whether the blocks reach into each other.
-bool overlap(const Used& read, std::int64_t read_bytes, const Used& written, std::int64_t written_bytes) {
-    return read.entry != written.entry && read.entry < written.entry + written_bytes &&
-           written.entry < read.entry + read_bytes;
+/// What both sides of a relayout have of one kind: codes, or scales.
+class UsedSlots {
+public:
+    UsedSlots(const RelayoutView& view, EntriesOf entries, const LayerRange& layers)
+        : view_(view),
+          from_(used(view.from, &Piece::from, entries, layers)),
+          to_(used(view.to, &Piece::to, entries, layers)) {}
+
+    std::optional<SharedSlot> shared() const {
+        // Those that end before one begins are done with: both come in the order of their begins.
+        auto first = to_.begin();
+        for (const Used& read : from_) {
+            while (first != to_.end() && std::pair(first->entry, first->end) <= std::pair(read.entry, read.begin))
+                ++first;
+            for (auto written = first; written != to_.end() && written->entry == read.entry; ++written) {
+                if (written->begin >= read.end) break;
+                if (const auto token = common_token(read, *written))
+                    return SharedSlot{read.sequence, written->sequence, *token, read.entry};
+            }
+        }
+        return std::nullopt;
+    }
+
+    std::optional<SharedSlot> overlapping(std::int64_t read_bytes, std::int64_t written_bytes, bool one_cache) const {
+        for (const Used& read : from_) {
+            // Blocks of `to` are apart: of those below, the last one alone may reach so far.
+            const auto next = std::ranges::lower_bound(to_, read.entry, {}, &Used::entry);
+            const auto other = one_cache ? std::ranges::upper_bound(to_, read.entry, {}, &Used::entry) : next;
+            if (next != to_.begin() && way(next[-1].entry, read.entry) < written_bytes) return pair_of(read, next[-1]);
+            if (other != to_.end() && way(read.entry, other->entry) < read_bytes) return pair_of(read, *other);
+        }
+        return std::nullopt;
+    }
+
+private:
+    /// In ascending order.
+    std::vector<Used> used(const RelayoutSideView& side, PlaceOf place, EntriesOf entries,
+                           const LayerRange& layers) const {
+        const Tables tables(side);
+        const LayerRange range = tables.layers() == 1 ? LayerRange{0, 1} : layers;
+        std::vector<Used> all;
+        for (std::int64_t layer = range.begin; layer < std::min(range.end, tables.layers()); ++layer) {
+            for_each_piece(view_, kMaxInt64, [&](const Piece& piece) {
+                const Place& at = piece.*place;
+                const std::int64_t entry = tables.entry(entries, layer, piece.sequence, at.page);
+                const std::int64_t begin = at.token, end = begin + (piece.count - 1) * side.ranks + 1;
+                all.push_back(counts_tokens(side) ? Used{0, entry + begin, entry + end, piece.sequence}
+                                                  : Used{entry, begin, end, piece.sequence});
+            });
+        }
+        std::ranges::sort(all, {}, [](const Used& slots) { return std::pair(slots.entry, slots.begin); });
+        return all;
+    }
+
+    /// The first one, if any: sides of ranks leave out those between theirs.
+    std::optional<std::int64_t> common_token(const Used& read, const Used& written) const {
+        const std::int64_t step = view_.from.ranks, begin = std::max(read.begin, written.begin);
+        std::int64_t token = read.begin + ceil_div(begin - read.begin, step) * step;
+        for (; token < std::min(read.end, written.end); token += step) {
+            if ((token - written.begin) % view_.to.ranks == 0) return token;
+        }
+        return std::nullopt;
+    }
+
+    /// From an address up to another one; the largest number where it is none.
+    static std::int64_t way(std::int64_t begin, std::int64_t end) {
+        std::int64_t bytes = 0;
+        return __builtin_sub_overflow(end, begin, &bytes) ? kMaxInt64 : bytes;
+    }
+
+    static SharedSlot pair_of(const Used& read, const Used& written) {
+        return {read.sequence, written.sequence, 0, written.entry};
+    }
+
+    const RelayoutView& view_;
+    std::vector<Used> from_, to_;
+};
+
+/// Scales at addresses of their own are looked at, too.
+std::optional<SharedSlot> shared_in(const RelayoutView& view, const LayerRange& layers) {
+    const std::optional<SharedSlot> codes = UsedSlots(view, kCodes, layers).shared();
+    const bool scales = Tables(view.from).has_scales() && Tables(view.to).has_scales();
+    return codes || !scales ? codes : UsedSlots(view, kScales, layers).shared();
 }
 
 }  // namespace
@@ -177,36 +245,26 @@ RelayoutRuns relayout_runs(const RelayoutView& view, std::int64_t most) {
     return all;
 }
 
-std::optional<SharedSlot> shared_slot(const RelayoutView& view) {
-    if (view.from.batch.cache.paging().entries != view.to.batch.cache.paging().entries) return std::nullopt;
-    const std::vector<Used> from = used_slots(view, view.from, &Piece::from);
-    const std::vector<Used> to = used_slots(view, view.to, &Piece::to);
-    // Slots of `to` don't overlap one another; those of `from` may, but come in the order of their begins.
-    std::size_t k = 0;
-    for (const Used& read : from) {
-        while (k < to.size() && std::pair(to[k].entry, to[k].end) <= std::pair(read.entry, read.begin)) ++k;
-        if (k < to.size() && to[k].entry == read.entry && to[k].begin < read.end)
-            return SharedSlot{read.sequence, to[k].sequence, std::max(read.begin, to[k].begin), read.entry};
-    }
-    return std::nullopt;
+std::vector<std::optional<SharedSlot>> shared_slots(const RelayoutView& view) {
+    const CacheView &from = view.from.batch.cache, &to = view.to.batch.cache;
+    if (from.paging().entries != to.paging().entries) return {std::nullopt};
+    const bool lie_apart = gen::layout_axes(view.from.batch.spec).contains('L');
+    if (!lie_apart || (!from.has_layers() && !to.has_layers())) return {shared_in(view, kAllLayers)};
+    const std::int64_t layers = std::min(from.num_layers(), to.num_layers());
+    std::vector<std::optional<SharedSlot>> shared;
+    for (std::int64_t layer = 0; layer < layers; ++layer) shared.push_back(shared_in(view, {layer, layer + 1}));
+    return shared;
 }
 
-std::optional<SharedSlot> overlapping_block(const RelayoutView& view) {
-    const std::int64_t read_bytes = view.from.batch.cache.code_blocks().bytes;
-    const std::int64_t written_bytes = view.to.batch.cache.code_blocks().bytes;
-    if (read_bytes == 0 || written_bytes == 0) return std::nullopt;
-    const std::vector<Used> from = used_slots(view, view.from, &Piece::from);
-    const std::vector<Used> to = used_slots(view, view.to, &Piece::to);
-    for (const Used& read : from) {
-        // Blocks of `to` are apart: of those below, the last one alone may reach so far.
-        auto next = std::ranges::lower_bound(to, read.entry, {}, &Used::entry);
-        if (next != to.begin() && overlap(read, read_bytes, next[-1], written_bytes))
-            return SharedSlot{read.sequence, next[-1].sequence, 0, next[-1].entry};
-        while (next != to.end() && next->entry == read.entry) ++next;
-        if (next != to.end() && overlap(read, read_bytes, *next, written_bytes))
-            return SharedSlot{read.sequence, next->sequence, 0, next->entry};
-    }
-    return std::nullopt;
+std::optional<SharedSlot> overlapping_block(const RelayoutView& view, bool one_cache) {
+    const CacheView &from = view.from.batch.cache, &to = view.to.batch.cache;
+    const auto overlapping = [&](EntriesOf entries, std::int64_t read_bytes,
+                                 std::int64_t written_bytes) -> std::optional<SharedSlot> {
+        if (read_bytes == 0 || written_bytes == 0) return std::nullopt;
+        return UsedSlots(view, entries, kAllLayers).overlapping(read_bytes, written_bytes, one_cache);
+    };
+    const auto codes = overlapping(kCodes, from.code_blocks().bytes, to.code_blocks().bytes);
+    return codes ? codes : overlapping(kScales, from.scale_blocks().bytes, to.scale_blocks().bytes);
 }
 
 }  // namespace kvjit::rt

@@ -34,9 +34,10 @@ struct SharedSlot {
     std::int64_t token;
     std::int64_t block;  // number or address; 0 where entries are tokens
 };
-/// By their numbers or addresses, in whatever layers; nothing where tables of the two sides don't count the same.
-std::optional<SharedSlot> shared_slot(const RelayoutView& view);
-/// Blocks at different addresses of which one reaches into the other.
-std::optional<SharedSlot> overlapping_block(const RelayoutView& view);
+/// One for each layer, where layers lie apart in the cache and have tables of their own; else one for all. By their
+/// numbers or addresses; none where tables of the two sides don't count the same.
+std::vector<std::optional<SharedSlot>> shared_slots(const RelayoutView& view);
+/// Blocks of which one reaches into the other. `one_cache`: the same address means the same block.
+std::optional<SharedSlot> overlapping_block(const RelayoutView& view, bool one_cache);
 
 }  // namespace kvjit::rt
