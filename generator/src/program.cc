@@ -39,7 +39,8 @@ std::uint32_t known_programs() {
 }
 
 bool runs(const KernelSpec& spec, kvjit_programs program) {
-    return ((program_bits(spec, Backend::kCpu) | program_bits(spec, Backend::kCuda)) & program) != 0;
+    const ProgramInfo& info = *std::ranges::find(programs(), program, &ProgramInfo::bit);
+    return ((info.cpu.ops | info.cuda.ops) >> spec.op & 1) != 0;
 }
 
 Result<const Variant*> choose_variant(const ProgramInfo& info, const KernelSpec& spec, const Target& target) {
