@@ -21,11 +21,6 @@ abi::Table table_of(const gen::KernelSpec& spec, const kvjit_batch& batch) {
             entries.rank == 0 ? 0 : entries.strides[entries.rank - table_rank(spec, batch)]};
 }
 
-int place(std::string_view axes, char axis) {
-    const std::size_t at = axes.find(axis);
-    return at == std::string_view::npos ? -1 : static_cast<int>(at);
-}
-
 std::int64_t stride(const kvjit_tensor& tensor, int axis) {
     return axis < 0 ? 0 : tensor.strides[axis] * element_bytes(tensor);
 }
@@ -51,7 +46,17 @@ bool has_layer_tables(const gen::KernelSpec& spec, const kvjit_batch& batch) {
 }
 
 CacheView::Places CacheView::places(std::string_view axes) {
-    return {place(axes, 'N'), place(axes, 'T'), place(axes, 'L'), place(axes, '2'), place(axes, 'H')};
+    Places at{-1, -1, -1, -1, -1};
+    int axis = 0;
+    for (const char letter : axes) {
+        if (letter == 'N') at.block = axis;
+        if (letter == 'T') at.token = axis;
+        if (letter == 'L') at.layer = axis;
+        if (letter == '2') at.part = axis;
+        if (letter == 'H') at.head = axis;
+        ++axis;
+    }
+    return at;
 }
 
 CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads)
@@ -70,7 +75,7 @@ CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std:
       num_layers_(batch.num_layers),
       num_kv_heads_(num_kv_heads),
       key_at_(places(gen::layout_axes(spec))),
-      value_at_(places(gen::value_axes(spec))) {}
+      value_at_(gen::is_apart(spec) ? places(gen::value_axes(spec)) : key_at_) {}
 
 abi::Table CacheView::table(std::int64_t layer) const {
     const auto from = [&](const void* entries) -> const void* {
