@@ -15,8 +15,7 @@ struct BatchArrays {
     const gen::KernelSpec& spec;
     abi::CheckedBatch batch;
     Paging paging;
-
-    RuleWords words() const { return {spec, keys_name(batch.keys)}; }
+    RuleWords words;
 };
 
 /// S and K, the last of seqstarts and kvstarts. O(1).
@@ -39,26 +38,37 @@ gen::Result<void> check_new_slots(const BatchArrays& arrays);
 
 // ---- What the parts share -------------------------------------------------------------------------------
 
-/// `holds(found, b)` is a rule of sequence b.
+/// `holds(found, b)` is a rule of sequence b; `layer`: RuleWords'.
 template <class Holds>
-gen::Result<void> check_sequences(const BatchArrays& arrays, const Holds& holds) {
+gen::Result<void> check_sequences(const BatchArrays& arrays, const Holds& holds, std::int64_t layer = -1) {
     Finding found;
     for (std::int64_t b = 0; b < arrays.batch.batch_size; ++b) {
-        if (!holds(found, b)) return std::unexpected(rule_error(found, arrays.words()));
+        if (!holds(found, b)) return std::unexpected(rule_error(found, arrays.words.of(layer)));
     }
     return {};
 }
 
-/// `check(arrays, table)` for each layer's table of codes, and of scales if they have one.
-template <class Index, class Check>
-gen::Result<void> for_each_table_of(const BatchArrays& arrays, const Check& check) {
-    const std::int64_t tables = arrays.batch.layer_entries == 0 ? 1 : arrays.batch.layers;
-    for (std::int64_t layer = 0; layer < tables; ++layer) {
-        if (auto codes = check(arrays, code_table<Index>(arrays.batch, layer)); !codes) return codes;
-        if (arrays.batch.table.scales == nullptr) continue;
-        if (auto scales = check(arrays, scale_table<Index>(arrays.batch, layer)); !scales) return scales;
+/// `check(layer, named)` for each layer of an array whose layers are `stride` elements apart; 0: one serves all, and
+/// none is named, -1.
+template <class Check>
+gen::Result<void> check_each_layer(std::int64_t stride, std::int64_t layers, const Check& check) {
+    if (stride == 0) return check(0, -1);
+    for (std::int64_t layer = 0; layer < layers; ++layer) {
+        if (auto checked = check(layer, layer); !checked) return checked;
     }
     return {};
+}
+
+/// `check(arrays, table, layer)` for each layer's table of codes, and of scales if they have one; layer -1: there is
+/// one for all.
+template <class Index, class Check>
+gen::Result<void> for_each_table_of(const BatchArrays& arrays, const Check& check) {
+    return check_each_layer(arrays.batch.layer_entries, arrays.batch.layers,
+                            [&](std::int64_t layer, std::int64_t named) {
+                                auto checked = check(arrays, code_table<Index>(arrays.batch, layer), named);
+                                if (!checked || arrays.batch.table.scales == nullptr) return checked;
+                                return check(arrays, scale_table<Index>(arrays.batch, layer), named);
+                            });
 }
 template <class Check>
 gen::Result<void> for_each_table(const BatchArrays& arrays, const Check& check) {

@@ -262,7 +262,7 @@ Result<void> check_batch_scalars(const KernelSpec& spec, const kvjit_batch& batc
 Result<void> check_batch(const KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
     if (Result<void> result = check_batch_scalars(spec, batch, use); !result || batch.batch_size == 0) return result;
     const BatchView view = batch_view(spec, batch, use.stores);
-    const BatchArrays arrays{spec, checked_batch(view, use.alignment), view.cache.paging()};
+    const BatchArrays arrays{spec, checked_batch(view, use.alignment), view.cache.paging(), rule_words(view)};
     for (const ArrayPart& part : kArrayParts) {
         if (use.level > part.level) continue;
         if (Result<void> result = part.check(arrays); !result) return result;

@@ -35,43 +35,40 @@ std::vector<NewSlots> new_runs(const BatchArrays& arrays, const EntryTable& tabl
     return runs;
 }
 
-Result<void> check_apart(const BatchArrays& arrays, const EntryTable& table) {
+Result<void> check_apart(const BatchArrays& arrays, const EntryTable& table, std::int64_t layer) {
     std::vector<NewSlots> runs = arrays.spec.index_type == KVJIT_I32 ? new_runs<std::int32_t>(arrays, table)
                                                                      : new_runs<std::int64_t>(arrays, table);
     std::ranges::sort(runs, {}, [](const NewSlots& run) { return std::pair(run.entry, run.begin); });
     Finding found;
     for (std::size_t i = 1; i < runs.size(); ++i) {
         if (slots_hold(found, table, arrays.paging, runs[i - 1], runs[i])) continue;
-        return std::unexpected(rule_error(found, arrays.words()));
+        return std::unexpected(rule_error(found, arrays.words.of(layer)));
     }
     return {};
 }
 
-/// Where the caller chose slots: a layer's, in the cache.
-Result<void> append_chosen(std::vector<NewSlots>& slots, const BatchArrays& arrays, std::int64_t layer,
-                           std::int64_t b) {
-    Finding found;
+/// Where the caller chose slots: a layer's of sequence b, in the cache.
+bool append_chosen(std::vector<NewSlots>& slots, Finding& found, const BatchArrays& arrays, std::int64_t layer,
+                   std::int64_t b) {
     const abi::Indices& starts = arrays.batch.seqstarts;
     for (std::int64_t row = index_at(starts, b); row < index_at(starts, b + 1); ++row) {
         const std::int64_t slot = chosen_slot(arrays.batch, layer, row);
-        if (!chosen_slot_holds(found, arrays.batch, arrays.paging, b, row, slot))
-            return std::unexpected(rule_error(found, arrays.words()));
+        if (!chosen_slot_holds(found, arrays.batch, arrays.paging, b, row, slot)) return false;
         if (slot >= 0) slots.push_back({0, slot, slot + 1, b});
     }
-    return {};
+    return true;
 }
 
-/// And none for two tokens.
-Result<void> check_chosen(const BatchArrays& arrays, std::int64_t layer) {
+/// And none for two tokens. `named`: check_each_layer's.
+Result<void> check_chosen(const BatchArrays& arrays, std::int64_t layer, std::int64_t named) {
     std::vector<NewSlots> slots;
-    for (std::int64_t b = 0; b < arrays.batch.batch_size; ++b) {
-        if (Result<void> appended = append_chosen(slots, arrays, layer, b); !appended) return appended;
-    }
+    const auto append = [&](Finding& found, std::int64_t b) { return append_chosen(slots, found, arrays, layer, b); };
+    if (Result<void> inside = check_sequences(arrays, append, named); !inside) return inside;
     std::ranges::sort(slots, {}, &NewSlots::begin);
     Finding found;
     for (std::size_t i = 1; i < slots.size(); ++i) {
         if (chosen_slots_hold(found, slots[i - 1], slots[i])) continue;
-        return std::unexpected(rule_error(found, arrays.words()));
+        return std::unexpected(rule_error(found, arrays.words.of(named)));
     }
     return {};
 }
@@ -81,11 +78,8 @@ Result<void> check_chosen(const BatchArrays& arrays, std::int64_t layer) {
 Result<void> check_new_slots(const BatchArrays& arrays) {
     if (!arrays.batch.stores) return {};
     if (!is_given(arrays.batch.slots)) return for_each_table(arrays, check_apart);
-    const std::int64_t layers = arrays.batch.layer_slots == 0 ? 1 : arrays.batch.layers;
-    for (std::int64_t layer = 0; layer < layers; ++layer) {
-        if (Result<void> checked = check_chosen(arrays, layer); !checked) return checked;
-    }
-    return {};
+    return check_each_layer(arrays.batch.layer_slots, arrays.batch.layers,
+                            [&](std::int64_t layer, std::int64_t named) { return check_chosen(arrays, layer, named); });
 }
 
 }  // namespace kvjit::rt

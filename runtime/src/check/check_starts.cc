@@ -7,7 +7,7 @@ using gen::Result;
 Result<void> check_totals(const BatchArrays& arrays) {
     Finding found;
     if (totals_hold(found, arrays.batch, arrays.paging)) return {};
-    return std::unexpected(rule_error(found, arrays.words()));
+    return std::unexpected(rule_error(found, arrays.words));
 }
 
 Result<void> check_starts(const BatchArrays& arrays) {

@@ -103,9 +103,10 @@ bool entries_hold(Finding& found, const BatchArrays& arrays, const EntryTable& t
     return true;
 }
 
-Result<void> check_entries(const BatchArrays& arrays, const EntryTable& table) {
+Result<void> check_entries(const BatchArrays& arrays, const EntryTable& table, std::int64_t layer) {
     const auto holds = arrays.spec.index_type == KVJIT_I32 ? entries_hold<std::int32_t> : entries_hold<std::int64_t>;
-    return check_sequences(arrays, [&](Finding& found, std::int64_t b) { return holds(found, arrays, table, b); });
+    return check_sequences(
+        arrays, [&](Finding& found, std::int64_t b) { return holds(found, arrays, table, b); }, layer);
 }
 
 Result<void> check_code_table(const KernelSpec& spec, const kvjit_batch& batch) {

@@ -25,6 +25,8 @@ struct RuleText {
 
 /// Stands for the argument that says how many keys there are.
 constexpr std::string_view kKeys = "";
+/// Stand for the extent of their last axis, which an axis L may precede.
+constexpr std::string_view kTableShape = "cachestarts.shape", kSlotShape = "store_slots.shape";
 
 constexpr std::string_view kBelow0 = "%a[%i] is %v; it takes at least 0 (sequence %s)";
 constexpr std::string_view kBytes = "%a[%i] is %v; its bytes have to fit 64 bits, so it takes at most %l (sequence %s)";
@@ -46,8 +48,8 @@ constexpr RuleText kTexts[] = {
     {Rule::kTokensBytes, KVJIT_BAD_INDEX, "seqstarts", kBytes, ""},
     {Rule::kKeysBelow0, KVJIT_BAD_INDEX, "kvstarts", kBelow0, ""},
     {Rule::kKeysBytes, KVJIT_BAD_INDEX, "kvstarts", kBytes, ""},
-    {Rule::kTableKeys, KVJIT_BAD_SHAPE, "cachestarts.shape[0]", "%a is %v; axis K takes at least %l", ""},
-    {Rule::kSlotRows, KVJIT_BAD_SHAPE, "store_slots", "%a has %v rows; axis S takes at least %l%u", ""},
+    {Rule::kTableKeys, KVJIT_BAD_SHAPE, kTableShape, "%a is %v; axis K takes at least %l", ""},
+    {Rule::kSlotRows, KVJIT_BAD_SHAPE, kSlotShape, "%a is %v; axis S takes at least %l%u", ""},
     {Rule::kNoTokens, KVJIT_BAD_ARGUMENT, "max_tokens", kRoom, ""},
     {Rule::kNoBlocks, KVJIT_BAD_ARGUMENT, "num_blocks", kRoom, ""},
     {Rule::kSeqstartsBegin, KVJIT_BAD_INDEX, "seqstarts", kBegins, kAtCheckBatch},
@@ -121,15 +123,18 @@ constexpr bool in_order_of_rules() {
 }
 static_assert(in_order_of_rules());
 
-std::string_view argument_of(const RuleText& rule, const RuleWords& words) {
-    return rule.argument == kKeys ? words.keys : rule.argument;
+std::string argument_of(const RuleText& rule, const RuleWords& words) {
+    if (rule.argument == kKeys) return std::string(words.keys);
+    if (rule.argument == kTableShape) return text(kTableShape, words.layer_tables ? "[1]" : "[0]");
+    if (rule.argument == kSlotShape) return text(kSlotShape, words.layer_slots ? "[1]" : "[0]");
+    return std::string(rule.argument);
 }
 
 /// What the letter behind a % stands for.
 std::string meaning(char letter, const RuleText& rule, const Finding& found, const RuleWords& words) {
     switch (letter) {
         case 'a':
-            return std::string(argument_of(rule, words));
+            return argument_of(rule, words);
         case 'i':
             return found.row < 0 ? text(found.index) : text(found.row, ", ", found.index);
         case 'v':
@@ -162,18 +167,26 @@ std::string sentence(const RuleText& rule, const Finding& found, const RuleWords
     return filled;
 }
 
-}  // namespace
+std::string layer_text(std::int64_t layer) {
+    return layer < 0 ? "" : text(" (layer ", layer, ")");
+}
 
 std::string_view keys_name(const abi::KeyCounts& keys) {
     if (is_given(keys.counts)) return "kvlens";
     return is_given(keys.last) ? "last_page_len" : "kvstarts";
 }
 
+}  // namespace
+
+RuleWords rule_words(const BatchView& batch) {
+    return {batch.spec, keys_name(batch.keys), batch.cache.has_layers(), batch.store_slots.has_layers};
+}
+
 gen::Error rule_error(const Finding& found, const RuleWords& words, std::string_view remark) {
     const RuleText& rule = kTexts[static_cast<std::size_t>(found.rule) - 1];
     return {rule.status,
-            text(sentence(rule, found, words), remark, rule.level),
-            std::string(argument_of(rule, words)),
+            text(sentence(rule, found, words), layer_text(words.layer), remark, rule.level),
+            argument_of(rule, words),
             found.value,
             found.limit,
             found.sequence};

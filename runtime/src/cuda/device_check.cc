@@ -48,8 +48,7 @@ abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tenso
 }
 
 gen::Error fault_error(const abi::Fault& fault, const BatchView& batch) {
-    return rule_error(fault.found, {batch.spec, keys_name(batch.keys)},
-                      " (found on the device, nothing was written since)");
+    return rule_error(fault.found, rule_words(batch), " (found on the device, nothing was written since)");
 }
 
 }  // namespace kvjit::rt

@@ -102,8 +102,17 @@ constexpr BatchMisuse kOutline[] = {
     {"fewer slots than new tokens",
      kPages,
      [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 8, 9}, {5}); },
-     {KVJIT_BAD_SHAPE, "store_slots", 5, 6},
+     {KVJIT_BAD_SHAPE, "store_slots.shape[0]", 5, 6},
      true},
+    {"fewer slots of each layer than new tokens",
+     kStore,
+     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 8, 9, 5, 6, 7, 8, 9}, {2, 5}); },
+     {KVJIT_BAD_SHAPE, "store_slots.shape[1]", 5, 6},
+     true},
+    {"fewer entries of each layer's token table than keys",
+     kTokens,
+     [](BatchCase& c) { c.batch.cachestarts = integers(Numbers(34, 0), {2, 17}); },
+     {KVJIT_BAD_SHAPE, "cachestarts.shape[1]", 17, 18}},
 };
 
 constexpr BatchMisuse kStarts[] = {
@@ -195,6 +204,21 @@ constexpr BatchMisuse kEntries[] = {
      true},
 };
 
+/// What the host says of them: only where layers have tables or slots of their own, which layer's.
+struct Told {
+    std::string_view name;  // of a misuse above
+    std::string_view says;
+};
+constexpr Told kTold[] = {
+    {"a slot behind the last", "store_slots[3] is 64; the cache has 64 slots (sequence 1) ["},
+    {"one slot for two tokens in the second layer",
+     "each takes one of its own, unless options.stores_nothing is 1 "
+     "(layer 1) ["},
+    {"a page of the second layer's table",
+     "cachestarts[2, 1] is 61; its 4 tokens reach slot 64, max_tokens is 64 (sequence 2) (layer 1) ["},
+    {"one block for two sequences in the second layer's table", "(layer 1) ["},
+};
+
 /// Legal ones, on host and device.
 constexpr BatchMisuse kLegal[] = {
     {"lengths", kPages, [](BatchCase& c) { set_lens(c, {6, 3, 9}); }, {}},
@@ -236,6 +260,19 @@ TEST_CASE("engines' arrays: lengths") {
 }
 TEST_CASE("engines' arrays: slots and tables of layers") {
     expect_misuses(kEntries, KVJIT_CHECK_FULL);
+}
+TEST_CASE("engines' arrays: which layer's slots and tables are wrong") {
+    for (const Told& told : kTold) {
+        CAPTURE(told.name);
+        const auto* misuse = std::ranges::find(kEntries, told.name, &BatchMisuse::name);
+        REQUIRE(misuse != std::end(kEntries));
+        BatchCase c(misuse->spec);
+        misuse->spoil(c);
+        const auto refused = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, true});
+        REQUIRE(!refused);
+        CAPTURE(refused.error().message);
+        CHECK(refused.error().message.find(told.says) != std::string::npos);
+    }
 }
 TEST_CASE("engines' arrays: legal ones are accepted by host and device") {
     for (const BatchMisuse& legal : kLegal) {
