@@ -103,9 +103,18 @@ struct AxesField {
 constexpr std::string_view kNeverEmpty;
 using LayoutField = AxesField<&KernelSpec::layout, kNeverEmpty, true>;
 /// Of values, where they lie apart from keys and in another order.
-using ValueLayoutField = AxesField<&KernelSpec::value_layout, kLayout, false>;
+template <SpecText kValues, SpecText kKeys>
+struct ValuesField : AxesField<kValues, kLayout, false> {
+    /// Empty: as the layout of keys has it, which may have been said by its letters.
+    static std::string_view axes(const KernelSpec& spec) {
+        const std::string_view values = text_of(spec, kValues), keys = text_of(spec, kKeys);
+        return values == keys && !keys.contains('2') ? "" : values;
+    }
+    static std::string print(const KernelSpec& spec) { return std::string(axes(spec).empty() ? kLayout : axes(spec)); }
+};
+using ValueLayoutField = ValuesField<&KernelSpec::value_layout, &KernelSpec::layout>;
+using ToValueLayoutField = ValuesField<&KernelSpec::to_value_layout, &KernelSpec::to_layout>;
 using ToLayoutField = AxesField<&KernelSpec::to_layout, kSameField, true>;
-using ToValueLayoutField = AxesField<&KernelSpec::to_value_layout, kLayout, false>;
 
 /// A field of Relayout's destination that takes what F takes, or "same".
 template <SpecMember kMember, class F>
@@ -529,6 +538,8 @@ Result<KernelSpec> parse_fields(std::string_view text) {
     for (const Preset& preset : {Preset{given.named, ""}, Preset{given.to_named, kTo}}) {
         if (auto applied = apply_name(preset, given); !applied) return std::unexpected(applied.error());
     }
+    if (ValueLayoutField::axes(given.spec).empty()) set_text(given.spec.value_layout, "");
+    if (ToValueLayoutField::axes(given.spec).empty()) set_text(given.spec.to_value_layout, "");
     return given.spec;
 }
 

@@ -84,6 +84,18 @@ TEST_CASE("the canonical text omits defaults, so that a new field changes no old
           "op=KeyValueCache,head_dim=64,layout=L2HTD");
 }
 
+TEST_CASE("values' layout that is the keys' is none of its own, however it was said") {
+    for (const char* text : {"layout=THD,value_layout=THD", "value_layout=THD,layout=THD", "layout=THD"}) {
+        CAPTURE(text);
+        CHECK(print_spec(parsed(text)) == "op=MultiHeadCacheAttention,layout=THD");
+        CHECK(same(parsed(text), parsed("layout=THD,value_layout=layout")));
+    }
+    KernelSpec filled = parsed("layout=THD");
+    std::ranges::copy(std::string_view("THD"), filled.value_layout);
+    CHECK(validate_spec(filled).has_value());
+    CHECK(print_spec(filled) == "op=MultiHeadCacheAttention,layout=THD");
+}
+
 TEST_CASE("PMX's layout numbers are those of their revision") {
     const std::pair<const char*, const char*> numbers[] = {{"0", "TL2HD"},    {"2", "L2THD"},    {"3", "L2HTD"},
                                                            {"r1:2", "LHT2D"}, {"r1:3", "2LHTD"}, {"r2:1", "LT2HD"}};
@@ -137,6 +149,7 @@ TEST_CASE("what is refused, and what the error says") {
         {"cache_mode=block_table,page_size=8,layout=NH2TDt3", "layout", "must make up page_size, which is 8"},
         {"layout=THD,value_layout=T2HD", "value_layout", "no axis 2"},
         {"layout=THD,value_layout=NTHD", "value_layout", "no axis 2, and N and L"},
+        {"value_layout=TL2HD", "value_layout", "layout=TL2HD has no use for it; it takes layout"},
         {"value_layout=THD", "value_layout", "layout=TL2HD has no use for it; it takes layout"},
         {"value_head_dim=4", "value_head_dim", "multiple of 8"},
         {"op=KeyValueCache,has_window=1", "has_window", "op=KeyValueCache has no use"},
