@@ -2,7 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "conformance/judge.h"
 #include "conformance/ragged.h"
@@ -25,6 +27,12 @@ Longest longest_of(const Problem& problem) {
         longest.keys = std::max(longest.keys, problem.kv_tokens(b));
     }
     return longest;
+}
+
+std::vector<std::int64_t> lengths_of(const Problem& problem) {
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) lengths.push_back(problem.kv_tokens(b));
+    return lengths;
 }
 
 Batch vllm_batch(const Call& call) {
@@ -66,19 +74,26 @@ Batch flashinfer_batch(const Call& call) {
     return arrays.batch(call.problem.num_heads);
 }
 
-template <class Index>
-Batch sglang_batch(const Call& call) {
-    interop::sglang::Arrays<Index> arrays;
+/// Without the arrays of requests but the first.
+template <class Starts, class Lens = Starts, class Rows = Starts>
+interop::sglang::Arrays<Starts, Lens, Rows> sglang_arrays(const Call& call) {
+    interop::sglang::Arrays<Starts, Lens, Rows> arrays;
     arrays.batch_size = call.problem.batch_size();
-    arrays.qo_indptr = call.seqstarts.data<Index>();
-    arrays.seq_lens = call.kvlens.data<Index>();
-    arrays.req_pool_indices = call.row_index.data<Index>();
+    arrays.qo_indptr = call.seqstarts.data<Starts>();
     arrays.req_to_token = call.cachestarts.data<std::int32_t>();
     arrays.requests = call.cachestarts.strided().shape[0];
     arrays.max_context_len = call.cachestarts.strided().shape[1];
     arrays.slots = call.max_tokens;
     arrays.max_extend_len = longest_of(call.problem).tokens;
     arrays.max_seq_len = longest_of(call.problem).keys;
+    return arrays;
+}
+
+template <class Index>
+Batch sglang_batch(const Call& call) {
+    auto arrays = sglang_arrays<Index>(call);
+    arrays.seq_lens = call.kvlens.data<Index>();
+    arrays.req_pool_indices = call.row_index.data<Index>();
     return arrays.batch(call.problem.num_heads);
 }
 
@@ -141,6 +156,38 @@ TEST_CASE("engines' index arrays as they are give what the oracle says") {
             CHECK(judge_with(call, engine.batch(call)) == "");
         }
     }
+}
+
+/// SGLang's own lengths and rows are int64, whatever its backends make of where requests begin.
+TEST_CASE("SGLang's arrays of several types are copied to one") {
+    for (const char* op : kOps) {
+        CAPTURE(op);
+        const Call call = call_of(kEngines[std::size(kEngines) - 1], op);
+        const std::int64_t count = call.problem.batch_size();
+        const Placed lens = Placed::integers(lengths_of(call.problem), KVJIT_I64, Guard::kAfter);
+        const Placed rows = Placed::integers(call.problem.row_index, KVJIT_I64, Guard::kAfter);
+        const Placed copies =
+            Placed::integers(std::vector<std::int64_t>(Problem::at(2 * count)), KVJIT_I32, Guard::kAfter);
+        auto arrays = sglang_arrays<std::int32_t, std::int64_t, std::int64_t>(call);
+        arrays.seq_lens = lens.data<std::int64_t>();
+        arrays.req_pool_indices = rows.data<std::int64_t>();
+        auto* const room = const_cast<std::int32_t*>(copies.data<std::int32_t>());
+        CHECK(judge_with(call, arrays.batch(call.problem.num_heads, room)) == "");
+    }
+}
+
+TEST_CASE("SGLang's lengths and rows that a copy can't hold stay wrong") {
+    interop::sglang::Arrays<std::int32_t, std::int64_t, std::int64_t> arrays;
+    const std::int64_t lens[] = {3, (std::int64_t{1} << 32) + 3}, rows[] = {-(std::int64_t{1} << 32), 1};
+    std::int32_t copies[4] = {};
+    arrays.batch_size = 2;
+    arrays.seq_lens = lens;
+    arrays.req_pool_indices = rows;
+    arrays.batch(1, copies);
+    CHECK(copies[0] == 3);
+    CHECK(copies[1] == std::numeric_limits<std::int32_t>::max());
+    CHECK(copies[2] == std::numeric_limits<std::int32_t>::min());
+    CHECK(copies[3] == 1);
 }
 
 TEST_CASE("vLLM's slot_mapping sends new tokens, or nowhere") {
