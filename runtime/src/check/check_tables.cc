@@ -49,6 +49,9 @@ Result<void> check_scale_table(const KernelSpec& spec, const kvjit_batch& batch)
     }
     const ViewRule rule = table_rule(spec, batch, "scalestarts");
     if (Result<void> view = check_view(batch.scalestarts, rule); !view) return view;
+    if (batch.scalestarts.data != nullptr && batch.scalestarts.data == batch.cachestarts.data)
+        return gen::fail(KVJIT_BAD_ARGUMENT, "scalestarts.data",
+                         "scalestarts.data is that of cachestarts; blocks of scales have addresses of their own");
     for (int axis = 0; is_present(batch.cachestarts) && axis < rule.rank; ++axis) {
         const std::int64_t extent = batch.cachestarts.shape[axis], stride = batch.cachestarts.strides[axis];
         if (batch.scalestarts.shape[axis] != extent)
