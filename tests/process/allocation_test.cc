@@ -1,4 +1,4 @@
-// kvjit_run allocates nothing, on no thread, not even the first time.
+// kvjit_run allocates nothing, on no thread, not even the first time; nor do tables of a step that are made of others.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -6,6 +6,7 @@
 
 #include "allocation_counter.h"
 #include "call.h"
+#include "kvjit/interop/ksana.h"
 
 using namespace kvjit::test;
 
@@ -118,4 +119,29 @@ TEST_CASE("merging partial outputs") {
     tensors.partial_lse = kvjit::Tensor(lse.data(), KVJIT_F32, {2, kRows, kHeads});
     tensors.attn_output = kvjit::Tensor(output.data(), KVJIT_F32, {kRows, kHeads, kDim});
     CHECK(allocated_by_runs(plan, tensors) == 0);
+}
+
+TEST_CASE("tables of a whole step between KsanaLLM's blocks, their addresses and ATB's ids") {
+    using namespace kvjit::interop;
+    constexpr std::int64_t kLayers = 4, kRowsOfTable = 64, kColumns = 32;
+    const auto spec = kvjit::KernelSpec::parse("op=KeyValueCache,head_dim=64,t1=f32,layout=ksana,page_size=4");
+    REQUIRE(spec);
+    auto pool = KsanaPool::allocate(*spec, {kLayers, kKvHeads}, kRowsOfTable * kColumns);
+    REQUIRE(pool);
+    std::vector<std::int64_t> blocks(kRowsOfTable * kColumns), addresses(blocks.size());
+    std::vector<std::int32_t> ids(kLayers * blocks.size());
+    const KsanaTable<std::int64_t> from(blocks.data(), kRowsOfTable, kColumns);
+    const KsanaTable<std::int64_t> pointers(addresses.data(), kRowsOfTable, kColumns);
+    bool right = true;
+    const std::int64_t before = allocations();
+    right &= pool->take(blocks.data(), kRowsOfTable * kColumns).has_value();
+    for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+        const KsanaTable<std::int32_t> to(ids.data() + layer * kRowsOfTable * kColumns, kRowsOfTable, kColumns);
+        right &= to_atb(*pool, from, layer, to).has_value() && from_atb(*pool, to, layer, from).has_value();
+    }
+    right &= to_pointers(*pool, from, pointers).has_value() && from_pointers(*pool, pointers, from).has_value();
+    right &= pool->release(blocks.data(), kRowsOfTable * kColumns).has_value();
+    const std::int64_t after = allocations();
+    CHECK(right);
+    CHECK(after == before);
 }
