@@ -10,6 +10,7 @@
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
 #include "kvjit/interop/flashinfer.h"
+#include "kvjit/interop/ksana.h"
 #include "kvjit/interop/sglang.h"
 #include "kvjit/interop/vllm.h"
 
@@ -155,6 +156,71 @@ TEST_CASE("engines' index arrays as they are give what the oracle says") {
             const Call call = call_of(engine, op);
             CHECK(judge_with(call, engine.batch(call)) == "");
         }
+    }
+}
+
+/// A pool of as many layers and kv heads as the call's. Of its memory nobody reads.
+interop::KsanaPool pool_like(const Call& call) {
+    const Problem& problem = call.problem;
+    kvjit_spec spec = call.which.spec;
+    if (spec.cache_mode == KVJIT_TOKEN_TABLE) spec.page_size = 16;
+    auto pool = interop::KsanaPool::allocate(spec, {problem.num_layers, problem.num_kv_heads}, 2);
+    REQUIRE_MESSAGE(pool.has_value(), pool.error().message());
+    return *std::move(pool);
+}
+
+interop::KsanaArrays ksana_arrays(const Call& call) {
+    interop::KsanaArrays arrays;
+    arrays.batch_size = call.problem.batch_size();
+    arrays.num_tokens = call.problem.seqstarts.back();
+    arrays.seqstarts = call.seqstarts.data<std::int32_t>();
+    arrays.max_seqlen = longest_of(call.problem).tokens;
+    arrays.max_kvlen = longest_of(call.problem).keys;
+    return arrays;
+}
+
+/// Ids and slots of the call's cache in place of the pool's.
+std::string judge_ksana(const Call& call, Batch batch) {
+    batch.num_blocks = call.num_blocks;
+    batch.max_tokens = call.max_tokens;
+    return judge_with(call, batch);
+}
+
+Case ksana_case(const char* op, const char* layout) {
+    Case which = ragged(std::string(op) + layout + "," + interop::kKsanaSpecFields);
+    which.num_layers = 3;
+    which.layer_tables = true;
+    return which;
+}
+
+constexpr const char* kKsanaOps[] = {kOps[0], kOps[1]};
+
+TEST_CASE("KsanaLLM's layers_block_table and layers_slot_mapping") {
+    for (const char* op : kKsanaOps) {
+        CAPTURE(op);
+        Case which = ksana_case(op, "layout=atb,page_size=16");
+        which.keys_by = KeysBy::kLens;
+        which.slots_by = SlotsBy::kChosenByLayer;
+        const Call call = make_call(which, 31, 32);
+        interop::KsanaArrays arrays = ksana_arrays(call);
+        arrays.seq_len_host = call.kvlens.data<std::int32_t>();
+        arrays.max_num_blocks_per_query = call.problem.table_columns;
+        arrays.layers_block_table = call.cachestarts.data<std::int32_t>();
+        arrays.layers_slot_mapping = call.store_slots.data<std::int32_t>();
+        CHECK(judge_ksana(call, arrays.batch(pool_like(call))) == "");
+    }
+}
+
+TEST_CASE("KsanaLLM's layers_slot_mapping of prompts, which says where all keys are") {
+    for (const char* op : kKsanaOps) {
+        CAPTURE(op);
+        Case which = ksana_case(op, "layout=THD,cache_mode=token_table");
+        which.past_tokens = PastTokens::kNone;
+        const Call call = make_call(which, 41, 42);
+        REQUIRE(call.problem.seqstarts == call.problem.kvstarts);
+        interop::KsanaArrays arrays = ksana_arrays(call);
+        arrays.layers_slot_mapping = call.cachestarts.data<std::int32_t>();
+        CHECK(judge_ksana(call, arrays.prompts(pool_like(call))) == "");
     }
 }
 

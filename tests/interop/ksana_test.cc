@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kLayers = 3, kHeads = 2, kDim = 16, kPage = 4, kBlocks = 11;
 constexpr std::int64_t kSequences = 3, kColumns = 3, kTokens = 18;
-constexpr KsanaView kViews[] = {KsanaView::kPointers, KsanaView::kPool, KsanaView::kAtb};
+constexpr KsanaView kViews[] = {KsanaView::kPointers, KsanaView::kPool, KsanaView::kAtb, KsanaView::kAtbSlots};
 
 const Engine& engine() {
     static const Engine made = *Engine::create();
@@ -38,13 +38,16 @@ KernelSpec spec_of(const Form& form) {
 }
 
 /// A pool of its own memory, of which no byte has been written.
-KsanaPool pool_of(const Form& form) {
-    Result<KsanaPool> pool = KsanaPool::allocate(spec_of(form), {kLayers, kHeads, 16}, kBlocks);
+KsanaPool pool_of(const kvjit_spec& spec) {
+    Result<KsanaPool> pool = KsanaPool::allocate(spec, {kLayers, kHeads, 16}, kBlocks);
     REQUIRE_MESSAGE(pool.has_value(), pool.error().message());
     std::memset(pool->codes(), 0x5a, static_cast<std::size_t>(pool->block_bytes() * kBlocks));
     if (pool->scales() != nullptr)
         std::memset(pool->scales(), 0x3c, static_cast<std::size_t>(pool->scale_block_bytes() * kBlocks));
     return *std::move(pool);
+}
+KsanaPool pool_of(const Form& form) {
+    return pool_of(spec_of(form));
 }
 
 /// Three sequences of 6, 3 and 9 tokens, all of them new; their blocks as the engine knows them, -1 behind a row's end.
@@ -75,7 +78,23 @@ struct Step {
             REQUIRE(to_atb(pool, table(), layer, made()).has_value());
         }
         batch.cachestarts = Tensor(entries.data(), KVJIT_I64, {kSequences, kColumns});
+        if (view != KsanaView::kAtbSlots) return batch;
+        entries = slots_of(entries);
+        batch.cachestarts = Tensor(entries.data(), KVJIT_I64, {kTokens});
         return batch;
+    }
+
+    /// Of all tokens, by ATB's ids of a layer.
+    template <class Entry>
+    std::vector<Entry> slots_of(const std::vector<Entry>& ids) const {
+        std::vector<Entry> slots;
+        for (std::size_t b = 0; b < kSequences; ++b) {
+            for (std::int64_t t = 0; t < starts[b + 1] - starts[b]; ++t) {
+                const auto id = ids[b * kColumns + static_cast<std::size_t>(t / kPage)];
+                slots.push_back(static_cast<Entry>(id * kPage + t % kPage));
+            }
+        }
+        return slots;
     }
 
     std::vector<std::int64_t> none = std::vector<std::int64_t>(kSequences + 1);
@@ -129,7 +148,8 @@ struct Runner {
         }
         Result<Plan> plan = engine().kernel(*spec, target)->plan(step.batch(pool, view, layer, stored != nullptr));
         REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
-        const Result<void> ran = plan->run(tensors, view == KsanaView::kAtb ? 0 : layer);
+        const bool by_layer = view == KsanaView::kAtb || view == KsanaView::kAtbSlots;
+        const Result<void> ran = plan->run(tensors, by_layer ? 0 : layer);
         REQUIRE_MESSAGE(ran.has_value(), ran.error().message());
         REQUIRE(plan->synchronize().has_value());
     }
@@ -202,6 +222,68 @@ TEST_CASE("what is stored through any view is, byte by byte, what is stored thro
             }
         }
     });
+}
+
+/// The arrays that KsanaLLM makes of the step, for all layers.
+struct LayersArrays {
+    Step step;
+    std::vector<std::int32_t> starts, lens, block_table, slot_mapping;
+
+    explicit LayersArrays(const KsanaPool& pool) : starts(step.starts.begin(), step.starts.end()) {
+        for (std::size_t b = 0; b < kSequences; ++b) lens.push_back(starts[b + 1] - starts[b]);
+        for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+            std::vector<std::int32_t> ids = step.blocks;
+            const KsanaTable<std::int32_t> table(ids.data(), kSequences, kColumns);
+            REQUIRE(to_atb(pool, table, layer, table).has_value());
+            const std::vector<std::int32_t> slots = step.slots_of(ids);
+            block_table.insert(block_table.end(), ids.begin(), ids.end());
+            slot_mapping.insert(slot_mapping.end(), slots.begin(), slots.end());
+        }
+    }
+    KsanaArrays arrays() const {
+        KsanaArrays arrays;
+        arrays.batch_size = kSequences;
+        arrays.num_tokens = kTokens;
+        arrays.max_num_blocks_per_query = kColumns;
+        arrays.seqstarts = starts.data();
+        arrays.seq_len_host = lens.data();
+        arrays.layers_slot_mapping = slot_mapping.data();
+        arrays.layers_block_table = block_table.data();
+        arrays.max_seqlen = arrays.max_kvlen = 9;
+        return arrays;
+    }
+};
+
+KsanaPool pool_for_arrays(const Form& form) {
+    return pool_of(*KernelSpec::parse(std::string(kKsanaSpecFields) + ",page_size=4,op=KeyValueCache,head_dim=16," +
+                                      "cache_mode=page_table," + form.fields));
+}
+
+TEST_CASE("KsanaLLM's arrays for ATB: one plan stores all layers, with block tables or without") {
+    for (const Form& form : kForms) {
+        CAPTURE(form.name);
+        const KsanaPool expected = pool_of(form);
+        const Runner runner{expected, *Target::host(), type_of(form)};
+        for (std::int64_t layer = 0; layer < kLayers; ++layer) runner.store(KsanaView::kPointers, layer);
+        for (const KsanaView view : {KsanaView::kAtb, KsanaView::kAtbSlots}) {
+            const KsanaPool pool = pool_for_arrays(form);
+            const LayersArrays layers(pool);
+            const KsanaArrays arrays = layers.arrays();
+            const Batch batch = view == KsanaView::kAtb ? arrays.batch(pool) : arrays.prompts(pool);
+            Result<Plan> plan = engine().kernel(*pool.spec(view))->plan(batch);
+            REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
+            for (std::int64_t layer = 0; layer < kLayers; ++layer) {
+                Rows rows = new_rows(type_of(form), layer);
+                Tensors tensors;
+                REQUIRE(pool.set_tensors(view, tensors).has_value());
+                tensors.current_key = rows_tensor(rows.key, type_of(form));
+                tensors.current_value = rows_tensor(rows.value, type_of(form));
+                const Result<void> ran = plan->run(tensors, layer);
+                REQUIRE_MESSAGE(ran.has_value(), ran.error().message());
+            }
+            CHECK(all_bytes(pool) == all_bytes(expected));
+        }
+    }
 }
 
 /// Through ATB's own loops: keys and values of all layers, of a cache that isn't quantised.

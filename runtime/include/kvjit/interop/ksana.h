@@ -31,11 +31,14 @@ struct KsanaExtents {
     std::int64_t alignment = 16;
 };
 
-/// Ways to reach a pool. The layer that a run is told: with kAtb 0, since the ids say which; else the layer.
+/// Ways to reach a pool. One plan serves all layers of a step, and a run is told the layer. ATB's ids and slots are a
+/// layer's own, so with kAtb and kAtbSlots that takes a table for each layer, (L, B, MaxP) or (L, K), in a batch whose
+/// num_layers is L (KsanaArrays makes such). With one layer's table num_layers is 1, and a run is told layer 0.
 enum class KsanaView {
     kPointers,  ///< addresses of blocks: cache_mode=block_pointers, layout=2LTHD (to_pointers)
     kPool,      ///< numbers of blocks of one tensor: cache_mode=block_table, layout=N2LTHD
     kAtb,       ///< ATB's ids in two tensors, of keys and of values: cache_mode=block_table, layout=NTHD (to_atb)
+    kAtbSlots,  ///< a slot of these for each token, id * block_tokens + token: cache_mode=token_table, layout=THD
 };
 
 /// A region of the caller's.
@@ -304,22 +307,32 @@ public:
     // -------------------------------------------------------------------------------------------------------
 
     /// The pool's spec with the view's layout and cache_mode; block_pointers have 64-bit entries.
-    /// Errors: KVJIT_BAD_ARGUMENT: kAtb, and the values' half doesn't begin at a multiple of the alignment.
+    /// Errors: KVJIT_BAD_ARGUMENT: kAtb or kAtbSlots, and the values' half doesn't begin at a multiple of the
+    /// alignment.
     Result<KernelSpec> spec(KsanaView view) const {
         if (Result<void> halves = check_halves(view); !halves) return halves.error();
-        KernelSpec spec = spec_;
-        spec.cache_mode = view == KsanaView::kPointers ? KVJIT_BLOCK_POINTERS : KVJIT_BLOCK_TABLE;
-        if (view == KsanaView::kPointers) spec.index_type = KVJIT_I64;
-        spec.set_layout(view == KsanaView::kPointers ? "2LTHD" : view == KsanaView::kPool ? "N2LTHD" : "NTHD");
+        KernelSpec spec = spec_;  // cache_mode=block_table, layout=N2LTHD
+        if (view == KsanaView::kPointers) {
+            spec.cache_mode = KVJIT_BLOCK_POINTERS;
+            spec.index_type = KVJIT_I64;
+            spec.set_layout("2LTHD");
+        } else if (view == KsanaView::kAtb) {
+            spec.set_layout("NTHD");
+        } else if (view == KsanaView::kAtbSlots) {
+            spec.cache_mode = KVJIT_TOKEN_TABLE;
+            spec.page_size = KernelSpec().page_size;  // it has no use for one
+            spec.set_layout("THD");
+        }
         return spec;
     }
 
-    /// Sets num_layers, num_kv_heads, num_blocks and max_tokens; the rest of the batch is the caller's.
+    /// Sets num_layers, with kAtb and kAtbSlots to 1, num_kv_heads, num_blocks and max_tokens; the rest of the batch is
+    /// the caller's.
     void set_extents(KsanaView view, kvjit_batch& batch) const {
-        batch.num_layers = view == KsanaView::kAtb ? 1 : extents_.num_layers;
+        batch.num_layers = is_atb(view) ? 1 : extents_.num_layers;
         batch.num_kv_heads = extents_.num_kv_heads;
-        batch.num_blocks = view == KsanaView::kPointers ? 0 : view == KsanaView::kPool ? num_blocks_ : whole_pieces();
-        batch.max_tokens = 0;
+        batch.num_blocks = view == KsanaView::kPool ? num_blocks_ : view == KsanaView::kAtb ? whole_pieces() : 0;
+        batch.max_tokens = view == KsanaView::kAtbSlots ? atb_slots() : 0;
     }
 
     /// Sets the tensors of the cache and of its scales, with kPointers to none. Of the pieces that ATB sees they have
@@ -332,12 +345,12 @@ public:
         if (view == KsanaView::kPool) {
             tensors.cache = pool_tensor(codes_, code_type_, code_row_);
             if (scales_ != nullptr) tensors.scale = pool_tensor(scales_, scale_type_, scale_row_);
-        } else if (view == KsanaView::kAtb) {
-            tensors.key_cache = piece_tensor(codes_, code_type_, code_row_);
-            tensors.value_cache = piece_tensor(codes_ + block_bytes_ / 2, code_type_, code_row_);
+        } else if (is_atb(view)) {
+            tensors.key_cache = atb_tensor(view, codes_, code_type_, code_row_);
+            tensors.value_cache = atb_tensor(view, codes_ + block_bytes_ / 2, code_type_, code_row_);
             if (scales_ == nullptr) return {};
-            tensors.key_scale = piece_tensor(scales_, scale_type_, scale_row_);
-            tensors.value_scale = piece_tensor(scales_ + scale_block_bytes_ / 2, scale_type_, scale_row_);
+            tensors.key_scale = atb_tensor(view, scales_, scale_type_, scale_row_);
+            tensors.value_scale = atb_tensor(view, scales_ + scale_block_bytes_ / 2, scale_type_, scale_row_);
         }
         return {};
     }
@@ -473,8 +486,10 @@ private:
         return {};
     }
 
+    static bool is_atb(KsanaView view) { return view == KsanaView::kAtb || view == KsanaView::kAtbSlots; }
+
     Result<void> check_halves(KsanaView view) const {
-        if (view != KsanaView::kAtb) return {};
+        if (!is_atb(view)) return {};
         for (const std::int64_t bytes : {block_bytes_, scale_block_bytes_}) {
             if (bytes / 2 % extents_.alignment == 0) continue;
             return detail::ksana_error(
@@ -486,11 +501,13 @@ private:
 
     /// The pieces whose keys and values both lie in the pool.
     std::int64_t whole_pieces() const { return num_blocks_ * block_pieces() - extents_.num_layers; }
+    std::int64_t atb_slots() const { return whole_pieces() * spec_.page_size; }
 
     Tensor pool_tensor(void* base, kvjit_dtype type, std::int64_t row) const {
         return {base, type, {num_blocks_, 2, extents_.num_layers, spec_.page_size, extents_.num_kv_heads, row}};
     }
-    Tensor piece_tensor(void* base, kvjit_dtype type, std::int64_t row) const {
+    Tensor atb_tensor(KsanaView view, void* base, kvjit_dtype type, std::int64_t row) const {
+        if (view == KsanaView::kAtbSlots) return {base, type, {atb_slots(), extents_.num_kv_heads, row}};
         return {base, type, {whole_pieces(), spec_.page_size, extents_.num_kv_heads, row}};
     }
 
@@ -568,5 +585,59 @@ Result<void> from_pointers(const KsanaPool& pool, const KsanaTable<From>& addres
     return detail::convert_ksana_table("addresses", addresses, blocks,
                                        detail::FromPointers{pool.num_blocks(), base, pool.block_bytes()});
 }
+
+// ---- KsanaLLM's index arrays
+// -----------------------------------------------------------------------------------------
+
+/// What the spec that a pool is made with needs besides.
+inline constexpr const char* kKsanaSpecFields = "index_type=i32,starts_type=i32";
+
+/// The index arrays that KsanaLLM makes of a step for ATB, as they are, under its names: nothing is copied. They are
+/// read by every run of a plan, by the GPU on CUDA targets: they stay the engine's, and stay as they are until the plan
+/// is released. One plan serves all layers, and a run is told the layer. On CUDA targets seq_len_host lies where the
+/// GPU reaches it, too. Thread-safe as any struct of pointers is.
+struct KsanaArrays {
+    std::int64_t batch_size = 0;                        // B
+    std::int64_t num_tokens = 0;                        // S: atb_attention_attr[0]
+    std::int64_t max_num_blocks_per_query = 0;          // atb_attention_attr[1]
+    const std::int32_t* seqstarts = nullptr;            // (B + 1): where each request's new tokens begin
+    const std::int32_t* seq_len_host = nullptr;         // (B): keys, the new tokens among them
+    const std::int32_t* layers_slot_mapping = nullptr;  // (L, S): slots of new tokens
+    const std::int32_t* layers_block_table = nullptr;   // (L, B, max_num_blocks_per_query): ATB's ids; where all decode
+    std::int64_t max_seqlen = 0;  // upper bounds; 0: unknown, which CUDA plans without a mirror refuse
+    std::int64_t max_kvlen = 0;
+
+    /// A batch of pool.spec(kAtb), by layers_block_table. Numbers that don't fit are refused where a plan is made.
+    Batch batch(const KsanaPool& pool) const {
+        Batch batch = batch_of(pool, KsanaView::kAtb);
+        batch.kvlens = seq_len_host;
+        batch.cachestarts =
+            Tensor(layers_block_table, KVJIT_I32, {pool.num_layers(), batch_size, max_num_blocks_per_query});
+        if (layers_slot_mapping != nullptr)
+            batch.store_slots = Tensor(layers_slot_mapping, KVJIT_I32, {pool.num_layers(), num_tokens});
+        return batch;
+    }
+
+    /// A batch of pool.spec(kAtbSlots), by layers_slot_mapping alone, which is all that KsanaLLM makes for prompts:
+    /// each request has no keys but its new tokens.
+    Batch prompts(const KsanaPool& pool) const {
+        Batch batch = batch_of(pool, KsanaView::kAtbSlots);
+        batch.kvstarts = seqstarts;
+        batch.cachestarts = Tensor(layers_slot_mapping, KVJIT_I32, {pool.num_layers(), num_tokens});
+        return batch;
+    }
+
+private:
+    Batch batch_of(const KsanaPool& pool, KsanaView view) const {
+        Batch batch;
+        pool.set_extents(view, batch);
+        batch.num_layers = pool.num_layers();
+        batch.batch_size = batch_size;
+        batch.max_seqlen = max_seqlen;
+        batch.max_kvlen = max_kvlen;
+        batch.seqstarts = seqstarts;
+        return batch;
+    }
+};
 
 }  // namespace kvjit::interop
