@@ -92,6 +92,7 @@ TEST_CASE("scales of another pool, and halves that don't begin where they should
     Tensors tensors;
     expect_refused(odd->spec(KsanaView::kAtb), KVJIT_BAD_ARGUMENT, "alignment", 32, scales / 2);
     expect_refused(odd->set_tensors(KsanaView::kAtb, tensors), KVJIT_BAD_ARGUMENT, "alignment", 32, scales / 2);
+    expect_refused(odd->spec(KsanaView::kAtbSlots), KVJIT_BAD_ARGUMENT, "alignment", 32, scales / 2);
     expect_refused(odd->atb_caches(), KVJIT_BAD_ARGUMENT, "alignment", 32, scales / 2);
     CHECK(odd->spec(KsanaView::kPool).has_value());
     CHECK(odd->set_tensors(KsanaView::kPool, tensors).has_value());
@@ -153,6 +154,27 @@ TEST_CASE("layers and tables that don't suit") {
     CHECK(!to_atb(pool, table, 0, null).has_value());
     CHECK(!to_atb(pool, null, 0, table).has_value());
     CHECK(!to_atb(pool, narrow, 0, table).has_value());
+}
+
+/// Refused of a plan of one new token, whose keys are no others.
+void expect_refused(const KsanaPool& pool, KsanaView view, const Batch& batch, std::int64_t value, std::int64_t limit,
+                    const std::string& layer) {
+    const Result<Plan> plan = Engine::create()->kernel(*pool.spec(view))->plan(batch);
+    expect_refused(plan, KVJIT_BAD_INDEX, "cachestarts", value, limit, 0);
+    CHECK(std::string(plan.error().message()).find(layer) != std::string::npos);
+}
+
+TEST_CASE("KsanaLLM's arrays with ids and slots behind the pool: the layer is told") {
+    const KsanaPool pool = *KsanaPool::wrap(spec_of(kKsanaSpecFields), {3, 2, 16}, {memory, 5 * kBlockBytes});
+    const std::int32_t seqstarts[] = {0, 1}, lens[] = {1}, ids[] = {0, 27, 2}, slots[] = {0, 4, 108};
+    KsanaArrays arrays;
+    arrays.batch_size = arrays.num_tokens = arrays.max_num_blocks_per_query = 1;
+    arrays.seqstarts = seqstarts;
+    arrays.seq_len_host = lens;
+    arrays.layers_block_table = ids;
+    expect_refused(pool, KsanaView::kAtb, arrays.batch(pool), 27, 27, "(layer 1)");  // keys without values
+    arrays.layers_slot_mapping = slots;
+    expect_refused(pool, KsanaView::kAtbSlots, arrays.prompts(pool), 108, 108, "(layer 2)");
 }
 
 TEST_CASE("ids and addresses that the other table's type doesn't hold") {
