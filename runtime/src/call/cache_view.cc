@@ -1,5 +1,6 @@
 #include "call/cache_view.h"
 
+#include <charconv>
 #include <tuple>
 #include <utility>
 
@@ -19,6 +20,22 @@ abi::Table table_of(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     if (spec.cache_mode == KVJIT_TOKEN_TABLE) return {entries.data, nullptr, kvstarts, {}, 0};
     return {entries.data, batch.scalestarts.data, indices(spec, batch.rowstarts), indices(spec, batch.row_index),
             entries.rank == 0 ? 0 : entries.strides[entries.rank - table_rank(spec, batch)]};
+}
+
+/// Where the axis behind the one at `at` stands: letters have numbers where they are inner parts of split axes.
+std::size_t next_axis(std::string_view layout, std::size_t at) {
+    const bool inner = layout[at] == 'd' || layout[at] == 't';
+    for (++at; inner && at < layout.size() && layout[at] >= '0' && layout[at] <= '9';) ++at;
+    return at;
+}
+
+/// Elements, or tokens, of one piece of an axis whose inner part is `letter`; 1 where it isn't split.
+std::int64_t inner_extent(std::string_view layout, char letter) {
+    const std::size_t at = layout.find(letter);
+    if (at == std::string_view::npos) return 1;
+    std::int64_t extent = 0;
+    std::from_chars(layout.data() + at + 1, layout.data() + layout.size(), extent);
+    return extent;
 }
 
 std::int64_t stride(const kvjit_tensor& tensor, int axis) {
@@ -102,15 +119,37 @@ std::int64_t CacheView::extent(char axis) const {
     }
 }
 
+CacheAxes CacheView::axes(std::string_view layout, std::int64_t row_elements) const {
+    const std::int64_t element_pieces = inner_extent(layout, 'd'), token_pieces = inner_extent(layout, 't');
+    const auto extent_of = [&](char letter) {
+        switch (letter) {
+            case 'D':
+                return row_elements / element_pieces;
+            case 'd':
+                return element_pieces;
+            case 't':
+                return token_pieces;
+            case 'T':
+                return page_tokens_ / token_pieces;
+            default:
+                return extent(letter);
+        }
+    };
+    CacheAxes axes{};
+    for (std::size_t at = 0; at < layout.size(); at = next_axis(layout, at)) {
+        axes.axes[static_cast<std::size_t>(axes.count++)] = {layout[at], extent_of(layout[at])};
+    }
+    return axes;
+}
+
 kvjit_tensor CacheView::block(kvjit_dtype type, std::int64_t row_elements) const {
-    const std::string_view axes = gen::layout_axes(spec_);
+    const CacheAxes all = axes(gen::layout_axes(spec_), row_elements);
     kvjit_tensor tensor{};
     tensor.dtype = type;
-    tensor.rank = static_cast<std::int32_t>(axes.size());
+    tensor.rank = all.count;
     std::int64_t stride = 1;
     for (std::int32_t axis = tensor.rank; axis-- > 0;) {
-        const char letter = axes[static_cast<std::size_t>(axis)];
-        tensor.shape[axis] = letter == 'D' ? row_elements : extent(letter);
+        tensor.shape[axis] = all.axes[static_cast<std::size_t>(axis)].extent;
         tensor.strides[axis] = stride;
         stride *= tensor.shape[axis];
     }

@@ -1,6 +1,7 @@
 // Where a batch's keys and values lie, made once from spec and batch: for the checks, the binding and the launches.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -13,6 +14,20 @@ namespace kvjit::rt {
 /// Axes of a layer's table, cachestarts: rows of entries where it isn't CSR. With one axis more it has a table a layer.
 int table_rank(const gen::KernelSpec& spec, const kvjit_batch& batch);
 bool has_layer_tables(const gen::KernelSpec& spec, const kvjit_batch& batch);
+
+/// The axes of a cache's tensor, or of a block of it, outermost first. Of D that is split into
+/// pieces, D counts these, and d the elements of one; so do T and t.
+struct CacheAxes {
+    struct Axis {
+        char letter;
+        std::int64_t extent;
+    };
+    std::array<Axis, KVJIT_MAX_RANK> axes;
+    std::int32_t count = 0;
+
+    const Axis* begin() const { return axes.data(); }
+    const Axis* end() const { return axes.data() + count; }
+};
 
 /// Of a cache and its table; or of packed keys and values, whose table is kvstarts. The batch's arrays outlive it.
 class CacheView {
@@ -34,8 +49,13 @@ public:
     /// Where entries are addresses: of what. Scale blocks of a cache without scales have 0 bytes.
     abi::BlockMemory code_blocks() const;
     abi::BlockMemory scale_blocks() const;
-    /// Extent of an axis of the cache, but for D, which depends on the tensor's type.
+    /// Extent of an axis that is not split; not of D, which depends on the tensor's type.
     std::int64_t extent(char axis) const;
+    /// The axes of a layout of the cache, whose rows have so many elements. Allocates nothing.
+    CacheAxes axes(std::string_view layout, std::int64_t row_elements) const;
+    /// The blocks at a table's addresses, which no tensor of the call shows, as ones that lie at address 0.
+    kvjit_tensor code_block() const;
+    kvjit_tensor scale_block() const;
     /// The layers that a call may name.
     std::int64_t num_layers() const { return num_layers_; }
 
@@ -49,10 +69,7 @@ private:
     };
     static Places places(std::string_view axes);
 
-    /// The blocks at a table's addresses, which no tensor of the call shows, as one that lies at address 0.
     kvjit_tensor block(kvjit_dtype type, std::int64_t row_elements) const;
-    kvjit_tensor code_block() const;
-    kvjit_tensor scale_block() const;
     abi::Plane plane(const kvjit_tensor& tensor, const Places& at, std::int64_t layer, std::int64_t part) const;
 
     gen::KernelSpec spec_;

@@ -122,20 +122,21 @@ std::int64_t row_elements(const KernelSpec& spec, Type type) {
     return type == Type::kScale ? gen::scale_elements(spec) : gen::code_elements(spec);
 }
 
-Axis layout_axis(const Call& call, char axis, Type type) {
-    static constexpr std::string_view kNames[] = {"N", "T", "L", "2", "Hkv", "D"};
-    const std::string_view name = kNames[std::string_view("NTL2HD").find(axis)];
-    return {name, axis == 'D' ? row_elements(call.spec(), type) : call.batch.cache.extent(axis), false};
+std::string_view axis_name(char letter) {
+    static constexpr std::string_view kNames[] = {"N", "T", "L", "2", "Hkv", "D", "t", "d"};
+    return kNames[std::string_view("NTL2HDtd").find(letter)];
 }
 
 ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
-    const std::string_view axes =
+    const std::string_view layout =
         tensor.part == gen::Part::kValue ? gen::value_axes(call.spec()) : gen::layout_axes(call.spec());
-    ViewRule rule{tensor.name,    type_of(call.spec(), tensor.type), static_cast<std::int32_t>(axes.size()), {}, true,
-                  is_written(use)};
-    std::ranges::transform(axes, rule.axes.begin(), [&](char axis) { return layout_axis(call, axis, tensor.type); });
-    const std::size_t parts = axes.find('2');
-    rule.free_axis = parts == axes.npos ? -1 : static_cast<int>(parts);
+    const CacheAxes axes = call.batch.cache.axes(layout, row_elements(call.spec(), tensor.type));
+    ViewRule rule{tensor.name, type_of(call.spec(), tensor.type), axes.count, {}, true, is_written(use)};
+    std::ranges::transform(axes, rule.axes.begin(), [](const CacheAxes::Axis& axis) {
+        return Axis{axis_name(axis.letter), axis.extent, false};
+    });
+    const auto parts = std::ranges::find(axes, '2', &CacheAxes::Axis::letter);
+    rule.free_axis = parts == axes.end() ? -1 : static_cast<int>(parts - axes.begin());
     rule.written_unless = kIfStored;
     return rule;
 }
