@@ -20,6 +20,14 @@ Result<void> check_executor(const kvjit_executor& executor) {
 
 }  // namespace
 
+Result<void> check_workers(const kvjit_executor* executor, std::uint32_t num_threads) {
+    if (num_threads > kMaxThreads) {
+        return refuse(KVJIT_BAD_ARGUMENT, "num_threads", num_threads, kMaxThreads,
+                      text("it takes at most ", kMaxThreads));
+    }
+    return executor != nullptr ? check_executor(*executor) : Result<void>();
+}
+
 Result<void> check_options(const kvjit_plan_options& options) {
     if (options.check_level < KVJIT_CHECK_FULL || options.check_level > KVJIT_CHECK_NONE) {
         return refuse(KVJIT_BAD_ARGUMENT, "check_level", options.check_level, KVJIT_CHECK_NONE,
@@ -28,13 +36,9 @@ Result<void> check_options(const kvjit_plan_options& options) {
     if (options.stores_nothing != 0 && options.stores_nothing != 1) {
         return refuse(KVJIT_BAD_ARGUMENT, "stores_nothing", options.stores_nothing, 1, "it takes 0 or 1");
     }
-    if (options.num_threads > kMaxThreads) {
-        return refuse(KVJIT_BAD_ARGUMENT, "num_threads", options.num_threads, kMaxThreads,
-                      text("it takes at most ", kMaxThreads));
-    }
     const std::int64_t past = misalignment(options.workspace, kWorkspaceAlignment);
     if (past != 0) return refuse_misaligned("workspace", past, kWorkspaceAlignment);
-    return options.executor != nullptr ? check_executor(*options.executor) : Result<void>();
+    return check_workers(options.executor, options.num_threads);
 }
 
 Result<void> check_no_cuda_options(const kvjit_plan_options& options) {
