@@ -68,6 +68,15 @@ void write_struct(T* to, std::size_t size, const T& value) {
     to->struct_size = static_cast<std::uint32_t>(size);
 }
 
+/// Sets a caller's struct of `size` bytes up, where there is one.
+template <class T>
+void init_struct(T* value, std::size_t size) {
+    if (value == nullptr) return;
+    write_struct(value, size, defaults<T>());
+    // What this library doesn't know of a newer header's struct: 0, and refused when it is used.
+    if (size > sizeof(T)) std::memset(reinterpret_cast<char*>(value) + sizeof(T), 0, size - sizeof(T));
+}
+
 /// A plan's options with what they point to, in this version's sizes.
 struct PlanOptions {
     kvjit_plan_options options;

@@ -16,14 +16,6 @@ using namespace kvjit;
 
 namespace {
 
-template <class T>
-void init(T* value, std::size_t size) {
-    if (value == nullptr) return;
-    rt::write_struct(value, size, rt::defaults<T>());
-    // What this library doesn't know of a newer header's struct: 0, and refused when it is used.
-    if (size > sizeof(T)) std::memset(reinterpret_cast<char*>(value) + sizeof(T), 0, size - sizeof(T));
-}
-
 /// A program whose header is older can't be given fields that it doesn't know, unless they are as before.
 gen::Result<void> fields_fit(const gen::KernelSpec& spec, std::size_t size) {
     gen::KernelSpec known = gen::default_spec();
@@ -60,31 +52,31 @@ gen::Result<std::vector<kvjit_spec>> sized_specs(const gen::SpecList& list, std:
 }  // namespace
 
 void kvjit_spec_init_sized(kvjit_spec* spec, size_t size) {
-    init(spec, size);
+    rt::init_struct(spec, size);
 }
 void kvjit_engine_options_init_sized(kvjit_engine_options* options, size_t size) {
-    init(options, size);
+    rt::init_struct(options, size);
 }
 void kvjit_engine_stats_init_sized(kvjit_engine_stats* stats, size_t size) {
-    init(stats, size);
+    rt::init_struct(stats, size);
 }
 void kvjit_prepare_options_init_sized(kvjit_prepare_options* options, size_t size) {
-    init(options, size);
+    rt::init_struct(options, size);
 }
 void kvjit_executor_init_sized(kvjit_executor* executor, size_t size) {
-    init(executor, size);
+    rt::init_struct(executor, size);
 }
 void kvjit_batch_init_sized(kvjit_batch* batch, size_t size) {
-    init(batch, size);
+    rt::init_struct(batch, size);
 }
 void kvjit_plan_options_init_sized(kvjit_plan_options* options, size_t size) {
-    init(options, size);
+    rt::init_struct(options, size);
 }
 void kvjit_tensors_init_sized(kvjit_tensors* tensors, size_t size) {
-    init(tensors, size);
+    rt::init_struct(tensors, size);
 }
 void kvjit_relayout_init_sized(kvjit_relayout* relayout, size_t size) {
-    init(relayout, size);
+    rt::init_struct(relayout, size);
 }
 
 const char* kvjit_version() {
