@@ -58,6 +58,22 @@ enum StreamFlags : unsigned { kStreamNonBlocking = 1 };
 enum CaptureStatus : int { kCaptureNone = 0 };
 enum CaptureMode : int { kCaptureRelaxed = 2 };
 
+enum MemoryType : int { kHostMemory = 1, kDeviceMemory = 2 };
+
+/// CUDA_MEMCPY2D: rows of `width` bytes, each side's `pitch` bytes apart.
+struct Copy2d {
+    struct Side {
+        std::size_t x, y;
+        MemoryType type;
+        void* host;  // which of the two is looked at, the type says
+        Address device;
+        void* array;
+        std::size_t pitch;
+    };
+    Side from, to;
+    std::size_t width, height;
+};
+
 /// One member for each function; the table in driver_api.cc has the symbols.
 struct DriverApi {
     Code (*init)(unsigned flags);
@@ -96,7 +112,13 @@ struct DriverApi {
     Code (*memory_free)(Address address);
     Code (*copy_to_device)(Address to, const void* from, std::size_t bytes, Stream stream);
     Code (*copy_to_host)(void* to, Address from, std::size_t bytes, Stream stream);
+    Code (*copy_on_device)(Address to, Address from, std::size_t bytes, Stream stream);
+    Code (*copy_rows)(const Copy2d* copy, Stream stream);
     Code (*set_bytes)(Address to, unsigned char value, std::size_t count, Stream stream);
+    Code (*set_rows)(Address to, std::size_t pitch, unsigned char value, std::size_t width, std::size_t height,
+                     Stream stream);
+    Code (*memory_alloc_async)(Address* address, std::size_t bytes, Stream stream);
+    Code (*memory_free_async)(Address address, Stream stream);
 
     Code (*stream_create)(Stream* stream, StreamFlags flags);
     Code (*stream_destroy)(Stream stream);

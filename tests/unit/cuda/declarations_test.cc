@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <nvrtc.h>
 
+#include <cstddef>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -59,7 +60,12 @@ KVJIT_SAME(Driver, memory_alloc, cuMemAlloc);
 KVJIT_SAME(Driver, memory_free, cuMemFree);
 KVJIT_SAME(Driver, copy_to_device, cuMemcpyHtoDAsync);
 KVJIT_SAME(Driver, copy_to_host, cuMemcpyDtoHAsync);
+KVJIT_SAME(Driver, copy_on_device, cuMemcpyDtoDAsync);
+KVJIT_SAME(Driver, copy_rows, cuMemcpy2DAsync);
 KVJIT_SAME(Driver, set_bytes, cuMemsetD8Async);
+KVJIT_SAME(Driver, set_rows, cuMemsetD2D8Async);
+KVJIT_SAME(Driver, memory_alloc_async, cuMemAllocAsync);
+KVJIT_SAME(Driver, memory_free_async, cuMemFreeAsync);
 KVJIT_SAME(Driver, stream_create, cuStreamCreate);
 KVJIT_SAME(Driver, stream_destroy, cuStreamDestroy);
 KVJIT_SAME(Driver, stream_synchronize, cuStreamSynchronize);
@@ -106,10 +112,33 @@ KVJIT_EQUAL(rt::cuda::kMaxDynamicSharedSizeBytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_
 KVJIT_EQUAL(rt::cuda::kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
 KVJIT_EQUAL(rt::cuda::kCaptureNone, CU_STREAM_CAPTURE_STATUS_NONE);
 KVJIT_EQUAL(rt::cuda::kCaptureRelaxed, CU_STREAM_CAPTURE_MODE_RELAXED);
+KVJIT_EQUAL(rt::cuda::kHostMemory, CU_MEMORYTYPE_HOST);
+KVJIT_EQUAL(rt::cuda::kDeviceMemory, CU_MEMORYTYPE_DEVICE);
 KVJIT_EQUAL(rt::nvrtc::kOutOfMemory, NVRTC_ERROR_OUT_OF_MEMORY);
 KVJIT_EQUAL(rt::nvrtc::kInvalidOption, NVRTC_ERROR_INVALID_OPTION);
 KVJIT_EQUAL(rt::nvrtc::kCompilation, NVRTC_ERROR_COMPILATION);
 KVJIT_EQUAL(rt::nvrtc::kBuiltinOperationFailure, NVRTC_ERROR_BUILTIN_OPERATION_FAILURE);
+
+// Members of the one struct.
+#define KVJIT_PLACE(ours, theirs) \
+    static_assert(offsetof(rt::cuda::Copy2d, ours) == offsetof(CUDA_MEMCPY2D, theirs), #theirs)
+KVJIT_PLACE(from.x, srcXInBytes);
+KVJIT_PLACE(from.y, srcY);
+KVJIT_PLACE(from.type, srcMemoryType);
+KVJIT_PLACE(from.host, srcHost);
+KVJIT_PLACE(from.device, srcDevice);
+KVJIT_PLACE(from.array, srcArray);
+KVJIT_PLACE(from.pitch, srcPitch);
+KVJIT_PLACE(to.x, dstXInBytes);
+KVJIT_PLACE(to.y, dstY);
+KVJIT_PLACE(to.type, dstMemoryType);
+KVJIT_PLACE(to.host, dstHost);
+KVJIT_PLACE(to.device, dstDevice);
+KVJIT_PLACE(to.array, dstArray);
+KVJIT_PLACE(to.pitch, dstPitch);
+KVJIT_PLACE(width, WidthInBytes);
+KVJIT_PLACE(height, Height);
+static_assert(sizeof(rt::cuda::Copy2d) == sizeof(CUDA_MEMCPY2D));
 
 // The versions behind the names.
 #define KVJIT_TEXT_OF(name) #name
@@ -122,8 +151,10 @@ TEST_CASE("each function is called by the name that cuda.h gives its newest vers
     for (const char* name :
          {KVJIT_TEXT(cuDevicePrimaryCtxRelease), KVJIT_TEXT(cuCtxPushCurrent), KVJIT_TEXT(cuCtxPopCurrent),
           KVJIT_TEXT(cuMemAlloc), KVJIT_TEXT(cuMemFree), KVJIT_TEXT(cuMemcpyHtoDAsync), KVJIT_TEXT(cuMemcpyDtoHAsync),
-          KVJIT_TEXT(cuMemsetD8Async), KVJIT_TEXT(cuStreamCreate), KVJIT_TEXT(cuStreamDestroy),
-          KVJIT_TEXT(cuLaunchKernel), KVJIT_TEXT(cuStreamIsCapturing), KVJIT_TEXT(cuStreamSynchronize)}) {
+          KVJIT_TEXT(cuMemcpyDtoDAsync), KVJIT_TEXT(cuMemcpy2DAsync), KVJIT_TEXT(cuMemsetD2D8Async),
+          KVJIT_TEXT(cuMemAllocAsync), KVJIT_TEXT(cuMemFreeAsync), KVJIT_TEXT(cuMemsetD8Async),
+          KVJIT_TEXT(cuStreamCreate), KVJIT_TEXT(cuStreamDestroy), KVJIT_TEXT(cuLaunchKernel),
+          KVJIT_TEXT(cuStreamIsCapturing), KVJIT_TEXT(cuStreamSynchronize)}) {
         CHECK_MESSAGE(symbols.contains(name), name);
     }
 }

@@ -42,6 +42,10 @@ struct FakeCuda {
     /// Streams that the GPU is busy on: what comes behind is done when somebody waits for the stream.
     std::map<void*, std::vector<std::function<void()>>> busy;
 
+    /// What a test calls the GPU's memory, begin and bytes, beside what was allocated. Where it says any, copies to and
+    /// from the GPU must be.
+    std::map<std::size_t, std::size_t> device_memory;
+
     std::vector<std::string> calls;                       // names, in order
     std::vector<std::pair<std::string, void*>> enqueued;  // name and stream, in order
     std::vector<FakeLaunch> launches;

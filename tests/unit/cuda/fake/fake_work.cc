@@ -46,6 +46,28 @@ Code enqueue(Call& call, const char* name, cuda::Stream stream, std::function<vo
     return cuda::kSuccess;
 }
 
+/// Which memory a copy's end is must be what the call says.
+void check_end(Call& call, const void* begin, std::size_t bytes, bool device) {
+    const auto& memory = call.state.device_memory;
+    if (memory.empty()) return;
+    const auto address = reinterpret_cast<std::size_t>(begin);
+    auto range = memory.upper_bound(address);
+    const bool inside = range != memory.begin() && (--range, address + bytes <= range->first + range->second);
+    if (inside != device)
+        call.misuse(device ? "takes host memory for the GPU's" : "takes the GPU's memory for the host's");
+}
+
+/// An end of a copy in two dimensions.
+char* begin_of(Call& call, const cuda::Copy2d::Side& side, std::size_t width, std::size_t height) {
+    const bool device = side.type == cuda::kDeviceMemory;
+    if (!device && side.type != cuda::kHostMemory) call.misuse("of an unknown type of memory");
+    if (side.pitch < width || side.pitch > 0x7fffffff) call.misuse("of rows that overlap or are too far apart");
+    char* begin = device ? reinterpret_cast<char*>(side.device) : static_cast<char*>(side.host);
+    begin += side.y * side.pitch + side.x;
+    check_end(call, begin, (height - 1) * side.pitch + width, device);
+    return begin;
+}
+
 }  // namespace
 
 KVJIT_FAKE_EXPORT Code cuLibraryLoadData(cuda::Library* library, const void* code, void* jit_options, void** jit_values,
@@ -147,20 +169,78 @@ KVJIT_FAKE_EXPORT Code cuMemcpyHtoDAsync_v2(cuda::Address to, const void* from, 
                                             cuda::Stream stream) {
     Call call("cuMemcpyHtoDAsync");
     if (call.needs_context().forbidden_in_capture().fails()) return call.code();  // pageable memory may be waited for
-    const std::string staged(static_cast<const char*>(from), bytes);              // the caller's may be gone by then
+    check_end(call, from, bytes, false);
+    check_end(call, reinterpret_cast<void*>(to), bytes, true);
+    const std::string staged(static_cast<const char*>(from), bytes);  // the caller's may be gone by then
     return enqueue(call, "cuMemcpyHtoDAsync", stream,
                    [=] { std::memcpy(reinterpret_cast<void*>(to), staged.data(), staged.size()); });
 }
 KVJIT_FAKE_EXPORT Code cuMemcpyDtoHAsync_v2(void* to, cuda::Address from, std::size_t bytes, cuda::Stream stream) {
     Call call("cuMemcpyDtoHAsync");
     if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    check_end(call, reinterpret_cast<void*>(from), bytes, true);
+    check_end(call, to, bytes, false);
     return enqueue(call, "cuMemcpyDtoHAsync", stream,
                    [=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
 }
 KVJIT_FAKE_EXPORT Code cuMemsetD8Async(cuda::Address to, unsigned char value, std::size_t count, cuda::Stream stream) {
     Call call("cuMemsetD8Async");
     if (call.needs_context().fails()) return call.code();
+    check_end(call, reinterpret_cast<void*>(to), count, true);
     return enqueue(call, "cuMemsetD8Async", stream, [=] { std::memset(reinterpret_cast<void*>(to), value, count); });
+}
+KVJIT_FAKE_EXPORT Code cuMemcpyDtoDAsync_v2(cuda::Address to, cuda::Address from, std::size_t bytes,
+                                            cuda::Stream stream) {
+    Call call("cuMemcpyDtoDAsync");
+    if (call.needs_context().fails()) return call.code();
+    check_end(call, reinterpret_cast<void*>(from), bytes, true);
+    check_end(call, reinterpret_cast<void*>(to), bytes, true);
+    return enqueue(call, "cuMemcpyDtoDAsync", stream,
+                   [=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes); });
+}
+KVJIT_FAKE_EXPORT Code cuMemcpy2DAsync_v2(const cuda::Copy2d* given, cuda::Stream stream) {
+    Call call("cuMemcpy2DAsync");
+    if (call.needs_context().forbidden_in_capture().fails()) return call.code();
+    const cuda::Copy2d copy = *given;
+    if (copy.width == 0 || copy.height == 0) call.misuse("of nothing");
+    const char* from = begin_of(call, copy.from, copy.width, copy.height);
+    char* to = begin_of(call, copy.to, copy.width, copy.height);
+    return enqueue(call, "cuMemcpy2DAsync", stream, [=] {
+        for (std::size_t y = 0; y < copy.height; ++y) {
+            std::memcpy(to + y * copy.to.pitch, from + y * copy.from.pitch, copy.width);
+        }
+    });
+}
+KVJIT_FAKE_EXPORT Code cuMemsetD2D8Async(cuda::Address to, std::size_t pitch, unsigned char value, std::size_t width,
+                                         std::size_t height, cuda::Stream stream) {
+    Call call("cuMemsetD2D8Async");
+    if (call.needs_context().fails()) return call.code();
+    const cuda::Copy2d::Side side{0, 0, cuda::kDeviceMemory, nullptr, to, nullptr, pitch};
+    char* begin = begin_of(call, side, width, height);
+    return enqueue(call, "cuMemsetD2D8Async", stream, [=] {
+        for (std::size_t y = 0; y < height; ++y) std::memset(begin + y * pitch, value, width);
+    });
+}
+KVJIT_FAKE_EXPORT Code cuMemAllocAsync(cuda::Address* address, std::size_t bytes, cuda::Stream stream) {
+    Call call("cuMemAllocAsync");
+    if (call.needs_context().fails()) return call.code();
+    if (bytes == 0) return kInvalidValue;
+    void* made = std::malloc(bytes);
+    call.state.allocations.insert(made);
+    if (!call.state.device_memory.empty()) call.state.device_memory[reinterpret_cast<std::size_t>(made)] = bytes;
+    *address = reinterpret_cast<cuda::Address>(made);
+    return enqueue(call, "cuMemAllocAsync", stream, [] {});
+}
+KVJIT_FAKE_EXPORT Code cuMemFreeAsync(cuda::Address address, cuda::Stream stream) {
+    Call call("cuMemFreeAsync");
+    auto* memory = reinterpret_cast<void*>(address);
+    FakeCuda& state = call.state;
+    if (state.allocations.erase(memory) == 0) call.misuse("of unknown memory");
+    const Code done = enqueue(call, "cuMemFreeAsync", stream, [&state, memory] {
+        state.device_memory.erase(reinterpret_cast<std::size_t>(memory));
+        std::free(memory);
+    });
+    return call.needs_context().fails() ? call.code() : done;  // what fails is what went wrong before
 }
 
 KVJIT_FAKE_EXPORT Code cuStreamCreate(cuda::Stream* stream, cuda::StreamFlags flags) {
