@@ -1,6 +1,11 @@
-# cmake -DHEADER=kvjit.h -DOUT=file -P struct_fields.cmake: a row KVJIT_STRUCT(name, &name::field, ...) for each struct of
-# the header, in its order.
-file(READ ${HEADER} text)
+# cmake -DHEADERS=kvjit.h,blocks.h -DOUT=file -P struct_fields.cmake: a row KVJIT_STRUCT(name, &name::field, ...) for each
+# struct of the headers, in their order.
+string(REPLACE "," ";" HEADERS "${HEADERS}")
+set(text "")
+foreach(header IN LISTS HEADERS)
+  file(READ ${header} one)
+  string(APPEND text "${one}")
+endforeach()
 string(FIND "${text}" "/*" begin)
 while(NOT begin EQUAL -1) # without comments
   string(SUBSTRING "${text}" 0 ${begin} before)

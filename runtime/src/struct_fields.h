@@ -10,6 +10,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "kvjit/blocks.h"
 #include "kvjit/kvjit.h"
 
 namespace kvjit::rt {
@@ -118,7 +119,7 @@ constexpr std::array<FieldWords, sizeof...(Members)> words(std::string_view poin
 template <class T>
 inline constexpr int kFields = 0;
 
-// The build makes the rows from kvjit.h: cmake/struct_fields.cmake.
+// The build makes the rows from the headers: cmake/struct_fields.cmake.
 #define KVJIT_STRUCT(T, ...) \
     template <>              \
     inline constexpr auto kFields<T> = Fields{places(__VA_ARGS__), words(#__VA_ARGS__, __VA_ARGS__)};
@@ -139,7 +140,7 @@ constexpr StructFields struct_fields() {
     return {sizeof(T), kFields<T>.places, kFields<T>.words};
 }
 
-/// All structs of kvjit.h, in its order.
+/// All structs of kvjit.h and then blocks.h, in their order.
 #define KVJIT_STRUCT(T, ...) struct_fields<T>(),
 inline constexpr StructFields kStructs[] = {
 #include "struct_fields.inc"

@@ -1,4 +1,4 @@
-// abi_contract check|record KVJIT_H CONTRACT: whether the library's structs, as it tells them, and the header's numbers
+// abi_contract check|record CONTRACT HEADER...: whether the library's structs, as it tells them, and the headers' numbers
 // and functions are the recorded ones, all of them and no others; or writes them down anew.
 #include <cstdio>
 #include <cstring>
@@ -83,8 +83,10 @@ int compare(const std::string& now, const std::string& recorded) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc != 4) return std::fprintf(stderr, "abi_contract check|record KVJIT_H CONTRACT\n"), 2;
-    const std::string now = contract(without_comments(read(argv[2])));
-    if (std::strcmp(argv[1], "record") != 0) return compare(now, read(argv[3]));
-    return std::ofstream(argv[3]) << now ? 0 : 1;
+    if (argc < 4) return std::fprintf(stderr, "abi_contract check|record CONTRACT HEADER...\n"), 2;
+    std::string headers;
+    for (int i = 3; i < argc; ++i) headers += read(argv[i]);
+    const std::string now = contract(without_comments(headers));
+    if (std::strcmp(argv[1], "record") != 0) return compare(now, read(argv[2]));
+    return std::ofstream(argv[2]) << now ? 0 : 1;
 }

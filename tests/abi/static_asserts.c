@@ -1,5 +1,6 @@
-/* The recorded interface of x86-64, as the C compiler sees kvjit.h: a row that isn't so does not compile.
+/* The recorded interface of x86-64, as the C compiler sees the headers: a row that isn't so does not compile.
  * A change on purpose: `ninja -C build record_abi`. */
+#include <kvjit/blocks.h>
 #include <kvjit/kvjit.h>
 #include <stddef.h>
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kvjit/blocks.h"
 #include "public_call.h"
 #include "support/guarded_buffer.h"
 
@@ -110,6 +111,13 @@ const std::vector<Field> kImageFields = {F(struct_size), F(program),      F(orig
                                          F(target),      F(identity),     F(place)};
 #undef F
 
+#define F(member) FIELD(kvjit_blocks, member)
+const std::vector<Field> kBlocksFields = {F(struct_size), F(memory), F(spec), F(batch), F(tensors)};
+#undef F
+#define F(member) FIELD(kvjit_blocks_options, member)
+const std::vector<Field> kBlocksOptionsFields = {F(struct_size), F(num_threads), F(executor), F(stream), F(device)};
+#undef F
+
 /// Plans for `c`, whatever comes of it.
 struct Planner {
     explicit Planner(const TensorsCase& c) : kernel(kernel_of(c.spec)), batch(c.batch) {
@@ -174,6 +182,48 @@ TEST_CASE("tensors, a spec and an engine's options end where a field ends") {
                                           kvjit_engine_release(engine);
                                           return status;
                                       });
+}
+
+TEST_CASE("blocks, what they point to, and the options of their calls end where a field ends") {
+    TensorsCase c("op=KeyValueCache");
+    kvjit_blocks blocks;
+    kvjit_blocks_init(&blocks);
+    blocks.spec = &c.spec;
+    blocks.batch = &c.batch;
+    blocks.tensors = &c.tensors;
+    kvjit_blocks_options options;
+    kvjit_blocks_options_init(&options);
+    const auto move = [&](const kvjit_blocks* of, kvjit_error* error) {
+        return kvjit_blocks_move(of, nullptr, nullptr, 0, &options, error);
+    };
+    CHECK(move(&blocks, nullptr) == KVJIT_OK);
+    check_sizes<kvjit_blocks>("blocks", blocks, kBlocksFields,
+                              [&](kvjit_blocks* given, kvjit_error* error) { return move(given, error); });
+    check_sizes<kvjit_spec>("blocks.spec", c.spec, kSpecFields, [&](kvjit_spec* given, kvjit_error* error) {
+        kvjit_blocks of = blocks;
+        of.spec = given;
+        return move(&of, error);
+    });
+    check_sizes<kvjit_batch>("blocks.batch", c.batch, kBatchFields, [&](kvjit_batch* given, kvjit_error* error) {
+        kvjit_blocks of = blocks;
+        of.batch = given;
+        return move(&of, error);
+    });
+    check_sizes<kvjit_tensors>("blocks.tensors", c.tensors, kTensorsFields,
+                               [&](kvjit_tensors* given, kvjit_error* error) {
+                                   kvjit_blocks of = blocks;
+                                   of.tensors = given;
+                                   return move(&of, error);
+                               });
+    check_sizes<kvjit_blocks_options>("options", options, kBlocksOptionsFields,
+                                      [&](kvjit_blocks_options* given, kvjit_error* error) {
+                                          return kvjit_blocks_move(&blocks, nullptr, nullptr, 0, given, error);
+                                      });
+    const kvjit_executor executor{sizeof executor, 1, nullptr, [](void*, void (*)(void*, int64_t), void*, int64_t) {}};
+    check_sizes<kvjit_executor>("executor", executor, kExecutorFields, [&](kvjit_executor* given, kvjit_error* error) {
+        options.executor = given;
+        return move(&blocks, error);
+    });
 }
 
 TEST_CASE("options of preparing, and each of the specs, end where a field ends") {

@@ -1,5 +1,6 @@
 // kvjit.hpp, and headers that need no more, as C++17.
 #include <kvjit/interop/ksana.h>
+#include <kvjit/blocks.hpp>
 #include <kvjit/kvjit.hpp>
 
 int main() {

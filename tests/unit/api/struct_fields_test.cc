@@ -1,4 +1,4 @@
-// What the library tells of its structs is what kvjit.h says: read here as text, so that none is forgotten.
+// What the library tells of its structs is what the headers say: read here as text, so that none is forgotten.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "kvjit/kvjit.h"
+#include "kvjit/blocks.h"
 
 namespace {
 
@@ -38,9 +38,12 @@ std::vector<Told> told_fields() {
 }
 
 /// On one line.
-std::string header_without_comments() {
-    std::ifstream file(KVJIT_HEADER);
-    std::string text{std::istreambuf_iterator<char>(file), {}};
+std::string headers_without_comments() {
+    std::string text;
+    for (const char* name : {"kvjit.h", "blocks.h"}) {
+        std::ifstream file(std::string(KVJIT_HEADERS) + name);
+        text.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    }
     for (std::size_t begin = 0; (begin = text.find("/*")) != std::string::npos;) {
         text.replace(begin, text.find("*/", begin) + 2 - begin, " ");
     }
@@ -71,7 +74,7 @@ std::map<std::string, std::vector<std::string>> by_struct(const std::vector<Fiel
 
 std::vector<Field> header_fields() {
     std::vector<Field> all;
-    const std::string text = header_without_comments();
+    const std::string text = headers_without_comments();
     const std::regex whole(R"(typedef struct (\w+) \{([^{}]*)\} (\w+);)"), one(R"(([^;]*);)");
     for (std::sregex_iterator found(text.begin(), text.end(), whole), end; found != end; ++found) {
         const std::string name = (*found)[1], body = (*found)[2];
@@ -94,11 +97,11 @@ std::size_t type_bytes(const std::string& type) {
 
 }  // namespace
 
-TEST_CASE("every struct of the header is told, with all of its fields in order") {
+TEST_CASE("every struct of the headers is told, with all of its fields in order") {
     std::vector<Field> told;
     for (const Told& field : told_fields()) told.push_back(field);
     const auto wanted = by_struct(header_fields()), got = by_struct(told);
-    CHECK(wanted.size() >= 9);
+    CHECK(wanted.size() >= 11);
     for (const auto& [name, fields] : wanted) {
         CAPTURE(name);
         REQUIRE(got.count(name) == 1);
@@ -117,6 +120,8 @@ TEST_CASE("a struct's size is the compiler's; names that there are not have none
     CHECK(kvjit_struct_size("kvjit_batch") == sizeof(kvjit_batch));
     CHECK(kvjit_struct_size("kvjit_plan_options") == sizeof(kvjit_plan_options));
     CHECK(kvjit_struct_size("kvjit_tensors") == sizeof(kvjit_tensors));
+    CHECK(kvjit_struct_size("kvjit_blocks") == sizeof(kvjit_blocks));
+    CHECK(kvjit_struct_size("kvjit_blocks_options") == sizeof(kvjit_blocks_options));
     for (const char* none : {"", "kvjit", "kvjit_bat", "kvjit_batch ", "kvjit_engine", "KVJIT_BATCH"}) {
         CAPTURE(none);
         CHECK(kvjit_struct_size(none) == 0);

@@ -1,0 +1,319 @@
+#include "blocks/cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "c_struct.h"
+#include "call/batch_view.h"
+#include "check/check_batch.h"
+#include "check/check_tensors.h"
+#include "check/fault.h"
+
+namespace kvjit::rt {
+namespace {
+
+using gen::Result;
+
+// ---- Reading ------------------------------------------------------------------------------------------------------
+
+/// An error of checks that know no more than `where`'s struct. There is no plan here whose options it could name.
+gen::Error inside(std::string_view where, gen::Error error) {
+    if (error.message.ends_with(kIfStored)) error.message.resize(error.message.size() - kIfStored.size());
+    error.argument = text(where, error.argument);
+    error.message = text(where, error.message);
+    return error;
+}
+
+std::unexpected<gen::Error> not_yet(std::string argument, std::string_view what) {
+    std::string message = text(argument, ": ", what, "; this version of kvjit has no blocks of it yet");
+    return gen::fail(KVJIT_BAD_SPEC, std::move(argument), std::move(message));
+}
+
+/// Of an operator with a cache, which has blocks here.
+Result<gen::KernelSpec> read_spec(const kvjit_spec* given, const std::string& name) {
+    const Result<gen::KernelSpec> spec = read_struct(given, name);
+    if (!spec) return std::unexpected(spec.error());
+    if (auto valid = gen::validate_spec(*spec); !valid) return std::unexpected(inside(name + ".", valid.error()));
+    if (!gen::has_cache(*spec)) {
+        return gen::fail(KVJIT_BAD_SPEC, name + ".op",
+                         text(name, ".op is ", op_name(*spec), "; it takes an operator with a cache"));
+    }
+    if (spec->value_head_dim != 0 && spec->value_head_dim != spec->head_dim) {
+        return not_yet(name + ".value_head_dim", "values have another head_dim than keys");
+    }
+    for (const std::string_view layout : {gen::layout_axes(*spec), gen::value_axes(*spec)}) {
+        if (spec->quant_bit != 0 && layout.contains('d')) return not_yet(name + ".layout", "it splits D of codes");
+    }
+    return spec;
+}
+
+/// The numbers that a cache has, and no others. `callers`: the spec that says how many query heads a kv head has.
+Result<kvjit_batch> read_sizes(const kvjit_batch* given, const std::string& name, const gen::KernelSpec& callers,
+                               const gen::KernelSpec& spec) {
+    const Result<kvjit_batch> batch = read_struct(given, name);
+    if (!batch) return std::unexpected(batch.error());
+    if (batch->num_kv_heads == 0 && !gen::loads(callers) && batch->num_heads % callers.group != 0) {
+        return refuse(KVJIT_BAD_ARGUMENT, name + ".num_heads", batch->num_heads, callers.group,
+                      text("with num_kv_heads 0 it takes multiples of the spec's group, ", callers.group));
+    }
+    kvjit_batch sizes = defaults<kvjit_batch>();
+    sizes.num_kv_heads = kv_heads(callers, *batch);
+    sizes.num_layers = batch->num_layers;
+    sizes.max_tokens = batch->max_tokens;
+    sizes.num_blocks = batch->num_blocks;
+    auto right = check_batch_scalars(spec, sizes, {.level = KVJIT_CHECK_NONE});
+    if (!right) return std::unexpected(inside(name + ".", right.error()));
+    return sizes;
+}
+
+/// Without what an engine's call has beside them.
+kvjit_tensors cache_tensors(const kvjit_tensors& all) {
+    kvjit_tensors tensors = defaults<kvjit_tensors>();
+    for (const auto member : {&kvjit_tensors::cache, &kvjit_tensors::scale, &kvjit_tensors::key_cache,
+                              &kvjit_tensors::value_cache, &kvjit_tensors::key_scale, &kvjit_tensors::value_scale}) {
+        tensors.*member = all.*member;
+    }
+    return tensors;
+}
+
+Result<kvjit_tensors> read_tensors(const kvjit_tensors* given, const std::string& name, const BatchView& view) {
+    const bool needed = gen::has_cache_tensors(view.spec);
+    const Result<kvjit_tensors> read = needed ? read_struct(given, name) : read_optional_struct(given, name);
+    if (!read) return std::unexpected(read.error());
+    const kvjit_tensors tensors = cache_tensors(*read);
+    if (auto right = check_tensors(view, {}, tensors, 0); !right) {
+        return std::unexpected(inside(name + ".", right.error()));
+    }
+    return tensors;
+}
+
+// ---- Where blocks lie ---------------------------------------------------------------------------------------------
+
+std::int64_t extent_of(const CacheAxes& axes, char letter) {
+    const auto found = std::ranges::find(axes, letter, &CacheAxes::Axis::letter);
+    return found == axes.end() ? 1 : found->extent;
+}
+
+/// Steps along an axis of the tensor are so many elements, or tokens, of the axis that it is a part of.
+std::int64_t weight_of(const CacheAxes& axes, char letter) {
+    if (letter == 'T') return extent_of(axes, 't');
+    return letter == 'D' ? extent_of(axes, 'd') : 1;
+}
+
+/// `layout`: of the tensor. `page`: tokens of a block, where ids are tokens; else 0.
+BlockPlane plane_of(const kvjit_tensor& tensor, const CacheAxes& layout, std::int64_t page) {
+    const std::int64_t bytes = element_bytes(tensor);
+    BlockPlane plane{{}, gen::Part::kBoth, false, reinterpret_cast<std::intptr_t>(tensor.data), 1, 1, 0, {}};
+    plane.axes.push_back({'B', 1, bytes, 1});
+    int i = 0;
+    for (const auto& [letter, extent] : layout) {
+        const std::int64_t stride = tensor.strides[i++] * bytes, weight = weight_of(layout, letter);
+        if (letter == 'N' || (page != 0 && letter == 'T')) plane.stride = stride;
+        if (letter == 'T' && page != 0) plane.pieces = weight;
+        if (letter == 't' && page != 0) plane.piece_stride = stride;
+        if (letter == 'N') continue;
+        const char axis = letter == 'd' ? 'D' : letter == 't' ? 'T' : letter;
+        const std::int64_t most = page != 0 && axis == 'T' ? std::max<std::int64_t>(1, page / weight) : extent;
+        plane.axes.push_back({axis, weight, std::min(extent, most), stride});
+    }
+    return plane;
+}
+
+struct CacheTensor {
+    std::string_view name;
+    kvjit_tensor kvjit_tensors::* member;
+    gen::Part part;
+    bool scales;
+};
+constexpr CacheTensor kTensors[] = {
+    {"cache", &kvjit_tensors::cache, gen::Part::kBoth, false},
+    {"scale", &kvjit_tensors::scale, gen::Part::kBoth, true},
+    {"key_cache", &kvjit_tensors::key_cache, gen::Part::kKey, false},
+    {"value_cache", &kvjit_tensors::value_cache, gen::Part::kValue, false},
+    {"key_scale", &kvjit_tensors::key_scale, gen::Part::kKey, true},
+    {"value_scale", &kvjit_tensors::value_scale, gen::Part::kValue, true},
+};
+
+/// Dense blocks at addresses, as tensors that begin at address 0.
+kvjit_tensors block_tensors(const CacheView& cache, bool quantised) {
+    kvjit_tensors tensors{};
+    tensors.cache = cache.code_block();
+    if (quantised) tensors.scale = cache.scale_block();
+    return tensors;
+}
+
+std::vector<BlockPlane> planes_of(const BatchView& view, const kvjit_tensors& tensors) {
+    const gen::KernelSpec& spec = view.spec;
+    const Paging paging = view.cache.paging();
+    const std::int64_t page = paging.blocks() ? 0 : std::max<std::int64_t>(1, paging.page);
+    std::vector<BlockPlane> planes;
+    for (const CacheTensor& each : kTensors) {
+        const kvjit_tensor& tensor = tensors.*each.member;
+        if (tensor.rank == 0) continue;
+        const std::string_view layout = each.part == gen::Part::kValue ? gen::value_axes(spec) : gen::layout_axes(spec);
+        const std::int64_t row = each.scales ? gen::scale_elements(spec) : gen::code_elements(spec);
+        planes.push_back(plane_of(tensor, view.cache.axes(layout, row), page));
+        planes.back().tensor = each.name;
+        planes.back().part = each.part;
+        planes.back().scales = each.scales;
+    }
+    return planes;
+}
+
+/// Tokens of the cache, or of a sequence's block, come in whole pieces.
+Result<void> check_pieces(const BatchView& view, std::string_view name, std::int64_t max_tokens) {
+    if (!gen::has_max_tokens(view.spec)) return {};
+    for (const std::string_view layout : {gen::layout_axes(view.spec), gen::value_axes(view.spec)}) {
+        const std::int64_t pieces = extent_of(view.cache.axes(layout, 1), 't');
+        if (max_tokens % pieces == 0) continue;
+        return refuse(KVJIT_BAD_ARGUMENT, text(name, ".batch.max_tokens"), max_tokens, pieces,
+                      text("the layout splits T, so it takes multiples of ", pieces));
+    }
+    return {};
+}
+
+// ---- Two caches ---------------------------------------------------------------------------------------------------
+
+struct Property {
+    std::string_view name;
+    std::int64_t (*of)(const BlockCache& cache);
+};
+constexpr Property kFormat[] = {
+    {"spec.quant_bit", [](const BlockCache& c) { return std::int64_t{c.spec.quant_bit}; }},
+    {"spec.quant_group",
+     [](const BlockCache& c) { return std::int64_t{c.spec.quant_bit != 0 ? c.spec.quant_group : 0}; }},
+    {"spec.head_dim", [](const BlockCache& c) { return std::int64_t{c.spec.head_dim}; }},
+    {"batch.num_kv_heads", [](const BlockCache& c) { return c.heads; }},
+    {"batch.num_layers", [](const BlockCache& c) { return c.layers; }},
+};
+
+Result<void> check_types(const BlockCache& first, const BlockCache& second, std::string_view field,
+                         kvjit_dtype (*type)(const gen::KernelSpec&)) {
+    const kvjit_dtype wanted = type(first.spec), given = type(second.spec);
+    if (wanted == given) return {};
+    return gen::fail(KVJIT_BAD_DTYPE, text(second.name, ".spec.", field),
+                     text(second.name, ".spec.", field, " is ", gen::dtype_name(given), "; blocks of ", first.name,
+                          " have ", gen::dtype_name(wanted)),
+                     given, wanted);
+}
+
+Result<void> check_tokens(const BlockCache& first, const BlockCache& second) {
+    if (first.tokens == second.tokens) return {};
+    const std::string_view field = gen::is_paged(second.spec) ? ".spec.page_size" : ".batch.max_tokens";
+    return refuse(
+        KVJIT_BAD_ARGUMENT, text(second.name, field), second.tokens, first.tokens,
+        text("blocks of ", first.name, " have ", first.tokens, " tokens, and those of ", second.name, " as many"));
+}
+
+Result<void> check_format(const BlockCache& first, const BlockCache& second) {
+    for (const Property& property : kFormat) {
+        const std::int64_t wanted = property.of(first), given = property.of(second);
+        if (wanted == given) continue;
+        return refuse(KVJIT_BAD_ARGUMENT, text(second.name, ".", property.name), given, wanted,
+                      text("blocks of ", first.name, " have ", wanted));
+    }
+    if (auto codes = check_types(first, second, "t2", gen::cache_type); !codes) return codes;
+    if (first.spec.quant_bit != 0) {
+        if (auto scales = check_types(first, second, "t3", gen::scale_type); !scales) return scales;
+    }
+    return check_tokens(first, second);
+}
+
+/// Keys and values that lie in one tensor, as if they lay in two.
+std::vector<BlockPlane> apart(const std::vector<BlockPlane>& planes) {
+    std::vector<BlockPlane> all;
+    for (const BlockPlane& plane : planes) {
+        const auto parts = std::ranges::find(plane.axes, '2', &BlockAxis::axis);
+        if (parts == plane.axes.end()) {
+            all.push_back(plane);
+            continue;
+        }
+        for (const gen::Part part : {gen::Part::kKey, gen::Part::kValue}) {
+            all.push_back(plane);
+            all.back().part = part;
+            if (part == gen::Part::kValue) all.back().begin += parts->stride;
+            std::erase_if(all.back().axes, [](const BlockAxis& axis) { return axis.axis == '2'; });
+        }
+    }
+    return all;
+}
+
+bool is_apart(const BlockCache& cache) {
+    return cache.planes.front().part != gen::Part::kBoth;
+}
+
+}  // namespace
+
+bool BlockPlane::is_same(const BlockPlane& other) const {
+    return begin == other.begin && stride == other.stride && pieces == other.pieces &&
+           piece_stride == other.piece_stride && axes == other.axes;
+}
+
+Result<BlockCache> read_cache(const kvjit_blocks* given, std::string_view name, bool written) {
+    const Result<kvjit_blocks> blocks = read_struct(given, name);
+    if (!blocks) return std::unexpected(blocks.error());
+    if (blocks->memory != KVJIT_MEMORY_HOST && blocks->memory != KVJIT_MEMORY_CUDA) {
+        return refuse(KVJIT_BAD_ARGUMENT, text(name, ".memory"), blocks->memory, KVJIT_MEMORY_CUDA,
+                      "it takes 0 (KVJIT_MEMORY_HOST) or 1 (KVJIT_MEMORY_CUDA)");
+    }
+    const Result<gen::KernelSpec> callers = read_spec(blocks->spec, text(name, ".spec"));
+    if (!callers) return std::unexpected(callers.error());
+    // The operator that takes a cache and needs nothing else.
+    const Result<gen::KernelSpec> spec = gen::spec_for_op(*callers, KVJIT_OP_KEY_VALUE_CACHE);
+    if (!spec) return std::unexpected(spec.error());
+    const Result<kvjit_batch> sizes = read_sizes(blocks->batch, text(name, ".batch"), *callers, *spec);
+    if (!sizes) return std::unexpected(sizes.error());
+    BatchView view = batch_view(*spec, *sizes, written);
+    view.batch_size = 1;  // a call without sequences needs no cache
+    if (auto whole = check_pieces(view, name, sizes->max_tokens); !whole) return std::unexpected(whole.error());
+    Result<kvjit_tensors> tensors = read_tensors(blocks->tensors, text(name, ".tensors"), view);
+    if (!tensors) return std::unexpected(tensors.error());
+    const Paging paging = view.cache.paging();
+    if (paging.entries == abi::Entries::kAddresses) tensors = block_tensors(view.cache, spec->quant_bit != 0);
+    const std::int64_t page = paging.page != 0 ? paging.page : paging.blocks() ? sizes->max_tokens : 1;
+    return BlockCache{.name = std::string(name),
+                      .memory = static_cast<kvjit_memory>(blocks->memory),
+                      .spec = *spec,
+                      .entries = paging.entries,
+                      .ids = paging.entries == abi::Entries::kAddresses ? 0 : view.cache.num_slots(),
+                      .layers = view.cache.num_layers(),
+                      .heads = view.num_kv_heads,
+                      .tokens = page,
+                      .planes = planes_of(view, *tensors)};
+}
+
+Result<std::vector<BlockShare>> pair_caches(const BlockCache& first, const BlockCache& second) {
+    if (auto equal = check_format(first, second); !equal) return std::unexpected(equal.error());
+    const bool whole = !is_apart(first) && !is_apart(second);
+    const std::vector<BlockPlane> left = whole ? first.planes : apart(first.planes),
+                                  right = whole ? second.planes : apart(second.planes);
+    std::vector<BlockShare> shares;
+    for (const BlockPlane& plane : left) {
+        const auto other = std::ranges::find_if(
+            right, [&](const BlockPlane& p) { return p.part == plane.part && p.scales == plane.scales; });
+        std::optional<Nest> nest = Nest::pair(plane.axes, other->axes);
+        if (!nest) {
+            return gen::fail(KVJIT_BAD_ARGUMENT, second.name + ".spec.layout",
+                             text(second.name, ".spec.layout splits an axis into pieces that those of ", first.name,
+                                  " don't fit into"));
+        }
+        shares.push_back({plane, *other, *std::move(nest)});
+    }
+    return shares;
+}
+
+Result<bool> is_one_cache(const BlockCache& first, const BlockCache& second) {
+    if (first.has_addresses() || second.has_addresses()) return first.has_addresses() == second.has_addresses();
+    if (std::ranges::equal(first.planes, second.planes, &BlockPlane::is_same)) return true;
+    for (const BlockPlane& a : first.planes) {
+        for (const BlockPlane& b : second.planes) {
+            if (a.begin != b.begin || a.begin == 0) continue;
+            return gen::fail(KVJIT_BAD_ARGUMENT, text(second.name, ".tensors.", b.tensor),
+                             text(second.name, ".tensors.", b.tensor, " begins where ", first.name, ".tensors.",
+                                  a.tensor, " begins, with other strides; two caches may not overlap"));
+        }
+    }
+    return false;
+}
+
+}  // namespace kvjit::rt

@@ -1,0 +1,59 @@
+// A kvjit_blocks that has been checked: where its tensors have each block, and how a block lies in them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "blocks/nest.h"
+#include "generator/operator.h"
+#include "kvjit/blocks.h"
+
+namespace kvjit::rt {
+
+/// One tensor's share of a block; at addresses, of the codes or of the scales.
+struct BlockPlane {
+    std::string_view tensor;  // its name
+    gen::Part part;
+    bool scales;
+    std::int64_t begin;   // address of block 0
+    std::int64_t stride;  // bytes from an id to the next
+    std::int64_t pieces;  // tokens of a piece, where ids are tokens and T is split, and the bytes from one to the next.
+    std::int64_t piece_stride;  // `stride` is then a piece's. Else 1 and 0
+    std::vector<BlockAxis> axes;
+
+    std::int64_t address(std::int64_t id) const { return begin + id / pieces * stride + id % pieces * piece_stride; }
+    /// Whether all blocks are the same memory, but for how many there are.
+    bool is_same(const BlockPlane& other) const;
+};
+
+struct BlockCache {
+    std::string name;  // of the caller's struct: "from"
+    kvjit_memory memory;
+    gen::KernelSpec spec;                // for the operator KeyValueCache
+    abi::Entries entries;                // what ids are
+    std::int64_t ids;                    // how many blocks, or tokens, there are; of addresses 0
+    std::int64_t layers, heads, tokens;  // of a block
+    std::vector<BlockPlane> planes;
+
+    bool has_addresses() const { return entries == abi::Entries::kAddresses; }
+    /// Of a quantised cache of blocks at addresses: codes and scales have ids of their own.
+    bool has_scale_ids() const { return has_addresses() && spec.quant_bit != 0; }
+};
+
+/// `written`: whether blocks of it are. Errors: as kvjit_blocks_copy has them, of what `given` alone says.
+gen::Result<BlockCache> read_cache(const kvjit_blocks* given, std::string_view name, bool written);
+
+/// One tensor of both caches, or a part of it that has a tensor of its own in one of them.
+struct BlockShare {
+    BlockPlane first, second;
+    Nest nest;
+};
+
+/// All bytes of a block in both. Errors: KVJIT_BAD_ARGUMENT where their formats differ.
+gen::Result<std::vector<BlockShare>> pair_caches(const BlockCache& first, const BlockCache& second);
+
+/// Whether ids of both count the same blocks. Errors: KVJIT_BAD_ARGUMENT where tensors begin together, and are seen in
+/// different ways.
+gen::Result<bool> is_one_cache(const BlockCache& first, const BlockCache& second);
+
+}  // namespace kvjit::rt

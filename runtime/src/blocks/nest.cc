@@ -1,0 +1,123 @@
+#include "blocks/nest.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+
+namespace kvjit::rt {
+namespace {
+
+using Axes = std::vector<BlockAxis>;
+using Dim = Nest::Dim;
+
+constexpr std::size_t kFirst = index_of(Seat::kFirst), kSecond = index_of(Seat::kSecond),
+                      kScratch = index_of(Seat::kScratch);
+
+/// Cuts the part of `axis` that `weight` lies inside of. False: it can't be cut there.
+bool cut(Axes& axes, char axis, std::int64_t weight) {
+    const auto part = std::ranges::find_if(
+        axes, [&](const BlockAxis& a) { return a.axis == axis && a.weight < weight && weight < a.weight * a.extent; });
+    if (part == axes.end()) return true;
+    const std::int64_t low = weight / part->weight;
+    if (weight % part->weight != 0 || part->extent % low != 0) return false;
+    const BlockAxis high{axis, weight, part->extent / low, part->stride * low};
+    part->extent = low;
+    axes.push_back(high);
+    return true;
+}
+
+bool cut_as(Axes& axes, const Axes& other) {
+    return std::ranges::all_of(other, [&](const BlockAxis& a) { return cut(axes, a.axis, a.weight); });
+}
+
+void drop_single(Axes& axes) {
+    std::erase_if(axes, [](const BlockAxis& a) { return a.extent == 1; });
+}
+
+void sort_by_axis(Axes& axes) {
+    std::ranges::sort(axes, {}, [](const BlockAxis& a) { return std::pair(a.axis, a.weight); });
+}
+
+/// The longest strides of the second first, so that it is written from its begin to its end.
+void sort_by_stride(std::vector<Dim>& dims) {
+    std::ranges::stable_sort(dims, std::ranges::greater(), [](const Dim& dim) {
+        return std::pair(std::abs(dim.strides[kSecond]), std::abs(dim.strides[kFirst]));
+    });
+}
+
+/// Whether a step of `outer` is as far as all of `inner`.
+bool follows(const Dim& outer, const Dim& inner) {
+    return outer.strides[kFirst] == inner.strides[kFirst] * inner.extent &&
+           outer.strides[kSecond] == inner.strides[kSecond] * inner.extent;
+}
+
+std::vector<Dim> merged(const std::vector<Dim>& dims) {
+    std::vector<Dim> fewer;
+    for (const Dim& dim : dims) {
+        if (!fewer.empty() && follows(fewer.back(), dim)) {
+            fewer.back() = {fewer.back().extent * dim.extent, dim.strides};
+        } else {
+            fewer.push_back(dim);
+        }
+    }
+    return fewer;
+}
+
+}  // namespace
+
+std::optional<Nest> Nest::pair(Axes first, Axes second) {
+    if (!cut_as(first, second) || !cut_as(second, first)) return std::nullopt;
+    for (Axes* axes : {&first, &second}) {
+        drop_single(*axes);
+        sort_by_axis(*axes);
+    }
+    const auto same = [](const BlockAxis& a, const BlockAxis& b) {
+        return std::tuple(a.axis, a.weight, a.extent) == std::tuple(b.axis, b.weight, b.extent);
+    };
+    if (!std::ranges::equal(first, second, same)) return std::nullopt;
+    std::vector<Dim> dims;
+    for (std::size_t i = 0; i < first.size(); ++i) {
+        dims.push_back({first[i].extent, {first[i].stride, second[i].stride, 0}});
+    }
+    sort_by_stride(dims);
+    return Nest(merged(dims));
+}
+
+Nest::Nest(std::vector<Dim> dims) : dims_(std::move(dims)) {
+    const bool has_run = !dims_.empty() && dims_.back().strides[kFirst] == 1 && dims_.back().strides[kSecond] == 1;
+    if (has_run) {
+        run_ = dims_.back().extent;
+        dims_.pop_back();
+    }
+    bytes_ = run_;
+    for (std::size_t i = dims_.size(); i-- > 0;) {
+        dims_[i].strides[kScratch] = bytes_;
+        bytes_ *= dims_[i].extent;
+    }
+}
+
+Nest::Walk::Walk(const Nest& nest, std::int64_t run) : dims_(nest.dims_) {
+    for (std::size_t i = dims_.size(); i-- > 0;) {
+        index_[i] = run % dims_[i].extent;
+        run /= dims_[i].extent;
+        for (std::size_t seat = 0; seat < kSeats; ++seat) offsets_[seat] += index_[i] * dims_[i].strides[seat];
+    }
+}
+
+Nest::Offsets Nest::Walk::at(std::int64_t skipped) const {
+    Offsets at = offsets_;
+    for (std::int64_t& offset : at) offset += skipped;
+    return at;
+}
+
+void Nest::Walk::next() {
+    for (std::size_t i = dims_.size(); i-- > 0;) {
+        const Dim& dim = dims_[i];
+        const std::int64_t steps = ++index_[i] < dim.extent ? 1 : 1 - dim.extent;
+        for (std::size_t seat = 0; seat < kSeats; ++seat) offsets_[seat] += steps * dim.strides[seat];
+        if (steps == 1) return;
+        index_[i] = 0;
+    }
+}
+
+}  // namespace kvjit::rt
