@@ -1,6 +1,7 @@
 #include "yardstick.h"
 
 #include <chrono>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -34,6 +35,22 @@ double measure_read() {
     return loop.measure();
 }
 
+double measure_copy() {
+    wait_for_idle_pool();
+    static std::vector<char> from(static_cast<std::size_t>(bytes_beyond_cache() / 2), 1), to(from.size(), 2);
+    const auto threads = static_cast<std::size_t>(thread_count());
+    const std::size_t part = from.size() / threads;
+    const auto start = std::chrono::steady_clock::now();
+    {
+        std::vector<std::jthread> copying;
+        for (std::size_t i = 0; i < threads; ++i) {
+            copying.emplace_back([=] { std::memcpy(to.data() + i * part, from.data() + i * part, part); });
+        }
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+    return static_cast<double>(part * threads) / seconds.count();
+}
+
 double measure_arithmetic() {
     wait_for_idle_pool();
     double (*const loop)(long) = widest_loop();
@@ -52,6 +69,7 @@ double measure_arithmetic() {
 }  // namespace
 
 const Yardstick kRead = {"read", "GB/s", measure_read};
+const Yardstick kCopy = {"memcpy", "GB/s", measure_copy};
 const Yardstick kArithmetic = {"peak", "GFLOP/s", measure_arithmetic};
 
 void run_beside(benchmark::State& state, const Yardstick& yardstick, double work,

@@ -17,6 +17,8 @@ struct Yardstick {
 };
 /// Bytes of a loop that only reads, memory beyond the last-level cache.
 extern const Yardstick kRead;
+/// Bytes that memcpy has copied, memory beyond the last-level cache.
+extern const Yardstick kCopy;
 /// Floating-point operations of a loop of multiply-adds in registers, with the widest vectors that the machine has.
 extern const Yardstick kArithmetic;
 
