@@ -49,6 +49,9 @@ std::int64_t scratch_bytes(std::span<const BlockWork> works) {
     return bytes;
 }
 
+/// From where a block begins, at each seat.
+using Offsets = std::array<std::int64_t, kSeats>;
+
 /// One end of a copy.
 struct End {
     std::int64_t address;
@@ -65,7 +68,7 @@ public:
     Code copy(const End& from, const End& to) const {
         const std::int64_t pitch = pitch_of(from.seat), to_pitch = pitch_of(to.seat);
         const bool rows = is_pitch(pitch) && is_pitch(to_pitch);
-        return each(rows, [&](const Nest::Offsets& at) {
+        return each(rows, [&](const Offsets& at) {
             const std::int64_t source = from.address + at[index_of(from.seat)],
                                target = to.address + at[index_of(to.seat)];
             return rows ? copy_rows({source, from.seat, from.memory}, pitch, {target, to.seat, to.memory}, to_pitch)
@@ -78,7 +81,7 @@ public:
         const std::int64_t pitch = pitch_of(Seat::kSecond);
         const bool rows = is_pitch(pitch);
         const auto width = static_cast<std::size_t>(nest_.run());
-        return each(rows, [&](const Nest::Offsets& at) {
+        return each(rows, [&](const Offsets& at) {
             const auto begin = static_cast<cuda::Address>(address + at[index_of(Seat::kSecond)]);
             return rows ? api_.set_rows(begin, static_cast<std::size_t>(pitch), 0, width, height(), stream_)
                         : api_.set_bytes(begin, 0, width, stream_);
@@ -98,7 +101,7 @@ private:
         return walk(0, nest_.dims().size() - (rows ? 1 : 0), {}, enqueue);
     }
     template <class Enqueue>
-    Code walk(std::size_t depth, std::size_t depths, Nest::Offsets at, const Enqueue& enqueue) const {
+    Code walk(std::size_t depth, std::size_t depths, Offsets at, const Enqueue& enqueue) const {
         if (depth == depths) return enqueue(at);
         const Nest::Dim& dim = nest_.dims()[depth];
         for (std::int64_t i = 0; i < dim.extent; ++i) {

@@ -49,17 +49,18 @@ public:
 
 private:
     void zero(std::int64_t block, std::int64_t begin, std::int64_t end) const {
-        work_.share.nest.for_each_run(begin, end, [&](const Nest::Offsets& at, std::int64_t bytes) {
-            std::memset(pointer(block + at[index_of(Seat::kSecond)]), 0, static_cast<std::size_t>(bytes));
-        });
+        work_.share.nest.for_each_run(begin, end, Seat::kSecond, Seat::kSecond,
+                                      [block](std::int64_t at, std::int64_t, std::int64_t bytes) {
+                                          std::memset(pointer(block + at), 0, static_cast<std::size_t>(bytes));
+                                      });
     }
 
     void copy(std::int64_t from, Seat from_seat, std::int64_t to, Seat to_seat, std::int64_t begin,
               std::int64_t end) const {
-        work_.share.nest.for_each_run(begin, end, [&](const Nest::Offsets& at, std::int64_t bytes) {
-            std::memcpy(pointer(to + at[index_of(to_seat)]), pointer(from + at[index_of(from_seat)]),
-                        static_cast<std::size_t>(bytes));
-        });
+        const auto copy_run = [from, to](std::int64_t from_at, std::int64_t to_at, std::int64_t bytes) {
+            std::memcpy(pointer(to + to_at), pointer(from + from_at), static_cast<std::size_t>(bytes));
+        };
+        work_.share.nest.for_each_run(begin, end, from_seat, to_seat, copy_run);
     }
 
     const BlockWork& work_;

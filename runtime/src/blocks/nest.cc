@@ -96,27 +96,29 @@ Nest::Nest(std::vector<Dim> dims) : dims_(std::move(dims)) {
     }
 }
 
-Nest::Walk::Walk(const Nest& nest, std::int64_t run) : dims_(nest.dims_) {
-    for (std::size_t i = dims_.size(); i-- > 0;) {
-        index_[i] = run % dims_[i].extent;
-        run /= dims_[i].extent;
-        for (std::size_t seat = 0; seat < kSeats; ++seat) offsets_[seat] += index_[i] * dims_[i].strides[seat];
+Nest::Walk::Walk(const Nest& nest, std::int64_t run, Seat one_at, Seat other_at)
+    : dims(nest.dims_), one_seat(index_of(one_at)), other_seat(index_of(other_at)) {
+    for (std::size_t i = dims.size(); i-- > 0;) {
+        index[i] = run % dims[i].extent;
+        run /= dims[i].extent;
+        one += index[i] * dims[i].strides[one_seat];
+        other += index[i] * dims[i].strides[other_seat];
     }
+    if (dims.empty()) return;
+    one_step = dims.back().strides[one_seat];
+    other_step = dims.back().strides[other_seat];
 }
 
-Nest::Offsets Nest::Walk::at(std::int64_t skipped) const {
-    Offsets at = offsets_;
-    for (std::int64_t& offset : at) offset += skipped;
-    return at;
-}
-
-void Nest::Walk::next() {
-    for (std::size_t i = dims_.size(); i-- > 0;) {
-        const Dim& dim = dims_[i];
-        const std::int64_t steps = ++index_[i] < dim.extent ? 1 : 1 - dim.extent;
-        for (std::size_t seat = 0; seat < kSeats; ++seat) offsets_[seat] += steps * dim.strides[seat];
-        if (steps == 1) return;
-        index_[i] = 0;
+void Nest::Walk::go(std::int64_t runs) {
+    for (std::size_t i = dims.size(); i-- > 0; runs = 1) {
+        const Dim& dim = dims[i];
+        index[i] += runs;
+        const bool ends = index[i] == dim.extent;
+        const std::int64_t steps = ends ? runs - dim.extent : runs;
+        one += steps * dim.strides[one_seat];
+        other += steps * dim.strides[other_seat];
+        if (!ends) return;
+        index[i] = 0;
     }
 }
 

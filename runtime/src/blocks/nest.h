@@ -2,6 +2,7 @@
 // have.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -32,9 +33,6 @@ public:
         std::int64_t extent;
         std::array<std::int64_t, kSeats> strides;
     };
-    /// Byte offsets from where a block begins.
-    using Offsets = std::array<std::int64_t, kSeats>;
-
     /// Nothing where parts of an axis don't fit into each other: pieces of 6 and of 4.
     static std::optional<Nest> pair(std::vector<BlockAxis> first, std::vector<BlockAxis> second);
 
@@ -44,17 +42,26 @@ public:
     std::int64_t run() const { return run_; }
     std::int64_t bytes() const { return bytes_; }
 
-    /// `each(offsets, bytes)` for each run, or piece of one, of the bytes begin..end-1 of the block.
+    /// `each(one, other, bytes)` for each run, or piece of one, of the bytes begin..end-1 of the block: offsets from
+    /// where it begins at two of the seats.
     template <class Each>
-    void for_each_run(std::int64_t begin, std::int64_t end, const Each& each) const {
-        Walk walk(*this, begin / run_);
-        std::int64_t skipped = begin % run_;
-        while (begin < end) {
-            const std::int64_t bytes = run_ - skipped < end - begin ? run_ - skipped : end - begin;
-            each(walk.at(skipped), bytes);
+    void for_each_run(std::int64_t begin, std::int64_t end, Seat one, Seat other, const Each& each) const {
+        Walk walk(*this, begin / run_, one, other);
+        if (const std::int64_t skipped = begin % run_; skipped != 0) {
+            const std::int64_t bytes = std::min(run_ - skipped, end - begin);
+            each(walk.one + skipped, walk.other + skipped, bytes);
             begin += bytes;
-            skipped = 0;
-            walk.next();
+            walk.go(1);
+        }
+        while (begin < end) {
+            // As far as the innermost dimension goes; the last run may be cut.
+            const std::int64_t runs = std::min(walk.row(), (end - begin) / run_);
+            for (std::int64_t i = 0; i < runs; ++i) {
+                each(walk.one + i * walk.one_step, walk.other + i * walk.other_step, run_);
+            }
+            begin += runs * run_;
+            walk.go(runs);
+            if (runs == 0) return each(walk.one, walk.other, end - begin);
         }
     }
 
@@ -63,16 +70,18 @@ private:
     static constexpr std::size_t kMaxDims = 10;
 
     /// Over the runs, in order.
-    class Walk {
-    public:
-        Walk(const Nest& nest, std::int64_t run);
-        Offsets at(std::int64_t skipped) const;
-        void next();
+    struct Walk {
+        Walk(const Nest& nest, std::int64_t run, Seat one, Seat other);
+        /// Runs until the innermost dimension ends.
+        std::int64_t row() const { return dims.empty() ? 1 : dims.back().extent - index[dims.size() - 1]; }
+        /// On by 0 runs to row().
+        void go(std::int64_t runs);
 
-    private:
-        const std::vector<Dim>& dims_;
-        std::array<std::int64_t, kMaxDims> index_{};
-        Offsets offsets_{};
+        const std::vector<Dim>& dims;
+        std::size_t one_seat, other_seat;
+        std::array<std::int64_t, kMaxDims> index{};
+        std::int64_t one = 0, other = 0;            // offsets
+        std::int64_t one_step = 0, other_step = 0;  // along the innermost dimension
     };
 
     explicit Nest(std::vector<Dim> dims);
