@@ -258,22 +258,22 @@ Result<BlockCache> read_cache(const kvjit_blocks* given, std::string_view name, 
     }
     const Result<gen::KernelSpec> callers = read_spec(blocks->spec, text(name, ".spec"));
     if (!callers) return std::unexpected(callers.error());
-    // The operator that takes a cache and needs nothing else.
-    const Result<gen::KernelSpec> spec = gen::spec_for_op(*callers, KVJIT_OP_KEY_VALUE_CACHE);
-    if (!spec) return std::unexpected(spec.error());
-    const Result<kvjit_batch> sizes = read_sizes(blocks->batch, text(name, ".batch"), *callers, *spec);
+    // The operator that takes a cache and needs nothing else; what it has no use for nobody asks about here.
+    gen::KernelSpec spec = *callers;
+    spec.op = KVJIT_OP_KEY_VALUE_CACHE;
+    const Result<kvjit_batch> sizes = read_sizes(blocks->batch, text(name, ".batch"), *callers, spec);
     if (!sizes) return std::unexpected(sizes.error());
-    BatchView view = batch_view(*spec, *sizes, written);
+    BatchView view = batch_view(spec, *sizes, written);
     view.batch_size = 1;  // a call without sequences needs no cache
     if (auto whole = check_pieces(view, name, sizes->max_tokens); !whole) return std::unexpected(whole.error());
     Result<kvjit_tensors> tensors = read_tensors(blocks->tensors, text(name, ".tensors"), view);
     if (!tensors) return std::unexpected(tensors.error());
     const Paging paging = view.cache.paging();
-    if (paging.entries == abi::Entries::kAddresses) tensors = block_tensors(view.cache, spec->quant_bit != 0);
+    if (paging.entries == abi::Entries::kAddresses) tensors = block_tensors(view.cache, spec.quant_bit != 0);
     const std::int64_t page = paging.page != 0 ? paging.page : paging.blocks() ? sizes->max_tokens : 1;
     return BlockCache{.name = std::string(name),
                       .memory = static_cast<kvjit_memory>(blocks->memory),
-                      .spec = *spec,
+                      .spec = spec,
                       .entries = paging.entries,
                       .ids = paging.entries == abi::Entries::kAddresses ? 0 : view.cache.num_slots(),
                       .layers = view.cache.num_layers(),
