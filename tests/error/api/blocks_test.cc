@@ -431,6 +431,24 @@ TEST_CASE("blocks of scales have addresses behind those of the codes, apart from
     CHECK(cache.scales[512] == 0);
 }
 
+TEST_CASE("structs are set up as far as they go, and not where there is none") {
+    kvjit_blocks_init_sized(nullptr, sizeof(kvjit_blocks));
+    kvjit_blocks_options_init_sized(nullptr, sizeof(kvjit_blocks_options));
+    struct Newer {
+        kvjit_blocks_options options;
+        std::int64_t more = -1;
+    } newer;
+    kvjit_blocks_options_init_sized(&newer.options, sizeof newer);
+    CHECK(newer.options.struct_size == sizeof newer);
+    CHECK(newer.more == 0);
+    kvjit_blocks_options_init_sized(&newer.options, 8);
+    CHECK(newer.options.struct_size == 8);
+    Cache cache(kPool);
+    CHECK(kvjit_blocks_zero(&cache.blocks, nullptr, 0, &newer.options, nullptr) == KVJIT_OK);
+    CHECK(kvjit_blocks_zero(&cache.blocks, nullptr, 0, nullptr, nullptr) == KVJIT_OK);
+    CHECK(kvjit_blocks_zero(nullptr, nullptr, 0, nullptr, nullptr) == KVJIT_BAD_ARGUMENT);
+}
+
 TEST_CASE("nothing to do is done, also with no ids and no blocks") {
     Cache cache(kPool), empty(kPool);
     empty.batch.num_blocks = empty.tensors.cache.shape[0] = 0;
