@@ -37,14 +37,14 @@ typedef struct kvjit_blocks {
     uint32_t struct_size;
     int32_t memory;               /* kvjit_memory: where the tensors, or the blocks at addresses, lie */
     const kvjit_spec *spec;       /* of an operator with a cache. Any layout: also those that no kernel serves. Not yet:
-                                     values       of another head_dim, quantised caches whose layout splits D */
+                                     values of another head_dim, quantised caches whose layout splits D */
     const kvjit_batch *batch;     /* num_kv_heads (0: num_heads / group), num_layers (1 where the layout has no L),
                                      max_tokens and num_blocks; nothing else is looked at */
     const kvjit_tensors *tensors; /* the cache's, as kvjit_run takes them; nothing else is looked at. NULL is fine for
                                      block_pointers */
 } kvjit_blocks;
 
-/* A host cache that is all zero but for struct_size. */
+/* Host memory; the pointers are NULL. */
 KVJIT_API void kvjit_blocks_init_sized(kvjit_blocks *blocks, size_t size);
 static inline void kvjit_blocks_init(kvjit_blocks *blocks) {
     kvjit_blocks_init_sized(blocks, sizeof *blocks);

@@ -34,9 +34,9 @@ Result<gen::KernelSpec> read_spec(const kvjit_spec* given, const std::string& na
     const Result<gen::KernelSpec> spec = read_struct(given, name);
     if (!spec) return std::unexpected(spec.error());
     if (auto valid = gen::validate_spec(*spec); !valid) return std::unexpected(inside(name + ".", valid.error()));
-    if (!gen::has_cache(*spec)) {
+    if (!gen::has_cache(*spec) || gen::is_relayout(*spec)) {
         return gen::fail(KVJIT_BAD_SPEC, name + ".op",
-                         text(name, ".op is ", op_name(*spec), "; it takes an operator with a cache"));
+                         text(name, ".op is ", op_name(*spec), "; it takes KeyValueCache or MultiHeadCacheAttention"));
     }
     if (spec->value_head_dim != 0 && spec->value_head_dim != spec->head_dim) {
         return not_yet(name + ".value_head_dim", "values have another head_dim than keys");
@@ -52,7 +52,7 @@ Result<kvjit_batch> read_sizes(const kvjit_batch* given, const std::string& name
                                const gen::KernelSpec& spec) {
     const Result<kvjit_batch> batch = read_struct(given, name);
     if (!batch) return std::unexpected(batch.error());
-    if (batch->num_kv_heads == 0 && !gen::loads(callers) && batch->num_heads % callers.group != 0) {
+    if (batch->num_kv_heads == 0 && gen::has_query_heads(callers) && batch->num_heads % callers.group != 0) {
         return refuse(KVJIT_BAD_ARGUMENT, name + ".num_heads", batch->num_heads, callers.group,
                       text("with num_kv_heads 0 it takes multiples of the spec's group, ", callers.group));
     }
@@ -87,17 +87,50 @@ Result<kvjit_tensors> read_tensors(const kvjit_tensors* given, const std::string
     return tensors;
 }
 
-// ---- Where blocks lie ---------------------------------------------------------------------------------------------
-
+/// 1: there is no such axis.
 std::int64_t extent_of(const CacheAxes& axes, char letter) {
     const auto found = std::ranges::find(axes, letter, &CacheAxes::Axis::letter);
     return found == axes.end() ? 1 : found->extent;
 }
 
+/// Tokens of the cache, or of a sequence's block, come in whole pieces.
+Result<void> check_pieces(const BatchView& view, std::string_view name, std::int64_t max_tokens) {
+    if (!gen::has_max_tokens(view.spec)) return {};
+    for (const std::string_view layout : {gen::layout_axes(view.spec), gen::value_axes(view.spec)}) {
+        const std::int64_t pieces = extent_of(view.cache.axes(layout, 1), 't');
+        if (max_tokens % pieces == 0) continue;
+        return refuse(KVJIT_BAD_ARGUMENT, text(name, ".batch.max_tokens"), max_tokens, pieces,
+                      text("the layout splits T, so it takes multiples of ", pieces));
+    }
+    return {};
+}
+
+/// All but the tensors, as a call's batch. Its operator is the one that takes a cache and needs nothing else; what that
+/// has no use for in the spec nobody asks about here.
+Result<BatchView> read_view(const kvjit_blocks& blocks, std::string_view name, bool written) {
+    const Result<gen::KernelSpec> callers = read_spec(blocks.spec, text(name, ".spec"));
+    if (!callers) return std::unexpected(callers.error());
+    gen::KernelSpec spec = *callers;
+    spec.op = KVJIT_OP_KEY_VALUE_CACHE;
+    const Result<kvjit_batch> sizes = read_sizes(blocks.batch, text(name, ".batch"), *callers, spec);
+    if (!sizes) return std::unexpected(sizes.error());
+    BatchView view = batch_view(spec, *sizes, written);
+    view.batch_size = 1;  // a call without sequences needs no cache
+    if (auto whole = check_pieces(view, name, sizes->max_tokens); !whole) return std::unexpected(whole.error());
+    return view;
+}
+
+// ---- Where blocks lie ---------------------------------------------------------------------------------------------
+
 /// Steps along an axis of the tensor are so many elements, or tokens, of the axis that it is a part of.
 std::int64_t weight_of(const CacheAxes& axes, char letter) {
     if (letter == 'T') return extent_of(axes, 't');
     return letter == 'D' ? extent_of(axes, 'd') : 1;
+}
+
+/// Tokens of a block where ids are tokens.
+std::int64_t page_of(const CacheView& cache) {
+    return std::max<std::int64_t>(1, cache.paging().page);
 }
 
 /// `layout`: of the tensor. `page`: tokens of a block, where ids are tokens; else 0.
@@ -144,8 +177,7 @@ kvjit_tensors block_tensors(const CacheView& cache, bool quantised) {
 
 std::vector<BlockPlane> planes_of(const BatchView& view, const kvjit_tensors& tensors) {
     const gen::KernelSpec& spec = view.spec;
-    const Paging paging = view.cache.paging();
-    const std::int64_t page = paging.blocks() ? 0 : std::max<std::int64_t>(1, paging.page);
+    const std::int64_t page = view.cache.paging().blocks() ? 0 : page_of(view.cache);
     std::vector<BlockPlane> planes;
     for (const CacheTensor& each : kTensors) {
         const kvjit_tensor& tensor = tensors.*each.member;
@@ -158,18 +190,6 @@ std::vector<BlockPlane> planes_of(const BatchView& view, const kvjit_tensors& te
         planes.back().scales = each.scales;
     }
     return planes;
-}
-
-/// Tokens of the cache, or of a sequence's block, come in whole pieces.
-Result<void> check_pieces(const BatchView& view, std::string_view name, std::int64_t max_tokens) {
-    if (!gen::has_max_tokens(view.spec)) return {};
-    for (const std::string_view layout : {gen::layout_axes(view.spec), gen::value_axes(view.spec)}) {
-        const std::int64_t pieces = extent_of(view.cache.axes(layout, 1), 't');
-        if (max_tokens % pieces == 0) continue;
-        return refuse(KVJIT_BAD_ARGUMENT, text(name, ".batch.max_tokens"), max_tokens, pieces,
-                      text("the layout splits T, so it takes multiples of ", pieces));
-    }
-    return {};
 }
 
 // ---- Two caches ---------------------------------------------------------------------------------------------------
@@ -256,30 +276,22 @@ Result<BlockCache> read_cache(const kvjit_blocks* given, std::string_view name, 
         return refuse(KVJIT_BAD_ARGUMENT, text(name, ".memory"), blocks->memory, KVJIT_MEMORY_CUDA,
                       "it takes 0 (KVJIT_MEMORY_HOST) or 1 (KVJIT_MEMORY_CUDA)");
     }
-    const Result<gen::KernelSpec> callers = read_spec(blocks->spec, text(name, ".spec"));
-    if (!callers) return std::unexpected(callers.error());
-    // The operator that takes a cache and needs nothing else; what it has no use for nobody asks about here.
-    gen::KernelSpec spec = *callers;
-    spec.op = KVJIT_OP_KEY_VALUE_CACHE;
-    const Result<kvjit_batch> sizes = read_sizes(blocks->batch, text(name, ".batch"), *callers, spec);
-    if (!sizes) return std::unexpected(sizes.error());
-    BatchView view = batch_view(spec, *sizes, written);
-    view.batch_size = 1;  // a call without sequences needs no cache
-    if (auto whole = check_pieces(view, name, sizes->max_tokens); !whole) return std::unexpected(whole.error());
-    Result<kvjit_tensors> tensors = read_tensors(blocks->tensors, text(name, ".tensors"), view);
+    const Result<BatchView> view = read_view(*blocks, name, written);
+    if (!view) return std::unexpected(view.error());
+    Result<kvjit_tensors> tensors = read_tensors(blocks->tensors, text(name, ".tensors"), *view);
     if (!tensors) return std::unexpected(tensors.error());
-    const Paging paging = view.cache.paging();
-    if (paging.entries == abi::Entries::kAddresses) tensors = block_tensors(view.cache, spec.quant_bit != 0);
-    const std::int64_t page = paging.page != 0 ? paging.page : paging.blocks() ? sizes->max_tokens : 1;
+    const CacheView& cache = view->cache;
+    const bool addresses = cache.paging().entries == abi::Entries::kAddresses;
+    if (addresses) tensors = block_tensors(cache, view->spec.quant_bit != 0);
     return BlockCache{.name = std::string(name),
                       .memory = static_cast<kvjit_memory>(blocks->memory),
-                      .spec = spec,
-                      .entries = paging.entries,
-                      .ids = paging.entries == abi::Entries::kAddresses ? 0 : view.cache.num_slots(),
-                      .layers = view.cache.num_layers(),
-                      .heads = view.num_kv_heads,
-                      .tokens = page,
-                      .planes = planes_of(view, *tensors)};
+                      .spec = view->spec,
+                      .entries = cache.paging().entries,
+                      .ids = addresses ? 0 : cache.num_slots(),
+                      .layers = cache.num_layers(),
+                      .heads = view->num_kv_heads,
+                      .tokens = cache.paging().blocks() ? cache.block_tokens() : page_of(cache),
+                      .planes = planes_of(*view, *tensors)};
 }
 
 Result<std::vector<BlockShare>> pair_caches(const BlockCache& first, const BlockCache& second) {

@@ -173,8 +173,8 @@ gen::Result<void> GpuBlocks::move(std::span<const BlockWork> works, kvjit_memory
     auto* queue = static_cast<cuda::Stream>(stream);
     StreamScratch scratch(api, queue);
     const std::int64_t bytes = scratch_bytes(works);
-    if (auto taken = driver_.check(scratch.take(bytes), text("allocating ", bytes, " bytes for a block")); !taken) {
-        return taken;
+    if (const Code code = scratch.take(bytes); code != cuda::kSuccess) {
+        return std::unexpected(driver_.error(code, text("allocating ", bytes, " bytes for a block")));
     }
     for (const BlockWork& work : works) {
         const Code code = enqueue(api, work, first, second, scratch.address(), queue);
