@@ -219,7 +219,7 @@ constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, ser
 constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};
 constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 2, serves_cuda, by_token}};
 
-constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 6, serves_cuda, by_check}};
+constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 7, serves_cuda, by_check}};
 
 constexpr Variant kCpuRelayout[] = {{"simd", "cpu/relayout.cc", 1, serves_all, by_item}};
 constexpr Variant kCudaRelayout[] = {{"warps", "cuda/relayout.cu", 1, serves_cuda, by_token}};

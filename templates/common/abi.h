@@ -191,6 +191,7 @@ struct LayerPlane {
 /// A cache that a relayout copies from or to. Entries of run r in layer l are entries[l * layer_entries + r].
 struct RelayoutSide {
     LayerPlane key, value, key_scale, value_scale;
+    Pieces key_pieces, value_pieces;
     const i64* entries;
     const i64* scales;  // as entries, of the scale blocks: where they have addresses of their own; else entries
     i64 layer_entries;  // 0 where all layers have the same
@@ -283,6 +284,7 @@ struct Finding {
     i64 value, limit;
     i64 detail = 0;  // one number more for the rule's sentence
     i64 row = -1;    // of the table; -1: it has none
+    i64 layer = -1;  // on the device: whose table or slots were looked at; -1: those of all
 };
 
 /// What addresses of blocks must agree with.

@@ -12,8 +12,11 @@ namespace kvjit {
 inline constexpr Paging kPaging = {kPageSize, static_cast<Entries>(kEntries)};
 
 /// Keeps the first of all.
-KVJIT_INLINE void report(abi::Fault& fault, const Finding& found) {
-    if (atomic_add(&fault.count, 1) == 0) fault.found = found;
+/// Of a layer, where layers have tables or slots of their own.
+KVJIT_INLINE void report(abi::Fault& fault, const Finding& found, i64 layer = -1) {
+    if (atomic_add(&fault.count, 1) != 0) return;
+    fault.found = found;
+    fault.found.layer = layer;
 }
 
 // ---- 2. Work split: sequences and their pages go round the warps of the grid ----------------------------------------
@@ -53,6 +56,7 @@ KVJIT_INLINE bool sequence_holds(const abi::CudaCheckArgs& args, Finding& found,
 struct Checked {
     const abi::CudaCheckArgs& args;
     EntryTable table;
+    i64 layer;  // a Finding's
 
     KVJIT_INLINE i64 entry(i64 b, i64 p) const { return row_of<Index>(table, args.batch, b)[p]; }
 };
@@ -63,7 +67,7 @@ KVJIT_INLINE void check_entry(const Checked& checked, i64 b, i64 p) {
     const i64 tokens = kPageSize == 0 || rest < kPageSize ? rest : kPageSize;
     Finding found;
     if (!entry_holds(found, batch, checked.table, kPaging, b, p, checked.entry(b, p), tokens))
-        report(*checked.args.fault, found);
+        report(*checked.args.fault, found, checked.layer);
 }
 
 KVJIT_INLINE NewSlots new_slots_of(const Checked& checked, i64 b, i64 p) {
@@ -74,7 +78,7 @@ KVJIT_INLINE NewSlots new_slots_of(const Checked& checked, i64 b, i64 p) {
 KVJIT_INLINE void check_apart(const Checked& checked, const NewSlots& own, i64 other, i64 q) {
     Finding found;
     if (!slots_hold(found, checked.table, kPaging, own, new_slots_of(checked, other, q)))
-        report(*checked.args.fault, found);
+        report(*checked.args.fault, found, checked.layer);
 }
 
 /// No new token of an entry behind (b, p) has a slot of (b, p)'s. Lanes share the entries of b, then the sequences
@@ -138,6 +142,11 @@ KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
     }
 }
 
+/// A Finding's layer, of slots.
+KVJIT_INLINE i64 named_slots(const CheckedBatch& batch, i64 layer) {
+    return batch.layer_slots == 0 ? -1 : layer;
+}
+
 /// New token `row` of sequence b, where the caller chose its slot.
 KVJIT_INLINE NewSlots chosen_slots(const abi::CudaCheckArgs& args, i64 layer, i64 b, i64 row) {
     const i64 slot = chosen_slot(args.batch, layer, row);
@@ -151,7 +160,8 @@ KVJIT_INLINE void check_chosen_apart(const abi::CudaCheckArgs& args, const Place
         const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);
         for (i64 other = (begin > row ? begin : row + 1) + place.lane; other < end; other += kWarpSize) {
             Finding found;
-            if (!chosen_slots_hold(found, own, chosen_slots(args, layer, b, other))) report(*args.fault, found);
+            if (!chosen_slots_hold(found, own, chosen_slots(args, layer, b, other)))
+                report(*args.fault, found, named_slots(args.batch, layer));
         }
     }
 }
@@ -166,7 +176,7 @@ KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& plac
             if (own.begin < 0) continue;
             Finding found;
             const bool inside = chosen_slot_holds(found, args.batch, kPaging, b, row, own.begin);
-            if (!inside && place.lane == 0) report(*args.fault, found);
+            if (!inside && place.lane == 0) report(*args.fault, found, named_slots(args.batch, layer));
             if (inside) check_chosen_apart(args, place, layer, own, row);
         }
     }
@@ -177,9 +187,10 @@ KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place
     const CheckedBatch& batch = args.batch;
     for (i64 layer = 0; layer < batch.layers; ++layer) {
         const bool own_table = layer == 0 || batch.layer_entries != 0, own_slots = layer == 0 || batch.layer_slots != 0;
-        if (own_table) check_table({args, code_table<Index>(batch, layer)}, place);
+        const i64 named = batch.layer_entries == 0 ? -1 : layer;
+        if (own_table) check_table({args, code_table<Index>(batch, layer), named}, place);
         if (own_table && kPaging.entries == Entries::kAddresses && batch.scales.bytes != 0)
-            check_table({args, scale_table<Index>(batch, layer)}, place);
+            check_table({args, scale_table<Index>(batch, layer), named}, place);
         if (own_slots && batch.stores && is_given(batch.slots)) check_chosen(args, place, layer);
     }
 }

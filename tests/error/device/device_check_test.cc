@@ -83,6 +83,38 @@ TEST_CASE("a sentence is the host's, and says where it was found") {
     CHECK(sentence(rows).starts_with("seqstarts[2] is 4; tensors of the query side have 3 rows (sequence 1) ("));
 }
 
+/// What is found where each of two layers has its table, or its slots: `entry` stands in the second one's.
+std::string of_two_layers(bool slots, std::int64_t entry) {
+    Call call("page_table");
+    const auto entries = static_cast<std::int64_t>(call.table.size());
+    call.table[2 * kMaxPages] = 28;  // the cache has half as many slots, too
+    call.table.insert(call.table.end(), call.table.begin(), call.table.end());
+    std::vector<std::int64_t> chosen = {21, 22, 23, 24, 21, 22, 23, 24};
+    (slots ? chosen[6] : call.table[static_cast<std::size_t>(entries)]) = entry;
+    Batch batch = call.batch();
+    batch.num_layers = 2;
+    batch.cachestarts = Tensor(call.table.data(), KVJIT_I64, {2, entries / kMaxPages, kMaxPages});
+    if (slots) batch.store_slots = Tensor(chosen.data(), KVJIT_I64, {2, 4});
+    Tensors tensors = call.tensors();
+    tensors.cache = Tensor(call.cache.data(), KVJIT_F32, {kSlots / 2, 2, 2, kHeads, kDim});
+    batch.max_tokens = kSlots / 2;
+    Plan plan = *(*engine().kernel(call.spec(), *Target::cuda_emulated())).plan(batch);
+    REQUIRE(plan.run(tensors).has_value());
+    const Result<void> ran = plan.synchronize();
+    REQUIRE(!ran.has_value());
+    return ran.error().message();
+}
+
+TEST_CASE("where layers have tables or slots of their own, the layer is named") {
+    CHECK(of_two_layers(false, -2).starts_with(
+        "cachestarts[0, 0] is -2; slots count from 0, max_tokens is 32 (sequence 0) (layer 1) (found on the device"));
+    CHECK(of_two_layers(true, 32).starts_with(
+        "store_slots[2] is 32; the cache has 32 slots (sequence 1) (layer 1) (found on the device"));
+    CHECK(of_two_layers(true, 22).starts_with(
+        "store_slots sends two new tokens, of sequences 1 and 1, to slot 22; each takes one of its own, unless "
+        "options.stores_nothing is 1 (layer 1) (found on the device"));
+}
+
 TEST_CASE("more keys than a sequence may have are named as such") {
     Call call("offset");
     call.kvstarts = {0, 6, (std::int64_t{1} << 30) + 13, (std::int64_t{1} << 30) + 15};
