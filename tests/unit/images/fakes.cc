@@ -65,6 +65,9 @@ public:
     gen::Result<std::unique_ptr<Plan>> plan(KernelPtr, const kvjit_batch&, const kvjit_plan_options&) override {
         return gen::fail(KVJIT_INTERNAL, "plan", "none is asked for here");
     }
+    gen::Result<std::unique_ptr<Plan>> plan(KernelPtr, const RelayoutRequest&, const kvjit_plan_options&) override {
+        return gen::fail(KVJIT_INTERNAL, "plan", "none is asked for here");
+    }
 
 private:
     World& world_;
