@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <concepts>
+#include <optional>
 
 #include "generator/operator.h"
 #include "generator/program.h"
@@ -14,31 +15,15 @@ namespace {
 
 constexpr int kMaxCudaHeadDim = 256;
 
-/// Whether a row's elements are neighbours, in the layout's only order of axes: none of them is split.
-bool has_whole_rows(std::string_view axes) {
-    return axes.ends_with('D') && axes.find_first_of("dt") == axes.npos;
-}
-
 /// What specs can say and no variant can do yet.
-struct Lack {
-    std::string_view field;
-    bool (*asked)(const KernelSpec&);
-};
-constexpr Lack kLacks[] = {
-    {"value_head_dim", [](const KernelSpec& s) { return s.value_head_dim != 0 && s.value_head_dim != s.head_dim; }},
-    {"layout", [](const KernelSpec& s) { return has_cache(s) && !has_whole_rows(layout_axes(s)); }},
-    {"value_layout", [](const KernelSpec& s) { return has_cache(s) && !has_whole_rows(value_axes(s)); }},
-};
-
 /// `side`: what names of the spec's fields begin with, "to_" of a Relayout's destination.
 Result<void> serves_cache(const KernelSpec& spec, std::string_view side) {
-    for (const Lack& lack : kLacks) {
-        if (!lack.asked(spec)) continue;
-        const Field& field = *std::ranges::find(spec_fields(), lack.field, &Field::name);
-        const std::string name = std::string(side).append(field.name), value = field.print(spec);
-        return fail(KVJIT_BAD_SPEC, name, name + " is " + value + "; this version of kvjit has no kernels for it yet");
-    }
-    return {};
+    if (spec.value_head_dim == 0 || spec.value_head_dim == spec.head_dim) return {};
+    const std::string name = std::string(side) + "value_head_dim";
+    return fail(
+        KVJIT_BAD_SPEC, name,
+        name + " is " + std::to_string(spec.value_head_dim) + "; this version of kvjit has no kernels for it yet",
+        spec.value_head_dim, spec.head_dim);
 }
 
 Result<void> serves_all(const KernelSpec& spec, const Target&) {
@@ -55,6 +40,74 @@ Result<void> serves_cuda(const KernelSpec& spec, const Target& target) {
                 spec.head_dim, kMaxCudaHeadDim);
 }
 
+bool has_cuts(const KernelSpec& spec, int part) {
+    return has_cache(spec) && cut_of(spec, part) != whole(spec);
+}
+
+/// The same axes, none of them split and D last: "NHTD" of "NHDTd8".
+std::string without_cuts(std::string_view layout) {
+    std::string order(axes_of(layout).order());
+    std::erase_if(order, [](char axis) { return axis == 'D' || axis == 'd' || axis == 't'; });
+    return order + "D";
+}
+
+/// The layout that cuts rows or pages: the cache's, or that of values alone.
+struct CutLayout {
+    std::string field, axes;
+    Cut cut;
+
+    std::unexpected<Error> refuse(std::string_view says) const {
+        return fail(KVJIT_BAD_SPEC, field, field + " is " + axes + "; " + std::string(says));
+    }
+};
+std::optional<CutLayout> cut_layout(const KernelSpec& spec) {
+    if (has_cuts(spec, 0)) return CutLayout{"layout", std::string(layout_axes(spec)), cut_of(spec, 0)};
+    if (has_cuts(spec, 1)) return CutLayout{"value_layout", std::string(value_axes(spec)), cut_of(spec, 1)};
+    return std::nullopt;
+}
+
+/// Rows and pages in one piece.
+Result<void> serves_whole(const KernelSpec& spec, const Target& target) {
+    if (auto all = serves_all(spec, target); !all) return all;
+    const std::optional<CutLayout> layout = cut_layout(spec);
+    if (layout) return layout->refuse("it takes rows and pages in one piece");
+    return {};
+}
+
+/// Of both caches.
+Result<void> serves_relayout(const KernelSpec& spec, const Target& target) {
+    if (auto source = serves_whole(source_of(spec), target); !source) return source;
+    const std::optional<CutLayout> layout = cut_layout(destination_of(spec));
+    if (!layout) return serves_all(spec, target);
+    return CutLayout{"to_" + layout->field, layout->axes, layout->cut}.refuse("it takes rows and pages in one piece");
+}
+
+Result<void> serves_relayout_cuda(const KernelSpec& spec, const Target& target) {
+    if (auto cuda = serves_cuda(spec, target); !cuda) return cuda;
+    return serves_relayout(spec, target);
+}
+
+Result<void> serves_whole_cuda(const KernelSpec& spec, const Target& target) {
+    if (auto cuda = serves_cuda(spec, target); !cuda) return cuda;
+    return serves_whole(spec, target);
+}
+
+Result<void> serves_attention(const KernelSpec& spec, const Target& target) {
+    if (auto all = serves_all(spec, target); !all) return all;
+    const std::optional<CutLayout> layout = cut_layout(spec);
+    if (!layout) return {};
+    const bool rows = layout->cut.elements != spec.head_dim;
+    return layout->refuse("attention needs " +
+                          std::string(rows ? "rows whose elements are neighbours" : "tokens of a page in one piece") +
+                          "; relayout the cache to " + layout->field + "=" + without_cuts(layout->axes) +
+                          ", say (op Relayout)");
+}
+
+Result<void> serves_dot(const KernelSpec& spec, const Target& target) {
+    if (auto cuda = serves_cuda(spec, target); !cuda) return cuda;
+    return serves_attention(spec, target);
+}
+
 /// Products of float16.
 Result<void> serves_f16(std::string_view field, kvjit_dtype type) {
     if (element_type(type).fits_f16) return {};
@@ -64,7 +117,7 @@ Result<void> serves_f16(std::string_view field, kvjit_dtype type) {
 }
 
 Result<void> serves_mma(const KernelSpec& spec, const Target& target) {
-    if (auto cuda = serves_cuda(spec, target); !cuda) return cuda;
+    if (auto dot = serves_dot(spec, target); !dot) return dot;
     if (auto t1 = serves_f16("t1", static_cast<kvjit_dtype>(spec.t1)); !t1) return t1;
     return has_cache(spec) ? serves_f16("t2", cache_type(spec)) : Result<void>{};
 }
@@ -149,6 +202,13 @@ std::vector<Constant> row_constants(const KernelSpec& spec, const std::string& p
             number("k" + prefix + "QuantGroup", quantised ? spec.quant_group : spec.head_dim)};
 }
 
+/// In what pieces its layout has rows and pages.
+std::vector<Constant> cut_constants(const KernelSpec& spec, const std::string& prefix) {
+    const Cut key = cut_of(spec, 0), value = cut_of(spec, 1);
+    return {number("k" + prefix + "KeyPiece", key.elements), number("k" + prefix + "ValuePiece", value.elements),
+            number("k" + prefix + "KeyTokenPiece", key.tokens), number("k" + prefix + "ValueTokenPiece", value.tokens)};
+}
+
 std::vector<Constant> joined(std::vector<Constant> first, const std::vector<Constant>& then) {
     first.insert(first.end(), then.begin(), then.end());
     return first;
@@ -170,9 +230,19 @@ std::vector<Constant> cache_constants(const KernelSpec& spec, Backend) {
 
 /// Where tokens lie is for the plan to find out, so that one program serves all layouts and modes of either cache.
 std::vector<Constant> relayout_constants(const KernelSpec& spec, Backend) {
-    return joined(joined({number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec)))},
-                         row_constants(source_of(spec), "")),
-                  row_constants(destination_of(spec), "To"));
+    const KernelSpec source = source_of(spec), destination = destination_of(spec);
+    const std::vector<Constant> constants = joined(
+        joined({number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec)))}, row_constants(source, "")),
+        row_constants(destination, "To"));
+    if (!cut_layout(source) && !cut_layout(destination)) return constants;
+    return joined(constants, joined(cut_constants(source, ""), cut_constants(destination, "To")));
+}
+
+/// Of programs that write and read rows alone, which may lie in pieces. Layouts without have no constants for it.
+std::vector<Constant> token_constants(const KernelSpec& spec, Backend backend) {
+    const std::vector<Constant> constants = cache_constants(spec, backend);
+    if (!cut_layout(spec)) return constants;
+    return joined(constants, cut_constants(spec, ""));
 }
 
 std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) {
@@ -202,27 +272,33 @@ std::vector<Constant> check_constants(const KernelSpec& spec, Backend) {
 
 // ---- The table ------------------------------------------------------------------------------------------------------
 
-constexpr Variant kCpuStore[] = {{"simd", "cpu/store.cc", 1, serves_all, by_item}};
-constexpr Variant kCudaStore[] = {{"warps", "cuda/store.cu", 1, serves_cuda, by_token}};
+constexpr Variant kCpuStore[] = {{"simd", "cpu/store.cc", 1, serves_whole, by_item},
+                                 {"cut", "cpu/store_cut.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaStore[] = {{"warps", "cuda/store.cu", 1, serves_whole_cuda, by_token},
+                                  {"cut", "cuda/store_cut.cu", 1, serves_cuda, by_token}};
 
-constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_all, by_item}};
-constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_cuda, by_token}};
+constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_whole, by_item},
+                                {"cut", "cpu/load_cut.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda, by_token},
+                                 {"cut", "cuda/load_cut.cu", 1, serves_cuda, by_token}};
 
-constexpr Variant kCpuDecode[] = {{"simd", "cpu/attend_decode.cc", 1, serves_all, by_item}};
+constexpr Variant kCpuDecode[] = {{"simd", "cpu/attend_decode.cc", 1, serves_attention, by_item}};
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 1, serves_mma_decode, by_mma_decode},
-                                   {"dot", "cuda/attend_decode_dot.cu", 1, serves_cuda, by_dot<true>}};
+                                   {"dot", "cuda/attend_decode_dot.cu", 1, serves_dot, by_dot<true>}};
 
-constexpr Variant kCpuPrefill[] = {{"simd", "cpu/attend_prefill.cc", 1, serves_all, by_item}};
+constexpr Variant kCpuPrefill[] = {{"simd", "cpu/attend_prefill.cc", 1, serves_attention, by_item}};
 constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, serves_mma, by_mma_prefill},
-                                    {"dot", "cuda/attend_prefill_dot.cu", 1, serves_cuda, by_dot<false>}};
+                                    {"dot", "cuda/attend_prefill_dot.cu", 1, serves_dot, by_dot<false>}};
 
 constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};
 constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 2, serves_cuda, by_token}};
 
 constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 7, serves_cuda, by_check}};
 
-constexpr Variant kCpuRelayout[] = {{"simd", "cpu/relayout.cc", 1, serves_all, by_item}};
-constexpr Variant kCudaRelayout[] = {{"warps", "cuda/relayout.cu", 1, serves_cuda, by_token}};
+constexpr Variant kCpuRelayout[] = {{"simd", "cpu/relayout.cc", 1, serves_relayout, by_item},
+                                    {"cut", "cpu/relayout_cut.cc", 1, serves_all, by_item}};
+constexpr Variant kCudaRelayout[] = {{"warps", "cuda/relayout.cu", 1, serves_relayout_cuda, by_token},
+                                     {"cut", "cuda/relayout_cut.cu", 1, serves_cuda, by_token}};
 
 constexpr std::uint32_t ops(std::same_as<kvjit_op> auto... op) {
     return ((1U << op) | ...);
@@ -237,8 +313,8 @@ constexpr std::uint32_t kMoving = ops(KVJIT_OP_RELAYOUT);
 /// merges what it has split.
 constexpr ProgramInfo kPrograms[] = {
     {KVJIT_PROGRAM_CHECK, "check", "check", check_constants, {}, {kLoading | kStoring | kAttending, kCudaCheck}},
-    {KVJIT_PROGRAM_STORE, "store", "store", cache_constants, {kStoring, kCpuStore}, {kStoring, kCudaStore}},
-    {KVJIT_PROGRAM_LOAD, "load", "load", cache_constants, {kLoading, kCpuLoad}, {kLoading, kCudaLoad}},
+    {KVJIT_PROGRAM_STORE, "store", "store", token_constants, {kStoring, kCpuStore}, {kStoring, kCudaStore}},
+    {KVJIT_PROGRAM_LOAD, "load", "load", token_constants, {kLoading, kCpuLoad}, {kLoading, kCudaLoad}},
     {KVJIT_PROGRAM_DECODE,
      "decode",
      "attend_decode",

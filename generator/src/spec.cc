@@ -35,13 +35,12 @@ constexpr Name kQuantBits[] = {{"0", 0}, {"8", 8}, {"4", 4}};
 bool is_axis_order(std::string_view layout) {
     const std::optional<Axes> axes = parse_axes(layout);
     if (!axes) return false;
-    for (std::size_t i = 0; i < axes->letters.size(); ++i) {
-        const char letter = axes->letters[i];
-        if (!std::string_view("NTL2HDtd").contains(letter)) return false;
-        if (axes->letters.find(letter, i + 1) != std::string::npos) return false;
+    const std::string_view order = axes->order();
+    for (std::size_t i = 0; i < order.size(); ++i) {
+        if (!std::string_view("NTL2HDtd").contains(order[i]) || order.find(order[i], i + 1) != order.npos) return false;
     }
     const auto split = [&](char inner, char outer) {
-        return !axes->has(inner) || axes->letters.find(inner) > axes->letters.find(outer);
+        return !axes->has(inner) || axes->find(inner) > axes->find(outer);
     };
     return axes->has('T') && axes->has('H') && axes->has('D') && split('t', 'T') && split('d', 'D');
 }
@@ -192,13 +191,26 @@ bool has_own_pair(const KernelSpec& spec) {
     return !text_of(spec, &KernelSpec::to_layout).empty() && is_apart(destination_of(spec));
 }
 
-/// Whether the inner part `axis` of a split axis of either layout doesn't divide `whole`.
-bool splits_badly(const KernelSpec& spec, char axis, std::int64_t whole) {
-    for (const std::string_view layout : {layout_axes(spec), text_of(spec, &KernelSpec::value_layout)}) {
-        const std::optional<Axes> axes = parse_axes(layout);
-        if (axes && axes->has(axis) && whole % axes->extent(axis) != 0) return true;
-    }
-    return false;
+/// Whether it holds for the axes of the layout, or for those of the values' own.
+template <class Holds>
+bool of_either_layout(const KernelSpec& spec, Holds&& holds) {
+    return has_cache(spec) &&
+           (holds(axes_of(layout_axes(spec))) || holds(axes_of(text_of(spec, &KernelSpec::value_layout))));
+}
+
+/// Whether the inner part `axis` of a split axis of either layout doesn't divide `extent`.
+bool splits_badly(const KernelSpec& spec, char axis, std::int64_t extent) {
+    return of_either_layout(spec, [&](const Axes& axes) { return axes.has(axis) && extent % axes.extent(axis) != 0; });
+}
+
+/// Whether the elements of a piece, of a row that is cut, lie apart.
+bool cuts_pieces(const Axes& axes) {
+    return axes.has('d') && !axes.order().ends_with('d');
+}
+
+/// Whether entries of the table are blocks of page_size tokens.
+bool has_paged_blocks(const KernelSpec& spec) {
+    return is_paged(spec) && table_entries(spec) != abi::Entries::kTokens;
 }
 
 constexpr std::array kFirstFields = {
@@ -238,7 +250,7 @@ constexpr std::array kScoreFields =
     std::apply([](const auto&... rules) { return std::array{rules.field...}; }, kScoreRules);
 
 constexpr std::string layout_takes() {
-    return "an order of T, L, 2, H (block_table: and N), then D; NHDTd8 splits D; or a name (" + layout_families() +
+    return "an order of T, L, 2, H, D (block_table: and N); NHDTd8 splits D; or a name (" + layout_families() +
            "; kvjit spec list layouts has them), PMX's also as 0..3, r1:0..r1:3";
 }
 constexpr auto kLayoutTakes = [] {
@@ -320,15 +332,29 @@ constexpr Rule kRules[] = {
      "blocks that lie anywhere hold both keys and values, so axis 2 stands in it"},
     {"value_layout",
      [](const KernelSpec& s) {
-         const std::string_view values = text_of(s, &KernelSpec::value_layout);
-         return !values.empty() && (values.contains('2') || values.contains('N') != has_num_blocks(s) ||
-                                    values.contains('L') != layout_axes(s).contains('L'));
+         const Axes values = axes_of(text_of(s, &KernelSpec::value_layout));
+         return values.rank != 0 && (values.has('2') || values.has('N') != has_num_blocks(s) ||
+                                     values.has('L') != axes_of(layout_axes(s)).has('L'));
      },
      "it has no axis 2, and N and L where layout has them"},
-    {"layout", [](const KernelSpec& s) { return has_cache(s) && splits_badly(s, 'd', s.head_dim); },
+    {"layout", [](const KernelSpec& s) { return of_either_layout(s, cuts_pieces); },
+     "the elements of a piece of D are neighbours, so d is the last axis"},
+    {"layout", [](const KernelSpec& s) { return splits_badly(s, 'd', s.head_dim); },
      "the pieces of a split axis D must make up head_dim, which is", &KernelSpec::head_dim},
-    {"layout", [](const KernelSpec& s) { return has_cache(s) && is_paged(s) && splits_badly(s, 't', s.page_size); },
+    {"layout",
+     [](const KernelSpec& s) {
+         return !has_paged_blocks(s) && of_either_layout(s, [](const Axes& axes) { return axes.has('t'); });
+     },
+     "a split axis T is that of blocks of page_size tokens, block_table's or block_pointers'"},
+    {"layout", [](const KernelSpec& s) { return has_paged_blocks(s) && splits_badly(s, 't', s.page_size); },
      "the pieces of a split axis T must make up page_size, which is", &KernelSpec::page_size},
+    {"quant_bit",
+     [](const KernelSpec& s) {
+         return is_quantised(s) && of_either_layout(s, [](const Axes& axes) {
+                    return axes.rank != 0 && (axes.has('t') || !axes.order().ends_with('D'));
+                });
+     },
+     "scales follow rows in one piece, not those of a layout that splits axes or has D elsewhere; it takes 0"},
 };
 
 bool is_score_rule(const Field& row) {
@@ -679,7 +705,7 @@ bool has_cache_tensors(const KernelSpec& spec) {
 }
 
 bool is_apart(const KernelSpec& spec) {
-    return !layout_axes(spec).contains('2');
+    return !axes_of(layout_axes(spec)).has('2');
 }
 
 bool has_scale_table(const KernelSpec& spec) {
@@ -713,17 +739,20 @@ bool is_head_inner(const KernelSpec& spec) {
     return !has_cache(spec) || layout_axes(spec).find('H') > layout_axes(spec).find('T');
 }
 
-std::size_t Axes::find(char letter) const {
-    return letters.find(letter);
+std::int32_t Axes::find(char letter) const {
+    const std::size_t at = order().find(letter);
+    return at == std::string_view::npos ? -1 : static_cast<std::int32_t>(at);
 }
 
-std::int64_t Axes::extent(char letter) const {
-    return has(letter) ? inner[find(letter)] : 0;
+std::int32_t Axes::extent(char letter) const {
+    const std::int32_t at = find(letter);
+    return at < 0 ? 0 : inner[static_cast<std::size_t>(at)];
 }
 
 std::optional<Axes> parse_axes(std::string_view layout) {
     Axes axes;
     while (!layout.empty()) {
+        if (axes.rank == KVJIT_MAX_RANK) return std::nullopt;
         const char letter = layout.front();
         layout.remove_prefix(1);
         std::int32_t extent = 0;
@@ -732,10 +761,30 @@ std::optional<Axes> parse_axes(std::string_view layout) {
             if (error != std::errc() || extent < 1 || layout.front() == '0') return std::nullopt;
             layout.remove_prefix(static_cast<std::size_t>(end - layout.data()));
         }
-        axes.letters += letter;
-        axes.inner.push_back(extent);
+        const auto at = static_cast<std::size_t>(axes.rank++);
+        axes.letters[at] = letter;
+        axes.inner[at] = extent;
     }
     return axes;
+}
+
+Axes axes_of(std::string_view layout) {
+    return *parse_axes(layout);
+}
+
+Cut whole(const KernelSpec& spec) {
+    return {spec.head_dim, 0};
+}
+
+Cut cut_of(const KernelSpec& spec, int part) {
+    const Axes axes = axes_of(part == 0 ? layout_axes(spec) : value_axes(spec));
+    Cut cut = whole(spec);
+    if (axes.has('d'))
+        cut.elements = axes.extent('d');
+    else if (!axes.order().ends_with('D'))
+        cut.elements = 1;
+    if (axes.extent('t') != spec.page_size) cut.tokens = axes.extent('t');
+    return cut;
 }
 
 std::string_view layout_axes(const KernelSpec& spec) {

@@ -13,13 +13,17 @@ using Index = i64;      // element of the table: i64 or i32
 using Partial = float;  // merge: element of the partial outputs
 
 constexpr int kHeadDim = 128;
-constexpr int kGroup = 4;          // query heads per kv head
-constexpr int kDecodeTokens = 4;   // CUDA: new tokens of a sequence that decode takes, at most
-constexpr int kQuantBit = 8;       // 0, 8, 4
-constexpr int kQuantGroup = 8;     // elements that share a scale
-constexpr int kPageSize = 128;     // 0: a sequence's slots are consecutive
-constexpr bool kAddresses = true;  // entries of the table are addresses of blocks
-constexpr bool kHeadInner = true;  // in the cache, the heads of one token lie closer than the tokens of one head
+constexpr int kGroup = 4;            // query heads per kv head
+constexpr int kDecodeTokens = 4;     // CUDA: new tokens of a sequence that decode takes, at most
+constexpr int kQuantBit = 8;         // 0, 8, 4
+constexpr int kQuantGroup = 8;       // elements that share a scale
+constexpr int kPageSize = 128;       // 0: a sequence's slots are consecutive
+constexpr bool kAddresses = true;    // entries of the table are addresses of blocks
+constexpr bool kHeadInner = true;    // in the cache, the heads of one token lie closer than the tokens of one head
+constexpr int kKeyPiece = 8;         // of layouts that cut rows: neighbouring elements of a key's row, and a value's
+constexpr int kValuePiece = 1;       // kHeadDim: rows are whole
+constexpr int kKeyTokenPiece = 16;   // of layouts that cut pages: tokens of a piece, of keys and of values
+constexpr int kValueTokenPiece = 0;  // 0: pages are whole
 constexpr bool kCausal = true;
 constexpr bool kAlibi = false;
 constexpr bool kWindow = false;
@@ -34,6 +38,10 @@ using ToT2 = f16_t;
 using ToT3 = float;
 constexpr int kToQuantBit = 0;
 constexpr int kToQuantGroup = 128;
+constexpr int kToKeyPiece = 1;
+constexpr int kToValuePiece = 128;
+constexpr int kToKeyTokenPiece = 0;
+constexpr int kToValueTokenPiece = 4;
 
 // CUDA: shared memory that a block may have.
 constexpr int kMaxSharedBytes = 99 * 1024;

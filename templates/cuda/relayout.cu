@@ -4,6 +4,7 @@
 #include "common/shape.h"
 #include "common/spec_block.h"
 #include "common/types.h"
+#include "cuda/relayout_blocks.h"
 #include "cuda/row_codec.h"
 #include "cuda/rows.h"
 
@@ -37,25 +38,18 @@ KVJIT_INLINE void copy_row(const RunRows& to, const RunRows& from, i64 token, i6
     }
 }
 
-// ---- 2. Work split: a block for each (layer, run, key or value), a warp for a row of it at a time ------------------
+// ---- 2. Work split: cuda/relayout_blocks.h --------------------------------------------------------------------------
 
 template <class From, class To>
 KVJIT_INLINE void move_rows(const abi::CudaRelayoutArgs& args) {
-    const abi::RelayoutArgs& relayout = args.relayout;
-    const bool value = block_x() % 2 != 0;
-    const i64 run = block_x() / 2 % args.runs, layer = block_x() / 2 / args.runs;
-    const abi::TokenRun tokens = relayout.runs[run];
-    const RunPlace from_place = place_of(relayout.from, run, layer, tokens.from_token);
-    const RunPlace to_place = place_of(relayout.to, run, layer, tokens.to_token);
-    const RunRows from = run_rows<From>(relayout.from, from_place, layer, value);
-    const RunRows to = run_rows<To>(relayout.to, to_place, layer, value);
-    const i64 heads = relayout.num_kv_heads;
-    for (i64 row = warp_index(); row < tokens.count * heads; row += kTokenWarps) {
+    for_each_row(args, [&](const RelayoutRows& rows, i64 token, i64 head) {
+        const RunRows from = run_rows<From>(args.relayout.from, rows.from, rows.layer, rows.value);
+        const RunRows to = run_rows<To>(args.relayout.to, rows.to, rows.layer, rows.value);
         if constexpr (kSame<From, To>)
-            copy_row<To>(to, from, row / heads, row % heads);
+            copy_row<To>(to, from, token, head);
         else
-            convert_row<From, To>(to, from, row / heads, row % heads);
-    }
+            convert_row<From, To>(to, from, token, head);
+    });
 }
 
 }  // namespace kvjit

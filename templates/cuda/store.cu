@@ -5,32 +5,12 @@
 #include "common/spec_block.h"
 #include "common/types.h"
 #include "cuda/row_codec.h"
-#include "cuda/token_rows.h"
+#include "cuda/store_row.h"
 
 namespace kvjit {
 
-// ---- 2. Work split: a warp for each (token, kv head, key or value) -------------------------------------------------
-
-/// Where row `row`, of sequence b, goes; none below 0 is inside of the cache.
-KVJIT_INLINE Slot slot_of_row(const abi::StoreArgs& args, i64 b, i64 row) {
-    if (is_given(args.slots)) return chosen_slot(args, index_at(args.slots, row));
-    const i64 position = key_count(args.keys, b) - index_at(args.seqstarts, b + 1) + row;
-    return slot_of(args.table, b, position);
-}
-
-KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args) {
-    const TokenPlace place = place_of_warp(args.launch);
-    const abi::Indices& seqstarts = args.store.seqstarts;
-    const i64 sequences = args.launch.batch_size;
-    if (is_faulty(args.launch) || place.row >= index_at(seqstarts, sequences)) return;
-    const i64 b = find_sequence(sequences, place.row, [&](i64 s) { return index_at(seqstarts, s); });
-    const Slot slot = slot_of_row(args.store, b, place.row);
-
-    const abi::Cache& cache = args.store.cache;
+KVJIT_INLINE void store_slot(const abi::Cache& cache, const TokenPlace& place, const Slot& slot, const char* from) {
     const abi::Plane& to = place.value ? cache.value : cache.key;
-    if (!is_inside(args.launch, slot)) return;
-    const abi::Rows& rows = place.value ? args.store.value : args.store.key;
-    const char* from = rows.base + place.row * rows.token_stride + place.head * rows.head_stride;
     T3* scales = nullptr;
     if constexpr (kQuantised) {
         const abi::Plane& scale = place.value ? cache.value_scale : cache.key_scale;
@@ -45,5 +25,8 @@ KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args) {
 
 KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
 kvjit_store(KVJIT_PARAM(kvjit::abi::CudaStoreArgs) args) {
-    kvjit::store_row(args);
+    using namespace kvjit;
+    store_row(args, [&](const TokenPlace& place, const Slot& slot, const char* from) {
+        store_slot(args.store.cache, place, slot, from);
+    });
 }

@@ -173,31 +173,33 @@ private:
     }
     std::int64_t cache_row() const { return spec().quant_bit == 4 ? spec().head_dim / 2 : spec().head_dim; }
 
-    /// As CacheMemory has them, rows of `last` elements.
-    std::vector<Placed> cache_tensors(const Placement& placement, int dtype, std::int64_t last) {
-        const std::string_view axes = spec().layout, values = spec().value_layout;
+    /// As CacheMemory has them, rows of `row` elements.
+    std::vector<Placed> cache_tensors(const Placement& placement, int dtype, std::int64_t row) {
+        const std::vector<LayoutAxis> axes = layout_axes(spec().layout), values = layout_axes(spec().value_layout);
+        const bool apart = std::ranges::find(axes, '2', &LayoutAxis::name) == axes.end();
         const bool pointers = spec().cache_mode == KVJIT_BLOCK_POINTERS;
         std::vector<Placed> tensors;
         for (std::int64_t block = 0; pointers && block < placement.num_blocks; ++block) {
-            const auto shape = cache_shape(placement, axes, last);
+            const auto shape = cache_shape(placement, axes, row);
             tensors.emplace_back(dtype, shape, spread_strides(shape, Spread::kDense, place_), call_.which.guard);
         }
         if (pointers) return tensors;
-        tensors.push_back(layout_tensor(dtype, cache_shape(placement, axes, last)));
-        if (axes.find('2') == std::string_view::npos)
-            tensors.push_back(layout_tensor(dtype, cache_shape(placement, values.empty() ? axes : values, last)));
+        tensors.push_back(layout_tensor(dtype, cache_shape(placement, axes, row)));
+        if (apart) tensors.push_back(layout_tensor(dtype, cache_shape(placement, values.empty() ? axes : values, row)));
         return tensors;
     }
 
-    std::vector<std::int64_t> cache_shape(const Placement& placement, std::string_view axes, std::int64_t last) const {
+    std::vector<std::int64_t> cache_shape(const Placement& placement, const std::vector<LayoutAxis>& axes,
+                                          std::int64_t row) const {
         std::vector<std::int64_t> shape;
-        for (const char axis : axes) {
+        for (const auto& [axis, inner] : axes) {
             if (axis == 'N') shape.push_back(placement.num_blocks);
-            if (axis == 'T') shape.push_back(placement.max_tokens);
+            if (axis == 'T') shape.push_back(placement.max_tokens / inner);
             if (axis == 'L') shape.push_back(call_.problem.num_layers);
             if (axis == '2') shape.push_back(2);
             if (axis == 'H') shape.push_back(call_.problem.num_kv_heads);
-            if (axis == 'D') shape.push_back(last);
+            if (axis == 'D') shape.push_back(row / inner);
+            if (axis == 'd' || axis == 't') shape.push_back(inner);
         }
         return shape;
     }
@@ -255,13 +257,13 @@ private:
 
     void fill_slot(Slot slot, int key_or_value, std::int64_t h) {
         const CacheMemory cache = memory_of(call_.cache), scale = memory_of(call_.scale);
-        std::byte* codes = test::cache_row(call_.problem, cache, key_or_value, slot, h);
-        for (std::int64_t d = 0; d < cache_row(); ++d) write_element(codes, cache.dtype(), d, stored_number());
+        const CacheRow codes = test::cache_row(call_.problem, cache, key_or_value, slot, h);
+        for (std::int64_t d = 0; d < cache_row(); ++d) write_element(codes.at(d), cache.dtype(), 0, stored_number());
         if (spec().quant_bit == 0) return;
-        std::byte* scales = test::cache_row(call_.problem, scale, key_or_value, slot, h);
+        const CacheRow scales = test::cache_row(call_.problem, scale, key_or_value, slot, h);
         const double unit = spec().quant_bit == 8 ? 3.0 / 127 : 3.0 / 7;
         for (std::int64_t group = 0; group < spec().head_dim / spec().quant_group; ++group) {
-            write_element(scales, scale.dtype(), group, unit * (0.2 + data_.uniform()));
+            write_element(scales.at(group), scale.dtype(), 0, unit * (0.2 + data_.uniform()));
         }
     }
 

@@ -23,6 +23,7 @@ enum FactorId {
     kMode,
     kLayout,
     kApart,
+    kCut,
     kPageSize,
     kIndexType,
     kStartsType,
@@ -78,6 +79,9 @@ constexpr std::array kWindows = {Window{-1, -1}, Window{5, -1},    Window{0, 0},
                                  Window{-1, 3},  Window{511, 700}, Window{64, -1}, Window{600, 0}};
 /// The first is none; then what bends scores of ordinary size, a model's, and one so large that it changes nothing.
 constexpr std::array kSoftCaps = {0.0F, 1.5F, 50.0F, 1e6F};
+/// What a layout cuts: nothing; rows into pieces, of 8 elements or of one; or pages into pieces of tokens.
+enum class CutBy { kNothing, kPieces, kElements, kTokens };
+constexpr std::array kCuts = {CutBy::kNothing, CutBy::kPieces, CutBy::kElements, CutBy::kTokens};
 constexpr std::array kCheckLevels = {KVJIT_CHECK_FULL, KVJIT_CHECK_BATCH, KVJIT_CHECK_NONE};
 
 /// Every order of T, L, 2, H with D last, then those without L.
@@ -118,6 +122,15 @@ std::string turned_round(std::string axes) {
     return axes;
 }
 
+/// D goes in front of T, whole or with its pieces last; T has pieces in front of D, of 4 tokens where that is possible.
+std::string cut(std::string axes, CutBy by, std::int64_t page_size) {
+    if (by == CutBy::kNothing) return axes;
+    axes.pop_back();
+    if (by == CutBy::kTokens) return axes + "t" + std::to_string(page_size % 4 == 0 ? 4 : page_size) + "D";
+    axes.insert(axes.find('T'), "D");
+    return by == CutBy::kPieces ? axes + "d8" : axes;
+}
+
 template <class Choices>
 int count(const Choices& choices) {
     return static_cast<int>(choices.size());
@@ -145,10 +158,13 @@ void normalise_types(Levels& levels) {
 
 void normalise_cache(Levels& levels) {
     if (kOps[levels[kOp]] == KVJIT_OP_MULTI_HEAD_ATTENTION) {
-        return forget(levels, {kMode, kLayout, kApart, kPageSize, kIndexType, kRows, kKeysBy, kSlotsBy, kLayerTables,
-                               kLayers, kStores});
+        return forget(levels, {kMode, kLayout, kApart, kCut, kPageSize, kIndexType, kRows, kKeysBy, kSlotsBy,
+                               kLayerTables, kLayers, kStores});
     }
     const auto mode = kModes[levels[kMode]];
+    if (kOps[levels[kOp]] != KVJIT_OP_KEY_VALUE_CACHE || kQuantBits[levels[kQuantBit]] != 0) levels[kCut] = kIrrelevant;
+    const bool blocks = mode == KVJIT_BLOCK_TABLE || mode == KVJIT_BLOCK_POINTERS;
+    if (levels[kCut] > 0 && kCuts[levels[kCut]] == CutBy::kTokens && !blocks) --levels[kCut];
     if (has_numbered_blocks(levels)) levels[kLayout] %= count(block_layouts());
     if (mode == KVJIT_OFFSET || mode == KVJIT_TOKEN_TABLE || mode == KVJIT_SEQUENCE_TABLE)
         forget(levels, {kPageSize, kRows});
@@ -203,8 +219,11 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
         std::memset(spec.layout, 0, sizeof spec.layout);
         const int apart = level(levels, kApart);
         const std::string layout = apart == 0 ? layout_of(levels) : without_parts(layout_of(levels));
-        std::ranges::copy(layout, spec.layout);
-        if (apart == 2) std::ranges::copy(turned_round(layout), spec.value_layout);
+        const auto by = kCuts[static_cast<std::size_t>(level(levels, kCut))];
+        // Values in the other pieces.
+        const auto by_value = by == CutBy::kPieces ? CutBy::kElements : by == CutBy::kElements ? CutBy::kPieces : by;
+        std::ranges::copy(cut(layout, by, spec.page_size), spec.layout);
+        if (apart == 2) std::ranges::copy(cut(turned_round(layout), by_value, spec.page_size), spec.value_layout);
     }
     const kvjit_status status = kvjit_spec_for_op(&spec, static_cast<kvjit_op>(spec.op), &spec, nullptr);
     if (status != KVJIT_OK) throw std::logic_error("the sweep made a spec that is none");
@@ -233,6 +252,7 @@ const std::vector<Factor>& factors() {
                                         {kMode, "cache_mode", count(kModes)},
                                         {kLayout, "layout", count(token_layouts())},
                                         {kApart, "apart", 3},
+                                        {kCut, "cut", count(kCuts)},
                                         {kPageSize, "page_size", count(kPageSizes)},
                                         {kIndexType, "index_type", 2},
                                         {kStartsType, "starts_type", 2},

@@ -23,17 +23,17 @@ std::int64_t page_entry(const Problem& problem, std::int64_t b, std::int64_t pag
 }
 
 /// Four bits of a byte as two's complement; element 2i lies in the low ones.
-int read_nibble(const std::byte* row, std::int64_t d) {
-    const int byte = std::to_integer<int>(row[d / 2]);
+int read_nibble(const CacheRow& row, std::int64_t d) {
+    const int byte = std::to_integer<int>(*row.at(d / 2));
     const int nibble = d % 2 == 0 ? byte % 16 : byte / 16;
     return nibble < 8 ? nibble : nibble - 16;
 }
 
-void write_nibble(std::byte* row, std::int64_t d, int code) {
-    const int old = std::to_integer<int>(row[d / 2]);
+void write_nibble(const CacheRow& row, std::int64_t d, int code) {
+    const int old = std::to_integer<int>(*row.at(d / 2));
     const int nibble = (code + 16) % 16;
     const int byte = d % 2 == 0 ? old / 16 * 16 + nibble : nibble * 16 + old % 16;
-    row[d / 2] = static_cast<std::byte>(byte);
+    *row.at(d / 2) = static_cast<std::byte>(byte);
 }
 
 /// The scale that a group's largest magnitude gets, rounded to t3: the value that is stored, as a float.
@@ -47,22 +47,26 @@ int quantise(float x, float scale, float qmax) {
     return static_cast<int>(std::clamp(std::nearbyint(x / scale), -qmax, qmax));
 }
 
-/// One head's row in the cache, and its scales.
-struct CacheRow {
-    std::byte *codes, *scales;
-    int dtype, scale_dtype;
+/// One head's row in the cache, and its scales, if it has some.
+struct ScaledRow {
+    CacheRow codes, scales;
 };
 
-CacheRow cache_row(const Problem& problem, const CacheMemory& cache, const CacheMemory& scale, int key_or_value,
-                   Slot slot, std::int64_t head) {
-    const bool scaled = scale.present();
-    return {kvjit::test::cache_row(problem, cache, key_or_value, slot, head),
-            scaled ? kvjit::test::cache_row(problem, scale, key_or_value, slot, head) : nullptr, cache.dtype(),
-            scaled ? scale.dtype() : KVJIT_AUTO};
+ScaledRow scaled_row(const Problem& problem, const CacheMemory& cache, const CacheMemory& scale, int key_or_value,
+                     Slot slot, std::int64_t head) {
+    return {cache_row(problem, cache, key_or_value, slot, head),
+            scale.present() ? cache_row(problem, scale, key_or_value, slot, head) : CacheRow{}};
+}
+
+void write_row(const CacheRow& to, std::int64_t i, double number) {
+    write_element(to.at(i), to.dtype, 0, number);
+}
+double read_row(const CacheRow& from, std::int64_t i) {
+    return read_element(from.at(i), from.dtype, 0);
 }
 
 /// Quantises one head's `row` of float32.
-void store_quantised(const Problem& problem, const std::vector<float>& row, const CacheRow& to) {
+void store_quantised(const Problem& problem, const std::vector<float>& row, const ScaledRow& to) {
     const kvjit_spec& spec = problem.spec;
     const float qmax = spec.quant_bit == 8 ? 127.0F : 7.0F;
     for (std::int64_t group = 0; group < spec.head_dim / spec.quant_group; ++group) {
@@ -73,23 +77,24 @@ void store_quantised(const Problem& problem, const std::vector<float>& row, cons
             finite = finite && std::isfinite(row[u(d)]);
             largest = std::max(largest, std::fabs(row[u(d)]));
         }
-        const float s = finite ? group_scale(largest, qmax, to.scale_dtype) : std::nanf("");
-        write_element(to.scales, to.scale_dtype, group, static_cast<double>(s));
+        const float s = finite ? group_scale(largest, qmax, to.scales.dtype) : std::nanf("");
+        write_row(to.scales, group, static_cast<double>(s));
         for (std::int64_t d = first; d < first + spec.quant_group; ++d) {
             const int code = finite ? quantise(row[u(d)], s, qmax) : 0;
             if (spec.quant_bit == 4) write_nibble(to.codes, d, code);
-            if (spec.quant_bit == 8) to.codes[d] = static_cast<std::byte>(code);
+            if (spec.quant_bit == 8) write_row(to.codes, d, code);
         }
     }
 }
 
 void store_row(const Problem& problem, const Strided& source, std::int64_t token, std::int64_t head,
-               const CacheRow& to) {
+               const ScaledRow& to) {
     const std::int64_t head_dim = problem.spec.head_dim;
     const std::int64_t from = source.index(token, head, 0);
-    if (problem.spec.quant_bit == 0 && source.dtype == to.dtype) {
-        const std::size_t width = bytes_of(to.dtype);
-        std::memcpy(to.codes, source.data + u(from) * width, u(head_dim) * width);
+    if (problem.spec.quant_bit == 0 && source.dtype == to.codes.dtype) {
+        const std::size_t width = bytes_of(source.dtype);
+        for (std::int64_t d = 0; d < head_dim; ++d)
+            std::memcpy(to.codes.at(d), source.data + u(from + d) * width, width);
         return;
     }
     std::vector<float> row(u(head_dim));
@@ -97,14 +102,13 @@ void store_row(const Problem& problem, const Strided& source, std::int64_t token
         row[u(d)] = static_cast<float>(read_element(source.data, source.dtype, from + d));
     }
     if (problem.spec.quant_bit != 0) return store_quantised(problem, row, to);
-    for (std::int64_t d = 0; d < head_dim; ++d) write_element(to.codes, to.dtype, d, static_cast<double>(row[u(d)]));
+    for (std::int64_t d = 0; d < head_dim; ++d) write_row(to.codes, d, static_cast<double>(row[u(d)]));
 }
 
 /// x' = float(code) * float(s), in float32.
-float load_quantised(const kvjit_spec& spec, const CacheRow& from, std::int64_t d) {
-    const int code =
-        spec.quant_bit == 4 ? read_nibble(from.codes, d) : static_cast<int>(read_element(from.codes, KVJIT_I8, d));
-    const double s = read_element(from.scales, from.scale_dtype, d / spec.quant_group);
+float load_quantised(const kvjit_spec& spec, const ScaledRow& from, std::int64_t d) {
+    const int code = spec.quant_bit == 4 ? read_nibble(from.codes, d) : static_cast<int>(read_row(from.codes, d));
+    const double s = read_row(from.scales, d / spec.quant_group);
     return static_cast<float>(code) * static_cast<float>(s);
 }
 
@@ -213,24 +217,46 @@ Slot slot_of(const Problem& problem, std::int64_t b, std::int64_t position) {
     }
 }
 
-std::byte* cache_row(const Problem& problem, const CacheMemory& cache, int key_or_value, Slot slot, std::int64_t head) {
+std::vector<LayoutAxis> layout_axes(std::string_view layout) {
+    std::vector<LayoutAxis> axes;
+    std::int64_t elements = 1, tokens = 1;  // of an inner part
+    for (std::size_t i = 0; i < layout.size(); ++i) {
+        axes.push_back({layout[i], 1});
+        if (layout[i] != 'd' && layout[i] != 't') continue;
+        std::int64_t& extent = layout[i] == 'd' ? elements : tokens;
+        for (extent = 0; i + 1 < layout.size() && layout[i + 1] >= '0' && layout[i + 1] <= '9'; ++i)
+            extent = 10 * extent + (layout[i + 1] - '0');
+    }
+    for (LayoutAxis& axis : axes) {
+        if (axis.name == 'D' || axis.name == 'd') axis.inner = elements;
+        if (axis.name == 'T' || axis.name == 't') axis.inner = tokens;
+    }
+    return axes;
+}
+
+CacheRow cache_row(const Problem& problem, const CacheMemory& cache, int key_or_value, Slot slot, std::int64_t head) {
     const kvjit_spec& spec = problem.spec;
-    const bool apart = std::string_view(spec.layout).find('2') == std::string_view::npos;
-    const bool own_order = apart && key_or_value == 1 && spec.value_layout[0] != 0;
+    std::vector<LayoutAxis> axes = layout_axes(spec.layout);
+    const bool apart = std::ranges::find(axes, '2', &LayoutAxis::name) == axes.end();
+    if (apart && key_or_value == 1 && spec.value_layout[0] != 0) axes = layout_axes(spec.value_layout);
     std::size_t which = apart ? u(key_or_value) : 0;
     if (spec.cache_mode == KVJIT_BLOCK_POINTERS) which = u(slot.block);
     const Strided& tensor = cache.tensors[which];
+    CacheRow row{nullptr, tensor.dtype, 1, 0, 0};
     std::int64_t index = 0;
-    std::size_t axis = 0;
-    for (const char name : std::string_view(own_order ? spec.value_layout : spec.layout)) {
-        const std::int64_t stride = tensor.strides[axis++];
-        if (name == 'N') index += slot.block * stride;
-        if (name == 'T') index += slot.token * stride;
-        if (name == 'L') index += problem.layer * stride;
-        if (name == '2') index += key_or_value * stride;
-        if (name == 'H') index += head * stride;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        const std::int64_t stride = tensor.strides[i], inner = axes[i].inner;
+        if (axes[i].name == 'N') index += slot.block * stride;
+        if (axes[i].name == 'T') index += slot.token / inner * stride;
+        if (axes[i].name == 't') index += slot.token % inner * stride;
+        if (axes[i].name == 'L') index += problem.layer * stride;
+        if (axes[i].name == '2') index += key_or_value * stride;
+        if (axes[i].name == 'H') index += head * stride;
+        if (axes[i].name == 'D') row.piece = inner, row.piece_stride = stride;
+        if (axes[i].name == 'd') row.element_stride = stride;
     }
-    return tensor.data + index * static_cast<std::int64_t>(bytes_of(tensor.dtype));
+    row.first = tensor.data + index * static_cast<std::int64_t>(bytes_of(tensor.dtype));
+    return row;
 }
 
 std::optional<Slot> place_of_new(const Problem& problem, std::int64_t b, std::int64_t i) {
@@ -250,8 +276,8 @@ void oracle_store(const Problem& problem, const Strided& key, const Strided& val
             if (!place) continue;
             const Slot slot = *place;
             for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
-                store_row(problem, key, token, h, cache_row(problem, cache, scale, 0, slot, h));
-                store_row(problem, value, token, h, cache_row(problem, cache, scale, 1, slot, h));
+                store_row(problem, key, token, h, scaled_row(problem, cache, scale, 0, slot, h));
+                store_row(problem, value, token, h, scaled_row(problem, cache, scale, 1, slot, h));
             }
         }
     }
@@ -264,10 +290,10 @@ Dense oracle_load(const Problem& problem, int key_or_value, const CacheMemory& c
         for (std::int64_t t = 0; t < problem.kv_tokens(b); ++t) {
             const Slot slot = slot_of(problem, b, t);
             for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
-                const CacheRow row = cache_row(problem, cache, scale, key_or_value, slot, h);
+                const ScaledRow row = scaled_row(problem, cache, scale, key_or_value, slot, h);
                 for (std::int64_t d = 0; d < spec.head_dim; ++d) {
                     dense.push_back(spec.quant_bit != 0 ? load_quantised(spec, row, d)
-                                                        : static_cast<float>(read_element(row.codes, row.dtype, d)));
+                                                        : static_cast<float>(read_row(row.codes, d)));
                 }
             }
         }

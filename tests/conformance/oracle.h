@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -65,8 +66,27 @@ struct CacheMemory {
     int dtype() const { return tensors.front().dtype; }
 };
 
-/// Where element 0 of axis D lies for key (0) or value (1), a slot and a kv head, by the spec's axis order.
-std::byte* cache_row(const Problem& problem, const CacheMemory& cache, int key_or_value, Slot slot, std::int64_t head);
+/// An axis of a layout, outermost first. Of a split one and its inner part (D and d, T and t) `inner` is the extent of
+/// that part; else 1.
+struct LayoutAxis {
+    char name;
+    std::int64_t inner;
+};
+std::vector<LayoutAxis> layout_axes(std::string_view layout);
+
+/// A row's elements, bytes of two where they are int4: element i lies i / piece pieces and i % piece elements further.
+struct CacheRow {
+    std::byte* first;
+    int dtype;
+    std::int64_t piece, piece_stride, element_stride;  // in elements
+
+    std::byte* at(std::int64_t i) const {
+        const std::int64_t further = i / piece * piece_stride + i % piece * element_stride;
+        return first + further * static_cast<std::int64_t>(bytes_of(dtype));
+    }
+};
+/// Of key (0) or value (1), a slot and a kv head, by the spec's axes.
+CacheRow cache_row(const Problem& problem, const CacheMemory& cache, int key_or_value, Slot slot, std::int64_t head);
 
 /// Writes the new keys and values, (S, Hkv, D) of type t1, to their slots.
 void oracle_store(const Problem& problem, const Strided& key, const Strided& value, const CacheMemory& cache,

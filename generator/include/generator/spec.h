@@ -1,12 +1,12 @@
 // KernelSpec: what a user asks for. Each field stands once, in the table that parses, prints, checks and explains it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "common/abi.h"
 #include "generator/element_type.h"
@@ -99,14 +99,31 @@ std::int64_t scale_elements(const KernelSpec& spec);
 
 /// A layout's axes, one letter each: "NHDTd8" has five, of which d is the inner part of D, of extent 8.
 struct Axes {
-    std::string letters;
-    std::vector<std::int32_t> inner;  // extents, 0 for an axis whose extent the layout doesn't say
+    std::array<char, KVJIT_MAX_RANK> letters{};
+    std::array<std::int32_t, KVJIT_MAX_RANK> inner{};  // extents, 0 for an axis whose extent the layout doesn't say
+    std::int32_t rank = 0;
 
-    bool has(char letter) const { return find(letter) != std::string::npos; }
-    std::size_t find(char letter) const;
-    std::int64_t extent(char letter) const;
+    std::string_view order() const { return {letters.data(), static_cast<std::size_t>(rank)}; }
+    std::int32_t find(char letter) const;  // its place; -1: nowhere
+    bool has(char letter) const { return find(letter) >= 0; }
+    /// The inner part's, where the layout has it; else 0.
+    std::int32_t extent(char letter) const;
 };
-/// Nothing where a number is missing or has no place.
+/// Nothing where a number is missing or has no place, or where there are more axes than a tensor has. No allocation.
 std::optional<Axes> parse_axes(std::string_view layout);
+/// Of a legal layout.
+Axes axes_of(std::string_view layout);
+
+/// What a layout cuts rows and pages into.
+struct Cut {
+    std::int32_t elements;  // of a row that are neighbours: head_dim where rows are whole
+    std::int32_t tokens;    // of a page that lie one stride apart; 0: all of them
+
+    bool operator==(const Cut&) const = default;
+};
+/// Of keys (part 0) or values (part 1) of a cache.
+Cut cut_of(const KernelSpec& spec, int part);
+/// Of a cache that cuts nothing.
+Cut whole(const KernelSpec& spec);
 
 }  // namespace kvjit::gen

@@ -28,7 +28,7 @@ typedef enum kvjit_memory {
  * heads, codes and scales:
  *   block_table       page_size tokens: an index on axis N
  *   sequence_table    max_tokens tokens: an index on axis N
- *   page_table        page_size tokens from this token on: an index on axis T, any multiple of t where T is split
+ *   page_table        page_size tokens from this token on: an index on axis T
  *   offset, token_table    one token: an index on axis T
  *   block_pointers    page_size tokens at this address, dense, a multiple of an element's bytes
  * In each function ids are (count), int64, in host memory, and read during the call. Of a quantised block_pointers
@@ -36,8 +36,8 @@ typedef enum kvjit_memory {
 typedef struct kvjit_blocks {
     uint32_t struct_size;
     int32_t memory;               /* kvjit_memory: where the tensors, or the blocks at addresses, lie */
-    const kvjit_spec *spec;       /* of an operator with a cache. Any layout: also those that no kernel serves. Not yet:
-                                     values of another head_dim, quantised caches whose layout splits D */
+    const kvjit_spec *spec;       /* of an operator with a cache. Any layout, also one that attention refuses. Not yet: values
+                                     of another head_dim */
     const kvjit_batch *batch;     /* num_kv_heads (0: num_heads / group), num_layers (1 where the layout has no L),
                                      max_tokens and num_blocks; nothing else is looked at */
     const kvjit_tensors *tensors; /* the cache's, as kvjit_run takes them; nothing else is looked at. NULL is fine for

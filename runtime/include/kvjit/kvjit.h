@@ -56,7 +56,7 @@ typedef enum kvjit_status {
     KVJIT_BAD_ARGUMENT = 3, /* a null or misaligned pointer, a scalar out of range */
     KVJIT_BAD_DTYPE = 4,    /* a tensor's element type differs from what the spec says */
     KVJIT_BAD_SHAPE = 5,    /* a tensor's rank, extent or stride */
-    KVJIT_BAD_INDEX = 6, /* an entry of one of the batch's arrays: seqstarts, kvstarts, cachestarts, store_slots ... */
+    KVJIT_BAD_INDEX = 6, /* an entry of one of the batch's arrays (seqstarts, cachestarts, ...), or of a call's ids */
     KVJIT_NOT_FOUND = 7, /* compiling is switched off, and no store holds the kernel or can be asked for it */
     KVJIT_COMPILER_MISSING = 8, /* libkvjit_compiler (Clang), or for CUDA libnvrtc, can't be opened */
     KVJIT_COMPILE_FAILED = 9,   /* the compiler refused the source; the message holds its log */
@@ -144,10 +144,11 @@ typedef struct kvjit_spec {
     int32_t has_soft_cap;   /* 0 or 1: batch.soft_cap counts */
     int32_t has_sinks;      /* 0 or 1: runs take sinks */
     int32_t attn_mask;      /* rank of the additive mask: 0 (none), 2 (S, W) or 3 (H, S, W) */
-    /* Axis orders, NUL-padded. `layout`: of the cache, "L2HTD", "N2LTHD", ...; D is last. Of a block_pointers cache it
-     * is the order in one block, "2LTHD". Without a 2 it is that of key_cache, and of value_cache unless value_layout
-     * has another. A small letter with a number is the inner part of a split axis: "NHDTd8" has D/8 pieces of 8
-     * elements; that, and D elsewhere: not yet. */
+    /* Axis orders, NUL-padded. `layout`: of the cache, "L2HTD", "N2LTHD", ... Of a block_pointers cache it is the order
+     * in one block, "2LTHD". Without a 2 it is that of key_cache, and of value_cache unless value_layout has another. A
+     * small letter with a number is the inner part of a split axis: "NHDTd8" has D/8 pieces of 8 elements, d last; t
+     * splits T, in modes with blocks of page_size tokens. Layouts with split axes, or D elsewhere than last, are for
+     * KeyValueCache and Relayout, without quant_bit. */
     char layout[16];
     char value_layout[16]; /* "": as layout */
     /* Relayout only: the cache that it copies to. The fields without to_ are those of the cache that it copies from,
@@ -645,8 +646,9 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
 /* ---- Run ------------------------------------------------------------------------------------------------ */
 
 /* The tensors of one call. S = seqstarts[B], K = kvstarts[B]; query-side tensors may have more rows, which are neither
- * read nor written. D is contiguous everywhere; other strides are free. What a run writes must not overlap any other
- * tensor of it. Refused is what begins at the same address as another tensor; other overlaps are not looked for.
+ * read nor written. The last axis is contiguous everywhere; other strides are free. What a run writes must not overlap
+ * any other tensor of it. Refused is what begins at the same address as another tensor; other overlaps are not looked
+ * for.
  * Where the plan's options say stores_nothing, a run takes no current_key and current_value, and cache and scale are
  * inputs alone, whose elements may overlap.
  *
@@ -668,7 +670,8 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  * lse                -                        out (S, H), opt.    out (S, H), opt.         out (S, H), opt.    -
  *
  * cache: one axis for each letter of the layout, T = max_tokens (page_size in a block_table, with N = num_blocks), D =
- *        head_dim, or head_dim / 2 bytes (KVJIT_U8) for int4. scale: the same with D = head_dim / quant_group.
+ *        head_dim, or head_dim / 2 bytes (KVJIT_U8) for int4; of a split axis the outer extent is D/d or T/t. scale: the
+ *        same with D = head_dim / quant_group.
  * key_cache, value_cache, key_scale, value_scale: in place of cache and scale, and only there, where the layout has no
  *        axis 2: two tensors each, which may be views of one allocation. Axes as layout and value_layout have them.
  * A block_pointers cache has none of the six: cachestarts and scalestarts say where its blocks lie, each dense, with

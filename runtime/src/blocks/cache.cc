@@ -41,9 +41,6 @@ Result<gen::KernelSpec> read_spec(const kvjit_spec* given, const std::string& na
     if (spec->value_head_dim != 0 && spec->value_head_dim != spec->head_dim) {
         return not_yet(name + ".value_head_dim", "values have another head_dim than keys");
     }
-    for (const std::string_view layout : {gen::layout_axes(*spec), gen::value_axes(*spec)}) {
-        if (spec->quant_bit != 0 && layout.contains('d')) return not_yet(name + ".layout", "it splits D of codes");
-    }
     return spec;
 }
 
@@ -87,24 +84,6 @@ Result<kvjit_tensors> read_tensors(const kvjit_tensors* given, const std::string
     return tensors;
 }
 
-/// 1: there is no such axis.
-std::int64_t extent_of(const CacheAxes& axes, char letter) {
-    const auto found = std::ranges::find(axes, letter, &CacheAxes::Axis::letter);
-    return found == axes.end() ? 1 : found->extent;
-}
-
-/// Tokens of the cache, or of a sequence's block, come in whole pieces.
-Result<void> check_pieces(const BatchView& view, std::string_view name, std::int64_t max_tokens) {
-    if (!gen::has_max_tokens(view.spec)) return {};
-    for (const std::string_view layout : {gen::layout_axes(view.spec), gen::value_axes(view.spec)}) {
-        const std::int64_t pieces = extent_of(view.cache.axes(layout, 1), 't');
-        if (max_tokens % pieces == 0) continue;
-        return refuse(KVJIT_BAD_ARGUMENT, text(name, ".batch.max_tokens"), max_tokens, pieces,
-                      text("the layout splits T, so it takes multiples of ", pieces));
-    }
-    return {};
-}
-
 /// All but the tensors, as a call's batch. Its operator is the one that takes a cache and needs nothing else; what that
 /// has no use for in the spec nobody asks about here.
 Result<BatchView> read_view(const kvjit_blocks& blocks, std::string_view name, bool written) {
@@ -116,16 +95,15 @@ Result<BatchView> read_view(const kvjit_blocks& blocks, std::string_view name, b
     if (!sizes) return std::unexpected(sizes.error());
     BatchView view = batch_view(spec, *sizes, written);
     view.batch_size = 1;  // a call without sequences needs no cache
-    if (auto whole = check_pieces(view, name, sizes->max_tokens); !whole) return std::unexpected(whole.error());
     return view;
 }
 
 // ---- Where blocks lie ---------------------------------------------------------------------------------------------
 
 /// Steps along an axis of the tensor are so many elements, or tokens, of the axis that it is a part of.
-std::int64_t weight_of(const CacheAxes& axes, char letter) {
-    if (letter == 'T') return extent_of(axes, 't');
-    return letter == 'D' ? extent_of(axes, 'd') : 1;
+std::int64_t weight_of(const gen::Axes& axes, char letter) {
+    const char inner = letter == 'T' ? 't' : letter == 'D' ? 'd' : ' ';
+    return axes.has(inner) ? axes.extent(inner) : 1;
 }
 
 /// Tokens of a block where ids are tokens.
@@ -134,16 +112,16 @@ std::int64_t page_of(const CacheView& cache) {
 }
 
 /// `layout`: of the tensor. `page`: tokens of a block, where ids are tokens; else 0.
-BlockPlane plane_of(const kvjit_tensor& tensor, const CacheAxes& layout, std::int64_t page) {
+BlockPlane plane_of(const kvjit_tensor& tensor, const gen::Axes& layout, std::int64_t page) {
     const std::int64_t bytes = element_bytes(tensor);
-    BlockPlane plane{{}, gen::Part::kBoth, false, reinterpret_cast<std::intptr_t>(tensor.data), 1, 1, 0, {}};
+    BlockPlane plane{{}, gen::Part::kBoth, false, reinterpret_cast<std::intptr_t>(tensor.data), 1, {}};
     plane.axes.push_back({'B', 1, bytes, 1});
     int i = 0;
-    for (const auto& [letter, extent] : layout) {
-        const std::int64_t stride = tensor.strides[i++] * bytes, weight = weight_of(layout, letter);
+    for (const char letter : layout.order()) {
+        const std::int64_t extent = tensor.shape[i], stride = tensor.strides[i] * bytes;
+        const std::int64_t weight = weight_of(layout, letter);
+        ++i;
         if (letter == 'N' || (page != 0 && letter == 'T')) plane.stride = stride;
-        if (letter == 'T' && page != 0) plane.pieces = weight;
-        if (letter == 't' && page != 0) plane.piece_stride = stride;
         if (letter == 'N') continue;
         const char axis = letter == 'd' ? 'D' : letter == 't' ? 'T' : letter;
         const std::int64_t most = page != 0 && axis == 'T' ? std::max<std::int64_t>(1, page / weight) : extent;
@@ -183,8 +161,7 @@ std::vector<BlockPlane> planes_of(const BatchView& view, const kvjit_tensors& te
         const kvjit_tensor& tensor = tensors.*each.member;
         if (tensor.rank == 0) continue;
         const std::string_view layout = each.part == gen::Part::kValue ? gen::value_axes(spec) : gen::layout_axes(spec);
-        const std::int64_t row = each.scales ? gen::scale_elements(spec) : gen::code_elements(spec);
-        planes.push_back(plane_of(tensor, view.cache.axes(layout, row), page));
+        planes.push_back(plane_of(tensor, gen::axes_of(layout), page));
         planes.back().tensor = each.name;
         planes.back().part = each.part;
         planes.back().scales = each.scales;
@@ -265,8 +242,7 @@ bool is_apart(const BlockCache& cache) {
 }  // namespace
 
 bool BlockPlane::is_same(const BlockPlane& other) const {
-    return begin == other.begin && stride == other.stride && pieces == other.pieces &&
-           piece_stride == other.piece_stride && axes == other.axes;
+    return begin == other.begin && stride == other.stride && axes == other.axes;
 }
 
 Result<BlockCache> read_cache(const kvjit_blocks* given, std::string_view name, bool written) {

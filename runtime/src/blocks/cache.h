@@ -17,11 +17,9 @@ struct BlockPlane {
     bool scales;
     std::int64_t begin;   // address of block 0
     std::int64_t stride;  // bytes from an id to the next
-    std::int64_t pieces;  // tokens of a piece, where ids are tokens and T is split, and the bytes from one to the next.
-    std::int64_t piece_stride;  // `stride` is then a piece's. Else 1 and 0
     std::vector<BlockAxis> axes;
 
-    std::int64_t address(std::int64_t id) const { return begin + id / pieces * stride + id % pieces * piece_stride; }
+    std::int64_t address(std::int64_t id) const { return begin + id * stride; }
     /// Whether all blocks are the same memory, but for how many there are.
     bool is_same(const BlockPlane& other) const;
 };

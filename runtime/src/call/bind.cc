@@ -59,9 +59,10 @@ abi::Indices slots_of(const StoreSlots& chosen, std::int64_t layer) {
 }  // namespace
 
 abi::StoreArgs bind_store(const BatchView& batch, const kvjit_tensors& tensors, std::int64_t layer_idx) {
+    const CacheView::CachePieces pieces = batch.cache.pieces(tensors);
     return {.cache = batch.cache.planes(tensors, layer_idx),
-            .key_pieces = {},
-            .value_pieces = {},
+            .key_pieces = pieces.key,
+            .value_pieces = pieces.value,
             .table = batch.cache.table(layer_idx),
             .key = rows(tensors.current_key),
             .value = rows(tensors.current_value),
@@ -72,9 +73,10 @@ abi::StoreArgs bind_store(const BatchView& batch, const kvjit_tensors& tensors, 
 }
 
 abi::LoadArgs bind_load(const BatchView& batch, const kvjit_tensors& tensors, std::int64_t layer_idx) {
+    const CacheView::CachePieces pieces = batch.cache.pieces(tensors);
     return {.cache = batch.cache.planes(tensors, layer_idx),
-            .key_pieces = {},
-            .value_pieces = {},
+            .key_pieces = pieces.key,
+            .value_pieces = pieces.value,
             .table = batch.cache.table(layer_idx),
             .key = rows(tensors.key),
             .value = rows(tensors.value),

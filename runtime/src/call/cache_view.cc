@@ -1,9 +1,5 @@
 #include "call/cache_view.h"
 
-#include <charconv>
-#include <tuple>
-#include <utility>
-
 #include "call/batch_view.h"
 
 namespace kvjit::rt {
@@ -22,23 +18,7 @@ abi::Table table_of(const gen::KernelSpec& spec, const kvjit_batch& batch) {
             entries.rank == 0 ? 0 : entries.strides[entries.rank - table_rank(spec, batch)]};
 }
 
-/// Where the axis behind the one at `at` stands: letters have numbers where they are inner parts of split axes.
-std::size_t next_axis(std::string_view layout, std::size_t at) {
-    const bool inner = layout[at] == 'd' || layout[at] == 't';
-    for (++at; inner && at < layout.size() && layout[at] >= '0' && layout[at] <= '9';) ++at;
-    return at;
-}
-
-/// Elements, or tokens, of one piece of an axis whose inner part is `letter`; 1 where it isn't split.
-std::int64_t inner_extent(std::string_view layout, char letter) {
-    const std::size_t at = layout.find(letter);
-    if (at == std::string_view::npos) return 1;
-    std::int64_t extent = 0;
-    std::from_chars(layout.data() + at + 1, layout.data() + layout.size(), extent);
-    return extent;
-}
-
-std::int64_t stride(const kvjit_tensor& tensor, int axis) {
+std::int64_t stride(const kvjit_tensor& tensor, std::int32_t axis) {
     return axis < 0 ? 0 : tensor.strides[axis] * element_bytes(tensor);
 }
 
@@ -62,18 +42,16 @@ bool has_layer_tables(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     return gen::has_cache(spec) && batch.cachestarts.rank == table_rank(spec, batch) + 1;
 }
 
-CacheView::Places CacheView::places(std::string_view axes) {
-    Places at{-1, -1, -1, -1, -1};
-    int axis = 0;
-    for (const char letter : axes) {
-        if (letter == 'N') at.block = axis;
-        if (letter == 'T') at.token = axis;
-        if (letter == 'L') at.layer = axis;
-        if (letter == '2') at.part = axis;
-        if (letter == 'H') at.head = axis;
-        ++axis;
-    }
-    return at;
+CacheView::Places CacheView::places(const gen::KernelSpec& spec, int part) {
+    const gen::Axes axes = gen::axes_of(part == 0 ? gen::layout_axes(spec) : gen::value_axes(spec));
+    const gen::Cut cut = gen::cut_of(spec, part), whole = gen::whole(spec);
+    return {.block = axes.find('N'),
+            .token = axes.find(axes.has('t') ? 't' : 'T'),
+            .layer = axes.find('L'),
+            .part = axes.find('2'),
+            .head = axes.find('H'),
+            .token_pieces = cut.tokens == whole.tokens ? -1 : axes.find('T'),
+            .element_pieces = cut.elements == whole.elements ? -1 : axes.find('D')};
 }
 
 CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads)
@@ -91,8 +69,12 @@ CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std:
       page_tokens_(paging_.blocks() && paging_.page != 0 ? paging_.page : batch.max_tokens),
       num_layers_(batch.num_layers),
       num_kv_heads_(num_kv_heads),
-      key_at_(places(gen::layout_axes(spec))),
-      value_at_(gen::is_apart(spec) ? places(gen::value_axes(spec)) : key_at_) {}
+      key_at_(places(spec, 0)),
+      value_at_(gen::is_apart(spec) ? places(spec, 1) : key_at_) {
+    if (paging_.entries != Entries::kAddresses) return;
+    code_block_ = block(gen::cache_type(spec), gen::code_elements(spec));
+    if (quantised_) scale_block_ = block(gen::scale_type(spec), gen::scale_elements(spec));
+}
 
 abi::Table CacheView::table(std::int64_t layer) const {
     const auto from = [&](const void* entries) -> const void* {
@@ -104,73 +86,47 @@ abi::Table CacheView::table(std::int64_t layer) const {
     return table;
 }
 
-std::int64_t CacheView::extent(char axis) const {
+std::int64_t CacheView::extent(const gen::Axes& axes, char axis, std::int64_t row_elements) const {
     switch (axis) {
         case 'N':
             return num_slots_;
         case 'T':
-            return page_tokens_;
+            return axes.has('t') ? page_tokens_ / axes.extent('t') : page_tokens_;
         case 'L':
             return num_layers_;
         case '2':
             return 2;
-        default:
+        case 'H':
             return num_kv_heads_;
+        case 'D':
+            return axes.has('d') ? row_elements / axes.extent('d') : row_elements;
+        default:
+            return axes.extent(axis);
     }
-}
-
-CacheAxes CacheView::axes(std::string_view layout, std::int64_t row_elements) const {
-    const std::int64_t element_pieces = inner_extent(layout, 'd'), token_pieces = inner_extent(layout, 't');
-    const auto extent_of = [&](char letter) {
-        switch (letter) {
-            case 'D':
-                return row_elements / element_pieces;
-            case 'd':
-                return element_pieces;
-            case 't':
-                return token_pieces;
-            case 'T':
-                return page_tokens_ / token_pieces;
-            default:
-                return extent(letter);
-        }
-    };
-    CacheAxes axes{};
-    for (std::size_t at = 0; at < layout.size(); at = next_axis(layout, at)) {
-        axes.axes[static_cast<std::size_t>(axes.count++)] = {layout[at], extent_of(layout[at])};
-    }
-    return axes;
 }
 
 kvjit_tensor CacheView::block(kvjit_dtype type, std::int64_t row_elements) const {
-    const CacheAxes all = axes(gen::layout_axes(spec_), row_elements);
+    const gen::Axes axes = gen::axes_of(gen::layout_axes(spec_));
     kvjit_tensor tensor{};
     tensor.dtype = type;
-    tensor.rank = all.count;
+    tensor.rank = axes.rank;
     std::int64_t stride = 1;
     for (std::int32_t axis = tensor.rank; axis-- > 0;) {
-        tensor.shape[axis] = all.axes[static_cast<std::size_t>(axis)].extent;
+        tensor.shape[axis] = extent(axes, axes.order()[static_cast<std::size_t>(axis)], row_elements);
         tensor.strides[axis] = stride;
         stride *= tensor.shape[axis];
     }
     return tensor;
 }
 
-kvjit_tensor CacheView::code_block() const {
-    return block(gen::cache_type(spec_), gen::code_elements(spec_));
-}
-kvjit_tensor CacheView::scale_block() const {
-    return block(gen::scale_type(spec_), gen::scale_elements(spec_));
-}
-
 abi::BlockMemory CacheView::code_blocks() const {
     if (paging_.entries != Entries::kAddresses) return {};
-    return block_memory(code_block());
+    return block_memory(code_block_);
 }
 
 abi::BlockMemory CacheView::scale_blocks() const {
     if (paging_.entries != Entries::kAddresses || !quantised_) return {};
-    return block_memory(scale_block());
+    return block_memory(scale_block_);
 }
 
 /// Key (part 0) or value (part 1). Where entries are tokens, an entry's stride is a token's. A block's address 0 is a
@@ -185,24 +141,35 @@ abi::Plane CacheView::plane(const kvjit_tensor& tensor, const Places& at, std::i
     return {base, page, token, stride(tensor, at.head)};
 }
 
+const kvjit_tensor& CacheView::codes(const kvjit_tensors& tensors, int part) const {
+    if (paging_.entries == Entries::kAddresses) return code_block_;
+    if (!gen::is_apart(spec_)) return tensors.cache;
+    return part == 0 ? tensors.key_cache : tensors.value_cache;
+}
+
+const kvjit_tensor& CacheView::scales(const kvjit_tensors& tensors, int part) const {
+    if (paging_.entries == Entries::kAddresses) return scale_block_;
+    if (!gen::is_apart(spec_)) return tensors.scale;
+    return part == 0 ? tensors.key_scale : tensors.value_scale;
+}
+
 abi::Cache CacheView::planes(const kvjit_tensors& tensors, std::int64_t layer) const {
     if (!cached_) return {packed(tensors.key), packed(tensors.value), {}, {}};
-    const auto both = [&](const kvjit_tensor& key, const kvjit_tensor& value) {
-        return std::pair(plane(key, key_at_, layer, 0), plane(value, value_at_, layer, 1));
-    };
     abi::Cache cache{};
-    if (paging_.entries == Entries::kAddresses) {
-        std::tie(cache.key, cache.value) = both(code_block(), code_block());
-        if (quantised_) std::tie(cache.key_scale, cache.value_scale) = both(scale_block(), scale_block());
-        return cache;
-    }
-    const bool apart = gen::is_apart(spec_);
-    std::tie(cache.key, cache.value) =
-        apart ? both(tensors.key_cache, tensors.value_cache) : both(tensors.cache, tensors.cache);
-    if (quantised_)
-        std::tie(cache.key_scale, cache.value_scale) =
-            apart ? both(tensors.key_scale, tensors.value_scale) : both(tensors.scale, tensors.scale);
+    cache.key = plane(codes(tensors, 0), key_at_, layer, 0);
+    cache.value = plane(codes(tensors, 1), value_at_, layer, 1);
+    if (!quantised_) return cache;
+    cache.key_scale = plane(scales(tensors, 0), key_at_, layer, 0);
+    cache.value_scale = plane(scales(tensors, 1), value_at_, layer, 1);
     return cache;
+}
+
+CacheView::CachePieces CacheView::pieces(const kvjit_tensors& tensors) const {
+    const auto of = [&](int part, const Places& at) {
+        const kvjit_tensor& tensor = codes(tensors, part);
+        return abi::Pieces{stride(tensor, at.element_pieces), stride(tensor, at.token_pieces)};
+    };
+    return {of(0, key_at_), of(1, value_at_)};
 }
 
 }  // namespace kvjit::rt

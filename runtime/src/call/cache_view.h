@@ -1,7 +1,6 @@
 // Where a batch's keys and values lie, made once from spec and batch: for the checks, the binding and the launches.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -14,20 +13,6 @@ namespace kvjit::rt {
 /// Axes of a layer's table, cachestarts: rows of entries where it isn't CSR. With one axis more it has a table a layer.
 int table_rank(const gen::KernelSpec& spec, const kvjit_batch& batch);
 bool has_layer_tables(const gen::KernelSpec& spec, const kvjit_batch& batch);
-
-/// The axes of a cache's tensor, or of a block of it, outermost first. Of D that is split into
-/// pieces, D counts these, and d the elements of one; so do T and t.
-struct CacheAxes {
-    struct Axis {
-        char letter;
-        std::int64_t extent;
-    };
-    std::array<Axis, KVJIT_MAX_RANK> axes;
-    std::int32_t count = 0;
-
-    const Axis* begin() const { return axes.data(); }
-    const Axis* end() const { return axes.data() + count; }
-};
 
 /// Of a cache and its table; or of packed keys and values, whose table is kvstarts. The batch's arrays outlive it.
 class CacheView {
@@ -49,27 +34,34 @@ public:
     /// Where entries are addresses: of what. Scale blocks of a cache without scales have 0 bytes.
     abi::BlockMemory code_blocks() const;
     abi::BlockMemory scale_blocks() const;
-    /// Extent of an axis that is not split; not of D, which depends on the tensor's type.
-    std::int64_t extent(char axis) const;
-    /// The axes of a layout of the cache, whose rows have so many elements. Allocates nothing.
-    CacheAxes axes(std::string_view layout, std::int64_t row_elements) const;
-    /// The blocks at a table's addresses, which no tensor of the call shows, as ones that lie at address 0.
-    kvjit_tensor code_block() const;
-    kvjit_tensor scale_block() const;
+    /// Such blocks, which no tensor of the call shows, as ones that lie at address 0.
+    const kvjit_tensor& code_block() const { return code_block_; }
+    const kvjit_tensor& scale_block() const { return scale_block_; }
+    /// Extent of one of a layout's axes, in a tensor whose rows have `row_elements`.
+    std::int64_t extent(const gen::Axes& axes, char axis, std::int64_t row_elements) const;
     /// The layers that a call may name.
     std::int64_t num_layers() const { return num_layers_; }
 
     /// Keys and values of one layer, with their scales.
     abi::Cache planes(const kvjit_tensors& tensors, std::int64_t layer) const;
+    /// From piece to piece of keys and of values, where the layout cuts their rows or pages.
+    struct CachePieces {
+        abi::Pieces key, value;
+    };
+    CachePieces pieces(const kvjit_tensors& tensors) const;
 
 private:
-    /// Where axes stand in a layout, -1: nowhere.
+    /// Where axes stand in a layout, -1: nowhere. `token` is that of a piece's tokens where pages are cut.
     struct Places {
-        int block, token, layer, part, head;
+        std::int32_t block, token, layer, part, head;
+        std::int32_t token_pieces, element_pieces;  // -1: nothing is cut
     };
-    static Places places(std::string_view axes);
+    static Places places(const gen::KernelSpec& spec, int part);
 
     kvjit_tensor block(kvjit_dtype type, std::int64_t row_elements) const;
+    /// Where keys (part 0) or values (part 1) of all layers lie.
+    const kvjit_tensor& codes(const kvjit_tensors& tensors, int part) const;
+    const kvjit_tensor& scales(const kvjit_tensors& tensors, int part) const;
     abi::Plane plane(const kvjit_tensor& tensor, const Places& at, std::int64_t layer, std::int64_t part) const;
 
     gen::KernelSpec spec_;
@@ -80,6 +72,7 @@ private:
     std::int64_t layer_entries_, index_bytes_;
     std::int64_t num_slots_, page_tokens_, num_layers_, num_kv_heads_;
     Places key_at_, value_at_;
+    kvjit_tensor code_block_{}, scale_block_{};
 };
 
 }  // namespace kvjit::rt

@@ -122,21 +122,23 @@ std::int64_t row_elements(const KernelSpec& spec, Type type) {
     return type == Type::kScale ? gen::scale_elements(spec) : gen::code_elements(spec);
 }
 
-std::string_view axis_name(char letter) {
+Axis layout_axis(const Call& call, const gen::Axes& axes, char axis, Type type) {
     static constexpr std::string_view kNames[] = {"N", "T", "L", "2", "Hkv", "D", "t", "d"};
-    return kNames[std::string_view("NTL2HDtd").find(letter)];
+    const std::string_view name = kNames[std::string_view("NTL2HDtd").find(axis)];
+    return {name, call.batch.cache.extent(axes, axis, row_elements(call.spec(), type)), false};
+}
+
+gen::Axes axes_of(const KernelSpec& spec, const Tensor& tensor) {
+    return gen::axes_of(tensor.part == gen::Part::kValue ? gen::value_axes(spec) : gen::layout_axes(spec));
 }
 
 ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
-    const std::string_view layout =
-        tensor.part == gen::Part::kValue ? gen::value_axes(call.spec()) : gen::layout_axes(call.spec());
-    const CacheAxes axes = call.batch.cache.axes(layout, row_elements(call.spec(), tensor.type));
-    ViewRule rule{tensor.name, type_of(call.spec(), tensor.type), axes.count, {}, true, is_written(use)};
-    std::ranges::transform(axes, rule.axes.begin(), [](const CacheAxes::Axis& axis) {
-        return Axis{axis_name(axis.letter), axis.extent, false};
-    });
-    const auto parts = std::ranges::find(axes, '2', &CacheAxes::Axis::letter);
-    rule.free_axis = parts == axes.end() ? -1 : static_cast<int>(parts - axes.begin());
+    const gen::Axes axes = axes_of(call.spec(), tensor);
+    ViewRule rule{tensor.name, type_of(call.spec(), tensor.type), axes.rank, {}, true, is_written(use)};
+    std::ranges::transform(axes.order(), rule.axes.begin(),
+                           [&](char axis) { return layout_axis(call, axes, axis, tensor.type); });
+    rule.row_axes = {axes.find('D'), axes.find('d')};
+    if (axes.find('2') < axes.find('D')) rule.free_axis = axes.find('2');  // else rows of keys and values interlock
     rule.written_unless = kIfStored;
     return rule;
 }
@@ -236,9 +238,15 @@ Result<void> check_overlaps(const Call& call) {
     return {};
 }
 
-Result<void> check_strides(std::string_view name, const kvjit_tensor& view) {
+/// Elements of a row that are neighbours on the last axis.
+std::int64_t neighbours(const KernelSpec& spec, const Tensor& tensor, const kvjit_tensor& view) {
+    const bool of_row = !is_cache(tensor) || std::string_view("Dd").contains(axes_of(spec, tensor).order().back());
+    return of_row ? view.shape[view.rank - 1] : 1;
+}
+
+Result<void> check_strides(std::string_view name, const kvjit_tensor& view, std::int64_t neighbours) {
     const std::int64_t size = gen::dtype_bytes(static_cast<kvjit_dtype>(view.dtype));
-    const std::int64_t unit = std::max<std::int64_t>(1, row_alignment(view.shape[view.rank - 1] * size) / size);
+    const std::int64_t unit = std::max<std::int64_t>(1, row_alignment(neighbours * size) / size);
     for (std::int32_t axis = 0; axis + 1 < view.rank; ++axis) {
         if (view.strides[axis] % unit == 0) continue;
         return refuse(KVJIT_BAD_SHAPE, text(name, ".strides[", axis, "]"), view.strides[axis], unit,
@@ -263,7 +271,8 @@ Result<void> check_row_alignment(const KernelSpec& spec, const kvjit_tensors& te
         if (!rows || !is_present(view) || is_empty(view)) continue;
         const std::int64_t past = misalignment(view.data, kCudaAlignment);
         if (past != 0) return refuse_misaligned(std::string(tensor.name), past, kCudaAlignment);
-        if (Result<void> strides = check_strides(tensor.name, view); !strides) return strides;
+        if (Result<void> strides = check_strides(tensor.name, view, neighbours(spec, tensor, view)); !strides)
+            return strides;
     }
     return {};
 }

@@ -133,7 +133,10 @@ int by_stride(const kvjit_tensor& tensor, const ViewRule& rule, std::array<int, 
 }
 
 Result<void> check_free_axis(const kvjit_tensor& tensor, const ViewRule& rule) {
-    const std::int64_t row = tensor.shape[rule.rank - 1];
+    std::int64_t row = 1;
+    for (const int axis : rule.row_axes) {
+        if (axis >= 0) row += (tensor.shape[axis] - 1) * step(tensor, axis);
+    }
     if (rule.free_axis < 0 || tensor.shape[rule.free_axis] <= 1 || step(tensor, rule.free_axis) >= row) return {};
     return refuse(
         KVJIT_BAD_SHAPE, stride_name(rule, rule.free_axis), tensor.strides[rule.free_axis], row,

@@ -25,7 +25,8 @@ struct ViewRule {
     bool contiguous;     // the last axis has stride 1
     bool written;        // no two elements on one address
     int free_axis = -1;  // an axis whose stride may be negative and needn't nest with the others; -1: none
-    std::string_view written_unless = "";  // ends the rule that elements may not overlap
+    std::array<int, 2> row_axes = {-1, -1};  // that it steps over as a whole; -1: none
+    std::string_view written_unless = "";    // ends the rule that elements may not overlap
 };
 
 /// A tensor that was given. An absent one is all zero; an empty one has a rank.

@@ -55,7 +55,7 @@ bool mean_the_same(const RelayoutView& view) {
            gen::cache_type(from) == gen::cache_type(to) && from.quant_bit == to.quant_bit &&
            (from.quant_bit == 0 ||
             (from.quant_group == to.quant_group && gen::scale_type(from) == gen::scale_type(to))) &&
-           a.extent('T') == b.extent('T') && a.num_layers() == b.num_layers() &&
+           a.block_tokens() == b.block_tokens() && a.num_layers() == b.num_layers() &&
            view.from.batch.num_kv_heads == view.to.batch.num_kv_heads;
 }
 

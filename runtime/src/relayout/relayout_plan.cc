@@ -81,12 +81,15 @@ abi::RelayoutSide RelayoutPlan::bind(const RelayoutSideView& side, const RunEntr
                                      const kvjit_tensors& tensors, std::int64_t layer) const {
     const abi::Cache here = side.batch.cache.planes(tensors, layer), next = side.batch.cache.planes(tensors, layer + 1);
     const auto plane = [&](abi::Plane abi::Cache::* of) { return layered(here.*of, next.*of, side.head); };
+    const CacheView::CachePieces pieces = side.batch.cache.pieces(tensors);
     const std::int64_t layer_entries = entries.layers > 1 ? std::ssize(runs_.runs) : 0;
     const std::int64_t* codes = place_of(entries.codes) + layer * layer_entries;
     return {.key = plane(&abi::Cache::key),
             .value = plane(&abi::Cache::value),
             .key_scale = plane(&abi::Cache::key_scale),
             .value_scale = plane(&abi::Cache::value_scale),
+            .key_pieces = pieces.key,
+            .value_pieces = pieces.value,
             .entries = codes,
             .scales = entries.scales.empty() ? codes : place_of(entries.scales) + layer * layer_entries,
             .layer_entries = layer_entries,

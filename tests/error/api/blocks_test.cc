@@ -15,7 +15,6 @@ constexpr const char* kPool = "op=KeyValueCache,head_dim=8,t1=f16,cache_mode=blo
 constexpr const char* kQuantised =
     "op=KeyValueCache,head_dim=8,t1=f16,quant_bit=8,cache_mode=block_table,page_size=4,layout=N2LTHD";
 constexpr const char* kPages = "op=KeyValueCache,head_dim=8,t1=f16,cache_mode=page_table,page_size=4,layout=L2HTD";
-constexpr const char* kPieces = "op=KeyValueCache,head_dim=8,t1=f16,cache_mode=page_table,page_size=4,layout=L2HTt2D";
 constexpr const char* kAddresses =
     "op=KeyValueCache,head_dim=8,t1=f16,cache_mode=block_pointers,page_size=4,"
     "layout=2LTHD";
@@ -365,15 +364,6 @@ TEST_CASE("pages begin and end inside of the cache, and don't overlap what is wr
         call.set(misuse.first, misuse.second);
         expect_misuse(call, misuse.run, misuse.want);
     }
-}
-
-TEST_CASE("pages of pieces begin where a piece begins") {
-    Cache cache(kPieces);
-    Call call(cache, cache);
-    call.set({}, {2, 7});
-    expect_misuse(call, zero, {KVJIT_BAD_INDEX, "ids[1]", 7, 2});
-    cache.batch.max_tokens = kTokens + 1;
-    expect_misuse(call, zero, {KVJIT_BAD_ARGUMENT, "blocks.batch.max_tokens", kTokens + 1, 2});
 }
 
 TEST_CASE("pieces that don't fit into each other, and quantised pieces, are refused") {

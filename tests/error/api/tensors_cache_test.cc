@@ -6,6 +6,12 @@ namespace {
 
 constexpr const char* kStoreApart = "op=KeyValueCache,cache_mode=sequence_table,layout=NLHTD";
 
+/// Keys (8, 2, 2, 2, 2, 2, 8), values (8, 2, 2, 16, 4).
+constexpr const char* kStoreCut =
+    "op=KeyValueCache,cache_mode=block_table,page_size=4,layout=NHLDTt2d8,value_layout=NHLDT";
+constexpr const char* kStoreMixed = "op=KeyValueCache,cache_mode=offset,layout=2LHDT";
+constexpr const char* kStorePairs = "op=KeyValueCache,cache_mode=offset,layout=LTHD2";
+
 template <kvjit_tensor kvjit_tensors::* kMember>
 void leave_out(TensorsCase& c) {
     c.tensors.*kMember = {};
@@ -68,6 +74,53 @@ constexpr TensorsMisuse kCacheTensors[] = {
      [](TensorsCase& c) { c.tensors.key_scale.data = c.tensors.value_cache.data; },
      {KVJIT_BAD_ARGUMENT, "value_cache"},
      true},
+    {"keys in the order of whole rows",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.key_cache = c.tensor(KVJIT_F32, {8, 2, 2, 4, 16}); },
+     {KVJIT_BAD_SHAPE, "key_cache.rank", 5, 7}},
+    {"a split axis D of whole rows",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.key_cache.shape[3] = 16; },
+     {KVJIT_BAD_SHAPE, "key_cache.shape[3]", 16, 2}},
+    {"a split axis T of whole pages",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.key_cache.shape[4] = 4; },
+     {KVJIT_BAD_SHAPE, "key_cache.shape[4]", 4, 2}},
+    {"pieces of other tokens",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.key_cache.shape[5] = 4; },
+     {KVJIT_BAD_SHAPE, "key_cache.shape[5]", 4, 2}},
+    {"pieces of other elements",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.key_cache.shape[6] = 4; },
+     {KVJIT_BAD_SHAPE, "key_cache.shape[6]", 4, 8}},
+    {"elements of a piece that are no neighbours",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.key_cache.strides[6] = 2; },
+     {KVJIT_BAD_SHAPE, "key_cache.strides[6]", 2, 1}},
+    {"tokens on the last axis that are no neighbours",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.value_cache.strides[4] = 2; },
+     {KVJIT_BAD_SHAPE, "value_cache.strides[4]", 2, 1}},
+    {"pieces of elements that overlap",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.key_cache.strides[3] = 24; },
+     {KVJIT_BAD_SHAPE, "key_cache.strides[3]", 24, 32},
+     true},
+    {"elements that overlap tokens",
+     kStoreCut,
+     [](TensorsCase& c) { c.tensors.value_cache.strides[3] = 3; },
+     {KVJIT_BAD_SHAPE, "value_cache.strides[3]", 3, 4},
+     true},
+    {"values that begin inside of keys' rows",
+     kStoreMixed,
+     [](TensorsCase& c) { c.tensors.cache.strides[0] = 15 * 64; },
+     {KVJIT_BAD_SHAPE, "cache.strides[0]", 960, 961},
+     true},
+    {"keys and values side by side that aren't",
+     kStorePairs,
+     [](TensorsCase& c) { c.tensors.cache.strides[4] = 4; },
+     {KVJIT_BAD_SHAPE, "cache.strides[4]", 4, 1}},
     {"a layer behind the last, of two tensors",
      kAttendApart,
      [](TensorsCase& c) { c.layer_idx = 2; },

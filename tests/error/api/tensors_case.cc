@@ -1,5 +1,6 @@
 #include "tensors_case.h"
 
+#include <algorithm>
 #include <map>
 
 namespace kvjit::test {
@@ -58,11 +59,20 @@ void CallTensors::add_cache(const BatchCase& c) {
         {'N', batch.num_blocks}, {'T', tokens}, {'L', batch.num_layers}, {'2', 2}, {'H', 2}};
     const auto of_layout = [&](std::int32_t dtype, std::string_view layout, std::int64_t last) {
         std::vector<std::int64_t> shape;
-        for (const char axis : layout) shape.push_back(axis == 'D' ? last : extents.at(axis));
+        const gen::Axes axes = gen::axes_of(layout);
+        for (const char axis : axes.order()) {
+            const auto inner = [&](char part) { return std::max(1, axes.extent(part)); };
+            if (axis == 'd' || axis == 't')
+                shape.push_back(inner(axis));
+            else if (axis == 'D')
+                shape.push_back(last / inner('d'));
+            else
+                shape.push_back(extents.at(axis) / (axis == 'T' ? inner('t') : 1));
+        }
         return tensor(dtype, shape);
     };
     const std::string_view layout = spec.layout, values = spec.value_layout[0] == 0 ? spec.layout : spec.value_layout;
-    const bool apart = !layout.contains('2');
+    const bool apart = gen::is_apart(spec);
     const std::int32_t types[] = {spec.t1, KVJIT_U8, KVJIT_I8};
     const std::int32_t type = types[spec.quant_bit / 4];
     const std::int64_t row = spec.quant_bit == 4 ? 8 : 16;

@@ -52,6 +52,8 @@ View random_view(Rng& rng) {
     view.rule.written = rng.chance(0.7);
     if (view.rule.contiguous && rng.chance(0.3))
         view.rule.free_axis = static_cast<int>(rng.between(-1, view.rule.rank - 2));
+    const int other = static_cast<int>(rng.between(-1, view.rule.rank - 2));
+    view.rule.row_axes = {view.rule.rank - 1, other == view.rule.free_axis ? -1 : other};
     view.rule.dtype = view.type.dtype;
     view.tensor.data = memory;
     view.tensor.dtype = view.type.dtype;
@@ -103,12 +105,15 @@ bool is_nested(const View& view) {
         covered += reach(view, axis);
     }
     const int free = view.rule.free_axis;
-    return free < 0 || view.tensor.shape[free] <= 1 || step(view, free) >= view.tensor.shape[last];
+    Wide row = 0;
+    for (const int axis : view.rule.row_axes) row += axis < 0 ? 0 : reach(view, axis);
+    return free < 0 || view.tensor.shape[free] <= 1 || step(view, free) > row;
 }
 
 std::string describe(const View& view) {
     std::string all = "type " + std::to_string(view.type.dtype) + " free " + std::to_string(view.rule.free_axis) +
-                      (view.rule.contiguous ? " contiguous" : "") + (view.rule.written ? " written" : "");
+                      " over " + std::to_string(view.rule.row_axes[1]) + (view.rule.contiguous ? " contiguous" : "") +
+                      (view.rule.written ? " written" : "");
     for (int axis = 0; axis < view.rule.rank; ++axis) {
         all += " " + std::to_string(view.tensor.shape[axis]) + "*" + std::to_string(view.tensor.strides[axis]);
     }

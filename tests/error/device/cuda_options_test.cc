@@ -142,6 +142,32 @@ TEST_CASE("CUDA takes tensors at multiples of 16 bytes, with rows that keep to i
     CHECK(!store.unchanged());
 }
 
+TEST_CASE("of rows in pieces it is these that keep to multiples") {
+    Store store;
+    const Batch batch = store.batch();
+    const auto run = [&](const char* layout, const Tensor& cache) {
+        const std::string spec = "op=KeyValueCache,head_dim=16,t1=f32,layout=" + std::string(layout);
+        Plan plan = *kernel_for(*Target::cuda_emulated(), spec).plan(batch);
+        Tensors tensors = store.tensors();
+        tensors.cache = cache;
+        Result<void> result = plan.run(tensors);
+        CHECK(plan.synchronize().has_value());
+        return result;
+    };
+    Tensor pieces(store.cache, KVJIT_F32, {8, 2, 1, 2, 8});
+    pieces.strides[0] = 34;
+    const Result<void> refused = run("T2HDd8", pieces);
+    REQUIRE(!refused.has_value());
+    CHECK(std::string(refused.error().argument()) == "cache.strides[0]");
+    CHECK(refused.error().limit() == 4);
+    CHECK(store.unchanged());
+    pieces.strides[0] = 32;
+    CHECK(run("T2HDd8", pieces).has_value());
+    Tensor elements(store.cache, KVJIT_F32, {16, 8, 2, 1});
+    elements.strides[0] = 17;
+    CHECK(run("DT2H", elements).has_value());
+}
+
 TEST_CASE("head_dim above 256 is refused for CUDA before anything is compiled") {
     Engine engine = *Engine::create();
     const KernelSpec wide = *KernelSpec::parse("op=MultiHeadAttention,head_dim=512");

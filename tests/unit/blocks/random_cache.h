@@ -25,8 +25,9 @@ struct LayoutChoice {
 inline std::vector<LayoutChoice> layout_choices() {
     std::vector<LayoutChoice> all = {{"TH2LD", "TH2LD", false, false},
                                      {"N2THt2Dd4,cache_mode=block_table", "N2THt2Dd4", true, false},
-                                     {"LTHt4D,value_layout=DHTL", "LTHt4D", false, false},
-                                     {"NHDd4T,cache_mode=block_table,value_layout=NDTHd8", "NHDd4T", true, false},
+                                     {"NLTHt4D,cache_mode=block_table,value_layout=NDHTL", "NLTHt4D", true, false},
+                                     {"LTHD,value_layout=DHTL", "LTHD", false, false},
+                                     {"NHDTd4,cache_mode=block_table,value_layout=NDTHd8", "NHDTd4", true, false},
                                      {"TLH2D,cache_mode=block_pointers", "TLH2D", true, false}};
     kvjit_spec_layouts(
         [](void* to, const char* name, const char* order, const char* sets, const char*) {

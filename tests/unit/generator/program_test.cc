@@ -122,6 +122,25 @@ TEST_CASE("perturbing what the base already sets") {
     CHECK(changed("op=MultiHeadAttention", "op=Merge").contains("merge"));
 }
 
+TEST_CASE("how rows and pages are cut is code of what stores and loads, where a layout cuts them") {
+    const std::string blocks = "op=KeyValueCache,head_dim=64,cache_mode=block_table,page_size=16,layout=";
+    const Names both = {"store", "load"};
+    CHECK(changed(blocks + "NHTD", blocks + "NHDTd8") == both);
+    CHECK(changed(blocks + "NHDTd8", blocks + "NHDTd16") == both);
+    CHECK(changed(blocks + "NHTD", blocks + "NHDT") == both);
+    CHECK(changed(blocks + "NHTD", blocks + "NHTt4D") == both);
+    CHECK(changed(blocks + "NHTD", blocks + "NHTD,value_layout=NHDT") == both);
+    CHECK(changed(blocks + "NHTt4D", blocks + "NHTD,value_layout=NHTt4D") == both);
+    CHECK(changed(blocks + "NHDT", blocks + "DHNT").empty());
+    CHECK(changed(blocks + "NHDTd8", blocks + "N2LHDTd8").empty());
+    CHECK(changed(blocks + "NHTD", blocks + "NHDTd64").empty());
+    CHECK(changed(blocks + "NHTD", blocks + "NHTt16D,value_layout=NHDTd64").empty());
+    CHECK(!identities(blocks + "NHTD").at("store").contains("Piece"));
+    CHECK(identities(blocks + "NHDTd8,value_layout=NHTDt4d1")
+              .at("store")
+              .contains(";kKeyPiece=8;kValuePiece=1;kKeyTokenPiece=0;kValueTokenPiece=4;"));
+}
+
 TEST_CASE("layouts, modes and spellings that lower alike share their binaries") {
     CHECK(changed("layout=TL2HD", "layout=LT2HD").empty());
     CHECK(changed("layout=TL2HD", "layout=L2THD").empty());

@@ -48,8 +48,9 @@ const std::vector<Values> kValues = {
     {"has_soft_cap", {"0", "1"}},
     {"has_sinks", {"0", "1"}},
     {"attn_mask", {"0", "2", "3"}},
-    {"layout", {"TL2HD", "L2HTD", "2LHTD", "N2LTHD", "2NTHD", "T2HD", "THD", "NTHD", "NHDTd8"}},
-    {"value_layout", {"layout", "HTD", "NHDT", "LTHD"}},
+    {"layout",
+     {"TL2HD", "L2HTD", "2LHTD", "N2LTHD", "2NTHD", "T2HD", "THD", "NTHD", "NHDTd8", "2HDT", "THD2", "NHTDt8d2"}},
+    {"value_layout", {"layout", "HTD", "NHDT", "LTHD", "TDH", "NTHt4D"}},
 };
 
 }  // namespace
@@ -114,6 +115,54 @@ TEST_CASE("every one of the 24 orders of T, L, 2, H is a layout") {
     CHECK(orders == 24);
 }
 
+TEST_CASE("a layout's axes: letters, and the extents of inner parts") {
+    const Axes axes = axes_of("N2LHDTt16d128");
+    CHECK(axes.order() == "N2LHDTtd");
+    CHECK(axes.rank == 8);
+    CHECK(axes.find('N') == 0);
+    CHECK(axes.find('d') == 7);
+    CHECK(axes.extent('d') == 128);
+    CHECK(axes.extent('t') == 16);
+    CHECK(axes.extent('D') == 0);
+    CHECK(axes.extent('2') == 0);
+    CHECK(!axes_of("THDd12").has('2'));
+    CHECK(axes_of("THDd12").find('2') == -1);
+    for (const char* text : {"THDd", "THDd0", "THDd01", "THDd-1", "THDt99999999999", "THDtd8", "ABCDEFGHI"})
+        CHECK_MESSAGE(!parse_axes(text), text);
+}
+
+TEST_CASE("digits of an inner part are no axis 2") {
+    CHECK(is_apart(parsed("layout=THDd32")));
+    CHECK(is_apart(parsed("layout=THDd2,value_layout=DTHd2")));
+    CHECK(!is_apart(parsed("layout=2THDd32")));
+    CHECK(!is_apart(parsed("layout=THD2")));
+}
+
+TEST_CASE("what a layout cuts rows and pages into") {
+    struct Case {
+        const char* text;
+        Cut key, value;
+    };
+    const Case cases[] = {
+        {"layout=T2HD", {64, 0}, {64, 0}},
+        {"layout=vllm:rocm", {8, 0}, {1, 0}},
+        {"cache_mode=block_table,layout=N2THDd64", {64, 0}, {64, 0}},
+        {"cache_mode=block_table,layout=NTHt4D,value_layout=NTHDt16d1", {64, 4}, {1, 0}},
+        {"cache_mode=block_table,layout=NHTDt1d32", {32, 1}, {32, 1}},
+        {"layout=2HTDd2", {2, 0}, {2, 0}},
+        {"layout=THD2", {1, 0}, {1, 0}},
+    };
+    for (const Case& test : cases) {
+        CAPTURE(test.text);
+        const std::string pages =
+            std::string(test.text).contains("N") || std::string(test.text).contains("rocm") ? ",page_size=16" : "";
+        const KernelSpec spec = parsed("op=KeyValueCache,head_dim=64," + std::string(test.text) + pages);
+        CHECK(cut_of(spec, 0) == test.key);
+        CHECK(cut_of(spec, 1) == test.value);
+        CHECK(whole(spec) == Cut{64, 0});
+    }
+}
+
 TEST_CASE("what is refused, and what the error says") {
     struct Case {
         const char* text;
@@ -139,7 +188,7 @@ TEST_CASE("what is refused, and what the error says") {
         {"quant_bit=8,t2=f16", "t2", "it takes auto"},
         {"layout=L2TH", "layout", "an order of"},
         {"layout=TTL2HD", "layout", "TTL2HD"},
-        {"layout=TLd82HD", "layout", "then D"},
+        {"layout=TLd82HD", "layout", "an order of"},
         {"layout=THDd", "layout", "splits D"},
         {"layout=THDd0", "layout", "splits D"},
         {"layout=TH8D", "layout", "an order of"},
@@ -147,6 +196,22 @@ TEST_CASE("what is refused, and what the error says") {
         {"layout=THDd7", "layout", "the pieces of a split axis D must make up head_dim, which is 128"},
         {"layout=NtH2L16TDd8HT", "layout", "an order of"},
         {"cache_mode=block_table,page_size=8,layout=NH2TDt3", "layout", "must make up page_size, which is 8"},
+        {"cache_mode=block_table,layout=NTHD,value_layout=NTHDd3", "layout", "must make up head_dim, which is 128"},
+        {"layout=2THd8D", "layout", "an order of"},
+        {"layout=2HDd8T", "layout", "are neighbours, so d is the last axis"},
+        {"cache_mode=block_table,layout=NHDTd8t4,value_layout=NHTD", "layout", "d is the last axis"},
+        {"layout=THD,value_layout=DdT8", "value_layout", "it takes"},
+        {"layout=THD,value_layout=HDd8T", "layout", "d is the last axis"},
+        {"layout=2THt8D", "layout", "a split axis T is that of blocks of page_size tokens"},
+        {"cache_mode=page_table,layout=2THt8D", "layout", "block_table's or block_pointers'"},
+        {"cache_mode=sequence_table,layout=NTHt8D,value_layout=NTHD", "layout", "that of blocks"},
+        {"quant_bit=8,layout=2HDT", "quant_bit", "scales follow rows in one piece"},
+        {"quant_bit=4,cache_mode=block_table,layout=N2THt8D", "quant_bit", "it takes 0"},
+        {"quant_bit=8,cache_mode=block_table,layout=NTHD,value_layout=NHDT", "quant_bit", "it takes 0"},
+        {"quant_bit=8,layout=vllm:rocm", "quant_bit", "it takes 0"},
+        {"layout=TNL2HDtd8", "layout", "an order of"},
+        {"layout=2THDd12,value_layout=THD", "value_layout", "layout=2THDd12 has no use for it"},
+        {"layout=THDd32,value_layout=2TDHd2", "value_layout", "no axis 2"},
         {"layout=THD,value_layout=T2HD", "value_layout", "no axis 2"},
         {"layout=THD,value_layout=NTHD", "value_layout", "no axis 2, and N and L"},
         {"value_layout=TL2HD", "value_layout", "layout=TL2HD has no use for it; it takes layout"},

@@ -68,23 +68,45 @@ TEST_CASE("head_dim ends at 256 on CUDA, at the spec's own limit on CPUs") {
 }
 
 TEST_CASE("what no kernel can do yet is a spec all the same, and refused by its field") {
-    const std::pair<const char*, const char*> specs[] = {
-        {"value_head_dim=64", "value_head_dim"},
-        {"layout=T2DH", "layout"},
-        {"layout=THD,value_layout=TDH", "value_layout"},
-        {"layout=2HTDd8", "layout"},
+    for (const char* target : {"x86-64", "sm_90a"}) {
+        const Result<std::vector<Program>> refused = lower(spec_of("value_head_dim=64"), target_of(target));
+        REQUIRE(!refused.has_value());
+        CHECK(refused.error().status == KVJIT_BAD_SPEC);
+        CHECK(refused.error().argument == "value_head_dim");
+        CHECK(refused.error().message.ends_with("this version of kvjit has no kernels for it yet"));
+    }
+    CHECK(lower(spec_of("value_head_dim=128"), target_of("x86-64")).has_value());  // head_dim's own
+}
+
+TEST_CASE("rows and pages in pieces have kernels of their own that store and load, and none that attends") {
+    struct Case {
+        const char *text, *field, *layout;  // to move to
     };
-    for (const auto& [text, field] : specs) {
-        for (const char* target : {"x86-64", "sm_90a"}) {
+    const Case cases[] = {
+        {"layout=T2DH", "layout", "T2HD"},
+        {"layout=THD,value_layout=TDH", "value_layout", "THD"},
+        {"layout=2HTDd8", "layout", "2HTD"},
+        {"layout=vllm:rocm", "layout", "NHTD"},
+        {"cache_mode=block_table,layout=NL2HDTt16d8", "layout", "NL2HTD"},
+        {"cache_mode=block_table,layout=N2THt16D", "layout", "N2THD"},
+    };
+    for (const auto& [text, field, layout] : cases) {
+        for (const char* target : {"x86-64", "sm_90a", "cuda-emulated"}) {
             CAPTURE(text);
+            for (const auto program : {KVJIT_PROGRAM_STORE, KVJIT_PROGRAM_LOAD})
+                CHECK(chosen(program, "op=KeyValueCache," + std::string(text), target) == "cut");
             const Result<std::vector<Program>> refused = lower(spec_of(text), target_of(target));
             REQUIRE(!refused.has_value());
             CHECK(refused.error().status == KVJIT_BAD_SPEC);
             CHECK(refused.error().argument == field);
-            CHECK(refused.error().message.ends_with("this version of kvjit has no kernels for it yet"));
+            CHECK(refused.error().message.ends_with("; relayout the cache to " + std::string(field) + "=" + layout +
+                                                    ", say (op Relayout)"));
         }
     }
-    CHECK(lower(spec_of("value_head_dim=128"), target_of("x86-64")).has_value());  // head_dim's own
+    CHECK(chosen(KVJIT_PROGRAM_STORE, "op=KeyValueCache", "x86-64") == "simd");
+    CHECK(chosen(KVJIT_PROGRAM_LOAD, "op=KeyValueCache,head_dim=64,layout=T2HDd64", "sm_80") == "warps");
+    CHECK(chosen(kDecode, kPlain + ",layout=T2HDd64", "sm_80") == "mma");
+    CHECK(chosen(KVJIT_PROGRAM_STORE, "op=KeyValueCache,head_dim=264,layout=T2DH", "sm_80").contains("at most 256"));
 }
 
 TEST_CASE("the explanation names each variant once, why it declines, and the one that serves") {
