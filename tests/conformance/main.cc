@@ -4,7 +4,8 @@
 //     --strength N   2: cover pairs of levels (default); 3: triples, for long runs with --cases 4000
 //     --shard I/N    only every Nth case, from the Ith on
 //     --target NAME  where they run (default host): what kvjit_target_create takes and this process can give memory to
-//     --case K       only case K: what a failure prints
+//     --case K       only case K: what a failure prints; of the test that -tc= names, else of "random calls"
+//     --full         every pair, where tests take some of many
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
@@ -29,7 +30,8 @@ namespace kvjit::test {
 namespace {
 
 Options chosen;
-std::string refusal;  // of the first argument that can't be taken
+std::string refusal;      // of the first argument that can't be taken
+bool names_test = false;  // by doctest's own option
 
 constexpr int kMaxCases = 1'000'000;
 constexpr std::uint64_t kMaxSeed = std::numeric_limits<std::uint64_t>::max();
@@ -88,7 +90,10 @@ void read_options(std::span<char* const> arguments) {
         const std::string_view argument = arguments[i];
         const std::string_view name = argument.substr(0, argument.find('='));
         const bool ours = std::ranges::find(kNames, name) != kNames.end();
-        if (ours && name.size() < argument.size()) {
+        names_test = names_test || argument.starts_with("-tc=") || argument.starts_with("--test-case=");
+        if (argument == "--full") {
+            chosen.full = true;
+        } else if (ours && name.size() < argument.size()) {
             take(name, argument.substr(name.size() + 1));
         } else if (ours) {
             take(name, ++i < arguments.size() ? arguments[i] : "");
@@ -128,8 +133,8 @@ void check_target() {
 int refused() {
     std::fprintf(stderr,
                  "kvjit_conformance: %s\n"
-                 "usage: [--seed N] [--cases N | --case K] [--strength 2|3] [--shard I/N] [--target NAME] [doctest "
-                 "options]\n",
+                 "usage: [--seed N] [--cases N | --case K] [--strength 2|3] [--shard I/N] [--target NAME] [--full] "
+                 "[doctest options]\n",
                  refusal.c_str());
     return 2;
 }
@@ -154,6 +159,6 @@ int main(int argc, char** argv) {
     test::check_target();
     if (!test::refusal.empty()) return test::refused();
     doctest::Context context(argc, argv);
-    if (test::options().only >= 0) context.addFilter("test-case", "random calls*");
+    if (test::options().only >= 0 && !test::names_test) context.addFilter("test-case", "random calls*");
     return context.run();
 }

@@ -7,6 +7,7 @@
 
 #include "conformance/call.h"
 #include "conformance/judge.h"
+#include "conformance/names.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
 #include "kvjit/kvjit.h"
@@ -14,30 +15,9 @@
 namespace kvjit::test {
 namespace {
 
-struct Named {
-    std::string name, order, sets;
-};
-
-std::vector<Named> all_names() {
-    std::vector<Named> all;
-    kvjit_spec_layouts([](void* names, const char* name, const char* order, const char* sets,
-                          const char*) { static_cast<std::vector<Named>*>(names)->push_back({name, order, sets}); },
-                       &all);
-    return all;
-}
-
-/// Without vLLM's for ROCm, whose rows lie in pieces: those are stored and loaded, but neither quantised nor attended
-/// to.
-std::vector<Named> names_of_whole_rows() {
-    std::vector<Named> all = all_names();
-    CHECK(std::erase_if(all, [](const Named& named) { return named.name == "vllm:rocm"; }) == 1);
-    return all;
-}
-
 /// A small batch: a new prompt, one that goes on, and sequences that decode.
 Case small(const Named& named, const std::string& fields) {
-    const bool pages = named.sets.find("block") != std::string::npos;  // whose size the name leaves open
-    Case which = ragged(fields + ",layout=" + named.name + (pages ? ",page_size=16" : ""));
+    Case which = ragged(fields + ",layout=" + named.name + (named.lacks_page_size() ? ",page_size=16" : ""));
     which.batch_size = 3;
     which.new_tokens = NewTokens::kFew;
     which.past_tokens = PastTokens::kFew;

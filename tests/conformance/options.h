@@ -13,6 +13,7 @@ struct Options {
     int strength = 2;        // --strength 2|3: combinations of how many factors the cases shall cover
     int shard = 0;           // --shard I/N: cases K with K % N == I
     int shards = 1;
+    bool full = false;            // --full: every pair, where tests take some of many
     std::string target = "host";  // --target NAME: where the calls run
 
     bool on_cuda() const { return target.starts_with("cuda") || target.starts_with("sm_"); }

@@ -47,11 +47,6 @@ int quantise(float x, float scale, float qmax) {
     return static_cast<int>(std::clamp(std::nearbyint(x / scale), -qmax, qmax));
 }
 
-/// One head's row in the cache, and its scales, if it has some.
-struct ScaledRow {
-    CacheRow codes, scales;
-};
-
 ScaledRow scaled_row(const Problem& problem, const CacheMemory& cache, const CacheMemory& scale, int key_or_value,
                      Slot slot, std::int64_t head) {
     return {cache_row(problem, cache, key_or_value, slot, head),
@@ -63,28 +58,6 @@ void write_row(const CacheRow& to, std::int64_t i, double number) {
 }
 double read_row(const CacheRow& from, std::int64_t i) {
     return read_element(from.at(i), from.dtype, 0);
-}
-
-/// Quantises one head's `row` of float32.
-void store_quantised(const Problem& problem, const std::vector<float>& row, const ScaledRow& to) {
-    const kvjit_spec& spec = problem.spec;
-    const float qmax = spec.quant_bit == 8 ? 127.0F : 7.0F;
-    for (std::int64_t group = 0; group < spec.head_dim / spec.quant_group; ++group) {
-        const std::int64_t first = group * spec.quant_group;
-        float largest = 0;
-        bool finite = true;
-        for (std::int64_t d = first; d < first + spec.quant_group; ++d) {
-            finite = finite && std::isfinite(row[u(d)]);
-            largest = std::max(largest, std::fabs(row[u(d)]));
-        }
-        const float s = finite ? group_scale(largest, qmax, to.scales.dtype) : std::nanf("");
-        write_row(to.scales, group, static_cast<double>(s));
-        for (std::int64_t d = first; d < first + spec.quant_group; ++d) {
-            const int code = finite ? quantise(row[u(d)], s, qmax) : 0;
-            if (spec.quant_bit == 4) write_nibble(to.codes, d, code);
-            if (spec.quant_bit == 8) write_row(to.codes, d, code);
-        }
-    }
 }
 
 void store_row(const Problem& problem, const Strided& source, std::int64_t token, std::int64_t head,
@@ -101,15 +74,8 @@ void store_row(const Problem& problem, const Strided& source, std::int64_t token
     for (std::int64_t d = 0; d < head_dim; ++d) {
         row[u(d)] = static_cast<float>(read_element(source.data, source.dtype, from + d));
     }
-    if (problem.spec.quant_bit != 0) return store_quantised(problem, row, to);
+    if (problem.spec.quant_bit != 0) return quantise_row(problem.spec, row, to);
     for (std::int64_t d = 0; d < head_dim; ++d) write_row(to.codes, d, static_cast<double>(row[u(d)]));
-}
-
-/// x' = float(code) * float(s), in float32.
-float load_quantised(const kvjit_spec& spec, const ScaledRow& from, std::int64_t d) {
-    const int code = spec.quant_bit == 4 ? read_nibble(from.codes, d) : static_cast<int>(read_row(from.codes, d));
-    const double s = read_row(from.scales, d / spec.quant_group);
-    return static_cast<float>(code) * static_cast<float>(s);
 }
 
 double slope_of(const Problem& problem, std::int64_t head) {
@@ -190,6 +156,32 @@ double weighted_sum(const Problem& problem, const std::vector<double>& scores, c
 }
 
 }  // namespace
+
+void quantise_row(const kvjit_spec& spec, const std::vector<float>& row, const ScaledRow& to) {
+    const float qmax = spec.quant_bit == 8 ? 127.0F : 7.0F;
+    for (std::int64_t group = 0; group < spec.head_dim / spec.quant_group; ++group) {
+        const std::int64_t first = group * spec.quant_group;
+        float largest = 0;
+        bool finite = true;
+        for (std::int64_t d = first; d < first + spec.quant_group; ++d) {
+            finite = finite && std::isfinite(row[u(d)]);
+            largest = std::max(largest, std::fabs(row[u(d)]));
+        }
+        const float s = finite ? group_scale(largest, qmax, to.scales.dtype) : std::nanf("");
+        write_row(to.scales, group, static_cast<double>(s));
+        for (std::int64_t d = first; d < first + spec.quant_group; ++d) {
+            const int code = finite ? quantise(row[u(d)], s, qmax) : 0;
+            if (spec.quant_bit == 4) write_nibble(to.codes, d, code);
+            if (spec.quant_bit == 8) write_row(to.codes, d, code);
+        }
+    }
+}
+
+float dequantised(const kvjit_spec& spec, const ScaledRow& from, std::int64_t d) {
+    const int code = spec.quant_bit == 4 ? read_nibble(from.codes, d) : static_cast<int>(read_row(from.codes, d));
+    const double s = read_row(from.scales, d / spec.quant_group);
+    return static_cast<float>(code) * static_cast<float>(s);
+}
 
 bool in_sight(const Problem& problem, std::int64_t b, std::int64_t i, std::int64_t j) {
     const kvjit_spec& spec = problem.spec;
@@ -292,7 +284,7 @@ Dense oracle_load(const Problem& problem, int key_or_value, const CacheMemory& c
             for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
                 const ScaledRow row = scaled_row(problem, cache, scale, key_or_value, slot, h);
                 for (std::int64_t d = 0; d < spec.head_dim; ++d) {
-                    dense.push_back(spec.quant_bit != 0 ? load_quantised(spec, row, d)
+                    dense.push_back(spec.quant_bit != 0 ? dequantised(spec, row, d)
                                                         : static_cast<float>(read_row(row.codes, d)));
                 }
             }

@@ -88,6 +88,15 @@ struct CacheRow {
 /// Of key (0) or value (1), a slot and a kv head, by the spec's axes.
 CacheRow cache_row(const Problem& problem, const CacheMemory& cache, int key_or_value, Slot slot, std::int64_t head);
 
+/// One head's row in the cache, and its scales, if it has some.
+struct ScaledRow {
+    CacheRow codes, scales;
+};
+/// Quantises `row`, D numbers of float32, as section 6 says. Of the spec count head_dim, quant_bit and quant_group.
+void quantise_row(const kvjit_spec& spec, const std::vector<float>& row, const ScaledRow& to);
+/// Element d of a quantised row: float(code) * float(s), in float32.
+float dequantised(const kvjit_spec& spec, const ScaledRow& from, std::int64_t d);
+
 /// Writes the new keys and values, (S, Hkv, D) of type t1, to their slots.
 void oracle_store(const Problem& problem, const Strided& key, const Strided& value, const CacheMemory& cache,
                   const CacheMemory& scale);

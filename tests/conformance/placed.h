@@ -50,6 +50,7 @@ public:
     void remember() { memory_ = buffer_.snapshot(); }
     const std::vector<std::byte>& remembered() const { return memory_; }
     bool unchanged() const;
+    bool slack_is_whole() const { return buffer_.slack_is_whole(); }
     /// Bytes between and around the elements are as remembered.
     bool gaps_unchanged() const;
     /// The elements' bytes in row-major order.

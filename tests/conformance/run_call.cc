@@ -20,27 +20,21 @@ struct Release {
     }
 };
 
-std::string text_of(const char* where, const kvjit_error& error) {
+}  // namespace
+
+void OrderedExecutor::run(void* self, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
+    auto* executor = static_cast<OrderedExecutor*>(self);
+    std::vector<std::int64_t> tasks(static_cast<std::size_t>(count));
+    std::iota(tasks.begin(), tasks.end(), 0);
+    if (executor->order_ == Order::kReversed) std::ranges::reverse(tasks);
+    if (executor->order_ == Order::kShuffled) executor->rng_.shuffle(tasks);
+    for (const std::int64_t i : tasks) task(argument, i);
+}
+
+std::string error_text(const char* where, const kvjit_error& error) {
     return std::string(where) + ": " + kvjit_status_name(static_cast<kvjit_status>(error.status)) + ": " +
            error.message;
 }
-
-}  // namespace
-
-/// Runs a plan's tasks on this thread in the order that a test wants.
-struct BoundPlan::Executor {
-    Order order;
-    Rng rng;
-
-    static void run(void* self, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
-        auto* executor = static_cast<Executor*>(self);
-        std::vector<std::int64_t> tasks(static_cast<std::size_t>(count));
-        std::iota(tasks.begin(), tasks.end(), 0);
-        if (executor->order == Order::kReversed) std::ranges::reverse(tasks);
-        if (executor->order == Order::kShuffled) executor->rng.shuffle(tasks);
-        for (const std::int64_t i : tasks) task(argument, i);
-    }
-};
 
 kvjit_engine* shared_engine() {
     static const std::unique_ptr<kvjit_engine, Release<kvjit_engine_release>> engine([] {
@@ -57,7 +51,7 @@ const kvjit_target* chosen_target() {
         kvjit_error_init(&error);
         kvjit_target* made = nullptr;
         if (kvjit_target_create(options().target.c_str(), &made, &error) == KVJIT_OK) return made;
-        std::fprintf(stderr, "%s\n", text_of("kvjit_target_create", error).c_str());
+        std::fprintf(stderr, "%s\n", error_text("kvjit_target_create", error).c_str());
         std::exit(2);
     }());
     return target.get();
@@ -80,17 +74,16 @@ void choose_cuda(const RunOptions& options, const kvjit_batch& batch, kvjit_plan
 }  // namespace
 
 BoundPlan::BoundPlan(const Bound& bound, const RunOptions& run)
-    : executor_(new Executor{run.order, Rng(run.shuffle_seed)}) {
+    : executor_(std::make_shared<OrderedExecutor>(run.order, run.shuffle_seed)) {
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_kernel* kernel = nullptr;
     if (kvjit_engine_kernel(shared_engine(), &bound.spec, chosen_target(), &kernel, &error) != KVJIT_OK) {
-        error_ = text_of("kvjit_engine_kernel", error);
+        error_ = error_text("kvjit_engine_kernel", error);
         return;
     }
     const std::unique_ptr<kvjit_kernel, Release<kvjit_kernel_release>> kernel_owner(kernel);
-    const kvjit_executor executor = {sizeof executor, static_cast<std::int32_t>(run.threads), executor_.get(),
-                                     Executor::run};
+    const kvjit_executor executor = executor_->view(run.threads);
     kvjit_plan_options plan_options;
     kvjit_plan_options_init(&plan_options);
     plan_options.check_level = run.check_level;
@@ -98,7 +91,7 @@ BoundPlan::BoundPlan(const Bound& bound, const RunOptions& run)
     options().on_cuda() ? choose_cuda(run, bound.batch, plan_options) : choose_cpu(run, executor, plan_options);
     kvjit_plan* plan = nullptr;
     if (kvjit_plan_create(kernel, &bound.batch, &plan_options, &plan, &error) != KVJIT_OK) {
-        error_ = text_of("kvjit_plan_create", error);
+        error_ = error_text("kvjit_plan_create", error);
     }
     plan_.reset(plan);
 }
@@ -107,8 +100,8 @@ std::string BoundPlan::run(const Bound& bound) const {
     if (!plan_) return error_;
     kvjit_error error;
     kvjit_error_init(&error);
-    if (kvjit_run(plan_.get(), &bound.tensors, bound.layer, &error) != KVJIT_OK) return text_of("kvjit_run", error);
-    if (kvjit_plan_synchronize(plan_.get(), &error) != KVJIT_OK) return text_of("kvjit_plan_synchronize", error);
+    if (kvjit_run(plan_.get(), &bound.tensors, bound.layer, &error) != KVJIT_OK) return error_text("kvjit_run", error);
+    if (kvjit_plan_synchronize(plan_.get(), &error) != KVJIT_OK) return error_text("kvjit_plan_synchronize", error);
     return "";
 }
 

@@ -27,6 +27,26 @@ struct RunOptions {
     bool stores_nothing = false;
 };
 
+/// Runs a plan's tasks on the thread that has them to do, in the order that a test wants.
+class OrderedExecutor {
+public:
+    OrderedExecutor(Order order, std::uint64_t shuffle_seed) : order_(order), rng_(shuffle_seed) {}
+
+    /// Of so many threads, as a plan believes.
+    kvjit_executor view(std::uint32_t threads) {
+        return {sizeof(kvjit_executor), static_cast<std::int32_t>(threads), this, run};
+    }
+
+private:
+    static void run(void* self, void (*task)(void*, std::int64_t), void* argument, std::int64_t count);
+
+    Order order_;
+    Rng rng_;
+};
+
+/// Which function refused what.
+std::string error_text(const char* where, const kvjit_error& error);
+
 struct PlanRelease {
     void operator()(kvjit_plan* plan) const { kvjit_plan_release(plan); }
 };
@@ -40,8 +60,7 @@ public:
     std::string run(const Bound& bound) const;
 
 private:
-    struct Executor;
-    std::shared_ptr<Executor> executor_;  // outlives the plan
+    std::shared_ptr<OrderedExecutor> executor_;  // outlives the plan
     std::unique_ptr<kvjit_plan, PlanRelease> plan_;
     std::string error_;
 };
