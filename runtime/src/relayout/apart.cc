@@ -34,10 +34,6 @@ Span span_of(const kvjit_tensor& tensor) {
     return {at + bytes(below), at + bytes(above)};
 }
 
-Span span_of(std::int64_t address, std::int64_t bytes) {
-    return {static_cast<std::uintptr_t>(address), static_cast<std::uintptr_t>(address + bytes)};
-}
-
 bool are_the_same(const kvjit_tensor& a, const kvjit_tensor& b) {
     return a.data == b.data && a.dtype == b.dtype && a.rank == b.rank &&
            std::equal(a.shape, a.shape + a.rank, b.shape) && std::equal(a.strides, a.strides + a.rank, b.strides);
@@ -102,25 +98,46 @@ bool are_the_same(const RelayoutView& view, const kvjit_tensors& from, const kvj
     });
 }
 
-/// A block of one side against the tensors of the other.
-Result<void> check_block(const RelayoutView& view, const Span& block, const kvjit_tensors& tensors) {
-    for (const gen::OperatorTensor& tensor : cache_tensors(view)) {
-        if (!block.meets(span_of(tensors.*tensor.member))) continue;
-        return gen::fail(KVJIT_BAD_ARGUMENT, "to",
-                         text("a block at ", address_text(static_cast<std::int64_t>(block.begin)),
-                              " lies in the memory of ", tensor.name, "; the caches of a relayout lie apart"));
+/// What a side reads or writes at an address.
+struct Block {
+    std::int64_t address, bytes;
+
+    Span span() const {
+        const auto begin = static_cast<std::uintptr_t>(address);
+        return {begin, begin + static_cast<std::uintptr_t>(bytes)};
     }
-    return {};
+};
+
+std::unexpected<gen::Error> refuse_block_read(const Block& block, std::string_view tensor) {
+    return gen::fail(KVJIT_BAD_ARGUMENT, text("to.", tensor),
+                     text("to.", tensor, " lies in the memory of the block at ", address_text(block.address),
+                          ", which from reads; two caches lie apart"),
+                     block.address);
 }
 
+std::unexpected<gen::Error> refuse_block_written(const Block& block, std::string_view tensor) {
+    return gen::fail(KVJIT_BAD_ARGUMENT, "to.cachestarts",
+                     text("to.cachestarts has the block at ", address_text(block.address),
+                          ", which lies in the memory of from.", tensor, "; two caches lie apart"),
+                     block.address);
+}
+
+/// The blocks of one side against the tensors of the other.
 Result<void> check_side_blocks(const RelayoutView& view, const RelayoutSideView& side, const RunEntries& entries,
                                const kvjit_tensors& others) {
-    const std::int64_t codes = side.batch.cache.code_blocks().bytes, scales = side.batch.cache.scale_blocks().bytes;
+    const auto check = [&](const Block& block) -> Result<void> {
+        for (const gen::OperatorTensor& tensor : cache_tensors(view)) {
+            if (!block.span().meets(span_of(others.*tensor.member))) continue;
+            return &side == &view.from ? refuse_block_read(block, tensor.name)
+                                       : refuse_block_written(block, tensor.name);
+        }
+        return {};
+    };
     for (const std::int64_t entry : entries.codes) {
-        if (auto apart = check_block(view, span_of(entry, codes), others); !apart) return apart;
+        if (auto apart = check({entry, side.batch.cache.code_blocks().bytes}); !apart) return apart;
     }
     for (const std::int64_t entry : entries.scales) {
-        if (auto apart = check_block(view, span_of(entry, scales), others); !apart) return apart;
+        if (auto apart = check({entry, side.batch.cache.scale_blocks().bytes}); !apart) return apart;
     }
     return {};
 }

@@ -39,7 +39,8 @@ Result<void> check_side(std::string_view name, const RelayoutSideView& side, con
 Result<void> check_relayout_kernel(const Kernel& kernel, const kvjit_plan_options& options) {
     if (!gen::is_relayout(kernel.spec()))
         return gen::fail(KVJIT_BAD_ARGUMENT, "kernel",
-                         text("kernel is of op ", op_name(kernel.spec()), "; a relayout takes one of op Relayout"));
+                         text("kernel is of op ", op_name(kernel.spec()),
+                              "; kvjit_plan_create makes its plans, a relayout takes one of op Relayout"));
     const char* given = options.stores_nothing != 0     ? "stores_nothing"
                         : options.host_batch != nullptr ? "host_batch"
                         : options.split_keys != 0       ? "split_keys"

@@ -98,6 +98,8 @@ Result<void> check_together(const RelayoutView& view, const kvjit_relayout& rela
 }  // namespace
 
 gen::Error error_of_side(std::string_view side, gen::Error error) {
+    if (const std::size_t at = error.message.find(kIfStored); at != std::string::npos)
+        error.message.erase(at, kIfStored.size());  // which no relayout takes
     if (error.message.starts_with(error.argument)) error.message.insert(0, side);
     error.argument.insert(0, side);
     return error;

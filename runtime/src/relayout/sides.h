@@ -38,7 +38,8 @@ struct RelayoutView {
 
 /// What names of the sides' arguments begin with.
 inline constexpr std::string_view kFromSide = "from.", kToSide = "to.";
-/// The error with its argument named so, in the message, too, where that begins with it.
+/// The error with its argument named so, in the message, too, where that begins with it, and without advice that only
+/// other plans can take.
 gen::Error error_of_side(std::string_view side, gen::Error error);
 
 /// `spec`: of op Relayout, validated. `alignment`: see BatchUse. O(B + pages + tokens log tokens of `to`). Errors:
