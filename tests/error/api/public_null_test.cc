@@ -97,6 +97,7 @@ TEST_CASE("null handles are released, retained and described") {
     kvjit_plan_options_init(nullptr);
     kvjit_engine_options_init(nullptr);
     kvjit_prepare_options_init(nullptr);
+    kvjit_relayout_init(nullptr);
     kvjit_spec_fields(nullptr, nullptr);
     kvjit_target_list(nullptr, nullptr);
     kvjit_program_list(nullptr, nullptr);

@@ -88,9 +88,9 @@ TEST_CASE("bad options of preparing") {
     expect_error(kvjit_engine_prepare(shared_engine(), &spec, 1, nullptr, &options, &e), e,
                  {KVJIT_BAD_ARGUMENT, "num_threads", -1, 0});
     options.num_threads = 0;
-    options.programs = 64;
+    options.programs = 128;
     expect_error(kvjit_engine_prepare(shared_engine(), &spec, 1, nullptr, &options, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "programs", 64, 63});
+                 {KVJIT_BAD_ARGUMENT, "programs", 128, 127});
 }
 
 TEST_CASE("bits of no program, and programs that the op lacks") {
@@ -98,7 +98,7 @@ TEST_CASE("bits of no program, and programs that the op lacks") {
     kvjit_spec_init(&spec);
     const Handle<kvjit_kernel> kernel = kernel_of(spec);
     constexpr std::uint32_t kUnknown = 1U << 20 | KVJIT_PROGRAM_STORE;
-    const Refusal unknown{KVJIT_BAD_ARGUMENT, "programs", kUnknown, 63};
+    const Refusal unknown{KVJIT_BAD_ARGUMENT, "programs", kUnknown, 127};
     const Refusal lacking{KVJIT_BAD_ARGUMENT, "programs", KVJIT_PROGRAM_LOAD,
                           KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL | KVJIT_PROGRAM_MERGE};
     kvjit_error e = new_error();

@@ -11,6 +11,7 @@
 
 #include "kvjit/blocks.h"
 #include "public_call.h"
+#include "relayout_case.h"
 #include "support/guarded_buffer.h"
 
 namespace kvjit::test {
@@ -76,11 +77,42 @@ const std::vector<Field> kTensorsFields = {
     F(key),         F(value),       F(partial_output), F(partial_lse),   F(attn_output), F(lse)};
 #undef F
 #define F(member) FIELD(kvjit_spec, member)
-const std::vector<Field> kSpecFields = {
-    F(struct_size), F(op),          F(head_dim),  F(value_head_dim), F(group),      F(t1),
-    F(t2),          F(t3),          F(quant_bit), F(quant_group),    F(cache_mode), F(page_size),
-    F(index_type),  F(starts_type), F(is_causal), F(is_alibi),       F(has_window), F(has_soft_cap),
-    F(has_sinks),   F(attn_mask),   F(layout),    F(value_layout)};
+const std::vector<Field> kSpecFields = {F(struct_size),
+                                        F(op),
+                                        F(head_dim),
+                                        F(value_head_dim),
+                                        F(group),
+                                        F(t1),
+                                        F(t2),
+                                        F(t3),
+                                        F(quant_bit),
+                                        F(quant_group),
+                                        F(cache_mode),
+                                        F(page_size),
+                                        F(index_type),
+                                        F(starts_type),
+                                        F(is_causal),
+                                        F(is_alibi),
+                                        F(has_window),
+                                        F(has_soft_cap),
+                                        F(has_sinks),
+                                        F(attn_mask),
+                                        F(layout),
+                                        F(value_layout),
+                                        F(to_t2),
+                                        F(to_t3),
+                                        F(to_quant_bit),
+                                        F(to_quant_group),
+                                        F(to_cache_mode),
+                                        F(to_page_size),
+                                        F(to_index_type),
+                                        F(to_layout),
+                                        F(to_value_layout)};
+#undef F
+#define F(member) FIELD(kvjit_relayout, member)
+const std::vector<Field> kRelayoutFields = {F(struct_size), F(from),         F(to),        F(from_ranks),
+                                            F(from_rank),   F(to_ranks),     F(to_rank),   F(from_head),
+                                            F(to_head),     F(num_kv_heads), F(num_layers)};
 #undef F
 #define F(member) FIELD(kvjit_plan_options, member)
 const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),   F(executor), F(workspace),
@@ -160,6 +192,43 @@ TEST_CASE("a plan's options, and what they point to, end where a field ends") {
     check_sizes<kvjit_batch>("host_batch", c.batch, kBatchFields, [&](kvjit_batch* given, kvjit_error* error) {
         planner.options.host_batch = given;
         return planner(error);
+    });
+}
+
+TEST_CASE("a relayout, its batches, tensors and specs end where a field ends") {
+    RelayoutCase c("cache_mode=offset", "cache_mode=page_table");
+    const Handle<kvjit_kernel> kernel = kernel_of(c.spec());
+    const auto plan = [&](const kvjit_relayout* relayout, kvjit_error* error) {
+        kvjit_plan* made = nullptr;
+        const kvjit_status status = kvjit_relayout_plan_create(kernel.get(), relayout, &c.options, &made, error);
+        kvjit_plan_release(made);
+        return status;
+    };
+    const kvjit_relayout whole = c.relayout;
+    check_sizes<kvjit_relayout>("relayout", whole, kRelayoutFields, plan);
+    check_sizes<kvjit_batch>("from", c.from.batch, kBatchFields, [&](kvjit_batch* batch, kvjit_error* error) {
+        c.relayout.from = batch;
+        return plan(&c.relayout, error);
+    });
+    c.relayout = whole;
+    check_sizes<kvjit_batch>("to", c.to.batch, kBatchFields, [&](kvjit_batch* batch, kvjit_error* error) {
+        c.relayout.to = batch;
+        return plan(&c.relayout, error);
+    });
+    c.relayout = whole;
+    const Handle<kvjit_plan> right = c.plan();
+    check_sizes<kvjit_tensors>("from", c.read, kTensorsFields, [&](kvjit_tensors* tensors, kvjit_error* error) {
+        return kvjit_relayout_run(right.get(), tensors, 0, &c.written, 0, error);
+    });
+    check_sizes<kvjit_tensors>("to", c.written, kTensorsFields, [&](kvjit_tensors* tensors, kvjit_error* error) {
+        return kvjit_relayout_run(right.get(), &c.read, 0, tensors, 0, error);
+    });
+    kvjit_spec result;
+    check_sizes<kvjit_spec>("from", c.from.spec, kSpecFields, [&](kvjit_spec* spec, kvjit_error* error) {
+        return kvjit_relayout_spec(spec, &c.to.spec, &result, error);
+    });
+    check_sizes<kvjit_spec>("to", c.to.spec, kSpecFields, [&](kvjit_spec* spec, kvjit_error* error) {
+        return kvjit_relayout_spec(&c.from.spec, spec, &result, error);
     });
 }
 

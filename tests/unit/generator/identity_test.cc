@@ -56,6 +56,7 @@ const std::vector<std::string> kSpecs = {
     "op=KeyValueCache,quant_bit=4,cache_mode=token_table",
     "op=MultiHeadAttention,head_dim=72,group=256",
     "op=Merge,head_dim=8,t1=f32",
+    "op=Relayout,head_dim=64,quant_bit=8,to_quant_bit=4,to_quant_group=32,to_t3=f32",
 };
 
 std::string refusal(std::string_view text) {
