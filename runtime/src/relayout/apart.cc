@@ -154,6 +154,23 @@ Result<void> Apart::check_blocks() const {
         overlapping->block, 0, overlapping->to_sequence);
 }
 
+Result<void> Apart::check_layers() const {
+    if (view_.num_layers == 1) return {};
+    const std::optional<SharedSlot> shared = slot_of_two_layers(view_);
+    if (!shared) return {};
+    return gen::fail(
+        KVJIT_BAD_INDEX, "to.cachestarts",
+        text("to.cachestarts sends tokens of two layers, of sequences ", shared->from_sequence, " and ",
+             shared->to_sequence, ", to ", place_text(*shared, view_.to.batch.cache.paging().entries), "; layout ",
+             gen::layout_axes(view_.to.batch.spec), " has no axis L, so each takes a slot of its own"),
+        shared->token, 0, shared->to_sequence);
+}
+
+Result<void> Apart::check_tables() const {
+    if (auto blocks = check_blocks(); !blocks) return blocks;
+    return check_layers();
+}
+
 Result<void> Apart::check_one_cache(std::int64_t from_layer, std::int64_t to_layer) const {
     if (are_apart(view_.from.head, view_.to.head, view_.num_kv_heads)) return {};
     const bool has_layers = gen::layout_axes(view_.from.batch.spec).contains('L');

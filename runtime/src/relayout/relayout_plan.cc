@@ -56,7 +56,7 @@ Result<void> check_no_relayout(const Kernel& kernel) {
 }
 
 Result<void> RelayoutPlan::prepare() {
-    if (auto blocks = apart_.check_blocks(); !blocks) return blocks;
+    if (auto tables = apart_.check_tables(); !tables) return tables;
     if (runs_.runs.empty()) return {};
     Result<ImageSet> ready = kernel_->prepare(KVJIT_PROGRAM_RELAYOUT);
     if (!ready) return std::unexpected(ready.error());

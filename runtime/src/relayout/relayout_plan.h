@@ -26,7 +26,7 @@ protected:
     RelayoutPlan(KernelPtr kernel, const RelayoutView& view, std::int64_t most)
         : kernel_(std::move(kernel)), view_(view), apart_(view_), runs_(relayout_runs(view_, most)) {}
 
-    /// Has the program ready, if there is anything to copy. Errors: of Apart::check_blocks, of Kernel::prepare.
+    /// Has the program ready, if there is anything to copy. Errors: of Apart::check_tables, of Kernel::prepare.
     gen::Result<void> prepare();
 
     const RelayoutView& view() const { return view_; }

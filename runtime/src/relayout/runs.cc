@@ -177,6 +177,15 @@ public:
         return std::nullopt;
     }
 
+    std::optional<SharedSlot> written_twice() const {
+        for (std::size_t i = 1; i < to_.size(); ++i) {
+            const Used &before = to_[i - 1], &slots = to_[i];
+            if (slots.entry == before.entry && slots.begin < before.end)
+                return SharedSlot{before.sequence, slots.sequence, slots.begin, slots.entry};
+        }
+        return std::nullopt;
+    }
+
 private:
     /// In ascending order.
     std::vector<Used> used(const RelayoutSideView& side, PlaceOf place, EntriesOf entries,
@@ -254,6 +263,11 @@ std::vector<std::optional<SharedSlot>> shared_slots(const RelayoutView& view) {
     std::vector<std::optional<SharedSlot>> shared;
     for (std::int64_t layer = 0; layer < layers; ++layer) shared.push_back(shared_in(view, {layer, layer + 1}));
     return shared;
+}
+
+std::optional<SharedSlot> slot_of_two_layers(const RelayoutView& view) {
+    if (!view.to.batch.cache.has_layers() || gen::layout_axes(view.to.batch.spec).contains('L')) return std::nullopt;
+    return UsedSlots(view, kCodes, kAllLayers).written_twice();
 }
 
 std::optional<SharedSlot> overlapping_block(const RelayoutView& view, bool one_cache) {

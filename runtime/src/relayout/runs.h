@@ -37,6 +37,9 @@ struct SharedSlot {
 /// One for each layer, where layers lie apart in the cache and have tables of their own; else one for all. By their
 /// numbers or addresses; none where tables of the two sides don't count the same.
 std::vector<std::optional<SharedSlot>> shared_slots(const RelayoutView& view);
+/// A slot of `to` to which tables of two layers send tokens, where the cache has no axis L to keep them apart. The
+/// sequences are those of the two.
+std::optional<SharedSlot> slot_of_two_layers(const RelayoutView& view);
 /// Blocks of which one reaches into the other. `one_cache`: the same address means the same block.
 std::optional<SharedSlot> overlapping_block(const RelayoutView& view, bool one_cache);
 
