@@ -240,6 +240,28 @@ TEST_CASE("relayouts within one cache: with a table a layer, each layer has its 
     }
 }
 
+/// Layers of a cache without axis L lie in one plane, each where its table says.
+TEST_CASE("relayouts that write two layers' tokens to one slot are refused") {
+    SideCase from_case = side_of("head_dim=64,t1=f16,cache_mode=token_table,layout=LT2HD", 1, 2);
+    SideCase to_case = side_of("head_dim=64,t1=f16,cache_mode=token_table,layout=THD", 1, 2);
+    to_case.layer_tables = true;
+    Rng rng(44);
+    const std::vector<Sequence> one = {{0, 3}};
+    Side from(from_case, one, rng);
+    from.cache().fill_bytes(rng);
+    for (const bool shared : {false, true}) {
+        const Entries entries{{{{0, 1, 2}}, {{shared ? 2 : 3, 4, 5}}}, 20, 3};
+        Side to(to_case, one, entries, std::make_shared<SideCache>(to_case, entries, rng), rng);
+        to.cache().fill_bytes(rng);
+        RelayoutCall call(from, to);
+        if (!shared) CHECK(judge_relayout(call) == "");
+        if (shared) expect_refused(call, "KVJIT_BAD_INDEX", "to.cachestarts");
+        call.numbers.num_layers = 1;
+        call.to_layer = 1;
+        CHECK(judge_relayout(call) == "");
+    }
+}
+
 /// Another view of the same memory: another layout, other extents, or a part of it.
 TEST_CASE("relayouts between two views of one memory are refused") {
     const SideCase which = side_of("head_dim=64,t1=f16,cache_mode=block_table,page_size=8,layout=N2LTHD", 2, 2);

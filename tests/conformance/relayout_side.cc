@@ -159,10 +159,14 @@ std::vector<std::int64_t> SideCache::shape_of(const std::string& axes, std::int6
         if (axis == 'T') shape.push_back(token_extent_);
         if (axis == 'L') shape.push_back(which_.num_layers);
         if (axis == '2') shape.push_back(2);
-        if (axis == 'H') shape.push_back(which_.num_kv_heads);
+        if (axis == 'H') shape.push_back(repeats_heads() ? 1 : which_.num_kv_heads);
         if (axis == 'D') shape.push_back(row);
     }
     return shape;
+}
+
+bool SideCache::repeats_heads() const {
+    return which_.repeats_heads && which_.spec.cache_mode != KVJIT_BLOCK_POINTERS;
 }
 
 SideCache::Tensor SideCache::tensor(int dtype, const std::string& axes, std::int64_t row, Rng& rng) const {
@@ -176,6 +180,7 @@ SideCache::Tensor SideCache::tensor(int dtype, const std::string& axes, std::int
     const std::int64_t way = apart ? 0 : strides[parts] * static_cast<std::int64_t>(bytes_of(dtype));
     const bool can_flip = !options().on_cuda() || way % kGpuAlignment == 0;
     Tensor made{Placed(dtype, shape, strides, which_.guard), axes};
+    if (repeats_heads()) made.heads = which_.num_kv_heads;
     made.flipped = !apart && which_.parts == Parts::kValuesFirst && can_flip;
     return made;
 }
@@ -190,9 +195,11 @@ std::vector<SideCache::Tensor> SideCache::tensors_of(int dtype, std::int64_t row
     return tensors;
 }
 
-/// Memory is Placed's; the way from key to value may be turned round.
+/// Memory is Placed's; the way from key to value may be turned round, and heads may be one.
 kvjit_tensor SideCache::Tensor::view() const {
     kvjit_tensor view = placed.view();
+    const std::size_t head = axes.find('H');
+    if (heads != 0) view.shape[head] = heads, view.strides[head] = 0;
     if (!flipped) return view;
     const std::size_t parts = axes.find('2');
     view.data =
@@ -210,7 +217,7 @@ std::byte* SideCache::Tensor::at(std::int64_t block, std::int64_t token, std::in
         if (axes[i] == 'T') index += token * strided.strides[i];
         if (axes[i] == 'L') index += layer * strided.strides[i];
         if (axes[i] == '2') index += (flipped ? 1 - part : part) * strided.strides[i];
-        if (axes[i] == 'H') index += head * strided.strides[i];
+        if (axes[i] == 'H') index += (heads != 0 ? 0 : head) * strided.strides[i];
     }
     return strided.data + index * static_cast<std::int64_t>(bytes_of(strided.dtype));
 }
@@ -259,6 +266,8 @@ void SideCache::fill_bytes(Rng& rng) {
 
 void SideCache::fill_numbers(Rng& rng, bool odd) {
     static const std::vector<double> magnitudes = {1, 1, 1, 1e-7, 1e-3, 300, 0};
+    static const std::vector<double> kOdd = {std::numeric_limits<double>::infinity(),
+                                             std::numeric_limits<double>::quiet_NaN(), -65504.0 * 1.1};
     const double unit = which_.spec.quant_bit == 8 ? 3.0 / 127 : 3.0 / 7;
     const std::int64_t row = which_.spec.head_dim;
     for (Tensor& tensor : codes_) {
@@ -268,12 +277,16 @@ void SideCache::fill_numbers(Rng& rng, bool odd) {
             if (tensor.placed.strided().dtype == KVJIT_I8) return static_cast<double>(rng.between(-128, 127));
             if (tensor.placed.strided().dtype == KVJIT_U8) return static_cast<double>(rng.below(256));
             if (count++ % row == 0) magnitude = rng.pick(magnitudes);
-            if (odd && rng.chance(0.01))
-                return rng.chance(0.5) ? std::numeric_limits<double>::infinity() : -65504.0 * 1.1;
+            if (odd && rng.chance(0.01)) return rng.pick(kOdd);
             return rng.normal() * magnitude;
         });
     }
-    for (Tensor& tensor : scales_) tensor.placed.fill([&] { return unit * (0.2 + rng.uniform()); });
+    for (Tensor& tensor : scales_) {
+        tensor.placed.fill([&] {
+            if (odd && rng.chance(0.01)) return std::numeric_limits<double>::quiet_NaN();
+            return unit * (0.2 + rng.uniform());
+        });
+    }
 }
 
 std::vector<std::vector<std::byte>> SideCache::snapshot() const {

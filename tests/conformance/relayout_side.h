@@ -42,6 +42,7 @@ struct SideCase {
     Guard guard = Guard::kAfter;
     Spread spread = Spread::kDense;
     Parts parts = Parts::kAsLaid;
+    bool repeats_heads = false;  // one head's memory stands for all, as views of it come out: a source only
 };
 
 /// One head's row in a cache, and its scales: elements that are neighbours.
@@ -91,7 +92,7 @@ public:
 
     /// Any bytes: what may be copied as it is.
     void fill_bytes(Rng& rng);
-    /// Numbers that can be read back, of many magnitudes; `odd`: infinities and NaN among them.
+    /// Numbers that can be read back, of many magnitudes; `odd`: infinities and NaN among them, and among scales.
     void fill_numbers(Rng& rng, bool odd);
 
     std::vector<std::vector<std::byte>> snapshot() const;
@@ -103,11 +104,13 @@ private:
     struct Tensor {
         Placed placed;
         std::string axes;
-        bool flipped = false;  // its first element is that of values
+        bool flipped = false;    // its first element is that of values
+        std::int64_t heads = 0;  // for which its one head stands; 0: each has memory of its own
 
         kvjit_tensor view() const;
         std::byte* at(std::int64_t block, std::int64_t token, std::int64_t layer, int part, std::int64_t head) const;
     };
+    bool repeats_heads() const;
     std::vector<std::int64_t> shape_of(const std::string& axes, std::int64_t row) const;
     Tensor tensor(int dtype, const std::string& axes, std::int64_t row, Rng& rng) const;
     std::vector<Tensor> tensors_of(int dtype, std::int64_t row, Rng& rng) const;

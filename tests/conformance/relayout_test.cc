@@ -150,6 +150,7 @@ public:
         from_case_ = random_side(random_spec(common, format(true, head_dim), rng_), rng_);
         to_case_ = random_side(random_spec(common, format(false, head_dim), rng_), rng_);
         from_case_.shares = rng_.chance(0.3);
+        from_case_.repeats_heads = rng_.chance(0.1);
         choose_numbers();
         const std::vector<std::int64_t> counts = random_counts(rng_);
         from_.emplace(from_case_, random_sequences(counts, numbers_.from_ranks, numbers_.from_rank, rng_), rng_);
