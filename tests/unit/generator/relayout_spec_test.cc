@@ -152,7 +152,7 @@ TEST_CASE("what a relayout refuses names the field, that of the destination with
         {"to_layout=vllm:gpu,to_cache_mode=page_table", "to_cache_mode",
          "to_layout=vllm:gpu sets it to block_table; leave it out, or give the order alone, to_layout=2NTHD"},
         {"to_page_size=16,to_layout=sglang", "to_page_size", "to_layout=sglang sets it to 1", 16, 1},
-        {"to_layout=atb,to_value_layout=NTHD", "to_value_layout", "to_layout=atb sets it to layout"},
+        {"to_layout=atb,to_value_layout=NHTD", "to_value_layout", "to_layout=atb sets it to layout"},
         {"to_head_dim=64", "to_head_dim", "unknown field"},
         {"to_layout=THD,to_layout=THD", "to_layout", "once"},
     };
