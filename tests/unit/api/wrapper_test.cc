@@ -96,7 +96,8 @@ TEST_CASE("the list of programs has each bit once, under the name that its enume
                                                         {KVJIT_PROGRAM_DECODE, "decode"},
                                                         {KVJIT_PROGRAM_PREFILL, "prefill"},
                                                         {KVJIT_PROGRAM_MERGE, "merge"},
-                                                        {KVJIT_PROGRAM_CHECK, "check"}});
+                                                        {KVJIT_PROGRAM_CHECK, "check"},
+                                                        {KVJIT_PROGRAM_RELAYOUT, "relayout"}});
 }
 
 TEST_CASE("the list of targets has names that targets are made by, each once, with an explanation") {

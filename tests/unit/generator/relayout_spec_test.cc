@@ -213,13 +213,3 @@ TEST_CASE("one program serves relayouts of all layouts and modes; types and grou
                               "head_dim=64,quant_bit=8,to_t3=f32", "head_dim=64,t1=i8"})
         CHECK_MESSAGE(others.insert(identity(other)).second, other);
 }
-
-TEST_CASE("a layout that no kernel serves is refused on either side") {
-    for (const auto& [text, argument] : {std::pair("layout=vllm:rocm,to_layout=atb", "layout"),
-                                         std::pair("layout=atb,to_layout=vllm:rocm", "to_layout")}) {
-        const auto programs = lower(spec_of(std::string("op=Relayout,") + text), *named_target("x86-64-v3"));
-        REQUIRE(!programs.has_value());
-        CHECK(programs.error().argument == argument);
-        CHECK_MESSAGE(programs.error().message.contains("no kernels for it yet"), programs.error().message);
-    }
-}

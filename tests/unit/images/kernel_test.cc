@@ -31,7 +31,7 @@ TEST_CASE("prepare gives the asked images and those from before, and takes none 
     REQUIRE(second.has_value());
     CHECK((*second)[KVJIT_PROGRAM_STORE] == (*first)[KVJIT_PROGRAM_STORE]);
     CHECK(world.compiles == 4);
-    CHECK(at.kernel->prepare(64).error().status == KVJIT_BAD_ARGUMENT);
+    CHECK(at.kernel->prepare(128).error().status == KVJIT_BAD_ARGUMENT);
 }
 
 TEST_CASE("what a store has for the lesser target makes it the kernel's") {

@@ -107,7 +107,7 @@ TEST_CASE("only the programs that are asked for are prepared, and an op that has
     CHECK(world.compiles == 1);
     CHECK(heard.done == std::vector<std::size_t>{1, 2});
     CHECK(heard.specs[0] == "op=Merge,head_dim=64");
-    options.programs = 64;
+    options.programs = 128;
     CHECK(prepare_all(engine, specs, two_levels(), options).error().argument == "programs");
     CHECK(prepare_all(engine, {}, two_levels(), {}).has_value());
 }
