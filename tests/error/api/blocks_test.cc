@@ -379,7 +379,7 @@ TEST_CASE("pieces that don't fit into each other, and quantised pieces, are refu
     call.count = 0;
     expect_misuse(call, copy, {KVJIT_BAD_ARGUMENT, "to.spec.layout"});
     b.spec.quant_bit = 8;
-    expect_misuse(call, copy, {KVJIT_BAD_SPEC, "to.spec.layout"});
+    expect_misuse(call, copy, {KVJIT_BAD_SPEC, "to.spec.quant_bit", 8, 0});
 }
 
 TEST_CASE("addresses are there, aligned, and apart by a block") {
