@@ -46,4 +46,19 @@ const std::vector<std::string>& attention_specs() {
     return specs;
 }
 
+std::set<std::string> spec_fields() {
+    std::set<std::string> fields;
+    kvjit_spec_fields([](void* names, const char* name, const char*, const char*,
+                         const char*) { static_cast<std::set<std::string>*>(names)->insert(name); },
+                      &fields);
+    return fields;
+}
+
+std::string value_of(const std::string& text, const std::string& field) {
+    const std::string padded = "," + text + ",", lead = "," + field + "=";
+    const std::size_t at = padded.find(lead);
+    if (at == std::string::npos) return "";
+    return padded.substr(at + lead.size(), padded.find(',', at + lead.size()) - at - lead.size());
+}
+
 }  // namespace kvjit::test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,10 @@ namespace kvjit::test {
 
 /// A spec from its text; the test fails if it is a bad one.
 kvjit_spec spec_of(const std::string& text);
+/// Names of all fields that a spec has.
+std::set<std::string> spec_fields();
+/// A field's value in a spec's canonical text; "" where it has its default.
+std::string value_of(const std::string& text, const std::string& field);
 
 /// A batch of five sequences of all lengths.
 Case ragged(const std::string& spec);

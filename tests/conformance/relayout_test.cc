@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +14,7 @@
 #include "conformance/options.h"
 #include "conformance/ragged.h"
 #include "conformance/relayout_call.h"
+#include "kvjit/kvjit.hpp"
 
 namespace kvjit::test {
 namespace {
@@ -224,6 +227,21 @@ TEST_CASE("random relayouts agree with the oracle") {
     std::fflush(stdout);
     if (chosen.only >= 0) return check_case(chosen.only);
     for (int k = chosen.shard; k < count; k += chosen.shards) check_case(k);
+}
+
+TEST_CASE("the random relayouts vary every field of a destination") {
+    std::map<std::string, std::set<std::string>> values;
+    for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+        const RelayoutCall call = RandomRelayout(seed).call();
+        KernelSpec spec;
+        static_cast<kvjit_spec&>(spec) = relayout_spec_of(call.from->which().spec, call.to->which().spec);
+        const auto text = spec.text();
+        REQUIRE(text);
+        for (const std::string& name : spec_fields()) values[name].insert(value_of(*text, name));
+    }
+    for (const auto& [name, seen] : values) {
+        if (name.starts_with("to_")) CHECK_MESSAGE(seen.size() > 1, name);
+    }
 }
 
 }  // namespace
