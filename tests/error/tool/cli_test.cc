@@ -135,7 +135,7 @@ TEST_CASE("--why tells which algorithm serves each program, and why those before
     CHECK(mentions(all.out, "decode:\nmma (cuda/attend_decode_mma.cu) declines: group is 1;"));
     CHECK(mentions(all.out, "prefill:\nmma (cuda/attend_prefill_mma.cu) serves\n"));
     CHECK(run_kvjit({"inspect", "head_dim=64", "--target", "x86-64", "--why", "--program", "store"}).out ==
-          "store:\nsimd (cpu/store.cc) serves\n");
+          "store:\nsimd (cpu/store.cc) serves\ncut (cpu/store_cut.cc) is not asked\n");
 }
 
 TEST_CASE("--why explains every program also where there is no kernel, and ends with that") {
@@ -143,7 +143,8 @@ TEST_CASE("--why explains every program also where there is no kernel, and ends 
     CHECK(all.exit_code == 2);
     const std::string declines = "declines: head_dim is 512; CUDA kernels take at most 256\n";
     CHECK(all.out == "check:\nwarps (cuda/check.cu) " + declines + "store:\nwarps (cuda/store.cu) " + declines +
-                         "load:\nwarps (cuda/load.cu) " + declines);
+                         "cut (cuda/store_cut.cu) " + declines + "load:\nwarps (cuda/load.cu) " + declines +
+                         "cut (cuda/load_cut.cu) " + declines);
     CHECK(all.err ==
           "kvjit: no kernel of this spec exists on sm_90a: KVJIT_BAD_SPEC: head_dim is 512; CUDA kernels take at most "
           "256\n");
