@@ -109,6 +109,14 @@ void CacheModel::lay_out(ModelTensor& tensor, Rng& random) const {
         random.shuffle(outer);
         std::copy(outer.begin(), outer.end(), order.begin());
     }
+    // From a key to its value the way leads past the row, where the layout has them so.
+    const auto place = [&](char letter) {
+        return static_cast<std::size_t>(std::ranges::find(tensor.letters, letter) - tensor.letters.begin());
+    };
+    const std::size_t part = place('2'), row = place('D');
+    const bool is_free = part < row;
+    const auto of_part = std::ranges::find(order, part), of_row = std::ranges::find(order, row);
+    if (is_free && of_part > of_row) std::iter_swap(of_part, of_row);
     tensor.strides.resize(rank);
     std::int64_t next = 1;
     for (std::size_t i = rank; i-- > 0;) {
@@ -119,11 +127,9 @@ void CacheModel::lay_out(ModelTensor& tensor, Rng& random) const {
     // Dense blocks at addresses, one behind the other with a gap.
     const std::int64_t count = has_addresses_ ? id_count_ * (next + 3) : next + 2;
     tensor.memory.resize(static_cast<std::size_t>(count * tensor.element_bytes));
-    const auto part = std::find(tensor.letters.begin(), tensor.letters.end(), '2') - tensor.letters.begin();
-    if (!plain && part < static_cast<std::ptrdiff_t>(rank) && random.chance(0.3)) {
-        const auto at = static_cast<std::size_t>(part);
-        tensor.origin = tensor.strides[at] * tensor.element_bytes;
-        tensor.strides[at] = -tensor.strides[at];
+    if (!plain && is_free && random.chance(0.3)) {
+        tensor.origin = tensor.strides[part] * tensor.element_bytes;
+        tensor.strides[part] = -tensor.strides[part];
     }
 }
 

@@ -15,6 +15,14 @@ bool is_tokenwise(const LayoutChoice& layout, const std::string& mode) {
            layout.sets_page;
 }
 
+/// Rows or pages in pieces, of keys or of values: nothing says where such a cache's scales would lie.
+bool cuts(const LayoutChoice& layout) {
+    const std::string lead = "value_layout=", values = layout.name.substr(layout.name.find(lead) + 1);
+    const bool apart = layout.name.find(lead) != std::string::npos;
+    const auto cut = [](const std::string& order) { return order.back() != 'D' || has(order, 'd') || has(order, 't'); };
+    return cut(layout.order) || (apart && cut(values)) || layout.name == "vllm:rocm";
+}
+
 /// A table of blocks, or pages, of the default size.
 bool takes_pages(const std::string& text) {
     const int mode = parsed(text).cache_mode;
@@ -40,11 +48,11 @@ RandomPair random_pair(Rng& random) {
     const std::string mode_a = a.sets_mode ? "" : random.pick(kModes), mode_b = b.sets_mode ? "" : random.pick(kModes);
     const std::int64_t tokens =
         is_tokenwise(a, mode_a) || is_tokenwise(b, mode_b) ? 1 : random.pick<std::int64_t>({4, 8, 12});
-    const bool split = has(a.order, 'd') || has(b.order, 'd');
+    const bool cut = cuts(a) || cuts(b);
     static const std::vector<std::string> kPlain = {"t1=f32", "t1=f16", "t1=f32,t2=f16"};
     static const std::vector<std::string> kQuantised = {"t1=f32,quant_bit=8", "t1=f16,quant_bit=8,quant_group=4,t3=f32",
                                                         "t1=f16,quant_bit=4", "t1=f32,quant_bit=4,t3=f16"};
-    const std::string types = !split && random.chance(0.5) ? random.pick(kQuantised) : random.pick(kPlain);
+    const std::string types = !cut && random.chance(0.5) ? random.pick(kQuantised) : random.pick(kPlain);
     const std::string common = types + ",head_dim=" + random.pick<std::string>({"8", "16", "24"});
     RandomPair pair;
     const auto text = [&](const LayoutChoice& layout, const std::string& mode) {
