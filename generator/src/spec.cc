@@ -627,7 +627,8 @@ Result<KernelSpec> relayout_spec(const KernelSpec& from, const KernelSpec& to) {
     spec.op = KVJIT_OP_RELAYOUT;
     spec.head_dim = from.head_dim;
     spec.starts_type = from.starts_type;
-    spec.t1 = from.t1 == KVJIT_F32 || to.t1 == KVJIT_F32 ? std::int32_t{KVJIT_F32} : from.t1;
+    const std::int32_t types[] = {from.t1, to.t1, cache_type(from), cache_type(to)};
+    spec.t1 = std::ranges::count(types, KVJIT_F32) != 0 ? std::int32_t{KVJIT_F32} : from.t1;
     const KernelSpec source = with_types(from), destination = with_types(to);
     for (const Mirrored& field : kMirrored) {
         spec.*field.member = source.*field.member;

@@ -131,7 +131,9 @@ bool are_alike(const kvjit_spec& from, const kvjit_spec& to) {
 
 void oracle_relayout(const RelayoutCall& call) {
     const kvjit_spec &from = call.from->which().spec, &to = call.to->which().spec;
-    const int t1 = from.t1 == KVJIT_F32 || to.t1 == KVJIT_F32 ? int{KVJIT_F32} : from.t1;
+    const bool wide = from.t1 == KVJIT_F32 || to.t1 == KVJIT_F32 || cache_type_of(from) == KVJIT_F32 ||
+                      cache_type_of(to) == KVJIT_F32;
+    const int t1 = wide ? int{KVJIT_F32} : from.t1;
     for (std::size_t b = 0; b < call.from->sequences().size(); ++b) {
         const auto source = positions_of(call.from->sequences()[b], call.numbers.from_ranks, call.numbers.from_rank);
         const auto places = positions_of(call.to->sequences()[b], call.numbers.to_ranks, call.numbers.to_rank);
