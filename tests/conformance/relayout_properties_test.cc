@@ -395,5 +395,50 @@ TEST_CASE("relayouts reach blocks that lie 64 GiB apart, and numbers beyond 2^31
     check();
 }
 
+/// Runs of a plan that copies 600 neighbouring tokens of a token table into another cache.
+std::string runs_of(std::int64_t layers) {
+    std::vector<std::int64_t> tokens(static_cast<std::size_t>(600 * layers));
+    for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int64_t>(i % 600 + 7);
+    const std::int64_t starts[] = {0, 600}, begin[] = {3};
+    kvjit_spec spec;
+    REQUIRE(kvjit_spec_parse("op=Relayout,head_dim=8,cache_mode=token_table,layout=TL2HD,to_cache_mode=offset", &spec,
+                             nullptr) == KVJIT_OK);
+    kvjit_batch from, to;
+    kvjit_batch_init(&from);
+    from.batch_size = 1;
+    from.num_kv_heads = 1;
+    from.num_layers = layers;
+    from.max_tokens = 1000;
+    from.seqstarts = from.kvstarts = starts;
+    to = from;
+    const std::int64_t table[] = {layers, 600}, one[] = {1};
+    from.cachestarts = kvjit_tensor_contiguous(tokens.data(), KVJIT_I64, 2, table);
+    to.cachestarts = kvjit_tensor_contiguous(const_cast<std::int64_t*>(begin), KVJIT_I64, 1, one);
+    kvjit_relayout relayout;
+    kvjit_relayout_init(&relayout);
+    relayout.from = &from;
+    relayout.to = &to;
+    kvjit_kernel* kernel = nullptr;
+    REQUIRE(kvjit_engine_kernel(shared_engine(), &spec, nullptr, &kernel, nullptr) == KVJIT_OK);
+    kvjit_plan* plan = nullptr;
+    kvjit_error error;
+    kvjit_error_init(&error);
+    const kvjit_status status = kvjit_relayout_plan_create(kernel, &relayout, nullptr, &plan, &error);
+    kvjit_kernel_release(kernel);
+    REQUIRE_MESSAGE(status == KVJIT_OK, error.message);
+    std::string text;
+    kvjit_plan_describe(
+        plan,
+        [](void* out, const char* piece, std::size_t size) { static_cast<std::string*>(out)->append(piece, size); },
+        &text);
+    kvjit_plan_release(plan);
+    return text.substr(text.find("\nruns: ") + 1, text.find("\nbytes") - text.find("\nruns: ") - 1);
+}
+
+TEST_CASE("relayouts: neighbouring tokens of a table are one run, of 256 at most, whatever layers there are") {
+    CHECK(runs_of(1) == "runs: 3");
+    CHECK(runs_of(4) == "runs: 3");
+}
+
 }  // namespace
 }  // namespace kvjit::test

@@ -418,7 +418,7 @@ kvjit_batch Side::batch() const {
     kvjit_batch batch;
     kvjit_batch_init(&batch);
     batch.batch_size = static_cast<std::int64_t>(sequences_.size());
-    (which_.given == Given::kHeads ? batch.num_heads : batch.num_kv_heads) = which_.num_kv_heads;
+    batch.num_kv_heads = which_.num_kv_heads;
     batch.num_layers = which_.num_layers;
     batch.max_tokens = cache_->max_tokens();
     batch.num_blocks = which_.spec.cache_mode == KVJIT_BLOCK_POINTERS ? 0 : cache_->num_blocks();

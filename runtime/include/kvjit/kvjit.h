@@ -674,6 +674,8 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  *        same with D = head_dim / quant_group.
  * key_cache, value_cache, key_scale, value_scale: in place of cache and scale, and only there, where the layout has no
  *        axis 2: two tensors each, which may be views of one allocation. Axes as layout and value_layout have them.
+ * The way from keys to values along axis 2, where that stands left of D, is free: longer, shorter or backwards, as long
+ * as it is no shorter than a row. Whether keys and values meet nobody looks.
  * A block_pointers cache has none of the six: cachestarts and scalestarts say where its blocks lie, each dense, with
  *        the axes of the layout (T = page_size).
  * attn_mask: (S, W) or (H, S, W), W >= K.   sinks: (H). sinks, lse, partial_lse: float32, natural log. All else: T1.
@@ -711,7 +713,8 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  *   store   KeyValueCache, MultiHeadCacheAttention: current_key/value -> slots, before anything is read
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
- * Allocates nothing, takes no lock of kvjit's. On CPU targets the calling thread works too, unless its executor leaves
+ * Floating-point numbers are rounded as the threads that work round them: to nearest even, unless a program has changed
+ * that for its threads. Allocates nothing, takes no lock of kvjit's. On CPU targets the calling thread works too, unless its executor leaves
  * it out, and needs 1 MiB of stack. The default executor's threads stay behind in a fork: there a plan of the parent's
  * is refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
@@ -724,9 +727,10 @@ KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors,
  *   - all of a sequence is copied where n == m, and what a step has added to it with the step's own batch;
  *   - N blocks, to N others: N sequences of page_size tokens, whose rows of the tables have one entry each;
  *   - a contiguous wire buffer is a cache of mode `offset`: to it is gather, from it is scatter.
- * Of a batch count batch_size, num_kv_heads (else num_heads), num_layers, max_tokens, num_blocks, the arrays of starts,
- * lengths and rows, start_pos, and the tables; not store_slots, which must be absent. All arrays are in host memory, on
- * every target; they are read while the plan is made, and needed no longer. */
+ * Of a batch count batch_size, num_kv_heads (not 0: a relayout knows no groups of heads), num_layers, max_tokens,
+ * num_blocks, max_seqlen, max_kvlen, the arrays of starts, lengths and rows, start_pos, and the tables; not store_slots,
+ * which must be absent. All arrays are in host memory, on every target; they are read while the plan is made, and
+ * needed no longer. */
 typedef struct kvjit_relayout {
     uint32_t struct_size;
     const kvjit_batch *from;
@@ -750,7 +754,7 @@ static inline void kvjit_relayout_init(kvjit_relayout *relayout) {
 }
 
 /* The spec of a relayout from a cache of `from` to one of `to`, each a spec of an operator with a cache. t1 is f32
- * where either has that, else from's. Errors: KVJIT_BAD_ARGUMENT; KVJIT_BAD_SPEC, also where they differ in what a
+ * where either has that for t1 or for its elements, else from's. Errors: KVJIT_BAD_ARGUMENT; KVJIT_BAD_SPEC, also where they differ in what a
  * relayout doesn't change: head_dim, starts_type. *result is then unchanged. Thread-safe. */
 KVJIT_API kvjit_status kvjit_relayout_spec_sized(const kvjit_spec *from, const kvjit_spec *to, kvjit_spec *result,
                                                  size_t size, kvjit_error *error);
@@ -761,8 +765,9 @@ static inline kvjit_status kvjit_relayout_spec(const kvjit_spec *from, const kvj
 
 /* A plan of a kernel of op Relayout, which kvjit_relayout_run runs. Checks both batches as kvjit_plan_create does, those
  * of `to` as of tokens that are stored: no two in one slot. Of the options, stores_nothing, host_batch and split_keys
- * must be unset. Memory: 24 bytes for each run of tokens that are neighbours on either side (without a block's or page's
- * end between them), and 8 to 32 of table entries, a layer where tables have an axis L; on CUDA they are the workspace.
+ * must be unset. Memory: 24 bytes for each run of tokens that are neighbours on either side (in one block, where there
+ * are blocks; 256 at most, on CUDA 32), and 16 to 32 of table entries, each layer's where tables have an axis L; on CUDA
+ * they are the workspace. While the plan is made it is up to six times as much for each entry of a table.
  * Errors: those of kvjit_plan_create; KVJIT_BAD_INDEX where a sequence has other counts of tokens on either side.
  * Arguments begin with "from." and "to.". Thread-safe. */
 KVJIT_API kvjit_status kvjit_relayout_plan_create(kvjit_kernel *kernel, const kvjit_relayout *relayout,
@@ -775,8 +780,9 @@ KVJIT_API kvjit_status kvjit_relayout_plan_create(kvjit_kernel *kernel, const kv
  * value_scale, as the layouts have them.
  * What comes out: where types, quant_bit, quant_group and scales' type are the same, the same bytes; else what
  * KeyValueCache would load from `from` to T1, and store from there.
- * The two caches lie apart in memory, or are one: the same tensors, or the same blocks' addresses, by layouts of the
- * same meaning. Then no token is read in a slot in which another one is written, unless heads or layers differ;
+ * The two caches lie apart in memory, each from its first element to its last, or are one: the same tensors, or the same
+ * blocks' addresses, by layouts of the same meaning. Then no token is read in a slot in which another one is written,
+ * unless heads or layers differ (slots of all layers count as one where tables have an axis L and the layout hasn't);
  * otherwise it is refused. Everything else is as kvjit_run has it: threads, streams, graphs, allocation. Errors:
  * KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX. */
 KVJIT_API kvjit_status kvjit_relayout_run(kvjit_plan *plan, const kvjit_tensors *from, int64_t from_layer,

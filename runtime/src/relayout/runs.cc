@@ -87,48 +87,65 @@ RunEntries entries_of(const RelayoutView& view, const RelayoutSideView& side, Pl
     return entries;
 }
 
-/// Of tables of tokens: where a run begins in the cache, which says all of its entry.
-void count_from_0(RunEntries& entries, std::vector<abi::TokenRun>& runs, std::int64_t abi::TokenRun::* token) {
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-        runs[i].*token += entries.codes[i];
-        entries.codes[i] = 0;
-    }
+bool counts_tokens(const RelayoutSideView& side) {
+    return !side.batch.cache.paging().blocks();
 }
+
+/// One side of the runs.
+struct RunSide {
+    RunEntries& entries;
+    std::int64_t abi::TokenRun::* token;
+    std::int64_t ranks;
+    bool tokens;  // entries are tokens: a run goes on in whatever entry has the next one
+
+    /// Whether `next` begins where `last`, of run `before`, ends, in all layers.
+    bool goes_on(std::size_t last, const abi::TokenRun& before, std::size_t next, const abi::TokenRun& run,
+                 std::size_t runs) const {
+        const std::int64_t way = run.*token - before.*token - before.count * ranks;
+        if (!tokens && way != 0) return false;
+        for (std::size_t layer = 0; layer < static_cast<std::size_t>(entries.layers); ++layer) {
+            const std::size_t first = layer * runs;
+            if (entries.codes[first + next] + (tokens ? way : 0) != entries.codes[first + last]) return false;
+            if (!entries.scales.empty() && entries.scales[first + next] != entries.scales[first + last]) return false;
+        }
+        return true;
+    }
+    /// Keeps of each layer those of the runs in `kept`.
+    void keep(const std::vector<std::size_t>& kept, std::size_t runs) {
+        for (std::vector<std::int64_t>* list : {&entries.codes, &entries.scales}) {
+            if (list->empty()) continue;
+            std::vector<std::int64_t> fewer;
+            fewer.reserve(kept.size() * static_cast<std::size_t>(entries.layers));
+            for (std::size_t layer = 0; layer < static_cast<std::size_t>(entries.layers); ++layer) {
+                for (const std::size_t run : kept) fewer.push_back((*list)[layer * runs + run]);
+            }
+            *list = std::move(fewer);
+        }
+    }
+};
 
 /// Joins runs that go on where the one before them ends.
 void join(RelayoutRuns& all, const RelayoutView& view, std::int64_t most) {
-    std::size_t last = 0;
-    const auto goes_on = [&](const RunEntries& entries, std::int64_t abi::TokenRun::* token, std::int64_t ranks,
-                             std::size_t i) {
-        const abi::TokenRun& before = all.runs[last];
-        if (!entries.scales.empty() && entries.scales[i] != entries.scales[last]) return false;
-        return entries.codes[i] == entries.codes[last] && all.runs[i].*token == before.*token + before.count * ranks;
-    };
-    const auto keep = [](RunEntries& entries, std::size_t to, std::size_t from) {
-        entries.codes[to] = entries.codes[from];
-        if (!entries.scales.empty()) entries.scales[to] = entries.scales[from];
-    };
-    for (std::size_t i = 1; i < all.runs.size(); ++i) {
-        if (all.runs[last].count + all.runs[i].count <= most &&
-            goes_on(all.from, &abi::TokenRun::from_token, view.from.ranks, i) &&
-            goes_on(all.to, &abi::TokenRun::to_token, view.to.ranks, i)) {
-            all.runs[last].count += all.runs[i].count;
+    RunSide from{all.from, &abi::TokenRun::from_token, view.from.ranks, counts_tokens(view.from)};
+    RunSide to{all.to, &abi::TokenRun::to_token, view.to.ranks, counts_tokens(view.to)};
+    const std::size_t count = all.runs.size();
+    std::vector<std::size_t> kept;
+    std::vector<abi::TokenRun> runs;
+    for (std::size_t i = 0; i < count; ++i) {
+        const abi::TokenRun& run = all.runs[i];
+        if (!runs.empty() && runs.back().count + run.count <= most &&
+            from.goes_on(kept.back(), runs.back(), i, run, count) &&
+            to.goes_on(kept.back(), runs.back(), i, run, count)) {
+            runs.back().count += run.count;
             continue;
         }
-        all.runs[++last] = all.runs[i];
-        keep(all.from, last, i);
-        keep(all.to, last, i);
+        kept.push_back(i);
+        runs.push_back(run);
     }
-    const std::size_t kept = all.runs.empty() ? 0 : last + 1;
-    all.runs.resize(kept);
-    for (RunEntries* entries : {&all.from, &all.to}) {
-        entries->codes.resize(kept);
-        if (!entries->scales.empty()) entries->scales.resize(kept);
-    }
-}
-
-bool counts_tokens(const RelayoutSideView& side) {
-    return !side.batch.cache.paging().blocks();
+    runs.shrink_to_fit();
+    all.runs = std::move(runs);
+    from.keep(kept, count);
+    to.keep(kept, count);
 }
 
 /// Tokens behind an entry: begin, and each that is a multiple of the side's ranks behind it, before end.
@@ -143,13 +160,13 @@ struct LayerRange {
 };
 constexpr LayerRange kAllLayers = {0, kMaxInt64};
 
-/// What both sides of a relayout have of one kind: codes, or scales.
+/// What the sides of a relayout have of a kind, codes or scales: mostly both of one.
 class UsedSlots {
 public:
     UsedSlots(const RelayoutView& view, EntriesOf entries, const LayerRange& layers)
-        : view_(view),
-          from_(used(view.from, &Piece::from, entries, layers)),
-          to_(used(view.to, &Piece::to, entries, layers)) {}
+        : UsedSlots(view, entries, entries, layers) {}
+    UsedSlots(const RelayoutView& view, EntriesOf from, EntriesOf to, const LayerRange& layers)
+        : view_(view), from_(used(view.from, &Piece::from, from, layers)), to_(used(view.to, &Piece::to, to, layers)) {}
 
     std::optional<SharedSlot> shared() const {
         // Those that end before one begins are done with: both come in the order of their begins.
@@ -247,9 +264,6 @@ RelayoutRuns relayout_runs(const RelayoutView& view, std::int64_t most) {
     });
     all.from = entries_of(view, view.from, &Piece::from, most);
     all.to = entries_of(view, view.to, &Piece::to, most);
-    if (all.has_layers()) return all;
-    if (counts_tokens(view.from)) count_from_0(all.from, all.runs, &abi::TokenRun::from_token);
-    if (counts_tokens(view.to)) count_from_0(all.to, all.runs, &abi::TokenRun::to_token);
     join(all, view, most);
     return all;
 }
@@ -272,13 +286,21 @@ std::optional<SharedSlot> slot_of_two_layers(const RelayoutView& view) {
 
 std::optional<SharedSlot> overlapping_block(const RelayoutView& view, bool one_cache) {
     const CacheView &from = view.from.batch.cache, &to = view.to.batch.cache;
-    const auto overlapping = [&](EntriesOf entries, std::int64_t read_bytes,
-                                 std::int64_t written_bytes) -> std::optional<SharedSlot> {
-        if (read_bytes == 0 || written_bytes == 0) return std::nullopt;
-        return UsedSlots(view, entries, kAllLayers).overlapping(read_bytes, written_bytes, one_cache);
+    // What is written may reach into anything that is read, scales into codes, too.
+    struct Blocks {
+        EntriesOf entries;
+        std::int64_t bytes;
     };
-    const auto codes = overlapping(kCodes, from.code_blocks().bytes, to.code_blocks().bytes);
-    return codes ? codes : overlapping(kScales, from.scale_blocks().bytes, to.scale_blocks().bytes);
+    for (const Blocks& read : {Blocks{kCodes, from.code_blocks().bytes}, Blocks{kScales, from.scale_blocks().bytes}}) {
+        for (const Blocks& written :
+             {Blocks{kCodes, to.code_blocks().bytes}, Blocks{kScales, to.scale_blocks().bytes}}) {
+            if (read.bytes == 0 || written.bytes == 0) continue;
+            const UsedSlots slots(view, read.entries, written.entries, kAllLayers);
+            const bool alike = one_cache && read.entries == written.entries;
+            if (const auto found = slots.overlapping(read.bytes, written.bytes, alike)) return found;
+        }
+    }
+    return std::nullopt;
 }
 
 }  // namespace kvjit::rt

@@ -21,8 +21,6 @@ struct RelayoutRuns {
     std::vector<abi::TokenRun> runs;
     RunEntries from, to;
     std::int64_t tokens = 0;
-
-    bool has_layers() const { return from.layers > 1 || to.layers > 1; }
 };
 
 /// Tokens of a run, `most` at most. The view is checked.

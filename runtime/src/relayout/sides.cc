@@ -28,10 +28,17 @@ Result<void> check_ranks(std::string_view side, std::int64_t ranks, std::int64_t
     return check_number(name + "_rank", rank, 0, ranks - 1);
 }
 
-/// Tokens that are copied must be there; those that are stored, check_batch has looked at.
-Result<void> check_enough(const BatchView& view) {
+/// Tokens that are copied must be there, and where start_pos says; of those that are stored check_batch has seen to it.
+Result<void> check_enough(const BatchView& view, const abi::Indices& start_pos) {
     for (std::int64_t b = 0; b < view.batch_size; ++b) {
         const std::int64_t tokens = length(view.seqstarts, b), keys = key_count(view.keys, b);
+        if (tokens <= keys && is_given(start_pos) && index_at(start_pos, b) != keys - tokens) {
+            const std::int64_t start = index_at(start_pos, b);
+            return gen::fail(KVJIT_BAD_INDEX, "start_pos",
+                             text("start_pos[", b, "] is ", start, "; with ", keys, " keys, ", tokens,
+                                  " of them new, it takes ", keys - tokens, " (sequence ", b, ")"),
+                             start, keys - tokens, b);
+        }
         if (tokens <= keys) continue;
         return gen::fail(KVJIT_BAD_INDEX, "seqstarts",
                          text("seqstarts gives sequence ", b, " ", tokens, " tokens; it has ", keys,
@@ -41,13 +48,27 @@ Result<void> check_enough(const BatchView& view) {
     return {};
 }
 
-Result<BatchView> check_side(const gen::KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
+/// What a relayout's batch has, and has not, beside what all batches have.
+Result<void> check_outline(const gen::KernelSpec& spec, const kvjit_batch& batch) {
+    // An attention's batch may say how many query heads there are; nothing says here how many share a kv head.
+    if (batch.num_kv_heads == 0)
+        return refuse(KVJIT_BAD_ARGUMENT, "num_kv_heads", 0, 1,
+                      "a relayout knows no groups of heads, it takes at least 1");
+    const std::int64_t bytes = gen::dtype_bytes(static_cast<kvjit_dtype>(spec.starts_type));
+    const std::int64_t past = misalignment(batch.start_pos, bytes);
+    if (past != 0) return refuse_misaligned("start_pos", past, bytes);
     if (is_present(batch.store_slots))
         return gen::fail(KVJIT_BAD_ARGUMENT, "store_slots",
                          "store_slots is given; a relayout takes the slots of its tables, a token_table's for any");
+    return {};
+}
+
+Result<BatchView> check_side(const gen::KernelSpec& spec, const kvjit_batch& batch, const BatchUse& use) {
+    if (auto outline = check_outline(spec, batch); !outline) return std::unexpected(outline.error());
     if (auto checked = check_batch(spec, batch, use); !checked) return std::unexpected(checked.error());
     const BatchView view = batch_view(spec, batch, use.stores);
-    if (auto enough = check_enough(view); !enough) return std::unexpected(enough.error());
+    if (auto enough = check_enough(view, indices(spec, batch.start_pos)); !enough)
+        return std::unexpected(enough.error());
     return view;
 }
 

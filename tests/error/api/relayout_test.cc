@@ -149,6 +149,27 @@ constexpr Misuse kBatches[] = {
      kBlocks,
      [](RelayoutCase& c) { c.from.batch.num_layers = 0; },
      {KVJIT_BAD_ARGUMENT, "from.num_layers", 0, 1}},
+    {"query heads in place of kv heads",
+     kPages,
+     kBlocks,
+     [](RelayoutCase& c) {
+         c.from.batch.num_heads = c.from.batch.num_kv_heads;
+         c.from.batch.num_kv_heads = 0;
+     },
+     {KVJIT_BAD_ARGUMENT, "from.num_kv_heads", 0, 1}},
+    {"tokens that begin elsewhere",
+     kPages,
+     kBlocks,
+     [](RelayoutCase& c) {
+         static constexpr std::int64_t kElsewhere[] = {77, 77, 77};
+         c.from.batch.start_pos = kElsewhere;
+     },
+     {KVJIT_BAD_INDEX, "from.start_pos", 77, 5, 0}},
+    {"a misaligned start_pos",
+     kPages,
+     kBlocks,
+     [](RelayoutCase& c) { c.from.batch.start_pos = reinterpret_cast<const char*>(c.from.batch.seqstarts) + 4; },
+     {KVJIT_BAD_ARGUMENT, "from.start_pos", 4, 8}},
     {"slots of its own, from",
      kPages,
      kBlocks,
@@ -449,6 +470,16 @@ TEST_CASE("relayouts: blocks of codes, or of scales, that overlap those of the o
             expect_error(status, error, {KVJIT_BAD_INDEX, "to.cachestarts", table[3], 0, 1, true});
         }
     }
+}
+
+TEST_CASE("relayouts: blocks of scales in the other side's codes are refused") {
+    RelayoutCase c(kScaledPointers, kScaledPointers);
+    c.to.scales[4 - 1] = c.from.table[0 + 1] + 64;
+    c.to.bind();
+    Handle<kvjit_plan> plan;
+    kvjit_error error = new_error();
+    const kvjit_status status = c.try_plan(&plan, &error);
+    expect_error(status, error, {KVJIT_BAD_INDEX, "to.cachestarts", c.to.scales[3], 0, 1, true});
 }
 
 TEST_CASE("relayouts: blocks of scales that the other side reads are refused, though their codes lie apart") {
