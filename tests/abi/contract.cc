@@ -1,5 +1,5 @@
-// abi_contract check|record CONTRACT HEADER...: whether the library's structs, as it tells them, and the headers' numbers
-// and functions are the recorded ones, all of them and no others; or writes them down anew.
+// abi_contract check|record CONTRACT HEADER...: whether the library's structs, as it tells them, and the headers'
+// numbers and functions are the recorded ones, all of them and no others; or writes them down anew.
 #include <cstdio>
 #include <cstring>
 #include <fstream>

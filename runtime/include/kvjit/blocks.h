@@ -35,9 +35,9 @@ typedef enum kvjit_memory {
  * cache they are (2, count): the addresses of the blocks of codes, then those of the blocks of scales. */
 typedef struct kvjit_blocks {
     uint32_t struct_size;
-    int32_t memory;               /* kvjit_memory: where the tensors, or the blocks at addresses, lie */
-    const kvjit_spec *spec;       /* of an operator with a cache. Any layout, also one that attention refuses. Not yet: values
-                                     of another head_dim */
+    int32_t memory;         /* kvjit_memory: where the tensors, or the blocks at addresses, lie */
+    const kvjit_spec *spec; /* of an operator with a cache. Any layout, also one that attention refuses. Not yet: values
+                               of another head_dim */
     const kvjit_batch *batch;     /* num_kv_heads (0: num_heads / group), num_layers (1 where the layout has no L),
                                      max_tokens and num_blocks; nothing else is looked at */
     const kvjit_tensors *tensors; /* the cache's, as kvjit_run takes them; nothing else is looked at. NULL is fine for

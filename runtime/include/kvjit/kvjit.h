@@ -652,26 +652,27 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
  * Where the plan's options say stores_nothing, a run takes no current_key and current_value, and cache and scale are
  * inputs alone, whose elements may overlap.
  *
- *                    KeyValueCache            MultiHeadAttention  MultiHeadCacheAttention  Merge               Relayout
- * query              -                        in (S, H, D)        in (S, H, D)             -                   -
- * current_key/value  in (S, Hkv, D), opt.     -                   in (S, Hkv, D), opt.     -                   -
- * cache              in, out                  -                   in, out                  -                   in, out
- * scale              in, out if quantised     -                   in, out if quantised     -                   in, out if quantised
- * key_cache          in, out                  -                   in, out                  -                   in, out
- * value_cache        in, out                  -                   in, out                  -                   in, out
- * key_scale          in, out if quantised     -                   in, out if quantised     -                   in, out if quantised
- * value_scale        in, out if quantised     -                   in, out if quantised     -                   in, out if quantised
- * attn_mask          -                        in if the spec has  in if the spec has       -                   -
- * sinks              -                        in if the spec has  in if the spec has       in if the spec has  -
- * key, value         out (K, Hkv*R, D), opt.  in (K, Hkv, D)      -                        -                   -
- * partial_output     -                        -                   -                        in (P, S, H, D)     -
- * partial_lse        -                        -                   -                        in (P, S, H)        -
- * attn_output        -                        out (S, H, D)       out (S, H, D)            out (S, H, D)       -
- * lse                -                        out (S, H), opt.    out (S, H), opt.         out (S, H), opt.    -
+ *                    KeyValueCache            MultiHeadAttention  MultiHeadCacheAttention  Merge             Relayout
+ * query              -                        in (S, H, D)        in (S, H, D)             -                 -
+ * current_key/value  in (S, Hkv, D), opt.     -                   in (S, Hkv, D), opt.     -                 -
+ * cache              in, out                  -                   in, out                  -                 in, out
+ * scale              in, out q                -                   in, out q                -                 in, out q
+ * key_cache          in, out                  -                   in, out                  -                 in, out
+ * value_cache        in, out                  -                   in, out                  -                 in, out
+ * key_scale          in, out q                -                   in, out q                -                 in, out q
+ * value_scale        in, out q                -                   in, out q                -                 in, out q
+ * attn_mask          -                        in (spec)           in (spec)                -                 -
+ * sinks              -                        in (spec)           in (spec)                in (spec)         -
+ * key, value         out (K, Hkv*R, D), opt.  in (K, Hkv, D)      -                        -                 -
+ * partial_output     -                        -                   -                        in (P, S, H, D)   -
+ * partial_lse        -                        -                   -                        in (P, S, H)      -
+ * attn_output        -                        out (S, H, D)       out (S, H, D)            out (S, H, D)     -
+ * lse                -                        out (S, H), opt.    out (S, H), opt.         out (S, H), opt.  -
+ * q: where the cache is quantised. (spec): where the spec has it.
  *
  * cache: one axis for each letter of the layout, T = max_tokens (page_size in a block_table, with N = num_blocks), D =
- *        head_dim, or head_dim / 2 bytes (KVJIT_U8) for int4; of a split axis the outer extent is D/d or T/t. scale: the
- *        same with D = head_dim / quant_group.
+ *        head_dim, or head_dim / 2 bytes (KVJIT_U8) for int4; of a split axis the outer extent is D/d or T/t. scale:
+ *        the same with D = head_dim / quant_group.
  * key_cache, value_cache, key_scale, value_scale: in place of cache and scale, and only there, where the layout has no
  *        axis 2: two tensors each, which may be views of one allocation. Axes as layout and value_layout have them.
  * The way from keys to values along axis 2, where that stands left of D, is free: longer, shorter or backwards, as long
@@ -714,9 +715,10 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
  * Floating-point numbers are rounded as the threads that work round them: to nearest even, unless a program has changed
- * that for its threads. Allocates nothing, takes no lock of kvjit's. On CPU targets the calling thread works too, unless its executor leaves
- * it out, and needs 1 MiB of stack. The default executor's threads stay behind in a fork: there a plan of the parent's
- * is refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. */
+ * that for its threads. Allocates nothing, takes no lock of kvjit's. On CPU targets the calling thread works too,
+ * unless its executor leaves it out, and needs 1 MiB of stack. The default executor's threads stay behind in a fork:
+ * there a plan of the parent's is refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE,
+ * KVJIT_BAD_SHAPE. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
 /* ---- Relayout: from one cache to another ---------------------------------------------------------------- */
@@ -728,9 +730,9 @@ KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors,
  *   - N blocks, to N others: N sequences of page_size tokens, whose rows of the tables have one entry each;
  *   - a contiguous wire buffer is a cache of mode `offset`: to it is gather, from it is scatter.
  * Of a batch count batch_size, num_kv_heads (not 0: a relayout knows no groups of heads), num_layers, max_tokens,
- * num_blocks, max_seqlen, max_kvlen, the arrays of starts, lengths and rows, start_pos, and the tables; not store_slots,
- * which must be absent. All arrays are in host memory, on every target; they are read while the plan is made, and
- * needed no longer. */
+ * num_blocks, max_seqlen, max_kvlen, the arrays of starts, lengths and rows, start_pos, and the tables; not
+ * store_slots, which must be absent. All arrays are in host memory, on every target; they are read while the plan is
+ * made, and needed no longer. */
 typedef struct kvjit_relayout {
     uint32_t struct_size;
     const kvjit_batch *from;
@@ -742,7 +744,7 @@ typedef struct kvjit_relayout {
     int64_t from_rank;
     int64_t to_ranks;
     int64_t to_rank;
-    int64_t from_head;    /* the first kv head to copy, in either cache: 0, but where heads are dealt out */
+    int64_t from_head; /* the first kv head to copy, in either cache: 0, but where heads are dealt out */
     int64_t to_head;
     int64_t num_kv_heads; /* how many; 0: from's, which then are to's, too */
     int64_t num_layers;   /* how many a run copies; 0: from's, which then are to's, too */
@@ -754,8 +756,8 @@ static inline void kvjit_relayout_init(kvjit_relayout *relayout) {
 }
 
 /* The spec of a relayout from a cache of `from` to one of `to`, each a spec of an operator with a cache. t1 is f32
- * where either has that for t1 or for its elements, else from's. Errors: KVJIT_BAD_ARGUMENT; KVJIT_BAD_SPEC, also where they differ in what a
- * relayout doesn't change: head_dim, starts_type. *result is then unchanged. Thread-safe. */
+ * where either has that for t1 or for its elements, else from's. Errors: KVJIT_BAD_ARGUMENT; KVJIT_BAD_SPEC, also where
+ * they differ in what a relayout doesn't change: head_dim, starts_type. *result is then unchanged. Thread-safe. */
 KVJIT_API kvjit_status kvjit_relayout_spec_sized(const kvjit_spec *from, const kvjit_spec *to, kvjit_spec *result,
                                                  size_t size, kvjit_error *error);
 static inline kvjit_status kvjit_relayout_spec(const kvjit_spec *from, const kvjit_spec *to, kvjit_spec *result,
@@ -763,13 +765,13 @@ static inline kvjit_status kvjit_relayout_spec(const kvjit_spec *from, const kvj
     return kvjit_relayout_spec_sized(from, to, result, sizeof *result, error);
 }
 
-/* A plan of a kernel of op Relayout, which kvjit_relayout_run runs. Checks both batches as kvjit_plan_create does, those
- * of `to` as of tokens that are stored: no two in one slot. Of the options, stores_nothing, host_batch and split_keys
- * must be unset. Memory: 24 bytes for each run of tokens that are neighbours on either side (in one block, where there
- * are blocks; 256 at most, on CUDA 32), and 16 to 32 of table entries, each layer's where tables have an axis L; on CUDA
- * they are the workspace. While the plan is made it is up to six times as much for each entry of a table.
- * Errors: those of kvjit_plan_create; KVJIT_BAD_INDEX where a sequence has other counts of tokens on either side.
- * Arguments begin with "from." and "to.". Thread-safe. */
+/* A plan of a kernel of op Relayout, which kvjit_relayout_run runs. Checks both batches as kvjit_plan_create does,
+ * those of `to` as of tokens that are stored: no two in one slot. Of the options, stores_nothing, host_batch and
+ * split_keys must be unset. Memory: 24 bytes for each run of tokens that are neighbours on either side (in one block,
+ * where there are blocks; 256 at most, on CUDA 32), and 16 to 32 of table entries, each layer's where tables have an
+ * axis L; on CUDA they are the workspace. While the plan is made it is up to six times as much for each entry of a
+ * table. Errors: those of kvjit_plan_create; KVJIT_BAD_INDEX where a sequence has other counts of tokens on either
+ * side. Arguments begin with "from." and "to.". Thread-safe. */
 KVJIT_API kvjit_status kvjit_relayout_plan_create(kvjit_kernel *kernel, const kvjit_relayout *relayout,
                                                   const kvjit_plan_options *options, kvjit_plan **plan,
                                                   kvjit_error *error);
@@ -780,11 +782,11 @@ KVJIT_API kvjit_status kvjit_relayout_plan_create(kvjit_kernel *kernel, const kv
  * value_scale, as the layouts have them.
  * What comes out: where types, quant_bit, quant_group and scales' type are the same, the same bytes; else what
  * KeyValueCache would load from `from` to T1, and store from there.
- * The two caches lie apart in memory, each from its first element to its last, or are one: the same tensors, or the same
- * blocks' addresses, by layouts of the same meaning. Then no token is read in a slot in which another one is written,
- * unless heads or layers differ (slots of all layers count as one where tables have an axis L and the layout hasn't);
- * otherwise it is refused. Everything else is as kvjit_run has it: threads, streams, graphs, allocation. Errors:
- * KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX. */
+ * The two caches lie apart in memory, each from its first element to its last, or are one: the same tensors, or the
+ * same blocks' addresses, by layouts of the same meaning. Then no token is read in a slot in which another one is
+ * written, unless heads or layers differ (slots of all layers count as one where tables have an axis L and the layout
+ * hasn't); otherwise it is refused. Everything else is as kvjit_run has it: threads, streams, graphs, allocation.
+ * Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX. */
 KVJIT_API kvjit_status kvjit_relayout_run(kvjit_plan *plan, const kvjit_tensors *from, int64_t from_layer,
                                           const kvjit_tensors *to, int64_t to_layer, kvjit_error *error);
 

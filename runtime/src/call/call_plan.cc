@@ -40,8 +40,9 @@ gen::Result<void> CallPlan::run(const kvjit_tensors& tensors, std::int64_t layer
 }
 
 gen::Result<void> CallPlan::relayout(const kvjit_tensors&, std::int64_t, const kvjit_tensors&, std::int64_t) {
-    return gen::fail(KVJIT_BAD_ARGUMENT, "plan",
-                     text("plan is of op ", op_name(spec()), "; kvjit_run runs it, kvjit_relayout_run one of Relayout"));
+    return gen::fail(
+        KVJIT_BAD_ARGUMENT, "plan",
+        text("plan is of op ", op_name(spec()), "; kvjit_run runs it, kvjit_relayout_run one of Relayout"));
 }
 
 /// All stores of a call happen before any read of the cache (docs/semantics.md, section 2).

@@ -48,7 +48,8 @@ abi::CudaCheckArgs bind_check(const BatchView& batch, const kvjit_tensors& tenso
 }
 
 gen::Error fault_error(const abi::Fault& fault, const BatchView& batch) {
-    return rule_error(fault.found, rule_words(batch).of(fault.found.layer), " (found on the device, nothing was written since)");
+    return rule_error(fault.found, rule_words(batch).of(fault.found.layer),
+                      " (found on the device, nothing was written since)");
 }
 
 }  // namespace kvjit::rt

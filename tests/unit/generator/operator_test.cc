@@ -32,11 +32,11 @@ std::string cell(const OperatorTensor& tensor) {
             return "in " + axes_text(tensor.axes) + ", opt.";
         case TensorUse::kMask:
         case TensorUse::kSinks:
-            return "in if the spec has";
+            return "in (spec)";
         case TensorUse::kCache:
             return "in, out";
         case TensorUse::kScale:
-            return "in, out if quantised";
+            return "in, out q";
         case TensorUse::kOutput:
             return "out " + axes_text(tensor.axes);
         default:
