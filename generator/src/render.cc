@@ -8,7 +8,7 @@ namespace kvjit::gen {
 namespace {
 
 constexpr std::string_view kSpecBlock = "common/spec_block.h";
-constexpr std::string_view kPrimitives = "cuda/primitives.h";
+constexpr std::string_view kPrimitives = "cuda/machine/contract.h";
 constexpr std::string_view kTypes = "common/types.h";  // what the block is written in
 
 std::string spec_block(const Program& program, const Target& target) {
@@ -33,7 +33,7 @@ class Flattener {
 public:
     Flattener(const Program& program, const Target& target, const TemplateReader& read)
         : block_(spec_block(program, target)),
-          primitives_(target.backend == Backend::kCuda ? "cuda/primitives_ptx.h" : "cuda/primitives_emulated.h"),
+          primitives_(target.backend == Backend::kCuda ? "cuda/machine/ptx.h" : "cuda/machine/emulated.h"),
           read_(read),
           text_(banner(program, target)) {}
 

@@ -4,8 +4,8 @@
 #include "common/score.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
-#include "cpu/attend_decode_loops.h"
-#include "cpu/attend_output.h"
+#include "cpu/attend/decode_loops.h"
+#include "cpu/attend/output.h"
 
 namespace kvjit {
 

@@ -4,8 +4,8 @@
 #include "common/score.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
-#include "cpu/attend_output.h"
-#include "cpu/attend_prefill_loops.h"
+#include "cpu/attend/output.h"
+#include "cpu/attend/prefill_loops.h"
 
 namespace kvjit {
 

@@ -4,8 +4,8 @@
 #include "common/slots.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cpu/load_items.h"
-#include "cpu/rows.h"
+#include "cpu/cache/load_work.h"
+#include "cpu/cache/row_codec.h"
 
 namespace kvjit {
 

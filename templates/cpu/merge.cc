@@ -2,7 +2,7 @@
 #include "common/abi.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cpu/partial.h"
+#include "cpu/attend/partial.h"
 
 namespace kvjit {
 

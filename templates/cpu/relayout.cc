@@ -3,8 +3,8 @@
 #include "common/abi.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cpu/copy.h"
-#include "cpu/rows.h"
+#include "cpu/cache/copy.h"
+#include "cpu/cache/row_codec.h"
 
 namespace kvjit {
 

@@ -5,8 +5,8 @@
 #include "common/relayout.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cpu/cut_rows.h"
-#include "cpu/rows.h"
+#include "cpu/cache/cut_rows.h"
+#include "cpu/cache/row_codec.h"
 
 namespace kvjit {
 

@@ -3,8 +3,8 @@
 #include "common/slots.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cpu/rows.h"
-#include "cpu/store_items.h"
+#include "cpu/cache/row_codec.h"
+#include "cpu/cache/store_work.h"
 
 namespace kvjit {
 

@@ -4,9 +4,9 @@
 #include "common/cut.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cpu/cut_rows.h"
-#include "cpu/rows.h"
-#include "cpu/store_items.h"
+#include "cpu/cache/cut_rows.h"
+#include "cpu/cache/row_codec.h"
+#include "cpu/cache/store_work.h"
 
 namespace kvjit {
 

@@ -1,7 +1,7 @@
 // attend, for few query rows, by dot products in float32 (docs/semantics.md, section 3).
-#include "common/shape.h"
-#include "cuda/attend_decode.h"
-#include "cuda/attend_dot.h"
+#include "cuda/attend/decode.h"
+#include "cuda/attend/dot/tiles.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

@@ -1,7 +1,7 @@
 // attend, for few query rows, by products of float16 on tensor cores (docs/semantics.md, section 3).
-#include "common/shape.h"
-#include "cuda/attend_decode.h"
-#include "cuda/attend_mma_decode.h"
+#include "cuda/attend/decode.h"
+#include "cuda/attend/mma/decode.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

@@ -1,7 +1,7 @@
 // attend, for many query rows, by dot products in float32 (docs/semantics.md, section 3).
-#include "common/shape.h"
-#include "cuda/attend_dot.h"
-#include "cuda/attend_prefill.h"
+#include "cuda/attend/dot/tiles.h"
+#include "cuda/attend/prefill.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

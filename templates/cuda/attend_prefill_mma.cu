@@ -1,7 +1,7 @@
 // attend, for many query rows, by products of float16 on tensor cores (docs/semantics.md, section 3).
-#include "common/shape.h"
-#include "cuda/attend_mma_prefill.h"
-#include "cuda/attend_prefill.h"
+#include "cuda/attend/mma/prefill.h"
+#include "cuda/attend/prefill.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

@@ -1,9 +1,9 @@
 // check: finds what is wrong with index arrays that only the device can read, before a kernel trusts them
 // (docs/semantics.md, section 8).
 #include "common/batch_rules.h"
-#include "common/shape.h"
 #include "common/spec_block.h"
-#include "cuda/primitives.h"
+#include "cuda/machine/contract.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

@@ -1,12 +1,12 @@
 // load: positions of the cache are read back, dequantised, converted or moved, each head num_repeat times
 // (docs/semantics.md, sections 2, 5 and 6).
 #include "common/abi.h"
-#include "common/shape.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cuda/load_row.h"
-#include "cuda/row_codec.h"
+#include "cuda/cache/load_work.h"
+#include "cuda/cache/row_codec.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

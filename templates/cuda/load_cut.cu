@@ -2,11 +2,11 @@
 // (docs/semantics.md, sections 2, 4 and 5).
 #include "common/abi.h"
 #include "common/cut.h"
-#include "common/shape.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cuda/cut_rows.h"
-#include "cuda/load_row.h"
+#include "cuda/cache/cut_rows.h"
+#include "cuda/cache/load_work.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

@@ -1,11 +1,11 @@
 // merge: partial outputs become one by their running maxima, or by their lse (docs/semantics.md, section 2).
 #include "common/abi.h"
 #include "common/indices.h"
-#include "common/shape.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cuda/partial.h"
-#include "cuda/rows.h"
+#include "cuda/attend/partial.h"
+#include "cuda/cache/row_lanes.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

@@ -1,12 +1,12 @@
 // relayout: tokens of one cache go to another, copied or converted (docs/semantics.md, sections 2 and 6).
 #include "common/abi.h"
 #include "common/relayout.h"
-#include "common/shape.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cuda/relayout_blocks.h"
-#include "cuda/row_codec.h"
-#include "cuda/rows.h"
+#include "cuda/cache/relayout_blocks.h"
+#include "cuda/cache/row_codec.h"
+#include "cuda/cache/row_lanes.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 
@@ -38,7 +38,8 @@ KVJIT_INLINE void copy_row(const RunRows& to, const RunRows& from, i64 token, i6
     }
 }
 
-// ---- 2. Work split: cuda/relayout_blocks.h --------------------------------------------------------------------------
+// ---- 2. Work split: cuda/cache/relayout_blocks.h
+// --------------------------------------------------------------------------
 
 template <class From, class To>
 KVJIT_INLINE void move_rows(const abi::CudaRelayoutArgs& args) {

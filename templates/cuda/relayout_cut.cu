@@ -3,13 +3,13 @@
 #include "common/abi.h"
 #include "common/relayout.h"
 #include "common/relayout_cut.h"
-#include "common/shape.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cuda/cut_rows.h"
-#include "cuda/relayout_blocks.h"
-#include "cuda/row_codec.h"
-#include "cuda/rows.h"
+#include "cuda/cache/cut_rows.h"
+#include "cuda/cache/relayout_blocks.h"
+#include "cuda/cache/row_codec.h"
+#include "cuda/cache/row_lanes.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 
@@ -60,7 +60,8 @@ KVJIT_INLINE void move_row(const CutPlane& to, const CutPlane& from, i64 token, 
     }
 }
 
-// ---- 2. Work split: cuda/relayout_blocks.h --------------------------------------------------------------------------
+// ---- 2. Work split: cuda/cache/relayout_blocks.h
+// --------------------------------------------------------------------------
 
 KVJIT_INLINE void move_rows(const abi::CudaRelayoutArgs& args) {
     for_each_row(args, [&](const RelayoutRows& rows, i64 token, i64 head) {

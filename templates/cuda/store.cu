@@ -1,11 +1,11 @@
 // store: new keys and values go to their slots, quantised, converted or moved (docs/semantics.md, sections 2, 5 and 6).
 #include "common/abi.h"
-#include "common/shape.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
 #include "common/types.h"
-#include "cuda/row_codec.h"
-#include "cuda/store_row.h"
+#include "cuda/cache/row_codec.h"
+#include "cuda/cache/store_work.h"
+#include "cuda/shape.h"
 
 namespace kvjit {
 

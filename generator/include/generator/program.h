@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/shape.h"
+#include "cuda/shape.h"
 #include "generator/error.h"
 #include "generator/spec.h"
 #include "generator/target.h"

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "common/shape.h"
+#include "cuda/shape.h"
 
 namespace kvjit::rt {
 

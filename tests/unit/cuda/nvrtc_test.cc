@@ -183,7 +183,7 @@ TEST_CASE("what ptxas refuses is an error with its log too") {
 }
 
 TEST_CASE("no file of the machine can be included by a name that a template would use") {
-    CHECK(contains(refusal("#include \"cuda/rows.h\"\n", "sm_80").message, "cuda/rows.h"));
+    CHECK(contains(refusal("#include \"cuda/cache/row_lanes.h\"\n", "sm_80").message, "cuda/cache/row_lanes.h"));
 }
 
 TEST_CASE("a target that this NVRTC doesn't know is refused with those that it knows") {

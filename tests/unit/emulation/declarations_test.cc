@@ -12,7 +12,7 @@ using Names = std::set<std::string>;
 namespace {
 
 std::string text_of(const std::string& file) {
-    std::ifstream stream(KVJIT_TEST_TEMPLATES "/cuda/" + file);
+    std::ifstream stream(KVJIT_TEST_TEMPLATES "/cuda/machine/" + file);
     REQUIRE_MESSAGE(stream.good(), file);
     std::stringstream text;
     text << stream.rdbuf();
@@ -38,9 +38,9 @@ bool documents(const std::string& header, const std::string& name) {
 }  // namespace
 
 TEST_CASE("a GPU and its emulation have the same primitives, all of them documented") {
-    const Names gpu = primitives_of("primitives_ptx.h"), emulated = primitives_of("primitives_emulated.h");
+    const Names gpu = primitives_of("ptx.h"), emulated = primitives_of("emulated.h");
     CHECK(gpu.size() > 30);
-    const std::string header = text_of("primitives.h");
+    const std::string header = text_of("contract.h");
     for (const std::string& name : gpu) {
         CHECK_MESSAGE(emulated.contains(name), name);
         CHECK_MESSAGE(documents(header, name), name);

@@ -39,7 +39,7 @@ void flatten(const std::string& path, std::set<std::string>& done, std::string& 
 std::string source(std::string_view body) {
     std::set<std::string> done;
     std::string text;
-    flatten("cuda/primitives_emulated.h", done, text);
+    flatten("cuda/machine/emulated.h", done, text);
     text += "namespace kvjit {\nstruct Args { const void* in; void* out; u32* words; i64 number; };\n";
     text += "KVJIT_ENTRY(32, 1) run(KVJIT_PARAM(Args) args) {\n#line 1 \"test.cu\"\n" + std::string(body) + "\n}\n}\n";
     return text;

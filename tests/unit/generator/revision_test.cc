@@ -25,7 +25,7 @@ namespace {
 /// Feeds a template and what it includes, each file once, to `take`. A GPU's kernels see the primitives in PTX.
 void visit(std::string path, std::set<std::string>& seen, const std::function<void(std::string_view)>& take) {
     if (path == "common/spec_block.h") return;  // its constants are in the identity
-    if (path == "cuda/primitives.h") path = "cuda/primitives_ptx.h";
+    if (path == "cuda/machine/contract.h") path = "cuda/machine/ptx.h";
     if (!seen.insert(path).second) return;
     std::istringstream lines(*embedded_templates()(path));
     for (std::string line; std::getline(lines, line);) {
@@ -102,7 +102,7 @@ std::vector<Basis> bases() {
         {"clang_flags_and_passes", digest_of_list(kClangFlags, kClangPasses), "of CPUs"},
         {"nvrtc_flags", digest_of_list(kNvrtcFlags), "of CUDA"},
         {"emulation_flags", digest_of_list(kEmulationFlags), "of CUDA, which are those of emulated ones"},
-        {"cuda/primitives_emulated.h", digest_of_file("cuda/primitives_emulated.h"),
+        {"cuda/machine/emulated.h", digest_of_file("cuda/machine/emulated.h"),
          "of CUDA, which are those of emulated ones"},
     };
 }
@@ -176,6 +176,6 @@ TEST_CASE("a digest sees code, and neither comments nor indentation") {
     CHECK(code.contains("attend_block"));
     CHECK(!code.contains("bound by reading"));
     CHECK(seen.contains("common/score.h"));
-    CHECK(seen.contains("cuda/primitives_ptx.h"));
-    CHECK(digest_of_file("cuda/primitives_emulated.h") != digest_of_file("cuda/primitives_ptx.h"));
+    CHECK(seen.contains("cuda/machine/ptx.h"));
+    CHECK(digest_of_file("cuda/machine/emulated.h") != digest_of_file("cuda/machine/ptx.h"));
 }

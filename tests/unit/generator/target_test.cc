@@ -13,7 +13,7 @@ namespace {
 
 TemplateReader named_files() {
     return [](std::string_view path) -> Result<std::string> {
-        if (path == "cuda/merge.cu" || path == "cpu/merge.cc") return "#include \"cuda/primitives.h\"\n";
+        if (path == "cuda/merge.cu" || path == "cpu/merge.cc") return "#include \"cuda/machine/contract.h\"\n";
         return "file " + std::string(path) + "\n";
     };
 }
@@ -132,8 +132,8 @@ TEST_CASE("each backend has its own primitives") {
     const auto merged = [](const Target& target) {
         return render(lowered("op=Merge", target).front(), target, named_files());
     };
-    CHECK(merged(cuda)->contains("file cuda/primitives_ptx.h"));
-    CHECK(merged(emulated_target(cpu))->contains("file cuda/primitives_emulated.h"));
+    CHECK(merged(cuda)->contains("file cuda/machine/ptx.h"));
+    CHECK(merged(emulated_target(cpu))->contains("file cuda/machine/emulated.h"));
 }
 
 TEST_CASE("every program of every op renders for CUDA") {

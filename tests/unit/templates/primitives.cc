@@ -1,7 +1,7 @@
 // The vector layer behind plain functions, for one level.
 #include "primitives.h"
 
-#include "cpu/vec.h"
+#include "cpu/machine/vector.h"
 #include "program_names.h"
 
 namespace kvjit::test {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "cuda/emulated_thread.h"
+#include "cuda/machine/emulated/thread.h"
 
 namespace kvjit::emulation {
 

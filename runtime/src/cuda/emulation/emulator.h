@@ -1,6 +1,6 @@
 // CUDA kernels on this machine's CPU, slow and checked: what tests and kernel authors have where there is no GPU.
 //
-// A kernel is the same text that NVRTC gets, compiled by Clang with templates/cuda/primitives_emulated.h. Blocks run
+// A kernel is the same text that NVRTC gets, compiled by Clang with templates/cuda/machine/emulated.h. Blocks run
 // one after the other, a block's threads as fibers, in an order that a seed decides: same seed, same run.
 #pragma once
 

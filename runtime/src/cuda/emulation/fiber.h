@@ -2,7 +2,7 @@
 // are.
 #pragma once
 
-#include "cuda/emulated_thread.h"
+#include "cuda/machine/emulated/thread.h"
 #include "cuda/emulation/sanitized_fiber.h"
 #include "generator/error.h"
 

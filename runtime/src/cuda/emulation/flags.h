@@ -6,7 +6,7 @@
 namespace kvjit::rt {
 
 inline constexpr std::array kEmulationFlags = std::to_array<const char*>({
-    // A call before each load and store, which templates/cuda/emulated_hooks.h answers.
+    // A call before each load and store, which templates/cuda/machine/emulated/hooks.h answers.
     "-fsanitize=thread",
 });
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cuda/emulated_thread.h"
+#include "cuda/machine/emulated/thread.h"
 #include "cuda/emulation/schedule.h"
 #include "cuda/emulation/shadow.h"
 

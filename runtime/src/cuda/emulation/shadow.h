@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "cuda/emulated_thread.h"
+#include "cuda/machine/emulated/thread.h"
 
 namespace kvjit::emulation {
 

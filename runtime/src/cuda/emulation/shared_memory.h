@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "cuda/emulated_thread.h"
+#include "cuda/machine/emulated/thread.h"
 
 namespace kvjit::emulation {
 

@@ -1,0 +1,219 @@
+// The two inner loops of decode: scores of a tile of query rows, and their sums of values. The arithmetic of a (row,
+// key) and of a (row, element) is the same whatever else shares the tile. Vectors here are as wide as a whole register
+// tile: one operation of the source, and of the optimiser, stands for several instructions.
+#pragma once
+
+#include "cpu/attend/lanes.h"
+#include "cpu/attend/rows.h"
+
+namespace kvjit {
+
+/// Keys scored together: one transposed sum turns a row's 4 accumulators into 4 neighbouring scores.
+inline constexpr int kKeys = 4;
+constexpr int tile_rows() {
+    int rows = 1;
+    while (rows < kGroup && rows < kVectorBytes / 16) rows *= 2;
+    return rows;
+}
+/// Query heads of one token and kv head that make a tile, so that kKeys * kRows accumulators fit the registers.
+inline constexpr int kRows = tile_rows();
+inline constexpr int kTilesPerToken = (kGroup + kRows - 1) / kRows;
+/// Elements of a value row summed together: kRows times 4 registers.
+inline constexpr int kSpan = kVectorBytes;
+
+inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
+/// Floats from one row's scores to the next one's: not a power of two, which would crowd a few sets of the cache.
+inline constexpr int kScoreStride = kChunkKeys + 16;
+
+inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
+/// Rows to ask memory for ahead of their use: enough to cover its latency, few enough to stay in the first-level cache.
+inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 32 : 24;
+using ChunkRows = RowList<kChunkKeys + kAhead>;
+
+// ---- Scores --------------------------------------------------------------------------------------------------------
+
+/// kLanes elements of each of the tile's rows. A tile's queries are kVectors such lines.
+using QueryLine = vf<kRows * kLanes>;
+
+/// The key's lanes again for each of the tile's rows.
+template <int... I>
+KVJIT_INLINE QueryLine repeat_for_rows(vf<kLanes> key, Sequence<int, I...>) {
+    return __builtin_shufflevector(key, key, (I % kLanes)...);
+}
+
+// Four vectors are summed four lanes at a time. Of lanes 4i..4i+3, written a0 a1 a2 a3:
+//     mix_pairs<0>(a, b) + mix_pairs<2>(a, b)  =  a0 b0 a1 b1 + a2 b2 a3 b3  =  a02 b02 a13 b13, and so of c and d
+//     mix_quads<0>(ab, cd) + mix_quads<2>(ab, cd)  =  a02 b02 c02 d02 + a13 b13 c13 d13
+template <int kPart, int N, int... I>
+KVJIT_INLINE vf<N> mix_pairs(vf<N> a, vf<N> b, Sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, (I / 4 * 4 + I % 4 / 2 + I % 2 * N + kPart)...);
+}
+template <int kPart, int N, int... I>
+KVJIT_INLINE vf<N> mix_quads(vf<N> a, vf<N> b, Sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, (I / 4 * 4 + I % 2 + I % 4 / 2 * N + kPart)...);
+}
+/// Of each kFrom lanes the lower (kPart 0) or upper (kPart 1) half.
+template <int kFrom, int kPart, int N, int... I>
+KVJIT_INLINE vf<N / 2> halves(vf<N> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (I / (kFrom / 2) * kFrom + I % (kFrom / 2) + kPart * kFrom / 2)...);
+}
+
+/// Of kLanes lanes for each row to 4.
+template <int kFrom, int N>
+KVJIT_INLINE vf<4 * kRows> fold(vf<N> v) {
+    if constexpr (kFrom == 4)
+        return v;
+    else
+        return fold<kFrom / 2, N / 2>(halves<kFrom, 0, N>(v, Lanes<N / 2>{}) + halves<kFrom, 1, N>(v, Lanes<N / 2>{}));
+}
+
+/// Lanes 4r..4r+3 to the scores of row r.
+KVJIT_INLINE void store_quads(float* scores, vf<4 * kRows> quads) {
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r)
+        store<4>(scores + r * kScoreStride, vf<4>{quads[4 * r], quads[4 * r + 1], quads[4 * r + 2], quads[4 * r + 3]});
+}
+
+/// For each row the sums of its lanes in a, b, c and d.
+template <int N = kRows * kLanes>
+KVJIT_INLINE vf<4 * kRows> sums_of_4(vf<N> a, vf<N> b, vf<N> c, vf<N> d) {
+    const Lanes<N> lanes{};
+    const vf<N> ab = mix_pairs<0, N>(a, b, lanes) + mix_pairs<2, N>(a, b, lanes);
+    const vf<N> cd = mix_pairs<0, N>(c, d, lanes) + mix_pairs<2, N>(c, d, lanes);
+    return fold<kLanes, N>(mix_quads<0, N>(ab, cd, lanes) + mix_quads<2, N>(ab, cd, lanes));
+}
+
+/// Four keys: their rows and, where there are any, their scales as float32.
+struct KeyTile {
+    const T2* codes[kKeys];
+    alignas(64) float scales[kKeys][kScalesPerRow];
+};
+
+/// Elements d.. of key k; kTail: only 8 are left.
+template <bool kTail>
+KVJIT_INLINE vf<kLanes> load_key(const KeyTile& keys, int k, int d) {
+    if constexpr (kTail)
+        return pad(load_lanes<8>(keys.codes[k], keys.scales[k], d));
+    else
+        return load_lanes<kLanes>(keys.codes[k], keys.scales[k], d);
+}
+
+template <bool kTail>
+KVJIT_INLINE void add_products(QueryLine (&sums)[kKeys], const float* query, const KeyTile& keys, int d) {
+    const QueryLine line = load_raw<float, kRows * kLanes>(query + d * kRows);
+#pragma clang loop unroll(full)
+    for (int k = 0; k < kKeys; ++k) {
+        const vf<kLanes> key = load_key<kTail>(keys, k, d);
+        sums[k] = fma<kRows * kLanes>(repeat_for_rows(key, Lanes<kRows * kLanes>{}), line, sums[k]);
+    }
+}
+
+/// Asks memory for elements d..d+N-1 of row `at`.
+template <int N>
+KVJIT_INLINE void ask_for_span(const ChunkRows& rows, i64 at, i64 head, int d) {
+    const char* span = reinterpret_cast<const char*>(advance(rows.codes(at, head), d));
+#pragma clang loop unroll(full)
+    for (int byte = 0; byte < bytes_of<T2>(N); byte += 64) prefetch(span + byte);
+    if constexpr (kQuantised)
+        if (d == 0) prefetch(rows.scales(at, head));
+}
+
+/// Asks memory for one of kVectors shares of kKeys rows from `at` on.
+KVJIT_INLINE void ask_for_share(const ChunkRows& rows, i64 at, i64 head, int share) {
+    constexpr int kRowLines = (kRowBytes + 63) / 64, kLines = kKeys * kRowLines;
+    const int end = (share + 1) * kLines / kVectors;
+#pragma clang loop unroll(full)
+    for (int line = share * kLines / kVectors; line < end; ++line) {
+        const char* row = reinterpret_cast<const char*>(rows.codes(at + line / kRowLines, head));
+        prefetch(row + line % kRowLines * 64);
+    }
+}
+
+/// Keys at..at+kKeys-1 of a kv head. ask: memory is asked for those kAhead further on.
+struct ScoredKeys {
+    i64 at, head;
+    bool ask;
+};
+
+/// sums[k] = products of the tile's queries and key k. What kAsk asks for is spread over the arithmetic: loads would
+/// wait behind a burst.
+template <bool kAsk>
+KVJIT_INLINE void multiply_keys(QueryLine (&sums)[kKeys], const float* query, const KeyTile& keys,
+                                const ChunkRows& rows, ScoredKeys scored) {
+    const i64 ahead = scored.at + kAhead;
+#pragma clang loop unroll(full)
+    for (int k = 0; k < kKeys; ++k) {
+        if constexpr (kAsk && kQuantised) prefetch(rows.scales(ahead + k, scored.head));
+        sums[k] = QueryLine(0.0f);
+    }
+#pragma clang loop unroll(disable)
+    for (int d = 0; d < kWholeDim; d += kLanes) {
+        if constexpr (kAsk) ask_for_share(rows, ahead, scored.head, d / kLanes);
+        add_products<false>(sums, query, keys, d);
+    }
+    if constexpr (kWholeDim < kHeadDim) {
+        if constexpr (kAsk) ask_for_share(rows, ahead, scored.head, kVectors - 1);
+        add_products<true>(sums, query, keys, kWholeDim);
+    }
+}
+
+/// scores[r * kScoreStride + k] = query row r · key at+k, for kRows rows and kKeys keys.
+KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows& rows, ScoredKeys scored) {
+    KeyTile keys;
+    QueryLine sums[kKeys];
+#pragma clang loop unroll(full)
+    for (int k = 0; k < kKeys; ++k) {
+        keys.codes[k] = rows.codes(scored.at + k, scored.head);
+        if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(scored.at + k, scored.head));
+    }
+    if (scored.ask)
+        multiply_keys<true>(sums, query, keys, rows, scored);
+    else
+        multiply_keys<false>(sums, query, keys, rows, scored);
+    store_quads(scores, sums_of_4(sums[0], sums[1], sums[2], sums[3]));
+}
+
+// ---- Sums of values ------------------------------------------------------------------------------------------------
+
+/// Whether key t is hidden from every row of the tile. Then nothing of its value may be looked at.
+KVJIT_INLINE bool hidden_from_tile(const float* probabilities, i64 t) {
+    i32 differ = 0;
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r)
+        differ |= __builtin_bit_cast(i32, probabilities[r * kScoreStride + t]) ^ kHiddenBits;
+    return differ == 0;
+}
+
+/// Keys begin..end-1 of the chunk and the kv head whose values are summed.
+struct ValueRange {
+    i64 begin, end, head;
+};
+
+/// sums[r][d..d+N-1] += probabilities[r][t] * value t [d..d+N-1], for kRows rows and the range's keys.
+template <int N>
+KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range, int d) {
+    vf<N> sum[kRows];
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r) sum[r] = load<N>(sums + r * kPadDim + d);
+#pragma clang loop unroll(disable)
+    for (i64 t = range.begin; t < range.end; ++t) {
+        ask_for_span<N>(rows, t + kAhead, range.head, d);
+        if (kMaskRank > 0 && hidden_from_tile(probabilities, t)) continue;
+        const vf<N> value = load_lanes<N>(rows.codes(t, range.head), rows.scales(t, range.head), d);
+#pragma clang loop unroll(full)
+        for (int r = 0; r < kRows; ++r) sum[r] = fma<N>(vf<N>(probabilities[r * kScoreStride + t]), value, sum[r]);
+    }
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r) store<N>(sums + r * kPadDim + d, sum[r]);
+}
+
+/// Elements d.. in spans of N, then of half of that, down to 8.
+template <int N, int kFrom = 0>
+KVJIT_INLINE void add_values(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range) {
+    constexpr int kTo = kHeadDim - (kHeadDim - kFrom) % N;
+#pragma clang loop unroll(disable)
+    for (int d = kFrom; d < kTo; d += N) add_span<N>(sums, probabilities, rows, range, d);
+    if constexpr (kTo < kHeadDim) add_values<N / 2, kTo>(sums, probabilities, rows, range);
+}
+
+}  // namespace kvjit

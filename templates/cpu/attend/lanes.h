@@ -1,0 +1,108 @@
+// Cache rows as wide vectors in lane order: the order of elements that costs least to load. Dot products don't mind it
+// as long as queries have it too; sums of values are put right when they are done.
+#pragma once
+
+#include "cpu/cache/elements.h"
+
+namespace kvjit {
+
+/// Only int4 codes on AVX-512 have an order of their own: in each whole 16 lanes, lane 2i holds element i and lane 2i+1
+/// element 8+i, because the two halves of a row's 8 bytes come from one 64-bit broadcast.
+inline constexpr bool kOrdered = !(kSame<T2, i4x2_t> && kHasAvx512 && kLanes == 16);
+
+constexpr int element_of_lane(int lane) {
+    return kOrdered ? lane : lane / 16 * 16 + lane % 16 / 2 + lane % 2 * 8;
+}
+constexpr int lane_of_element(int element) {
+    return kOrdered ? element : element / 16 * 16 + element % 8 * 2 + element % 16 / 8;
+}
+
+template <int N, int... I>
+KVJIT_INLINE vf<N> pick_to_lanes(vf<N> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, element_of_lane(I)...);
+}
+template <int N, int... I>
+KVJIT_INLINE vf<N> pick_from_lanes(vf<N> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, lane_of_element(I)...);
+}
+template <int N, int kGroupSize, int M, int... I>
+KVJIT_INLINE vf<N> spread_lanes(vf<M> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, ((N < 16 ? I : element_of_lane(I)) / kGroupSize)...);
+}
+template <int N, int... I>
+KVJIT_INLINE vf<2 * N> join_lanes(vf<N> low, vf<N> high, Sequence<int, I...>) {
+    return __builtin_shufflevector(low, high, I...);
+}
+
+/// kLanes consecutive elements to lane order, and back.
+KVJIT_INLINE vf<kLanes> to_lanes(vf<kLanes> elements) {
+    return pick_to_lanes<kLanes>(elements, Lanes<kLanes>{});
+}
+KVJIT_INLINE vf<kLanes> from_lanes(vf<kLanes> lanes) {
+    return pick_from_lanes<kLanes>(lanes, Lanes<kLanes>{});
+}
+
+/// values[g] of the group g of the element in each of lanes d..d+N-1. d is a multiple of N, or of 16 if N is larger.
+template <int N, class T>
+KVJIT_INLINE vf<N> group_lanes(const T* values, int d) {
+    if constexpr (kQuantGroup >= N)
+        return load_splat<N>(values + d / kQuantGroup);
+    else
+        return spread_lanes<N, kQuantGroup, N / kQuantGroup>(load<N / kQuantGroup>(values + d / kQuantGroup),
+                                                             Lanes<N>{});
+}
+
+/// 8 int4 codes: all 4 bytes in each lane, from which a shift to the left and one back, with the sign, pick its nibble.
+KVJIT_INLINE vf<8> shift_codes(const i4x2_t* p) {
+    const vec<u32, 8> bytes = __builtin_bit_cast(u32, load_raw<u8, 4>(p));
+    const vec<u32, 8> shifts = {28, 24, 20, 16, 12, 8, 4, 0};
+    return __builtin_convertvector(__builtin_bit_cast(vi<8>, bytes << shifts) >> 28, vf<8>);
+}
+
+/// 16 int4 codes in an order of their own, from a table: an instruction less than shifting.
+KVJIT_INLINE vf<16> look_up_codes(const i4x2_t* p) {
+    const vec<u64, 8> bytes = __builtin_bit_cast(u64, load_raw<u8, 8>(p));
+    const vec<u32, 16> shifts = {0, 0, 4, 4, 8, 8, 12, 12, 16, 16, 20, 20, 24, 24, 28, 28};
+    const vf<16> codes = {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1};
+    return lookup16(codes, __builtin_bit_cast(vi<16>, __builtin_bit_cast(vec<u32, 16>, bytes) >> shifts));
+}
+
+/// The codes of N elements.
+template <int N, class T>
+KVJIT_INLINE vf<N> load_codes(const T* p) {
+    if constexpr (!kSame<T, i4x2_t>)
+        return load<N>(p);
+    else if constexpr (N == 8)
+        return shift_codes(p);
+    else if constexpr (N == 16 && !kOrdered)
+        return look_up_codes(p);
+    else
+        return join_lanes<N / 2>(load_codes<N / 2>(p), load_codes<N / 2>(advance(p, N / 2)), Lanes<N>{});
+}
+
+/// Elements d..d+N-1 of a cache row, dequantised.
+template <int N, class T>
+KVJIT_INLINE vf<N> load_lanes(const T2* row, const T* scales, int d) {
+    const vf<N> codes = load_codes<N>(advance(row, d));
+    if constexpr (kQuantised)
+        return codes * group_lanes<N>(scales, d);
+    else
+        return codes;
+}
+
+/// to[i] = from[i] as float32, i < kCount.
+template <int kCount, class T>
+KVJIT_INLINE void widen(float* to, const T* from) {
+    constexpr int N = kCount >= 16 ? 16 : kCount >= 8 ? 8 : kCount >= 4 ? 4 : kCount >= 2 ? 2 : 1;
+    constexpr int kWhole = kCount - kCount % N;
+#pragma clang loop unroll(disable)
+    for (int i = 0; i < kWhole; i += N) {
+        if constexpr (N == 1)
+            to[i] = load_one(from + i);
+        else
+            store<N>(to + i, load<N>(from + i));
+    }
+    if constexpr (kWhole < kCount) widen<kCount - kWhole>(to + kWhole, from + kWhole);
+}
+
+}  // namespace kvjit

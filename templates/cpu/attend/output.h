@@ -1,0 +1,52 @@
+// Sections 5 and 6 of the attention programs: what becomes of a chunk's result.
+#pragma once
+
+#include "common/abi.h"
+#include "common/score.h"
+#include "cpu/attend/partial.h"
+
+namespace kvjit {
+
+/// The result of one chunk for one (token, query head), as partial.h has it. acc: kHeadDim floats.
+struct Part {
+    const float* acc;
+    float max, sum;
+};
+
+/// No NaN may pass for "saw no key": a largest score of -inf with a sum that isn't a number.
+KVJIT_INLINE float part_max(float max, float sum) {
+    return sum == sum ? max : kNan;
+}
+
+/// Where the item keeps chunk c's partial of (new token i, query head).
+KVJIT_INLINE float* partial_at(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head) {
+    const i64 rows = item.row_end - item.row_begin;
+    const i64 heads = (item.head_end - item.head_begin) * kGroup;
+    const i64 at = ((c - item.chunk_begin) * rows + i - item.row_begin) * heads + head - item.head_begin * kGroup;
+    return args.partials + item.partial + at * (kHeadDim + abi::kPartialTail);
+}
+
+// ---- 5. Merge: the same arithmetic now as the merge program would do later ------------------------------------------
+
+/// Keeps chunk c's part: in the workspace, or merged into what went before.
+KVJIT_INLINE void keep_part(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head, Part part,
+                            float* acc, Running& running) {
+    if (item.partial < 0) return admit_row(acc, running, part.acc, part.max, part.sum);
+    float* to = partial_at(args, item, c, i, head);
+    to[kHeadDim] = part.max;
+    to[kHeadDim + 1] = part.sum;
+    if (is_empty_part(part.max)) return;
+    for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load<N>(part.acc + d)); });
+}
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
+KVJIT_INLINE void write_output(const abi::AttendArgs& args, const CallSequence& sequence, i64 i, i64 head,
+                               const float* acc, const Running& running) {
+    const i64 row = sequence.query_begin + i;
+    char* out = args.output.base + row * args.output.token_stride + head * args.output.head_stride;
+    finish_row(reinterpret_cast<T1*>(out), acc, add_sink(running, args.score.sinks, head));
+    if (args.lse) args.lse[row * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
+}
+
+}  // namespace kvjit

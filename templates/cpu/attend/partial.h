@@ -1,0 +1,104 @@
+// Merging partial results of attention over disjoint sets of keys. A part is (acc, max, sum):
+//     max = largest score,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
+// Parts are admitted one after the other, in ascending key order, to a state of the same form. Whoever merges, as it
+// goes or from memory later, calls these functions in that order and gets the same bits.
+#pragma once
+
+#include "cpu/machine/vector.h"
+
+namespace kvjit {
+
+/// max and sum of all parts admitted so far; the accumulator lies with the caller. Starts as "no key".
+struct Running {
+    float max = -kInfinity;
+    float sum = 0.0f;
+};
+
+/// Factors of the running accumulator and of the part's.
+struct Weights {
+    float running;
+    float part;
+};
+
+/// A part that saw no key (max -inf) must be left out: its acc and sum are not looked at.
+KVJIT_INLINE bool is_empty_part(float part_max) {
+    return part_max == -kInfinity;
+}
+
+/// Admits a part that is not empty: M' = max(M, m), a = e^(M-M'), b = e^(m-M'), L = L*a + l*b. Returns (a, b), by which
+/// the accumulator follows with merge_acc.
+KVJIT_INLINE Weights admit(Running& running, float part_max, float part_sum) {
+    const float max = max_nan(running.max, part_max);
+    const vf<4> weights = exp<4>(vf<4>{running.max, part_max, max, max} - max);
+    running.max = max;
+    running.sum = fma<4>(vf<4>(part_sum), vf<4>(weights[1]), vf<4>(running.sum * weights[0]))[0];
+    return {weights[0], weights[1]};
+}
+
+/// ACC*a + acc*b.
+template <int N>
+KVJIT_INLINE vf<N> merge_acc(vf<N> running, vf<N> part, Weights weights) {
+    const vf<N> kept = running * weights.running;
+    return fma<N>(part, vf<N>(weights.part), kept);
+}
+
+/// With the head's e^sink in the sum, where the spec has sinks: what the output is divided by, and lse knows nothing
+/// of. A row without a key stays one.
+KVJIT_INLINE Running add_sink(Running running, const float* sinks, i64 head) {
+    if constexpr (!kSinks) return running;
+    if (!is_empty_part(running.max)) running.sum += exp<4>(vf<4>(sinks[head] - running.max))[0];
+    return running;
+}
+
+/// ACC/L: the output before its rounding to T1. 0 where no key was seen, whatever `running_acc` holds.
+template <int N>
+KVJIT_INLINE vf<N> finish_acc(vf<N> running_acc, const Running& running) {
+    const vf<N> quotient = running_acc / vf<N>(running.sum);
+    return is_empty_part(running.max) ? vf<N>(0.0f) : quotient;
+}
+
+/// log of the sum of exp of all scores: M + log L, rounded once; -inf where no key was seen.
+KVJIT_INLINE float finish_lse(const Running& running) {
+    if (is_empty_part(running.max)) return -kInfinity;
+    return static_cast<float>(running.max + log(running.sum));
+}
+
+/// merge_acc over a row of kHeadDim.
+template <class T>
+KVJIT_INLINE void merge_row(float* acc, const T* part, Weights weights) {
+    for_each_vector_rolled<kHeadDim>(
+        [&]<int N>(int d) { store<N>(acc + d, merge_acc<N>(load<N>(acc + d), load<N>(part + d), weights)); });
+}
+
+/// What admitting the first part comes to, as its weights are 0 and 1: a copy. (Adding 0 turns -0 into 0.)
+template <class T>
+KVJIT_INLINE void admit_first_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
+    running = {part_max, part_sum + 0.0f};
+    for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(acc + d, load<N>(part + d) + vf<N>(0.0f)); });
+}
+
+/// A part of keys that this call has seen: `acc` is the running accumulator, zero at the start.
+template <class T>
+KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
+    if (is_empty_part(part_max)) return;
+    const bool first = is_empty_part(running.max) && part_max < kInfinity;
+    if (first) return admit_first_row(acc, running, part, part_max, part_sum);
+    merge_row(acc, part, admit(running, part_max, part_sum));
+}
+
+/// A part that the caller hands over, (output, lse). An infinite lse says "no key", in other libraries' words too: the
+/// weight is 0, and the output is multiplied by it all the same, so that a NaN in it shows.
+template <class T>
+KVJIT_INLINE void admit_output(float* acc, Running& running, const T* output, float lse) {
+    const bool no_key = lse == -kInfinity || lse == kInfinity;
+    merge_row(acc, output, no_key ? Weights{1.0f, 0.0f} : admit(running, lse, 1.0f));
+}
+
+/// Output row of kHeadDim elements of T, each rounded once.
+template <class T>
+KVJIT_INLINE void finish_row(T* out, const float* acc, const Running& running) {
+    for_each_vector_rolled<kHeadDim>(
+        [&]<int N>(int d) { store<N>(out + d, finish_acc<N>(load<N>(acc + d), running)); });
+}
+
+}  // namespace kvjit

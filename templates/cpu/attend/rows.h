@@ -1,0 +1,146 @@
+// Where the rows of a run of positions lie, and rows as padded float32 vectors: what decode and prefill share in front.
+#pragma once
+
+#include "common/abi.h"
+#include "common/slots.h"
+#include "cpu/cache/elements.h"
+
+namespace kvjit {
+
+/// Rows are worked on as kVectors vectors of kLanes; lanes past kHeadDim are 0 and never stored.
+inline constexpr int kVectors = (kHeadDim + kLanes - 1) / kLanes;
+inline constexpr int kPadDim = kVectors * kLanes;
+inline constexpr int kWholeDim = kHeadDim - kHeadDim % kLanes;  // up to here vectors are whole
+static_assert(kHeadDim % 8 == 0 && (kLanes == 8 || kLanes == 16));
+
+template <int... I>
+KVJIT_INLINE vf<16> pad_lanes(vf<8> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, vf<8>(0.0f), I...);
+}
+
+/// The 8 elements behind the last whole vector, followed by zeros.
+template <int N = kLanes>
+KVJIT_INLINE vf<N> pad(vf<8> v) {
+    if constexpr (N == 8)
+        return v;
+    else
+        return pad_lanes(v, Lanes<N>{});
+}
+
+/// Keys or values of consecutive positions: their rows for kv head 0, and the strides to the other heads.
+template <int kCount>
+struct RowList {
+    const char* row[kCount];
+    const char* scale[kCount];
+    i64 head_stride, scale_head_stride;
+
+    KVJIT_INLINE const T2* codes(i64 at, i64 head) const {
+        return reinterpret_cast<const T2*>(row[at] + head * head_stride);
+    }
+    KVJIT_INLINE const T3* scales(i64 at, i64 head) const {
+        if constexpr (kQuantised)
+            return reinterpret_cast<const T3*>(scale[at] + head * scale_head_stride);
+        else
+            return nullptr;
+    }
+};
+
+/// Keys or values of positions begin..begin+count-1 of a sequence.
+struct Positions {
+    const abi::Plane& plane;
+    const abi::Plane& scale;
+    i64 begin, count;
+};
+
+/// `entry`: of the plane's table.
+KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, i64 entry, const Run& run) {
+    const char* row = slot_address(plane, entry, run.first, 0);
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (i64 k = 0; k < run.count; ++k, row += plane.token_stride) rows[k] = row;
+}
+
+/// The rows of `list` from `at` on become those of `positions`.
+template <int kCount>
+KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, TableRow table, const Positions& positions) {
+    for_each_run(table, positions.begin, positions.begin + positions.count, [&](const Run& run) {
+        const i64 first = at + (run.position - positions.begin);
+        list_run(list.row + first, positions.plane, run.entry.codes, run);
+        if constexpr (kQuantised) list_run(list.scale + first, positions.scale, run.entry.scales(), run);
+    });
+}
+
+/// `list` becomes, from `at` on, the rows of `positions`.
+template <int kCount>
+KVJIT_INLINE void list_rows(RowList<kCount>& list, i64 at, TableRow table, const Positions& positions) {
+    list.head_stride = positions.plane.head_stride;
+    list.scale_head_stride = positions.scale.head_stride;
+    list_rows_at(list, at, table, positions);
+}
+
+/// Entries begin..end-1 of `rows` repeat the one before them, which is read once: a copy of the entry before each would
+/// wait for its store.
+KVJIT_INLINE void repeat_last(const char** rows, i64 begin, i64 end) {
+    const char* last = rows[begin - 1];
+#pragma clang loop unroll(disable)
+    for (i64 k = begin; k < end; ++k) rows[k] = last;
+}
+
+template <int kCount>
+KVJIT_INLINE void repeat_last(RowList<kCount>& list, i64 begin, i64 end) {
+    repeat_last(list.row, begin, end);
+    if constexpr (kQuantised) repeat_last(list.scale, begin, end);
+}
+
+/// Entries begin..end-1 of the list repeat the one behind them.
+template <int kCount>
+KVJIT_INLINE void repeat_first(RowList<kCount>& list, i64 begin, i64 end) {
+#pragma clang loop unroll(disable)
+    for (i64 k = begin; k < end; ++k) {
+        list.row[k] = list.row[end];
+        if constexpr (kQuantised) list.scale[k] = list.scale[end];
+    }
+}
+
+/// One row of T1 as kPadDim floats.
+KVJIT_INLINE void widen_row(float* to, const T1* from) {
+#pragma clang loop unroll(disable)
+    for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(to + d, load<kLanes>(from + d));
+    if constexpr (kWholeDim < kHeadDim) store<kLanes>(to + kWholeDim, pad(load<8>(from + kWholeDim)));
+}
+
+/// Of a mask's row, elements t..t+kLanes-1; 0 from `count` on, which isn't read.
+KVJIT_INLINE vf<kLanes> load_mask(const T1* mask, i64 t, i64 count) {
+    if constexpr (kMaskRank == 0) return vf<kLanes>(0.0f);
+    if (t + kLanes <= count) return load<kLanes>(mask + t);
+    vf<kLanes> tail(0.0f);
+#pragma clang loop unroll(disable)
+    for (i64 i = 0; t + i < count; ++i) tail[i] = load_one(mask + t + i);
+    return tail;
+}
+
+/// A key that the mask hides gets this for a probability, -0: it adds as 0 does, and tells itself from a visible key's
+/// that underflowed.
+inline constexpr i32 kHiddenBits = -0x7fffffff - 1;
+
+template <int N>
+KVJIT_INLINE vf<N> mark_hidden(vf<N> probability, vf<N> score) {
+    if constexpr (kMaskRank > 0)
+        return score == -kInfinity ? from_bits<N>(vi<N>(kHiddenBits)) : probability;
+    else
+        return probability;
+}
+
+/// `floats`: a multiple of kLanes.
+KVJIT_INLINE void clear(float* to, i64 floats) {
+#pragma clang loop unroll(disable)
+    for (i64 at = 0; at < floats; at += kLanes) store<kLanes>(to + at, vf<kLanes>(0.0f));
+}
+
+KVJIT_INLINE i64 smaller(i64 a, i64 b) {
+    return a < b ? a : b;
+}
+KVJIT_INLINE i64 larger(i64 a, i64 b) {
+    return a > b ? a : b;
+}
+
+}  // namespace kvjit

@@ -1,0 +1,233 @@
+// Rows of kHeadDim elements between tensors (T1) and the cache (T2 with scales T3).
+#pragma once
+
+#include "cpu/cache/elements.h"
+
+namespace kvjit {
+
+/// Copies kBytes, in pieces as wide as they go.
+template <int kBytes, int kWidest = kVectorBytes>
+KVJIT_INLINE void move_bytes(void* to, const void* from) {
+    constexpr int kMain = kBytes - kBytes % kWidest;
+    char* const write = static_cast<char*>(to);
+    const char* const read = static_cast<const char*>(from);
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kMain; i += kWidest) store_raw<u8, kWidest>(write + i, load_raw<u8, kWidest>(read + i));
+    if constexpr (kMain < kBytes) move_bytes<kBytes - kMain, kWidest / 2>(write + kMain, read + kMain);
+}
+
+/// Copies a row as it is.
+template <class T>
+KVJIT_INLINE void move_row(T* to, const T* from) {
+    move_bytes<static_cast<int>(bytes_of<T>(kHeadDim))>(to, from);
+}
+
+// ---- Quantising: several rows in three passes, so that divisions for scales fill whole vectors, and no row waits for
+// ---- them: a pass needs of the one before it what was done long ago -------------------------------------------------
+
+/// Bits of an element without its sign: integers, which order as the numbers do, with NaN above infinity, so that a
+/// maximum keeps every fault.
+template <class T>
+struct MagnitudeOf {
+    using Type = i32;
+    static constexpr Type kMask = 0x7fffffff;
+};
+template <>
+struct MagnitudeOf<f16_t> {
+    using Type = i16;
+    static constexpr Type kMask = 0x7fff;
+};
+template <class T>
+using Magnitude = typename MagnitudeOf<T>::Type;
+
+template <class T, int N>
+KVJIT_INLINE vec<Magnitude<T>, N> magnitudes(const T* p) {
+    return load_raw<Magnitude<T>, N>(p) & MagnitudeOf<T>::kMask;
+}
+
+inline constexpr int kRowsAtOnce = 8;
+/// Their groups, and what a last vector of them may have more: that is computed with, never stored.
+template <class Row>
+inline constexpr int kScalesAtOnce = kRowsAtOnce * Row::kScales + kLanes;
+
+/// Of these groups, row after row.
+template <class Row>
+struct ScaleRows {
+    Magnitude<T1> maxima[kScalesAtOnce<Row>];
+    float scales[kScalesAtOnce<Row>], inverses[kScalesAtOnce<Row>];
+    typename Row::T3 rounded[kScalesAtOnce<Row>];
+};
+
+/// Lanes of a vector of them: all that it has room for, and 8 at least.
+template <class T>
+inline constexpr int kMagnitudeLanes = kVectorBytes == 16 && sizeof(T) == 4 ? 8 : kVectorBytes / sizeof(T);
+/// Whether groups lie within one.
+template <class Row, class T>
+inline constexpr bool kNarrowGroups =
+    Row::kQuantGroup <= kMagnitudeLanes<T> && (Row::kQuantGroup & (Row::kQuantGroup - 1)) == 0;
+
+/// In each lane the largest of its group of kLanesOfGroup consecutive lanes.
+template <class E, int N, int kLanesOfGroup, int kStep = 1>
+KVJIT_INLINE vec<E, N> group_max(vec<E, N> v) {
+    if constexpr (kStep == kLanesOfGroup)
+        return v;
+    else
+        return group_max<E, N, kLanesOfGroup, 2 * kStep>(max_fast(v, exchange<E, N, kStep>(v)));
+}
+
+/// Groups within one vector: the maximum of each.
+template <class Row, class From>
+KVJIT_INLINE void narrow_group_maxima(Magnitude<From>* maxima, const From* row) {
+    using E = Magnitude<From>;
+    for_each_vector_of<kMagnitudeLanes<From>, kHeadDim>([&]<int N>(int d) {
+        constexpr int kGroups = N / Row::kQuantGroup;
+        const vec<E, N> largest = group_max<E, N, Row::kQuantGroup>(magnitudes<From, N>(row + d));
+        if constexpr (kGroups == 1)
+            maxima[d / Row::kQuantGroup] = largest[0];
+        else
+            store_raw<E, kGroups>(maxima + d / Row::kQuantGroup, every<E, N, kGroups>(largest));
+    });
+}
+
+/// Groups wider than a vector, or of no power of two.
+template <class Row, class From>
+KVJIT_INLINE void wide_group_maxima(Magnitude<From>* maxima, const From* row) {
+    using E = Magnitude<From>;
+    for (int group = 0; group < Row::kScales; ++group) {
+        vec<E, kMagnitudeLanes<From>> whole(0);
+        vec<E, 8> rest(0);
+        for_each_vector_of<kMagnitudeLanes<From>, Row::kQuantGroup>([&]<int N>(int d) {
+            const vec<E, N> next = magnitudes<From, N>(row + group * Row::kQuantGroup + d);
+            if constexpr (N == kMagnitudeLanes<From>)
+                whole = max_fast(whole, next);
+            else
+                rest = max_fast(rest, fold_max<E, N, 8>(next));
+        });
+        const vec<E, 2> two = fold_max<E, 8, 2>(max_fast(rest, fold_max<E, kMagnitudeLanes<From>, 8>(whole)));
+        maxima[group] = max_fast(two[0], two[1]);
+    }
+}
+
+/// Scales of the groups of `rows` rows from their maxima, with their inverses.
+template <class Row>
+KVJIT_INLINE void make_scales(ScaleRows<Row>& groups, int rows) {
+    for (int g = 0; g < rows * Row::kScales; g += kLanes) {
+        const vf<kLanes> scale = quant_scale<Row>(load<kLanes>(reinterpret_cast<const T1*>(groups.maxima + g)));
+        store<kLanes>(groups.scales + g, scale);
+        store<kLanes>(groups.inverses + g, 1.0f / scale);
+        store<kLanes>(groups.rounded + g, scale);
+    }
+}
+
+/// x / scale, rounded to nearest even, `inverse` being 1 / scale so rounded. Where the target has FMA that takes no
+/// division: an approximate quotient and its exact remainder give the right one (Markstein's theorem; scales are
+/// neither so large nor so small that a number on the way would lose bits, unless the code is 0).
+template <int N>
+KVJIT_INLINE vf<N> quotient(vf<N> x, vf<N> scale, vf<N> inverse) {
+    if constexpr (kHasFma) {
+        const vf<N> near = x * inverse;
+        return fma<N>(fma<N>(-near, scale, x), inverse, near);
+    } else {
+        return x / scale;
+    }
+}
+
+/// The codes' bytes of N elements. A code sits in the low bits of quant_code_magic's result, whose other bits end above
+/// the byte. It is 0 where the scale is NaN; a NaN made of float16 has low bits of 0 anyway.
+template <int N, class Row>
+KVJIT_INLINE vec<i8, N> codes_of(vf<N> q, vf<N> scale) {
+    vf<N> magic = quant_code_magic<Row>(q);
+    if constexpr (!kSame<T1, f16_t>) magic = scale == scale ? magic : vf<N>(kRoundMagic);
+    return __builtin_convertvector(bits_of<N>(magic), vec<i8, N>);
+}
+
+template <int N>
+KVJIT_INLINE void store_codes(i8_t* to, vec<i8, N> codes) {
+    store_raw<i8, N>(to, codes);
+}
+
+template <int N>
+KVJIT_INLINE void store_codes(i4x2_t* to, vec<i8, N> codes) {
+    const vec<u16, N / 2> pairs = __builtin_bit_cast(vec<u16, N / 2>, codes);
+    store_raw<u8, N / 2>(to, __builtin_convertvector((pairs & 0x0f) | ((pairs >> 4) & 0xf0), vec<u8, N / 2>));
+}
+
+/// A row of T1, and its slot.
+template <class Row>
+struct RowToQuantise {
+    typename Row::T2* codes;
+    typename Row::T3* scales;
+    const T1* from;
+};
+
+template <class Row>
+KVJIT_INLINE void find_maxima(Magnitude<T1>* maxima, const T1* row) {
+    if constexpr (kNarrowGroups<Row, T1>)
+        narrow_group_maxima<Row>(maxima, row);
+    else
+        wide_group_maxima<Row>(maxima, row);
+}
+
+template <class Row>
+KVJIT_INLINE void quantise_row(typename Row::T2* codes, const T1* from, const float* scales, const float* inverses) {
+    for_each_vector<kHeadDim>([&]<int N>(int d) {
+        const vf<N> scale = group_values<N, Row>(scales, d);
+        const vf<N> q = quotient<N>(load<N>(from + d), scale, group_values<N, Row>(inverses, d));
+        store_codes<N>(advance(codes, d), codes_of<N, Row>(q, scale));
+    });
+}
+
+template <class Row>
+KVJIT_NOINLINE void quantise_rows(const RowToQuantise<Row>* rows, int count) {
+    ScaleRows<Row> groups;
+    // Behind the last group: any value whose scale is a number.
+    store_raw<Magnitude<T1>, kLanes>(groups.maxima + count * Row::kScales, 0);
+    for (int i = 0; i < count; ++i) find_maxima<Row>(groups.maxima + i * Row::kScales, rows[i].from);
+    make_scales(groups, count);
+    for (int i = 0; i < count; ++i) {
+        const int first = i * Row::kScales;
+        move_bytes<Row::kScales* static_cast<int>(sizeof(typename Row::T3))>(rows[i].scales, groups.rounded + first);
+        quantise_row<Row>(rows[i].codes, rows[i].from, groups.scales + first, groups.inverses + first);
+    }
+}
+
+// ---- Rows to and from the cache ------------------------------------------------------------------------------------
+
+/// Rows of T1 to their slots. What was added is written at the latest by finish(); until then `from` stays as it is.
+template <class Row>
+class RowEncoder {
+public:
+    KVJIT_INLINE void add(typename Row::T2* to, typename Row::T3* scales, const T1* from) {
+        if constexpr (Row::kQuantised) {
+            rows_[count_++] = {to, scales, from};
+            if (count_ == kRowsAtOnce) finish();
+        } else if constexpr (kSame<typename Row::T2, T1>) {
+            move_row(to, from);
+        } else {
+            for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load<N>(from + d)); });
+        }
+    }
+    KVJIT_INLINE void finish() {
+        if constexpr (Row::kQuantised) {
+            if (count_ != 0) quantise_rows<Row>(rows_, count_);
+            count_ = 0;
+        }
+    }
+    /// Rows that were added and wait.
+    KVJIT_INLINE int waiting() const { return count_; }
+
+private:
+    RowToQuantise<Row> rows_[Row::kQuantised ? kRowsAtOnce : 1];
+    int count_ = 0;
+};
+
+/// A slot to a row of T1, rounded once.
+template <class Row = CacheRow>
+KVJIT_INLINE void decode_row(T1* to, const typename Row::T2* from, const typename Row::T3* scales) {
+    if constexpr (kSame<T1, typename Row::T2>)
+        move_row(to, from);
+    else
+        for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load_cache<N, Row>(from, scales, d)); });
+}
+
+}  // namespace kvjit

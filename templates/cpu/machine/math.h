@@ -1,0 +1,77 @@
+// exp and log. No call, no table, no conversion that could be undefined.
+#pragma once
+
+#include "cpu/machine/simd.h"
+
+namespace kvjit {
+
+/// value * 2^n for integral n in -252..252, rounded once. kHasAvx512: one instruction.
+template <int N>
+KVJIT_INLINE vf<N> scale_by_power(vf<N> value, vf<N> n) {
+#ifdef __AVX512F__
+    if constexpr (kHasAvx512 && N == 16)
+        return __builtin_ia32_scalefps512_mask(value, n, value, static_cast<u16>(-1), 4);
+    else
+#endif
+    {
+        // Two factors, so that neither leaves the exponent's range; only the second product can round.
+        const vi<N> exponent = bits_of<N>(n + kRoundMagic) - kRoundMagicBits;
+        const vi<N> half = exponent >> 1;
+        return value * from_bits<N>((half + 127) << 23) * from_bits<N>((exponent - half + 127) << 23);
+    }
+}
+
+/// e^r for |r| <= ln(2)/2 * (1 + 2^-20).
+template <int N>
+KVJIT_INLINE vf<N> exp_reduced(vf<N> r) {
+    vf<N> p = vf<N>(1.0f / 5040);
+    p = fma<N>(p, r, vf<N>(1.0f / 720));
+    p = fma<N>(p, r, vf<N>(1.0f / 120));
+    p = fma<N>(p, r, vf<N>(1.0f / 24));
+    p = fma<N>(p, r, vf<N>(1.0f / 6));
+    p = fma<N>(p, r, vf<N>(0.5f));
+    p = fma<N>(p, r, vf<N>(1.0f));
+    return fma<N>(p, r, vf<N>(1.0f));
+}
+
+template <int N>
+KVJIT_INLINE vf<N> nearest_integer(vf<N> x) {
+    const vf<N> shifted = x + kRoundMagic;
+    return shifted - kRoundMagic;
+}
+
+/// e^x to 2 ulp, but 0 where it is below 2^-126: many processors take a hundred cycles to make a subnormal number.
+/// exp(-inf) == 0, exp(0) == 1, exp(inf) == inf, NaN stays.
+template <int N>
+KVJIT_INLINE vf<N> exp(vf<N> x) {
+    constexpr float kLeast = -0x1.5d589ep+6f;  // the first x of which e^x is at least 2^-126
+    const auto vanishes = x < kLeast;
+    // Beyond these bounds the result is 0 or infinite whatever x is. The order of operands keeps NaN.
+    x = min_fast(vf<N>(89.0f), x);
+    x = max_fast(vf<N>(kLeast), x);
+    const vf<N> n = nearest_integer<N>(x * 0x1.715476p+0f);
+    // ln(2) in two parts; the first has 9 bits, so that n times it is exact without FMA too.
+    vf<N> r = fma<N>(n, vf<N>(-0x1.63p-1f), x);
+    r = fma<N>(n, vf<N>(0x1.bd0106p-13f), r);
+    return vanishes ? vf<N>(0.0f) : scale_by_power<N>(exp_reduced<N>(r), n);
+}
+
+template <class V>
+KVJIT_INLINE V exp_of(V x) {
+    return exp<static_cast<int>(sizeof(V) / sizeof(float))>(x);
+}
+
+/// log(x) to a relative 1e-10; -inf at 0, NaN for negative x.
+KVJIT_INLINE double log(float x) {
+    if (!(x > 0.0f) || x == kInfinity) return x == 0.0f ? -__builtin_inf() : x > 0.0f ? x : __builtin_nan("");
+    // A float32 is a normal float64, so that the exponent is always there to be read.
+    const i64 bits = __builtin_bit_cast(i64, static_cast<double>(x));
+    const i64 exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;  // mantissa in sqrt(1/2)..sqrt(2)
+    const double mantissa = __builtin_bit_cast(double, bits - (exponent << 52));
+    const double s = (mantissa - 1) / (mantissa + 1);
+    const double q = s * s;
+    const double tail = 1.0 / 3 + q * (1.0 / 5 + q * (1.0 / 7 + q * (1.0 / 9 + q * (1.0 / 11 + q * (1.0 / 13)))));
+    return static_cast<double>(exponent) * 0x1.62e42fefa39efp-1 + 2 * s * (1 + q * tail);
+}
+
+}  // namespace kvjit

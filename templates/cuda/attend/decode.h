@@ -1,0 +1,62 @@
+// attend, for few query rows: bound by reading keys and values, which happens once for all rows of a kv head, and which
+// several blocks may share by splitting the keys (docs/semantics.md, section 3). What is the same whatever multiplies.
+//
+// An algorithm, as an entry file passes it to attend_block:
+//     kShape                        the LaunchShape of its blocks
+//     attend(const AttendWork&)     a tile of rows and a split of its keys; the block calls it together
+#pragma once
+
+#include "common/abi.h"
+#include "common/spec_block.h"
+#include "cuda/attend/split.h"
+#include "cuda/attend/work.h"
+#include "cuda/shape.h"
+
+namespace kvjit {
+
+// ---- 1. Contract ---------------------------------------------------------------------------------------------------
+
+static_assert(kHeadDim % 8 == 0 && kHeadDim <= 256 && kGroup >= 1);
+static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
+static_assert(!kSame<T1, i8_t>);
+
+// ---- 2. Work split: a block has a tile of one sequence's and kv head's rows, and one split of their keys ------------
+
+/// What block_x() counts: tiles of a kv head, kv heads, sequences.
+struct TilePlace {
+    i64 sequence, kv_head, tile;
+};
+
+template <int kRows>
+KVJIT_INLINE TilePlace place_of_block(const abi::Launch& launch) {
+    constexpr int kTiles = decode_tiles(kGroup, kDecodeTokens, kRows);
+    const u32 head = static_cast<u32>(block_x()) / kTiles, heads = static_cast<u32>(launch.num_kv_heads);
+    return {head / heads, head % heads, static_cast<u32>(block_x()) % kTiles};
+}
+
+template <class Algorithm>
+KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
+    constexpr int kRows = Algorithm::kShape.rows;
+    static_assert(Algorithm::kShape.shared_bytes <= kMaxSharedBytes);
+    const TilePlace place = place_of_block<kRows>(args.launch);
+    if (is_faulty(args.launch) || place.sequence >= args.launch.batch_size) return;
+    const CallSequence sequence = sequence_of(args.attend, place.sequence);
+    const i64 rows = sequence.tokens * kGroup, row_begin = place.tile * kRows;
+    if (sequence.tokens > kDecodeTokens || row_begin >= rows) return;
+    const i64 row_end = row_begin + kRows < rows ? row_begin + kRows : rows;
+    const Split split = split_of_block(args, seen_by_rows(sequence, row_begin, row_end));
+    if (split.number >= split.used) return;
+
+    const AttendWork work = {args.attend,
+                             sequence,
+                             table_row(args.attend.table, place.sequence),
+                             place.kv_head,
+                             row_begin,
+                             row_end,
+                             split.keys,
+                             split.used > 1 ? split_partials(args, kRows, split.number) : nullptr};
+    Algorithm::attend(work);
+    if (split.used > 1) finish_splits(args, work, kRows, split.used);
+}
+
+}  // namespace kvjit

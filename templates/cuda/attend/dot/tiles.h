@@ -1,0 +1,171 @@
+// Attention by dot products in float32, for inputs or caches of float32, and for one query head per kv head.
+#pragma once
+
+#include "cuda/attend/dot/rows.h"
+#include "cuda/attend/dot/tile.h"
+#include "cuda/attend/work.h"
+
+namespace kvjit {
+
+template <bool kDecode>
+struct alignas(16) DotShared {
+    using Shape = DotShape<kDecode>;
+    static constexpr int kTilesBytes = Shape::kTeams * 2 * Shape::kTileBytes;
+    static constexpr int kMergeBytes = kDecode ? dot_merge_bytes(kFormat) : 0;
+
+    float query[Shape::kTileRows * kHeadDim];  // in the end a prefill's sums of values
+    float probabilities[kAttendWarps][Shape::kWarpRows * Shape::kKeys];
+    alignas(16) char tiles[kTilesBytes > kMergeBytes ? kTilesBytes : kMergeBytes];  // of keys, of values, for each team
+
+    KVJIT_INLINE char* team_tiles() { return tiles + (kDecode ? warp_index() : 0) * 2 * Shape::kTileBytes; }
+};
+
+// ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+
+/// The tile's query rows as float32; zeros behind the last, for which probabilities are 0 too: what goes in steps of
+/// rows works with some of them. The block does it together.
+template <bool kDecode>
+KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& shared) {
+    using Shape = DotShape<kDecode>;
+    for (i32 r = warp_index(); r < Shape::kTileRows; r += kAttendWarps) {
+        RowLanes row;
+        load_lanes(row, query_row(work, work.row_begin + r), work.row_begin + r < work.row_end);
+        store_lanes(shared.query + r * kHeadDim, row);
+    }
+    float* probabilities = shared.probabilities[warp_index()];
+    for (i32 i = lane_index(); i < Shape::kWarpRows * Shape::kKeys; i += kWarpSize) probabilities[i] = 0.0f;
+    barrier();
+}
+
+// ---- 4. Per key tile: scores, mask, online softmax, PV --------------------------------------------------------------
+
+template <bool kDecode>
+KVJIT_INLINE void team_barrier() {
+    if constexpr (kDecode)
+        warp_barrier();
+    else
+        barrier();
+}
+
+/// What a half step works on: a tile of keys, or the values of the same keys.
+enum Half : i32 { kKeysHalf, kValuesHalf };
+
+/// Begins to copy the tile of one half to its place in the team's shared memory.
+template <bool kDecode>
+KVJIT_INLINE void copy_half(const AttendWork& work, char* tiles, Half half, const KeySlot& slot) {
+    const abi::Cache& cache = work.args.cache;
+    const bool values = half == kValuesHalf;
+    copy_tile<kDecode>(work, values ? cache.value : cache.key, values ? cache.value_scale : cache.key_scale,
+                       tiles + half * DotShape<kDecode>::kTileBytes, slot);
+}
+
+/// The first key of the team's first tile. Decode's warps take tiles in turn by their absolute numbers.
+template <bool kDecode>
+KVJIT_INLINE i64 first_key(const AttendWork& work) {
+    constexpr i32 kKeys = DotShape<kDecode>::kKeys;
+    const i64 first = first_tile_key<kKeys>(work);
+    if constexpr (!kDecode) return first;
+    const i32 turn = static_cast<i32>(first / kKeys) % kAttendWarps;
+    return first + (warp_index() - turn + kAttendWarps) % kAttendWarps * kKeys;
+}
+
+/// All tiles of the team, in half steps: while one half is worked on, the next is on its way.
+template <bool kDecode, int kRows>
+KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& shared, const float* query, WarpRows& rows,
+                               RowLanes (&acc)[kRows]) {
+    using Shape = DotShape<kDecode>;
+    constexpr i64 kStride = Shape::kTeams * Shape::kKeys;
+    char* tiles = shared.team_tiles();
+    float* scores = shared.probabilities[warp_index()];
+    i64 first = first_key<kDecode>(work);
+    KeySlot slot = slot_of_lane<kDecode>(work, first);  // of what is copied next
+    Rescale change = {1.0f, 0};
+    copy_half<kDecode>(work, tiles, kKeysHalf, slot);
+#pragma unroll 1
+    for (Half half = kKeysHalf; first < work.keys.end; half = half == kKeysHalf ? kValuesHalf : kKeysHalf) {
+        const ShortRange keys = keys_of_tile<Shape::kKeys>(rows.seen_by_some, first);
+        const bool seen = keys.meets_tile(Shape::kKeys);
+        copy_half<kDecode>(work, tiles, half == kKeysHalf ? kValuesHalf : kKeysHalf, slot);
+        if (half == kKeysHalf) slot = slot_of_lane<kDecode>(work, first + kStride);
+        wait_copies<1>();
+        team_barrier<kDecode>();
+        if (half == kKeysHalf && seen) {
+            score_tile<kDecode>(scores, query, rows, tiles);
+            change = softmax_tile<kDecode>(work, rows, scores, static_cast<i32>(first));
+        } else if (seen) {
+            rescale(acc, change.factor);
+            add_values<kDecode>(acc, scores, rows.count, tiles + Shape::kTileBytes, keys.end, change.seen);
+        }
+        team_barrier<kDecode>();
+        if (half == kValuesHalf) first += kStride;
+    }
+}
+
+// ---- 5. Merge ------------------------------------------------------------------------------------------------------
+
+/// What the warps of a decode block found for kDotMergeRows rows.
+struct DotMerge {
+    float acc[kAttendWarps][kDotMergeRows][kHeadDim];
+    Running running[kAttendWarps][kDotMergeRows];
+};
+
+/// All warps have the same rows and other keys: a few rows at a time go through shared memory, a row for each warp.
+template <int kRows>
+KVJIT_INLINE void merge_warps(const AttendWork& work, DotMerge& merge, const WarpRows& rows,
+                              const RowLanes (&acc)[kRows]) {
+    static_assert(kDotMergeRows == kAttendWarps);
+#pragma unroll 1
+    for (i32 first = 0; first < rows.count; first += kDotMergeRows) {
+        barrier();
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            if (r / kDotMergeRows * kDotMergeRows == first)
+                store_lanes(merge.acc[warp_index()][r % kDotMergeRows], acc[r]);
+        }
+        const i32 own = lane_index() - first;
+        if (own >= 0 && own < kDotMergeRows) merge.running[warp_index()][own] = rows.running;
+        barrier();
+        const i32 row = warp_index();
+        if (first + row >= rows.count) continue;
+        RowLanes merged;
+        const Running running = merge_parts(
+            merged, kAttendWarps, [&](i64 warp) { return merge.running[warp][row]; },
+            [&](i64 warp) { return static_cast<const float*>(merge.acc[warp][row]); });
+        emit_row(work, work.row_begin + first + row, merged, running);
+    }
+}
+
+/// The warp's rows are its own: they pass through the shared memory of their queries, because registers have no index.
+template <int kRows>
+KVJIT_INLINE void emit_rows(const AttendWork& work, float* query, const WarpRows& rows, const RowLanes (&acc)[kRows]) {
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) store_lanes(query + r * kHeadDim, acc[r]);
+#pragma unroll 1
+    for (i32 r = 0; r < rows.count; ++r) {
+        RowLanes row;
+        load_lanes(row, query + r * kHeadDim);
+        emit_row(work, rows.first + r, row, {shuffle(rows.running.max, r), shuffle(rows.running.sum, r)});
+    }
+}
+
+/// Attention of the work's rows over its keys. The block calls it together.
+template <bool kDecode>
+KVJIT_INLINE void attend_dot(const AttendWork& work) {
+    using Shape = DotShape<kDecode>;
+    static_assert(sizeof(DotShared<kDecode>) == dot_shared_bytes(kDecode, kFormat));
+    static_assert(sizeof(DotMerge) == dot_merge_bytes(kFormat));
+    auto& shared = shared_memory<DotShared<kDecode>>();
+    load_queries(work, shared);
+    WarpRows rows = rows_of_warp<kDecode>(work);
+    float* query = shared.query + (kDecode ? 0 : warp_index() * Shape::kWarpRows * kHeadDim);
+    RowLanes acc[Shape::kWarpRows];
+#pragma unroll
+    for (int r = 0; r < Shape::kWarpRows; ++r) clear_lanes(acc[r]);
+    attend_tiles<kDecode>(work, shared, query, rows, acc);
+    if constexpr (kDecode)
+        merge_warps(work, *reinterpret_cast<DotMerge*>(shared.tiles), rows, acc);
+    else
+        emit_rows(work, query, rows, acc);
+}
+
+}  // namespace kvjit

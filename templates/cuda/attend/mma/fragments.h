@@ -1,0 +1,227 @@
+// Pieces of 8 neighbouring elements of a cache row as pairs of float16, the operands of matrix products. A byte or
+// nibble becomes a float16 by lying in the mantissa of a power of two, which is then subtracted: exact, and cheaper
+// than any conversion.
+//
+// The product with the scale has more digits than a float16. Values are rounded, an error as small as the output's own.
+// Keys are not, since softmax would magnify the error: what rounding takes from a pair is a pair of its own, and goes
+// through a product of its own.
+//
+// Pairs hold value / kPieceUnit, so that all that float16 keys and values can be quantised to stays finite, although
+// code * scale may pass 65504 by a little. Whoever sums them multiplies by kPieceUnit.
+#pragma once
+
+#include "common/quant.h"
+#include "common/spec_block.h"
+#include "cuda/machine/contract.h"
+
+namespace kvjit {
+
+inline constexpr int kPiece = 8;
+inline constexpr float kPieceUnit = kQuantised ? 2.0f : 1.0f;
+inline constexpr int kPieceWords = kQuantBit == 8 ? 2 : kQuantBit == 4 ? 1 : 4;
+inline constexpr int kPieceBytes = kPieceWords * 4;
+
+KVJIT_INLINE void load_piece(u32 (&to)[4], const char* from) {
+    load16(to, from);
+}
+KVJIT_INLINE void load_piece(u32 (&to)[2], const char* from) {
+    load8(to, from);
+}
+KVJIT_INLINE void load_piece(u32 (&to)[1], const char* from) {
+    load4(to, from);
+}
+
+/// The halves (low a, low b) and (high a, high b).
+KVJIT_INLINE u32 pair_lows(u32 a, u32 b) {
+    return permute_bytes(a, b, 0x5410);
+}
+KVJIT_INLINE u32 pair_highs(u32 a, u32 b) {
+    return permute_bytes(a, b, 0x7632);
+}
+
+// ---- int8: code / 2 is 512 + (code + 128) / 2, less 576 ------------------------------------------------------------
+
+KVJIT_INLINE u32 first_bytes(u32 codes) {
+    return half2_sub(permute_bytes(codes ^ 0x80808080, 0x60606060, 0x4140), 0x60806080);
+}
+KVJIT_INLINE u32 last_bytes(u32 codes) {
+    return half2_sub(permute_bytes(codes ^ 0x80808080, 0x60606060, 0x4342), 0x60806080);
+}
+
+// ---- int4: code / 2 is 512 + (code + 8) / 2, less 516; four bits further left 32 + (code + 8) / 2, less 36 ---------
+
+/// Nibbles 0 and 4.
+KVJIT_INLINE u32 even_nibbles(u32 codes) {
+    return half2_sub((codes & 0x000f000f) ^ 0x60086008, 0x60086008);
+}
+/// Nibbles 1 and 5.
+KVJIT_INLINE u32 odd_nibbles(u32 codes) {
+    return half2_sub((codes & 0x00f000f0) ^ 0x50805080, 0x50805080);
+}
+
+// ---- Codes of a piece, not yet scaled ------------------------------------------------------------------------------
+
+/// Pairs of elements (0, 1), (2, 3), (4, 5), (6, 7); of int4 (0, 4), (1, 5), (2, 6), (3, 7).
+KVJIT_INLINE void widen_codes(u32 (&pairs)[4], const u32 (&words)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) pairs[i] = words[i];
+}
+KVJIT_INLINE void widen_codes(u32 (&pairs)[4], const u32 (&words)[2]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        pairs[2 * i] = first_bytes(words[i]);
+        pairs[2 * i + 1] = last_bytes(words[i]);
+    }
+}
+KVJIT_INLINE void widen_codes(u32 (&pairs)[4], const u32 (&words)[1]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        pairs[2 * i] = even_nibbles(words[0] >> 8 * i);
+        pairs[2 * i + 1] = odd_nibbles(words[0] >> 8 * i);
+    }
+}
+
+/// From the order of int4's pairs to that of the elements, and back.
+KVJIT_INLINE void order_pairs(u32 (&pairs)[4]) {
+    const u32 even[2] = {pairs[0], pairs[2]}, odd[2] = {pairs[1], pairs[3]};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        pairs[i] = pair_lows(even[i], odd[i]);
+        pairs[2 + i] = pair_highs(even[i], odd[i]);
+    }
+}
+KVJIT_INLINE void disorder_pairs(u32 (&pairs)[4]) {
+    const u32 low[2] = {pairs[0], pairs[1]}, high[2] = {pairs[2], pairs[3]};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        pairs[2 * i] = pair_lows(low[i], high[i]);
+        pairs[2 * i + 1] = pair_highs(low[i], high[i]);
+    }
+}
+
+// ---- Scales --------------------------------------------------------------------------------------------------------
+
+KVJIT_INLINE const T3* scale_of(const char* scales, i32 element) {
+    return reinterpret_cast<const T3*>(scales) + static_cast<u32>(element) / kQuantGroup;
+}
+
+KVJIT_INLINE u32 join_scales(f16_t first, f16_t second) {
+    return first.bits | static_cast<u32>(second.bits) << 16;
+}
+
+/// The products of a pair's codes with a scale each, rounded once.
+KVJIT_INLINE u32 scale_pair(u32 codes, f16_t first, f16_t second) {
+    return half2_mul(codes, join_scales(first, second));
+}
+KVJIT_INLINE u32 scale_pair(u32 codes, float first, float second) {
+    return pack_halves(half_to_float(static_cast<u16>(codes)) * first,
+                       half_to_float(static_cast<u16>(codes >> 16)) * second);
+}
+
+/// Scales of a piece's first and last four elements.
+struct PieceScales {
+    T3 first, last;
+};
+
+KVJIT_INLINE PieceScales load_scales(const char* scales, i32 element) {
+    const T3* scale = scale_of(scales, element);
+    return {scale[0], scale[kQuantGroup < kPiece ? 1 : 0]};
+}
+
+// ---- A key's piece, for products that sum over elements ------------------------------------------------------------
+
+/// Elements are high + low; low is for quantised ones only.
+struct KeyPairs {
+    u32 high[4], low[4];
+};
+
+/// codes * scales = high + low.
+KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, f16_t first, f16_t second) {
+    const u32 scales = join_scales(first, second);
+    high = half2_mul(codes, scales);
+    low = half2_fma(codes, scales, high ^ 0x80008000);
+}
+KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, float first, float second) {
+    const float a = half_to_float(static_cast<u16>(codes)) * first;
+    const float b = half_to_float(static_cast<u16>(codes >> 16)) * second;
+    high = pack_halves(a, b);
+    low = pack_halves(a - half_to_float(static_cast<u16>(high)), b - half_to_float(static_cast<u16>(high >> 16)));
+}
+
+/// Elements element..element+7 of the row at `codes`, in the order of widen_codes.
+KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const char* scales, i32 element) {
+    u32 words[kPieceWords];
+    load_piece(words, codes + element / kPiece * kPieceBytes);
+    widen_codes(pairs.high, words);
+    if constexpr (kQuantised) {
+        const PieceScales scale = load_scales(scales, element);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const T3 first = kQuantBit == 4 || i < 2 ? scale.first : scale.last;
+            const T3 second = kQuantBit == 4 || i >= 2 ? scale.last : scale.first;
+            split_pair(pairs.high[i], pairs.low[i], pairs.high[i], first, second);
+        }
+    }
+}
+
+/// The same in the order of the elements.
+KVJIT_INLINE void load_ordered_pairs(KeyPairs& pairs, const char* codes, const char* scales, i32 element) {
+    load_key_pairs(pairs, codes, scales, element);
+    if constexpr (kQuantBit == 4) {
+        order_pairs(pairs.high);
+        order_pairs(pairs.low);
+    }
+}
+
+/// A value's piece in that order, each element rounded once.
+KVJIT_INLINE void load_ordered_pairs(u32 (&pairs)[4], const char* codes, const char* scales, i32 element) {
+    KeyPairs key;
+    load_ordered_pairs(key, codes, scales, element);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) pairs[i] = key.high[i];
+}
+
+// ---- Two values' pieces, for products that sum over keys -----------------------------------------------------------
+
+/// Pair i: element i of a and of b, not yet scaled.
+KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[4], const u32 (&b)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        pairs[2 * i] = pair_lows(a[i], b[i]);
+        pairs[2 * i + 1] = pair_highs(a[i], b[i]);
+    }
+}
+KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[2], const u32 (&b)[2]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const u32 codes = permute_bytes(a[i / 2], b[i / 2], i % 2 == 0 ? 0x5140 : 0x7362);
+        pairs[2 * i] = first_bytes(codes);
+        pairs[2 * i + 1] = last_bytes(codes);
+    }
+}
+KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[1], const u32 (&b)[1]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const u32 codes = (i < 2 ? pair_lows(a[0], b[0]) : pair_highs(a[0], b[0])) >> 8 * (i % 2);
+        pairs[2 * i] = even_nibbles(codes);
+        pairs[2 * i + 1] = odd_nibbles(codes);
+    }
+}
+
+/// Pair i: elements element + i of the row at `codes` and of the next one.
+template <int kRowStride, int kScaleStride>
+KVJIT_INLINE void load_value_pairs(u32 (&pairs)[8], const char* codes, const char* scales, i32 element) {
+    u32 a[kPieceWords], b[kPieceWords];
+    load_piece(a, codes + element / kPiece * kPieceBytes);
+    load_piece(b, codes + kRowStride + element / kPiece * kPieceBytes);
+    pair_codes(pairs, a, b);
+    if constexpr (kQuantised) {
+        const PieceScales scale_a = load_scales(scales, element), scale_b = load_scales(scales + kScaleStride, element);
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            pairs[i] = i < 4 ? scale_pair(pairs[i], scale_a.first, scale_b.first)
+                             : scale_pair(pairs[i], scale_a.last, scale_b.last);
+    }
+}
+
+}  // namespace kvjit

@@ -1,0 +1,154 @@
+// The way of a decode's keys and values into shared memory, as bytes of the cache: each warp has a ring of stages for
+// tiles of 16 keys, and fills it tiles ahead of their use.
+#pragma once
+
+#include "common/slots.h"
+#include "cuda/attend/row_copy.h"
+#include "cuda/attend/work.h"
+#include "cuda/cache/row_lanes.h"
+#include "cuda/machine/contract.h"
+#include "cuda/shape.h"
+
+namespace kvjit {
+
+/// A stage: keys, their scales, values, their scales.
+struct Stage {
+    static constexpr int kKeyStride = mma_key_stride(kFormat);
+    static constexpr int kKeyScaleStride = mma_scale_stride(kFormat, mma_key_elements(kFormat));
+    static constexpr int kValueStride = mma_value_stride(kFormat);
+    static constexpr int kValueScaleStride = mma_scale_stride(kFormat, mma_value_elements(kFormat));
+    static constexpr int kKeyScales = kMmaTileKeys * kKeyStride;
+    static constexpr int kValues = kKeyScales + kMmaTileKeys * kKeyScaleStride;
+    static constexpr int kValueScales = kValues + kMmaTileKeys * kValueStride;
+    static constexpr int kBytes = kValueScales + kMmaTileKeys * kValueScaleStride;
+    static_assert(kBytes == mma_stage_bytes(kFormat));
+
+    char* at;
+
+    KVJIT_INLINE char* keys() const { return at; }
+    KVJIT_INLINE char* key_scales() const { return at + kKeyScales; }
+    KVJIT_INLINE char* values() const { return at + kValues; }
+    KVJIT_INLINE char* value_scales() const { return at + kValueScales; }
+};
+
+// ---- Where the rows of a tile lie ----------------------------------------------------------------------------------
+
+/// Whether the keys of a tile always share a page, so that one entry of the table tells of all.
+inline constexpr bool kTileInPage = kPageSize % kMmaTileKeys == 0;
+
+/// The key that the lane looks up for a tile that begins at key `begin`: the first one, or its own of the 16.
+KVJIT_INLINE i64 looked_up_key(i64 begin) {
+    return kTileInPage ? begin : begin + lane_index() % kMmaTileKeys;
+}
+
+/// Its entry in the table; no entry is read that is of none of the block's keys.
+KVJIT_INLINE PageEntry look_up(const AttendWork& work, i64 begin) {
+    const i64 key = looked_up_key(begin), behind = kTileInPage ? begin + kMmaTileKeys : key + 1;
+    return key < work.keys.end && (!kWindow || behind > work.keys.begin) ? page_entry(work.table, key) : PageEntry{};
+}
+
+/// Begins to copy 16 rows of kBytes of a plane to rows kStride apart. Rows that aren't of the block's keys become
+/// zeros. The warp calls it together; `entry` is what the lane has looked up.
+template <int kBytes, int kStride>
+KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork& work, i64 begin, i64 entry) {
+    constexpr int kWidth = natural_piece(kBytes), kPieces = kBytes / kWidth, kAll = kMmaTileKeys * kPieces;
+    constexpr bool kStraight = kTileInPage && kWarpSize % kPieces == 0;  // the lane's rows are equally far apart
+    const u32 lane = static_cast<u32>(lane_index());
+    const ShortRange keys = keys_of_tile<kMmaTileKeys>(work.keys, begin);
+    const char* looked_up = slot_address(plane, entry, token_in_page(looked_up_key(begin)), work.kv_head);
+    const char* straight = looked_up + lane / kPieces * plane.token_stride + lane % kPieces * kWidth;
+#pragma unroll
+    for (int first = 0; first < kAll; first += kWarpSize) {
+        const i32 row = static_cast<i32>((first + lane) / kPieces),
+                  byte = static_cast<i32>((first + lane) % kPieces) * kWidth;
+        const char* from = straight;
+        if constexpr (kTileInPage && !kStraight) from = looked_up + row * plane.token_stride + byte;
+        if constexpr (!kTileInPage) from = shuffle_address(looked_up, row % kMmaTileKeys) + byte;
+        if (kAll % kWarpSize == 0 || row < kMmaTileKeys)
+            copy_piece<kWidth>(to + row * kStride + byte, from, keys.holds(row));
+        straight += kWarpSize / kPieces * plane.token_stride;
+    }
+}
+
+// ---- The ring ------------------------------------------------------------------------------------------------------
+
+/// Tiles 0, 1, ... of a warp are those of the block's that are numbered warp_index() modulo 4, counted from key 0 on.
+struct Ring {
+    static constexpr int kStages = mma_stages(kFormat, kMaxSharedBytes);
+    static constexpr int kPending = 2 * kStages - 2;  // groups that may be under way when the oldest is needed
+
+    const AttendWork& work;
+    char* stages;
+    PageEntry entry;  // of the tile whose keys were asked for last
+    PageEntry next;   // of the tile behind that
+
+    KVJIT_INLINE i64 tile_begin(i32 tile) const {
+        constexpr int kTurn = kAttendWarps * kMmaTileKeys;
+        return first_tile_key<kTurn>(work) + tile * kTurn + warp_index() * kMmaTileKeys;
+    }
+    KVJIT_INLINE Stage stage(i32 tile) const { return {stages + static_cast<u32>(tile) % kStages * Stage::kBytes}; }
+};
+
+/// Asks for a tile's keys, whose entry is ring.entry. A group, empty where there is no such tile.
+KVJIT_INLINE void ask_for_keys(const Ring& ring, i32 tile) {
+    const i64 begin = ring.tile_begin(tile);
+    const abi::Cache& cache = ring.work.args.cache;
+    const Stage stage = ring.stage(tile);
+    if (begin < ring.work.keys.end) {
+        copy_rows<row_bytes(kFormat), Stage::kKeyStride>(stage.keys(), cache.key, ring.work, begin, ring.entry.codes);
+        if constexpr (kQuantised)
+            copy_rows<scale_row_bytes(kFormat), Stage::kKeyScaleStride>(stage.key_scales(), cache.key_scale, ring.work,
+                                                                        begin, ring.entry.scales());
+    }
+    commit_copies();
+}
+
+/// The same for its values.
+KVJIT_INLINE void ask_for_values(const Ring& ring, i32 tile) {
+    const i64 begin = ring.tile_begin(tile);
+    const abi::Cache& cache = ring.work.args.cache;
+    const Stage stage = ring.stage(tile);
+    if (begin < ring.work.keys.end) {
+        copy_rows<row_bytes(kFormat), Stage::kValueStride>(stage.values(), cache.value, ring.work, begin,
+                                                           ring.entry.codes);
+        if constexpr (kQuantised)
+            copy_rows<scale_row_bytes(kFormat), Stage::kValueScaleStride>(stage.value_scales(), cache.value_scale,
+                                                                          ring.work, begin, ring.entry.scales());
+    }
+    commit_copies();
+}
+
+/// Whether rows in shared memory are longer than the cache's. What is behind those stays zero.
+inline constexpr bool kPaddedRows = mma_key_elements(kFormat) != kHeadDim || mma_value_elements(kFormat) != kHeadDim;
+
+KVJIT_INLINE void clear_ring(const Ring& ring) {
+    const u32 zeros[4] = {0, 0, 0, 0};
+    for (i32 at = lane_index() * 16; at < Ring::kStages * Stage::kBytes; at += kWarpSize * 16)
+        store16(ring.stages + at, zeros);
+    warp_barrier();
+}
+
+/// The ring of a warp, which nothing has been asked for yet: the tile in turn is -kStages.
+KVJIT_INLINE Ring start_ring(const AttendWork& work, char* stages) {
+    const Ring ring = {work, stages, {}, {}};
+    if constexpr (kPaddedRows) clear_ring(ring);
+    return {work, stages, {}, look_up(work, ring.tile_begin(0))};
+}
+
+/// Waits for the keys of the tile in turn, and asks for the values that take the place of those of the tile before.
+KVJIT_INLINE void await_keys(Ring& ring, i32 tile) {
+    wait_copies<Ring::kPending>();
+    warp_barrier();
+    if (tile + Ring::kStages > 0) ask_for_values(ring, tile + Ring::kStages - 1);
+}
+
+/// Waits for its values, and asks for the keys that take the place of its own.
+KVJIT_INLINE void await_values(Ring& ring, i32 tile) {
+    wait_copies<Ring::kPending>();
+    warp_barrier();
+    ring.entry = ring.next;
+    ring.next = look_up(ring.work, ring.tile_begin(tile + Ring::kStages + 1));
+    ask_for_keys(ring, tile + Ring::kStages);
+}
+
+}  // namespace kvjit

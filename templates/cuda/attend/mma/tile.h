@@ -1,0 +1,219 @@
+// Attention of a tile of 16 packed rows by matrix products of 16 x 8 x 16: which of the tile's rows and keys a thread
+// has, scores, online softmax. Of lane 4*g + t, a tile of scores c[4] is
+//     c[0], c[1]   row g      keys 2t, 2t + 1
+//     c[2], c[3]   row g + 8  keys 2t, 2t + 1
+// and two neighbouring tiles of scores, packed, are a left operand over 16 keys.
+#pragma once
+
+#include "common/score.h"
+#include "cuda/attend/mma/fragments.h"
+#include "cuda/attend/partial.h"
+#include "cuda/attend/work.h"
+
+namespace kvjit {
+
+static_assert(element_of<T1>().fits_f16 && element_of<T2>().fits_f16);
+
+KVJIT_INLINE i32 lane_row() {
+    return lane_index() / 4;
+}
+KVJIT_INLINE i32 lane_pair() {
+    return lane_index() % 4;
+}
+
+/// From products to powers of two: score = modify_score(product, score, ...), p = 2^(score * factor - max * factor).
+/// Scores that aren't modified stay products: their scale waits for the exponential, which has a multiplication anyway.
+struct ProductRule {
+    ScoreTerms<float> score;
+    float factor;
+};
+
+/// A factor of 0, which would make NaN of a hidden key's -inf, becomes as good as 0. The query takes the scale's sign:
+/// see query_sign.
+KVJIT_INLINE ProductRule product_rule(const AttendWork& work) {
+    ScoreTerms<float> score = score_terms<float>(work.args);
+    score.scale *= kPieceUnit;
+    if constexpr (kModified) return {score, kLog2E};
+    const float factor = (score.scale < 0.0f ? -score.scale : score.scale) * kLog2E;
+    return {score, factor < 1e-30f ? 1e-30f : factor};
+}
+
+/// What a pair of query elements is to be XORed with.
+KVJIT_INLINE u32 query_sign(const AttendWork& work) {
+    return !kModified && work.args.score.softmax_scale < 0.0f ? 0x80008000 : 0;
+}
+
+// ---- Rows ----------------------------------------------------------------------------------------------------------
+
+/// What a row's scores depend on beside the products.
+struct RowTerms {
+    i32 position;    // ALiBi, window: of the query among the keys
+    float slope;     // ALiBi
+    const T1* mask;  // of key 0
+};
+
+/// Rows g and g + 8 of a tile.
+struct TileRows {
+    ShortRange seen[2];
+    RowTerms terms[2];
+};
+
+/// Whether terms of rows are used.
+inline constexpr bool kRowTerms = kModified || kWindow;
+
+/// What packed row `row` sees of the block's keys; nothing, if there is no such row.
+KVJIT_INLINE ShortRange seen_by_row(const AttendWork& work, i64 row) {
+    if (row >= work.row_end) return {0, 0};
+    return short_range(common_part(work.seen_by(row), work.keys));
+}
+
+KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
+    const i64 last = row < work.row_end ? row : work.row_end - 1, token = work.token(last), head = work.head(last);
+    RowTerms terms = {0, 0.0f, nullptr};
+    if constexpr (kAlibi || kWindow) terms.position = static_cast<i32>(query_position(work.sequence, token));
+    if constexpr (kAlibi) terms.slope = alibi_slope(work.args, head);
+    if constexpr (kMaskRank > 0) terms.mask = mask_row(work.args, work.sequence, head, token, 0);
+    return terms;
+}
+
+// ---- 4. Per key block: scores, mask --------------------------------------------------------------------------------
+
+/// Number of the key that c[i] of score tile n belongs to, from the first tile's first key on.
+KVJIT_INLINE i32 score_key(int n, int i) {
+    return 8 * n + 2 * lane_pair() + i % 2;
+}
+
+/// A key that the row doesn't see has a mask of -inf, and isn't read.
+KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
+    if constexpr (kMaskRank == 0) return 0.0f;
+    if (!rows.seen[h].holds(key)) return -kInfinity;
+    return load_one(rows.terms[h].mask + key);
+}
+
+/// Products with kTiles * 8 keys from `first` on become scores, -inf where hidden. whole: all rows see all of the keys.
+template <int kTiles>
+KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, ProductRule rule, i32 first,
+                              bool whole) {
+    if constexpr (kModified) {
+#pragma unroll
+        for (int at = 0; at < kTiles * 4; ++at) {
+            float& score = scores[at / 4][at % 4];
+            const int h = at % 4 / 2;
+            const i32 key = first + score_key(at / 4, at % 4);
+            const float mask = mask_of(rows, h, key);
+            const float distance = kAlibi ? static_cast<float>(key - rows.terms[h].position) : 0.0f;
+            const float slope = kAlibi ? rows.terms[h].slope : 0.0f;
+            score = apply_hiding(modify_score(score, rule.score, mask, slope, distance), mask);
+        }
+    }
+    if (whole || kMaskRank > 0) return;  // a mask has hidden them already
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const i32 own = first + 2 * lane_pair();
+        const ShortRange seen = {rows.seen[h].begin - own, rows.seen[h].end - own};
+#pragma unroll
+        for (int at = 0; at < kTiles * 2; ++at) {
+            if (!seen.holds(at / 2 * 8 + at % 2)) scores[at / 2][2 * h + at % 2] = -kInfinity;
+        }
+    }
+}
+
+// ---- 4. Per key block: online softmax ------------------------------------------------------------------------------
+
+/// Probabilities are 2^15 at most, not 1: as float16 they then have all digits down to 2^-29 of the largest.
+inline constexpr float kHeadroom = 15.0f;
+
+/// What a row's probabilities are relative to, as a power of two: p = 2^(score * factor - base).
+KVJIT_INLINE float base_of(float max, float factor) {
+    return max == -kInfinity ? 0.0f : fma(max, factor, -kHeadroom);
+}
+
+/// What sums so far are to be multiplied by: from the bases, whose rounding their probabilities have. Exactly 1 while
+/// the largest score stays.
+KVJIT_INLINE float keep_of(float old_max, float max, float base, float factor) {
+    if (old_max == max) return 1.0f;
+    return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor) - base);
+}
+
+/// Largest score, the same for the 4 lanes of a row, and the lane's own part of the sum of probabilities.
+struct RowState {
+    float max[2] = {-kInfinity, -kInfinity};
+    float sum[2] = {0.0f, 0.0f};
+};
+
+template <class F>
+KVJIT_INLINE float fold_row(float v, F&& f) {
+    v = f(v, shuffle_xor(v, 1));
+    return f(v, shuffle_xor(v, 2));
+}
+
+/// Scores become probabilities. What was summed before is to be multiplied by keep.
+template <int kTiles>
+KVJIT_INLINE void exponentiate_tile(float (&scores)[kTiles][4], RowState& state, float factor, float (&keep)[2]) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        float max = state.max[h];
+#pragma unroll
+        for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores[n][2 * h], scores[n][2 * h + 1]));
+        max = fold_row(max, [](float a, float b) { return max_nan(a, b); });
+        const float base = base_of(max, factor);
+        keep[h] = keep_of(state.max[h], max, base, factor);
+        float sum = 0.0f;
+#pragma unroll
+        for (int at = 0; at < kTiles * 2; ++at) {
+            float& score = scores[at / 2][2 * h + at % 2];
+            score = exp2(fma(score, factor, -base));
+            sum += score;
+        }
+        state.max[h] = max;
+        state.sum[h] = fma(state.sum[h], keep[h], sum);
+    }
+}
+
+/// sums *= keep, row by row; for most tiles of keys that changes nothing and costs nothing.
+template <int kTiles>
+KVJIT_INLINE void scale_sums(float (&sums)[kTiles][4], const float (&keep)[2]) {
+    if (ballot(keep[0] != 1.0f || keep[1] != 1.0f) == 0) return;
+#pragma unroll
+    for (int at = 0; at < kTiles * 4; ++at) sums[at / 4][at % 4] *= keep[at % 4 / 2];
+}
+
+/// Probabilities of score tiles 2k and 2k + 1 as a left operand.
+template <int kTiles>
+KVJIT_INLINE void pack_tile(u32 (&a)[4], const float (&scores)[kTiles][4], int k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        a[i] = pack_halves(scores[2 * k + i / 2][i % 2 * 2], scores[2 * k + i / 2][i % 2 * 2 + 1]);
+}
+
+// ---- Keys that a mask hides from all rows: nothing of their values may be looked at --------------------------------
+
+/// For keys 2t and 2t + 1 of a score tile all ones where some row of the tile sees the key, as halves of a word.
+KVJIT_INLINE u32 seen_pair(const float (&scores)[4]) {
+    u32 seen = 0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const u32 lanes = ballot(scores[i] != -kInfinity || scores[2 + i] != -kInfinity);
+        if (lanes & 0x11111111u << lane_pair()) seen |= 0xffffu << 16 * i;
+    }
+    return seen;
+}
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
+/// The part that row g + 8h is over all of its lanes, and what its sums of values are to be multiplied by to belong to
+/// it: a base is rounded, by up to 2^-8 where scores are large, and parts of one row have different ones. So they are
+/// made relative to the largest score as a natural logarithm, and what that differs from the base goes into the sums.
+struct FinishedState {
+    Running running;
+    float weight;
+};
+KVJIT_INLINE FinishedState finish_state(const RowState& state, float factor, int h) {
+    const float sum = fold_row(state.sum[h], [](float a, float b) { return a + b; });
+    if (is_empty_part(state.max[h])) return {{-kInfinity, sum}, 1.0f};
+    const float max = state.max[h] * (factor * kLn2);
+    const float weight = exp2(-fma(max, kLog2E, -base_of(state.max[h], factor)));
+    return {{max, sum * weight}, weight};
+}
+
+}  // namespace kvjit

@@ -1,0 +1,117 @@
+// Merging partial results of attention over disjoint sets of keys. A part is (acc, max, sum):
+//     max = largest score, or less,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
+// A warp has a row of kHeadDim elements spread over its lanes, and merges the parts of a row in ascending order: which
+// warp does it, and when, changes no bit.
+#pragma once
+
+#include "common/spec_block.h"
+#include "common/types.h"
+#include "cuda/cache/row_lanes.h"
+
+namespace kvjit {
+
+inline constexpr float kLog2E = 1.44269504f;
+inline constexpr float kLn2 = 0.693147181f;
+
+/// e^v.
+KVJIT_INLINE float exp(float v) {
+    return exp2(v * kLog2E);
+}
+
+template <class V>
+KVJIT_INLINE V exp_of(V v) {
+    return exp(v);
+}
+
+/// Natural logarithm.
+KVJIT_INLINE float log(float v) {
+    return log2(v) * kLn2;
+}
+
+/// max and sum of some keys of a row. Starts as "no key".
+struct Running {
+    float max = -kInfinity;
+    float sum = 0.0f;
+};
+
+/// A part that saw no key (max -inf) must be left out: its acc and sum may be anything.
+KVJIT_INLINE bool is_empty_part(float part_max) {
+    return part_max == -kInfinity;
+}
+
+/// No NaN may pass for "saw no key": a largest score of -inf with a sum that isn't a number.
+KVJIT_INLINE float part_max(float max, float sum) {
+    return sum == sum ? max : kNan;
+}
+
+/// Factor of a part whose largest score is part_max, where the largest of all is `max`.
+KVJIT_INLINE float part_weight(float part_max, float max) {
+    return is_empty_part(part_max) ? 0.0f : exp(part_max - max);
+}
+
+/// With the head's e^sink in the sum, where the spec has sinks: what the output is divided by, and lse knows nothing
+/// of. A row without a key stays one.
+KVJIT_INLINE Running add_sink(Running running, const float* sinks, i64 head) {
+    if constexpr (!kSinks) return running;
+    if (!is_empty_part(running.max)) running.sum += exp(sinks[head] - running.max);
+    return running;
+}
+
+/// log of the sum of exp of all scores; -inf where no key was seen.
+KVJIT_INLINE float finish_lse(Running running) {
+    return is_empty_part(running.max) ? -kInfinity : running.max + log(running.sum);
+}
+
+/// Output row of kHeadDim elements of T: acc * (1/sum), 0 where no key was seen.
+template <class T>
+KVJIT_INLINE void finish_row(T* out, const RowLanes& acc, Running running) {
+    const float factor = divide(1.0f, running.sum);
+    RowLanes result;
+#pragma unroll
+    for (int c = 0; c < kLanePairs; ++c) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) result.pair[c][i] = is_empty_part(running.max) ? 0.0f : acc.pair[c][i] * factor;
+    }
+    store_lanes(out, result);
+}
+
+/// The largest of the parts' maxima, NaN if one is; stat(part) gives a part's Running.
+template <class Stat>
+KVJIT_INLINE float largest_max(i64 parts, Stat&& stat) {
+    float max = -kInfinity;
+#pragma unroll 1
+    for (i64 part = lane_index(); part < parts; part += kWarpSize) max = max_nan(max, stat(part).max);
+#pragma unroll
+    for (i32 mask = 1; mask < kWarpSize; mask *= 2) max = max_nan(max, shuffle_xor(max, mask));
+    return max;
+}
+
+/// Merges parts 0..parts-1 of one row: returns max and sum, and leaves the sum of weighted acc in `acc`.
+///     stat(part) -> Running,  row(part) -> const T*, kHeadDim elements
+/// kReadEmpty: rows of parts that saw no key have been written, and are multiplied by their weight 0, too.
+template <bool kReadEmpty = false, class Stat, class Row>
+KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& row) {
+    Running merged = {largest_max(parts, stat), 0.0f};
+    clear_lanes(acc);
+#pragma unroll 1
+    for (i64 first = 0; first < parts; first += kWarpSize) {
+        // A lane for each part: its weight is computed once.
+        const i64 own = first + lane_index();
+        const Running running = own < parts ? stat(own) : Running{};
+        const float weight = part_weight(running.max, merged.max);
+        const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);
+        // Not unrolled: the programs that merge compile a seventh faster. No branch around empty parts.
+#pragma unroll 1
+        for (i32 k = 0; k < count; ++k) {
+            const float max = shuffle(running.max, k), sum = shuffle(running.sum, k), factor = shuffle(weight, k);
+            const bool counts = !is_empty_part(max);
+            RowLanes part;
+            load_lanes(part, row(first + k), kReadEmpty || counts);
+            add_weighted(acc, part, factor);
+            merged.sum = fma(counts ? sum : 0.0f, factor, merged.sum);
+        }
+    }
+    return merged;
+}
+
+}  // namespace kvjit

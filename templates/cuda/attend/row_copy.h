@@ -1,0 +1,26 @@
+// What copies rows of the cache to shared memory, whoever multiplies them then.
+#pragma once
+
+#include "common/types.h"
+#include "cuda/machine/contract.h"
+
+namespace kvjit {
+
+/// The value of an address that lane `source` has. The warp calls it together.
+KVJIT_INLINE const char* shuffle_address(const char* address, i32 source) {
+    const u64 bits = reinterpret_cast<u64>(address);
+    const u64 low = shuffle(static_cast<u32>(bits), source), high = shuffle(static_cast<u32>(bits >> 32), source);
+    return reinterpret_cast<const char*>(high << 32 | low);
+}
+
+/// kBytes, in the background where copy_async can: no 4 bytes of a row of 2 bytes' multiples need to be aligned.
+/// Zeros where not `valid`.
+template <int kBytes>
+KVJIT_INLINE void copy_piece(char* to, const char* from, bool valid) {
+    if constexpr (kBytes >= 4)
+        copy_async<kBytes>(to, from, valid);
+    else
+        *reinterpret_cast<u16*>(to) = valid ? *reinterpret_cast<const u16*>(from) : u16{0};
+}
+
+}  // namespace kvjit

@@ -1,0 +1,75 @@
+// Keys of a decode that several blocks share: each block leaves a partial of its split, and the last one to arrive
+// merges those of all splits, in ascending order, so that bits don't depend on who came last.
+#pragma once
+
+#include "common/abi.h"
+#include "cuda/attend/partial.h"
+#include "cuda/attend/work.h"
+
+namespace kvjit {
+
+struct Split {
+    i64 number;
+    i64 used;  // splits that have keys to see, at least 1: the others' blocks return at once
+    KeyRange keys;
+};
+
+/// Keys of a split where `count` are to be split, which may be far fewer than the plan's bound.
+KVJIT_INLINE u32 keys_of_split(const abi::CudaAttendArgs& args, u32 count) {
+    const u32 splits = static_cast<u32>(args.splits), each = (count + splits - 1) / splits;
+    const u32 least = static_cast<u32>(args.least_split);
+    return each < least ? least : (each + kSplitUnit - 1) / kSplitUnit * kSplitUnit;
+}
+
+/// The split of this block, of a tile whose rows see `seen`. Splits begin at multiples of kSplitUnit, those of a fixed
+/// size at multiples of that. The last one takes all that is left.
+KVJIT_INLINE Split split_of_block(const abi::CudaAttendArgs& args, KeyRange seen) {
+    const u32 fixed = static_cast<u32>(args.split_keys), unit = fixed != 0 ? fixed : kSplitUnit;
+    const u32 origin = kWindow ? static_cast<u32>(seen.begin) / unit * unit : 0;
+    const u32 count = static_cast<u32>(seen.end) - origin, keys = fixed != 0 ? fixed : keys_of_split(args, count);
+    const i64 needed = (count + keys - 1) / keys;
+    const i64 number = block_y(), used = needed < 1 ? 1 : needed < args.splits ? needed : args.splits;
+    const i64 begin = origin + number * keys, end = number == used - 1 ? seen.end : begin + keys;
+    return {number, used, {kWindow && begin < seen.begin ? seen.begin : begin, end}};
+}
+
+/// Where the partial of the tile's first row goes, for split `split` of block_x()'s tile.
+KVJIT_INLINE float* split_partials(const abi::CudaAttendArgs& args, i64 tile_rows, i64 split) {
+    return args.attend.partials + (block_x() * args.splits + split) * tile_rows * kPartialStride;
+}
+
+// ---- 5. Merge ------------------------------------------------------------------------------------------------------
+
+/// Whether this block is the last of the tile's `used` blocks to come here. The block calls it together, after it has
+/// written its partials; then it sees those of the others. Leaves the tile's counter as it was before the run.
+KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 used) {
+    u32& arrived = shared_memory<u32>();
+    unsigned* counter = args.counters + block_x();
+    barrier();
+    if (thread_index() == 0) {
+        thread_fence();  // the block's partials, which the barrier has gathered behind this thread, before the count
+        arrived = atomic_add(counter, 1);
+        thread_fence();  // and the others' before what the barrier below lets go on
+    }
+    barrier();
+    if (arrived != static_cast<u32>(used - 1)) return false;
+    if (thread_index() == 0) *counter = 0;
+    return true;
+}
+
+/// Merges the `used` splits of the work's tile, if this block is the last of them. The block calls it together.
+KVJIT_INLINE void finish_splits(const abi::CudaAttendArgs& args, const AttendWork& work, i64 tile_rows, i64 used) {
+    if (!is_last_block(args, used)) return;
+    const float* first = split_partials(args, tile_rows, 0);
+    const i64 stride = tile_rows * kPartialStride;
+    for (i64 row = work.row_begin + warp_index(); row < work.row_end; row += kAttendWarps) {
+        const float* part = first + (row - work.row_begin) * kPartialStride;
+        RowLanes acc;
+        const Running merged = merge_parts(
+            acc, used, [&](i64 s) { return Running{part[s * stride + kHeadDim], part[s * stride + kHeadDim + 1]}; },
+            [&](i64 s) { return part + s * stride; });
+        write_output(work, row, acc, merged);
+    }
+}
+
+}  // namespace kvjit

@@ -1,0 +1,108 @@
+// What one block of an attention kernel works on, and where its rows come from and go to: common to attention by dot
+// products and by tensor cores.
+#pragma once
+
+#include "common/abi.h"
+#include "common/quant.h"
+#include "common/score.h"
+#include "common/slots.h"
+#include "common/spec_block.h"
+#include "cuda/attend/partial.h"
+#include "cuda/shape.h"
+
+namespace kvjit {
+
+inline constexpr CacheFormat kFormat = {kHeadDim, element_of<T2>().bits, kQuantised ? element_of<T3>().bits / 8 : 0,
+                                        kQuantGroup};
+
+/// A KeyRange in the 32 bits that positions take. Without windows nothing is hidden before `begin`, which is 0.
+struct ShortRange {
+    i32 begin, end;
+
+    KVJIT_INLINE bool holds(i32 key) const { return key < end && (!kWindow || key >= begin); }
+    KVJIT_INLINE bool holds(ShortRange other) const { return other.end <= end && (!kWindow || other.begin >= begin); }
+    KVJIT_INLINE bool meets(ShortRange other) const {
+        return other.begin < end && (!kWindow || (begin < end && other.end > begin));
+    }
+    /// Whether a tile of `keys` keys, from whose first one the range is counted, has some of it.
+    KVJIT_INLINE bool meets_tile(i32 keys) const { return end > 0 && (!kWindow || begin < keys); }
+};
+KVJIT_INLINE ShortRange short_range(KeyRange range) {
+    return {kWindow ? static_cast<i32>(range.begin) : 0, static_cast<i32>(range.end)};
+}
+
+/// A tile of rows and the keys that the block attends for them. All threads of a block have the same.
+/// Row r of a kv head is new token r / kGroup, query head kv_head*kGroup + r % kGroup.
+struct AttendWork {
+    const abi::AttendArgs& args;
+    CallSequence sequence;
+    TableRow table;
+    i64 kv_head;
+    i64 row_begin, row_end;  // packed rows; row_end is cut at the last one that there is
+    KeyRange keys;           // of those that some row of the tile sees. Maybe no key at all
+    float* partials;         // where row_begin's partial goes, the others behind it; null: write output and lse
+
+    KVJIT_INLINE i64 token(i64 row) const { return static_cast<i64>(static_cast<u64>(row) / kGroup); }
+    KVJIT_INLINE i64 head(i64 row) const { return kv_head * kGroup + static_cast<i64>(static_cast<u64>(row) % kGroup); }
+    /// Packed row `row` sees these, less those that the mask hides.
+    KVJIT_INLINE KeyRange seen_by(i64 row) const { return visible_keys(sequence, token(row)); }
+};
+
+/// Keys that some of packed rows row_begin..row_end-1 of a sequence see.
+KVJIT_INLINE KeyRange seen_by_rows(const CallSequence& sequence, i64 row_begin, i64 row_end) {
+    const i64 first = static_cast<i64>(static_cast<u64>(row_begin) / kGroup);
+    const i64 last = static_cast<i64>(static_cast<u64>(row_end - 1) / kGroup);
+    return seen_by_some(visible_keys(sequence, first), visible_keys(sequence, last));
+}
+
+/// The first of the tiles of kKeys keys that the block works on. Tiles lie at absolute positions; keys of the first one
+/// may lie before those of the block.
+template <int kKeys>
+KVJIT_INLINE i64 first_tile_key(const AttendWork& work) {
+    return kWindow ? static_cast<i64>(static_cast<u64>(work.keys.begin) / kKeys * kKeys) : work.keys.begin;
+}
+
+/// Those of `keys` that fall into the tile of kKeys keys that begins at key `first`, counted from there. No key:
+/// !meets_tile(kKeys).
+template <int kKeys>
+KVJIT_INLINE ShortRange keys_of_tile(KeyRange keys, i64 first) {
+    const i64 end = keys.end - first, begin = kWindow ? keys.begin - first : 0;
+    return {static_cast<i32>(begin < kKeys ? begin : kKeys), static_cast<i32>(end < kKeys ? end : kKeys)};
+}
+
+/// The query row of packed row `row`.
+KVJIT_INLINE const T1* query_row(const AttendWork& work, i64 row) {
+    const abi::Rows& query = work.args.query;
+    const i64 token = work.sequence.query_begin + work.token(row);
+    return reinterpret_cast<const T1*>(query.base + token * query.token_stride + work.head(row) * query.head_stride);
+}
+
+inline constexpr i64 kPartialStride = kHeadDim + abi::kPartialTail;
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
+/// Writes packed row `row` as finished output, and its lse. The warp calls it together, each lane with its own
+/// elements.
+KVJIT_INLINE void write_output(const AttendWork& work, i64 row, const RowLanes& acc, Running running) {
+    const abi::AttendArgs& args = work.args;
+    const i64 token = work.sequence.query_begin + work.token(row), head = work.head(row);
+    char* out = args.output.base + token * args.output.token_stride + head * args.output.head_stride;
+    finish_row(reinterpret_cast<T1*>(out), acc, add_sink(running, args.score.sinks, head));
+    if (args.lse && lane_index() == 0)
+        args.lse[token * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
+}
+
+/// Writes what the block found for packed row `row`: a partial where others have the rest of its keys, else output and
+/// lse. The warp calls it together. `running` may have missed a NaN: its sum has not.
+KVJIT_INLINE void emit_row(const AttendWork& work, i64 row, const RowLanes& acc, Running running) {
+    running.max = part_max(running.max, running.sum);
+    if (!work.partials) return write_output(work, row, acc, running);
+    float* to = work.partials + (row - work.row_begin) * kPartialStride;
+    if (lane_index() == 0) {
+        to[kHeadDim] = running.max;
+        to[kHeadDim + 1] = running.sum;
+    }
+    if (!is_empty_part(running.max)) store_lanes(to, acc);
+}
+
+}  // namespace kvjit

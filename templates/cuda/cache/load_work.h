@@ -1,0 +1,34 @@
+// Work of load, whatever it makes of a row.
+#pragma once
+
+#include "common/abi.h"
+#include "common/slots.h"
+#include "common/types.h"
+#include "cuda/cache/token_work.h"
+
+namespace kvjit {
+
+// ---- 2. Work split: a warp for each (position, kv head, key or value) ----------------------------------------------
+
+/// Of T1, `repeat` times: the copies lie `stride` bytes apart.
+struct LoadedRow {
+    char* first;
+    i64 stride, repeat;
+};
+
+/// load(place, slot, to): the warp's row, out of its slot.
+template <class Load>
+KVJIT_INLINE void load_row(const abi::CudaLoadArgs& args, Load&& load) {
+    const TokenPlace place = place_of_warp(args.launch);
+    const abi::Rows& to = place.value ? args.load.value : args.load.key;
+    const abi::Indices& kvstarts = args.load.keys.starts;
+    const i64 sequences = args.launch.batch_size;
+    if (is_faulty(args.launch) || !to.base || place.row >= index_at(kvstarts, sequences)) return;
+    const i64 b = find_sequence(sequences, place.row, [&](i64 s) { return index_at(kvstarts, s); });
+    const Slot slot = slot_of(args.load.table, b, place.row - index_at(kvstarts, b));
+    const i64 repeat = args.load.num_repeat;
+    char* first = to.base + place.row * to.token_stride + place.head * repeat * to.head_stride;
+    load(place, slot, LoadedRow{first, to.head_stride, repeat});
+}
+
+}  // namespace kvjit

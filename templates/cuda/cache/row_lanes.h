@@ -1,0 +1,116 @@
+// Rows of kHeadDim elements, spread over the lanes of a warp.
+#pragma once
+
+#include "common/spec_block.h"
+#include "common/types.h"
+#include "cuda/machine/contract.h"
+#include "cuda/shape.h"
+
+namespace kvjit {
+
+KVJIT_INLINE i32 lane_index() {
+    return thread_index() % kWarpSize;
+}
+KVJIT_INLINE i32 warp_index() {
+    return thread_index() / kWarpSize;
+}
+
+/// Whether an index array was found faulty: then nothing runs.
+KVJIT_INLINE bool is_faulty(const abi::Launch& launch) {
+    return launch.fault && *launch.fault != 0;
+}
+
+// ---- Two neighbouring elements of T as float32 ---------------------------------------------------------------------
+
+KVJIT_INLINE void load_pair(float (&to)[2], const float* from) {
+    u32 words[2];
+    load8(words, from);
+    to[0] = __builtin_bit_cast(float, words[0]);
+    to[1] = __builtin_bit_cast(float, words[1]);
+}
+KVJIT_INLINE void load_pair(float (&to)[2], const f16_t* from) {
+    u32 word[1];
+    load4(word, from);
+    to[0] = half_to_float(static_cast<u16>(word[0]));
+    to[1] = half_to_float(static_cast<u16>(word[0] >> 16));
+}
+
+KVJIT_INLINE float load_one(const float* from) {
+    return *from;
+}
+KVJIT_INLINE float load_one(const f16_t* from) {
+    return half_to_float(from->bits);
+}
+
+KVJIT_INLINE void store_pair(float* to, const float (&from)[2]) {
+    const u32 words[2] = {__builtin_bit_cast(u32, from[0]), __builtin_bit_cast(u32, from[1])};
+    store8(to, words);
+}
+KVJIT_INLINE void store_pair(f16_t* to, const float (&from)[2]) {
+    const u32 word[1] = {pack_halves(from[0], from[1])};
+    store4(to, word);
+}
+
+// ---- A row of float32, two elements of each 64 with a lane ---------------------------------------------------------
+
+inline constexpr int kLanePairs = (kHeadDim + 2 * kWarpSize - 1) / (2 * kWarpSize);
+
+struct RowLanes {
+    float pair[kLanePairs][2];
+};
+
+/// Number of the first element of a lane's pair c; from kHeadDim on there is none.
+KVJIT_INLINE i32 pair_element(int c) {
+    return c * 2 * kWarpSize + 2 * lane_index();
+}
+
+KVJIT_INLINE void clear_lanes(RowLanes& row) {
+#pragma unroll
+    for (int c = 0; c < kLanePairs; ++c) row.pair[c][0] = row.pair[c][1] = 0.0f;
+}
+
+/// Zeros, without a look at `from`, if there is no row.
+template <class T>
+KVJIT_INLINE void load_lanes(RowLanes& row, const T* from, bool exists = true) {
+    clear_lanes(row);
+#pragma unroll
+    for (int c = 0; c < kLanePairs; ++c) {
+        if (exists && pair_element(c) < kHeadDim) load_pair(row.pair[c], from + pair_element(c));
+    }
+}
+
+KVJIT_INLINE void add_weighted(RowLanes& row, const RowLanes& other, float factor) {
+#pragma unroll
+    for (int c = 0; c < kLanePairs; ++c) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) row.pair[c][i] = fma(factor, other.pair[c][i], row.pair[c][i]);
+    }
+}
+
+template <class T>
+KVJIT_INLINE void store_lanes(T* to, const RowLanes& row) {
+#pragma unroll
+    for (int c = 0; c < kLanePairs; ++c) {
+        if (pair_element(c) < kHeadDim) store_pair(to + pair_element(c), row.pair[c]);
+    }
+}
+
+// ---- Which sequence ------------------------------------------------------------------------------------------------
+
+/// The last b in 0..count-1 with begin(b) <= index, where begin never decreases, begin(0) <= index, and equal ones are
+/// sequences without elements. The warp calls it together: each step asks 32 places at once.
+template <class Begin>
+KVJIT_INLINE i64 find_sequence(i64 count, i64 index, Begin&& begin) {
+    i64 low = 0, high = count;  // the answer is in low..high-1
+    while (high - low > 1) {
+        const i64 step = (high - low + kWarpSize - 1) / kWarpSize;
+        const i64 probe = low + lane_index() * step;
+        // Ones, then zeros; lane 0's is a one.
+        const u32 below = ballot(probe < high && begin(probe) <= index);
+        low += (count_ones(below) - 1) * step;
+        high = low + step < high ? low + step : high;
+    }
+    return low;
+}
+
+}  // namespace kvjit

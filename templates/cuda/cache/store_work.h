@@ -1,0 +1,34 @@
+// Work of store, whatever it makes of a row.
+#pragma once
+
+#include "common/abi.h"
+#include "common/slots.h"
+#include "common/types.h"
+#include "cuda/cache/token_work.h"
+
+namespace kvjit {
+
+// ---- 2. Work split: a warp for each (token, kv head, key or value) -------------------------------------------------
+
+/// Where row `row`, of sequence b, goes; none below 0 is inside of the cache.
+KVJIT_INLINE Slot slot_of_row(const abi::StoreArgs& args, i64 b, i64 row) {
+    if (is_given(args.slots)) return chosen_slot(args, index_at(args.slots, row));
+    const i64 position = key_count(args.keys, b) - index_at(args.seqstarts, b + 1) + row;
+    return slot_of(args.table, b, position);
+}
+
+/// store(place, slot, from): the warp's row, of T1, goes to its slot.
+template <class Store>
+KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args, Store&& store) {
+    const TokenPlace place = place_of_warp(args.launch);
+    const abi::Indices& seqstarts = args.store.seqstarts;
+    const i64 sequences = args.launch.batch_size;
+    if (is_faulty(args.launch) || place.row >= index_at(seqstarts, sequences)) return;
+    const i64 b = find_sequence(sequences, place.row, [&](i64 s) { return index_at(seqstarts, s); });
+    const Slot slot = slot_of_row(args.store, b, place.row);
+    if (!is_inside(args.launch, slot)) return;
+    const abi::Rows& rows = place.value ? args.store.value : args.store.key;
+    store(place, slot, rows.base + place.row * rows.token_stride + place.head * rows.head_stride);
+}
+
+}  // namespace kvjit
