@@ -81,7 +81,7 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
     panel.heads = panel.rows[panel.count - 1].kv_head - panel.first_head + 1;
 }
 
-// ---- 4. Per chunk: scores, mask, softmax, PV -----------------------------------------------------------------------
+// ---- 4. Per key chunk: scores, mask, softmax, PV -------------------------------------------------------------------
 
 /// Keys of the chunk that begins at key `begin`, counted from there.
 KVJIT_INLINE KeyRange in_chunk(KeyRange seen, i64 begin) {

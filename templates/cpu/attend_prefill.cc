@@ -252,6 +252,8 @@ KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange ke
     }
 }
 
+// ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
+
 /// f(row of the kv head, tile, lane of the tile), for the rows that there are.
 template <class F>
 KVJIT_INLINE void for_each_row(const Panel& panel, const Buffers& buffers, i64 t, i64 first_lane, i64 lanes, F&& f) {

@@ -9,6 +9,10 @@
 
 namespace kvjit {
 
+// ---- 2. Work split: cpu/cache/load_work.h --------------------------------------------------------------------------
+
+// ---- 6. Store: rows of the call ------------------------------------------------------------------------------------
+
 /// One of key and value of the call.
 struct LoadStream {
     abi::Rows to;

@@ -11,7 +11,9 @@ namespace kvjit {
 static_assert(kHeadDim % 8 == 0);
 static_assert(!kSame<T1, i8_t>);
 
-// ---- 5. Merge: the parts of one (token, head), in ascending order --------------------------------------------------
+// ---- 2. Work split: a (token, query head) of the item after the other ----------------------------------------------
+
+// ---- 5. Merge: the parts of one (token, query head), in ascending order --------------------------------------------
 
 /// `acc` and `stat`: offsets of part 0, in elements and in floats.
 KVJIT_INLINE Running merge_parts(const abi::MergeArgs& args, const abi::MergeItem& item, i64 acc, i64 stat,

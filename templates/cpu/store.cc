@@ -8,6 +8,10 @@
 
 namespace kvjit {
 
+// ---- 2. Work split: cpu/cache/store_work.h -------------------------------------------------------------------------
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
 /// One of key and value of the call.
 struct StoreStream {
     using Encoder = RowEncoder<CacheRow>;

@@ -10,6 +10,10 @@
 
 namespace kvjit {
 
+// ---- 2. Work split: cpu/cache/store_work.h -------------------------------------------------------------------------
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
 /// One of key and value of the call.
 template <int kNeighbours, int kTokens>
 struct StoreStream {

@@ -1,13 +1,60 @@
-// attend, for few query rows, by dot products in float32 (docs/semantics.md, section 3).
+// attend, for few query rows, by dot products in float32 (docs/semantics.md, section 3): for inputs or caches of
+// float32, and for one query head per kv head.
 #include "cuda/attend/decode.h"
 #include "cuda/attend/dot/tiles.h"
+#include "cuda/attend/partial.h"
 #include "cuda/shape.h"
 
 namespace kvjit {
 
+// ---- 2. Work split: cuda/attend/decode.h; 3. Load Q, 4. Per key tile: cuda/attend/dot/tiles.h ----------------------
+
+// ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
+
+/// What the warps of a decode block found for kDotMergeRows rows.
+struct DotMerge {
+    float acc[kAttendWarps][kDotMergeRows][kHeadDim];
+    Running running[kAttendWarps][kDotMergeRows];
+};
+
+/// All warps have the same rows and other keys: a few rows at a time go through shared memory, a row for each warp.
+template <int kRows>
+KVJIT_INLINE void merge_warps(const AttendWork& work, DotMerge& merge, const WarpRows& rows,
+                              const RowLanes (&acc)[kRows]) {
+    static_assert(kDotMergeRows == kAttendWarps);
+#pragma unroll 1
+    for (i32 first = 0; first < rows.count; first += kDotMergeRows) {
+        barrier();
+#pragma unroll
+        for (int r = 0; r < kRows; ++r) {
+            if (r / kDotMergeRows * kDotMergeRows == first)
+                store_lanes(merge.acc[warp_index()][r % kDotMergeRows], acc[r]);
+        }
+        const i32 own = lane_index() - first;
+        if (own >= 0 && own < kDotMergeRows) merge.running[warp_index()][own] = rows.running;
+        barrier();
+        const i32 row = warp_index();
+        if (first + row >= rows.count) continue;
+        RowLanes merged;
+        const Running running = merge_parts(
+            merged, kAttendWarps, [&](i64 warp) { return merge.running[warp][row]; },
+            [&](i64 warp) { return static_cast<const float*>(merge.acc[warp][row]); });
+        emit_row(work, work.row_begin + first + row, merged, running);
+    }
+}
+
+/// A tile of rows and a split of its keys. The block calls it together.
+KVJIT_INLINE void attend_dot(const AttendWork& work) {
+    static_assert(sizeof(DotMerge) == dot_merge_bytes(kFormat));
+    auto& shared = shared_memory<DotShared<true>>();
+    DotResult<true> result;
+    attend_rows(result, shared, work);
+    merge_warps(work, *reinterpret_cast<DotMerge*>(shared.tiles), result.rows, result.acc);
+}
+
 struct Dot {
     static constexpr LaunchShape kShape = dot_shape(true, kFormat);
-    KVJIT_INLINE static void attend(const AttendWork& work) { attend_dot<true>(work); }
+    KVJIT_INLINE static void attend(const AttendWork& work) { attend_dot(work); }
 };
 
 }  // namespace kvjit

@@ -1,13 +1,242 @@
-// attend, for few query rows, by products of float16 on tensor cores (docs/semantics.md, section 3).
+// attend, for few query rows, by matrix products (docs/semantics.md, section 3). What takes the time is to read keys
+// and values once. Each warp of a block takes every fourth tile of 16 keys, through a ring of its own in shared memory:
+// warps wait for nobody until they merge. Which keys a warp has depends on their positions alone.
+//
+// A product may sum over elements in any order, if both operands have the same: a lane takes 8 neighbouring elements of
+// a key where the matrices have columns 2t, 2t + 1, 2t + 8, 2t + 9 of two steps. Likewise the columns of the sums of
+// values may be any elements: column n of matrix j is element 8n + j, so that a lane takes 8 neighbouring ones.
 #include "cuda/attend/decode.h"
-#include "cuda/attend/mma/decode.h"
+#include "cuda/attend/mma/fragments.h"
+#include "cuda/attend/mma/ring.h"
+#include "cuda/attend/mma/tile.h"
+#include "cuda/attend/partial.h"
+#include "cuda/attend/work.h"
 #include "cuda/shape.h"
 
 namespace kvjit {
 
+// ---- 1. Contract ---------------------------------------------------------------------------------------------------
+
+inline constexpr int kKeyParts = mma_key_elements(kFormat) / 32;      // of 32 elements: two steps of a product
+inline constexpr int kValueParts = mma_value_elements(kFormat) / 64;  // of 64 elements: eight matrices
+inline constexpr bool kQueryShared = mma_shares_query(kFormat);
+
+/// What a warp leaves for the merge.
+struct WarpSums {
+    static constexpr int kStride = mma_sums_stride(kFormat);
+    float sums[kDecodeTileRows][kStride];
+    Running running[kDecodeTileRows];
+};
+static_assert(sizeof(WarpSums) == mma_merge_bytes(kFormat));
+
+union alignas(16) WarpShared {
+    char ring[Ring::kStages * Stage::kBytes];
+    WarpSums left;
+};
+
+struct alignas(16) DecodeShared {
+    WarpShared warps[kAttendWarps];
+    char query[mma_query_bytes(kFormat)];
+};
+static_assert(sizeof(DecodeShared) == mma_decode_shape(kFormat, kMaxSharedBytes).shared_bytes);
+
+// ---- 2. Work split: cuda/attend/decode.h; a warp takes every fourth tile of the keys -------------------------------
+
+// ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+
+/// Left operands over all elements, for long rows those of the part at hand.
+struct QueryOperands {
+    u32 step[kQueryShared ? 2 : 2 * kKeyParts][4];
+};
+
+/// Left operands of the two steps over elements 32*part..32*part+31. Rows that aren't there are zeros.
+KVJIT_INLINE void load_query_part(u32 (&first)[4], u32 (&second)[4], const AttendWork& work, int part) {
+    const i32 element = 32 * part + kPiece * lane_pair();
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const i64 row = work.row_begin + lane_row() + 8 * h;
+        u32 pairs[4] = {0, 0, 0, 0};
+        if (row < work.row_end && element < kHeadDim) load16(pairs, query_row(work, row) + element);
+        if constexpr (kQuantBit == 4) disorder_pairs(pairs);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) (i < 2 ? first : second)[i % 2 * 2 + h] = pairs[i] ^ query_sign(work);
+    }
+}
+
+KVJIT_INLINE char* shared_step(char* query, int step) {
+    return query + (step * kWarpSize + lane_index()) * 16;
+}
+
+/// The block calls it together.
+KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWork& work) {
+#pragma unroll
+    for (int part = 0; part < kKeyParts; ++part) {
+        if constexpr (!kQueryShared) {
+            load_query_part(query.step[2 * part], query.step[2 * part + 1], work, part);
+        } else if (part % kAttendWarps == warp_index()) {
+            load_query_part(query.step[0], query.step[1], work, part);
+            store16(shared_step(shared, 2 * part), query.step[0]);
+            store16(shared_step(shared, 2 * part + 1), query.step[1]);
+        }
+    }
+    if constexpr (kQueryShared) barrier();
+}
+
+// ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
+
+/// Products of the 16 rows with the 16 keys of a stage.
+KVJIT_INLINE void score_keys(float (&scores)[2][4], QueryOperands& query, const char* shared, const Stage& stage) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i) scores[i / 4][i % 4] = 0.0f;
+#pragma unroll
+    for (int part = 0; part < kKeyParts; ++part) {
+        const int step = kQueryShared ? 0 : 2 * part;
+        if constexpr (kQueryShared) {
+            load16(query.step[0], shared_step(const_cast<char*>(shared), 2 * part));
+            load16(query.step[1], shared_step(const_cast<char*>(shared), 2 * part + 1));
+        }
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+            const i32 row = 8 * n + lane_row();
+            KeyPairs pairs;
+            load_key_pairs(pairs, stage.keys() + row * Stage::kKeyStride,
+                           stage.key_scales() + row * Stage::kKeyScaleStride, 32 * part + kPiece * lane_pair());
+            mma_16x8x16(scores[n], query.step[step], {pairs.high[0], pairs.high[1]});
+            mma_16x8x16(scores[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
+            if constexpr (!kQuantised) continue;
+            mma_16x8x16(scores[n], query.step[step], {pairs.low[0], pairs.low[1]});
+            mma_16x8x16(scores[n], query.step[step + 1], {pairs.low[2], pairs.low[3]});
+        }
+    }
+}
+
+/// sums += probabilities * values of a stage. seen: which of the lane's keys are, where a mask may hide them.
+KVJIT_INLINE void add_values(float (&sums)[8 * kValueParts][4], const u32 (&probabilities)[4], const Stage& stage,
+                             const u32 (&seen)[2]) {
+#pragma unroll
+    for (int part = 0; part < kValueParts; ++part) {
+        u32 pairs[2][8];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const i32 key = 8 * half + 2 * lane_pair();
+            load_value_pairs<Stage::kValueStride, Stage::kValueScaleStride>(
+                pairs[half], stage.values() + key * Stage::kValueStride,
+                stage.value_scales() + key * Stage::kValueScaleStride, 64 * part + kPiece * lane_row());
+        }
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            if constexpr (kMaskRank > 0)
+                mma_16x8x16(sums[8 * part + j], probabilities, {pairs[0][j] & seen[0], pairs[1][j] & seen[1]});
+            else
+                mma_16x8x16(sums[8 * part + j], probabilities, {pairs[0][j], pairs[1][j]});
+        }
+    }
+}
+
+/// What a warp knows of the tile's rows.
+struct WarpState {
+    float sums[8 * kValueParts][4];
+    RowState rows;
+};
+
+/// Scores of one tile of keys to probabilities, packed.
+KVJIT_INLINE void soften(u32 (&probabilities)[4], u32 (&seen)[2], float (&scores)[2][4], WarpState& state,
+                         const TileRows& rows, ProductRule rule, i32 begin, bool whole) {
+    modify_tile(scores, rows, rule, begin, whole);
+    if constexpr (kMaskRank > 0) {
+        seen[0] = seen_pair(scores[0]);
+        seen[1] = seen_pair(scores[1]);
+    }
+    float keep[2];
+    exponentiate_tile(scores, state.rows, rule.factor, keep);
+    scale_sums(state.sums, keep);
+    pack_tile(probabilities, scores, 0);
+}
+
+KVJIT_INLINE TileRows rows_of_lane(const AttendWork& work) {
+    const i64 row = work.row_begin + lane_row();
+    return {{seen_by_row(work, row), seen_by_row(work, row + 8)},
+            {terms_of_row(work, row), terms_of_row(work, row + 8)}};
+}
+
+/// All tiles of the warp. The first turns only ask for keys and values.
+KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const AttendWork& work, ProductRule rule) {
+    Ring ring = start_ring(work, shared.warps[warp_index()].ring);
+    QueryOperands query;
+    load_query(query, shared.query, work);
+    const TileRows rows = rows_of_lane(work);
+    const ShortRange low = seen_by_row(work, work.row_begin), high = seen_by_row(work, work.row_end - 1);
+    const ShortRange seen_by_all = {high.begin, low.end};
+#pragma unroll 1
+    for (i32 tile = -Ring::kStages; ring.tile_begin(tile) < work.keys.end; ++tile) {
+        const i32 begin = static_cast<i32>(ring.tile_begin(tile));
+        const Stage stage = ring.stage(tile);
+        u32 probabilities[4], seen[2];
+        await_keys(ring, tile);
+        if (tile >= 0) {
+            float scores[2][4];
+            score_keys(scores, query, shared.query, stage);
+            soften(probabilities, seen, scores, state, rows, rule, begin,
+                   seen_by_all.holds({begin, begin + kMmaTileKeys}));
+        }
+        await_values(ring, tile);
+        if (tile >= 0) add_values(state.sums, probabilities, stage, seen);
+    }
+    wait_copies<0>();
+}
+
+// ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
+
+/// The warp's sums and states to shared memory. A lane has 16 neighbouring elements of each part of a row.
+KVJIT_INLINE void leave_sums(WarpSums& left, const WarpState& state, float factor) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const i32 row = lane_row() + 8 * h;
+        const FinishedState finished = finish_state(state.rows, factor, h);
+        const float unit = finished.weight * kPieceUnit;
+#pragma unroll
+        for (int at = 0; at < 16 * kValueParts; at += 4) {
+            u32 words[4];
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+                const int matrix = at / 16 * 8 + (at + i) % 8, column = at % 16 / 8;
+                words[i] = __builtin_bit_cast(u32, state.sums[matrix][2 * h + column] * unit);
+            }
+            store16(left.sums[row] + at / 16 * 64 + 16 * lane_pair() + at % 16, words);
+        }
+        if (lane_pair() == 0) left.running[row] = finished.running;
+    }
+}
+
+/// Merges the warps' parts of each row, in the order of warps, and writes what came out.
+KVJIT_INLINE void merge_warps(const DecodeShared& shared, const AttendWork& work) {
+    for (i64 row = work.row_begin + warp_index(); row < work.row_end; row += kAttendWarps) {
+        const i32 at = static_cast<i32>(row - work.row_begin);
+        RowLanes acc;
+        const Running merged = merge_parts(
+            acc, kAttendWarps, [&](i64 w) { return shared.warps[w].left.running[at]; },
+            [&](i64 w) { return shared.warps[w].left.sums[at]; });
+        emit_row(work, row, acc, merged);
+    }
+}
+
+/// A tile of rows and a split of its keys. The block calls it together.
+KVJIT_INLINE void attend_mma(const AttendWork& work) {
+    DecodeShared& shared = shared_memory<DecodeShared>();
+    const ProductRule rule = product_rule(work);
+    WarpState state;
+#pragma unroll
+    for (int at = 0; at < 32 * kValueParts; ++at) state.sums[at / 4][at % 4] = 0.0f;
+    attend_keys(state, shared, work, rule);
+    warp_barrier();
+    leave_sums(shared.warps[warp_index()].left, state, rule.factor);
+    barrier();
+    merge_warps(shared, work);
+}
+
 struct Mma {
     static constexpr LaunchShape kShape = mma_decode_shape(kFormat, kMaxSharedBytes);
-    KVJIT_INLINE static void attend(const AttendWork& work) { attend_mma_decode(work); }
+    KVJIT_INLINE static void attend(const AttendWork& work) { attend_mma(work); }
 };
 
 }  // namespace kvjit

@@ -1,13 +1,258 @@
-// attend, for many query rows, by products of float16 on tensor cores (docs/semantics.md, section 3).
-#include "cuda/attend/mma/prefill.h"
+// attend, for many query rows, by matrix products (docs/semantics.md, section 3). What takes the time is arithmetic.
+// The warps of a block share its rows, and all pass over the same tiles of keys; while they multiply, the next tile of
+// keys or values is on its way.
+#include "cuda/attend/mma/block.h"
+#include "cuda/attend/mma/fragments.h"
+#include "cuda/attend/mma/tile.h"
+#include "cuda/attend/partial.h"
 #include "cuda/attend/prefill.h"
+#include "cuda/attend/work.h"
 #include "cuda/shape.h"
 
 namespace kvjit {
 
+// ---- 1. Contract ---------------------------------------------------------------------------------------------------
+
+inline constexpr int kSteps = round_up(kHeadDim, 16) / 16;    // of products that sum over elements
+inline constexpr int kScoreTiles = kBlockKeys / 8;            // of 8 keys
+inline constexpr int kSumTiles = round_up(kHeadDim, 16) / 8;  // of 8 elements
+inline constexpr bool kQueryHeld = kHeadDim <= 64;            // in registers, for all tiles of keys
+
+/// A warp's results on their way to the output.
+struct alignas(16) OutputRows {
+    static constexpr int kStride = mma_output_stride(kFormat);
+    float sums[16 * kRowTiles][kStride];
+    Running running[16 * kRowTiles];
+};
+
+struct alignas(16) PrefillShared {
+    Kept kept;
+    union {
+        PrefillTiles tiles;
+        OutputRows output[kAttendWarps];
+    };
+};
+
+static_assert(sizeof(PrefillShared) <= mma_prefill_shape(kFormat, kMaxSharedBytes).shared_bytes);
+
+struct QueryMatrices {
+    u32 a[kQueryHeld ? kSteps : 1][kRowTiles][4];
+};
+
+/// What a warp knows of its rows.
+struct PrefillState {
+    float sums[kRowTiles][kSumTiles][4];
+    RowState rows[kRowTiles];
+};
+
+// ---- 2. Work split: cuda/attend/prefill.h; warps share the rows ----------------------------------------------------
+
+// ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+
+/// The lane's row of the warp's first matrix, as load_matrices takes it.
+KVJIT_INLINE const char* query_of_lane(const PrefillTiles& tiles) {
+    const i32 thread = opaque(thread_index()), lane = thread % kWarpSize;
+    return tiles.query[thread / kWarpSize * kRowTiles * 16 + lane % 16] + lane / 16 * 16;
+}
+
+KVJIT_INLINE void load_step(u32 (&a)[kRowTiles][4], const char* query, int step) {
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) load_matrices(a[m], query + 16 * m * kHalfStride + 32 * step);
+}
+
+// ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
+
+using Scores = float[kRowTiles][kScoreTiles][4];
+
+/// scores += products with 16 elements of 16 keys, those of score tiles n and n + 1.
+KVJIT_INLINE void multiply_keys(Scores& scores, const u32 (&query)[kRowTiles][4], int n, const char* keys) {
+    u32 b[4];
+    load_matrices(b, keys);
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) {
+        mma_16x8x16(scores[m][n], query[m], {b[0], b[1]});
+        mma_16x8x16(scores[m][n + 1], query[m], {b[2], b[3]});
+    }
+}
+
+/// Products of the warp's rows with the tile's keys.
+KVJIT_INLINE void score_block(Scores& scores, QueryMatrices& query, const PrefillTiles& tiles) {
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) {
+#pragma unroll
+        for (int at = 0; at < kScoreTiles * 4; ++at) scores[m][at / 4][at % 4] = 0.0f;
+    }
+    const i32 lane = opaque(lane_index()), key = lane / 16 * 8 + lane % 8, piece = lane / 8 % 2;
+    const char* rows = query_of_lane(tiles);
+    const char* keys = tiles.keys[key] + piece * 16;
+    const char* rests = kQuantised ? tiles.key_rests[key] + piece * 16 : nullptr;
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+        const int held = kQueryHeld ? step : 0;
+        if constexpr (!kQueryHeld) load_step(query.a[0], rows, step);
+#pragma unroll
+        for (int n = 0; n < kScoreTiles; n += 2) {
+            multiply_keys(scores, query.a[held], n, keys + 8 * n * kHalfStride + 32 * step);
+            if constexpr (kQuantised) multiply_keys(scores, query.a[held], n, rests + 8 * n * kHalfStride + 32 * step);
+        }
+    }
+}
+
+/// For each pair of the lane's keys which of them some row of the warp sees.
+struct SeenKeys {
+    u32 pair[kMaskRank > 0 ? kScoreTiles : 1];
+};
+
+/// Scores become probabilities; the sums follow. whole: all rows of the warp see all keys of the tile.
+KVJIT_INLINE void soften_block(Scores& scores, SeenKeys& seen, PrefillState& state, const PrefillShared& shared,
+                               ProductRule rule, i32 begin, bool whole) {
+    if constexpr (kMaskRank > 0) {
+#pragma unroll
+        for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] = 0;
+    }
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) {
+        if (kModified || !whole) modify_tile(scores[m], kept_rows(shared.kept, shared.tiles, m), rule, begin, whole);
+        if constexpr (kMaskRank > 0) {
+#pragma unroll
+            for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] |= seen_pair(scores[m][n]);
+        }
+        float keep[2];
+        exponentiate_tile(scores[m], state.rows[m], rule.factor, keep);
+        scale_sums(state.sums[m], keep);
+    }
+}
+
+/// sums += probabilities * the tile's values.
+KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const SeenKeys& seen,
+                            const PrefillTiles& tiles) {
+    const i32 lane = opaque(lane_index()), key = lane % 16, piece = lane / 16;
+#pragma unroll
+    for (int step = 0; step < kScoreTiles / 2; ++step) {
+        u32 a[kRowTiles][4];
+#pragma unroll
+        for (int m = 0; m < kRowTiles; ++m) pack_tile(a[m], scores[m], step);
+#pragma unroll
+        for (int n = 0; n < kSumTiles; n += 2) {
+            u32 b[4];
+            load_matrices_transposed(b, tiles.values[16 * step + key] + (n + piece) * 16);
+            if constexpr (kMaskRank > 0) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) b[i] &= seen.pair[2 * step + i % 2];
+            }
+#pragma unroll
+            for (int m = 0; m < kRowTiles; ++m) {
+                mma_16x8x16(state.sums[m][n], a[m], {b[0], b[1]});
+                mma_16x8x16(state.sums[m][n + 1], a[m], {b[2], b[3]});
+            }
+        }
+    }
+}
+
+/// Number of the first tile, counted from key 0.
+KVJIT_INLINE i32 first_key_tile(KeyRange keys) {
+    return kWindow ? static_cast<i32>(keys.begin) / kBlockKeys : 0;
+}
+
+/// All tiles of keys.
+KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ProductRule rule) {
+    PrefillTiles& tiles = shared.tiles;
+    const Kept& kept = shared.kept;
+    QueryMatrices query;
+    if constexpr (kQueryHeld) {
+#pragma unroll
+        for (int step = 0; step < kSteps; ++step) load_step(query.a[step], query_of_lane(tiles), step);
+    }
+#pragma unroll 1
+    for (i32 tile = first_key_tile(kept.keys); tile * kBlockKeys < kept.keys.end; ++tile) {
+        const i32 begin = tile * kBlockKeys;
+        const Sight& sight = kept.sight[warp_index()];
+        const ShortRange keys = {begin, begin + kBlockKeys};
+        const bool seen_by_warp = sight.some.meets(keys);
+        Scores scores;
+        SeenKeys seen;
+        await_keys(tiles, kept, tile);
+        if (seen_by_warp) score_block(scores, query, tiles);
+        await_values(tiles, kept, tile);
+        if (seen_by_warp) {
+            soften_block(scores, seen, state, shared, rule, begin, sight.all.holds(keys));
+            add_block(state, scores, seen, tiles);
+        }
+    }
+    wait_copies<0>();
+    barrier();
+}
+
+/// Before the first tile: its keys are asked for, and the queries are there.
+KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
+    PrefillTiles& tiles = shared.tiles;
+    const ShortRange keys = short_range(work.keys);
+    const i32 tile = first_key_tile(work.keys);
+    look_up_key(tiles, work.table, keys, tile);
+    commit_copies();
+    keep(shared.kept, tiles, work);
+    wait_copies<0>();
+    barrier();
+    leave_addresses(tiles, shared.kept, tile);
+    look_up_key(tiles, work.table, keys, tile + 1);
+    barrier();
+    ask_for_tile<0>(tiles, keys, tile);
+    if constexpr (kQuantised) ask_for_tile<1>(tiles, keys, tile);
+    load_query(tiles, work);
+    barrier();
+}
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
+/// Matrix m of the warp's sums, and the states of its rows, to shared memory.
+KVJIT_INLINE void leave_matrix(OutputRows& output, const PrefillState& state, int m, float factor) {
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const i32 row = 16 * m + 8 * h + lane_row();
+        const FinishedState finished = finish_state(state.rows[m], factor, h);
+        const float unit = finished.weight * kPieceUnit;
+#pragma unroll
+        for (int n = 0; n < kSumTiles; ++n) {
+            const float low = state.sums[m][n][2 * h] * unit, high = state.sums[m][n][2 * h + 1] * unit;
+            store_pair(output.sums[row] + 8 * n + 2 * lane_pair(), {low, high});
+        }
+        if (lane_pair() == 0) output.running[row] = finished.running;
+    }
+}
+
+/// Writes the warp's rows, as many as there are. The warp calls it together.
+KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
+    const i64 first = work.row_begin + warp_index() * (16 * kRowTiles);
+#pragma unroll 1
+    for (i32 r = 0; r < 16 * kRowTiles && first + r < work.row_end; ++r) {
+        RowLanes acc;
+        load_lanes(acc, output.sums[r]);
+        emit_row(work, first + r, acc, output.running[r]);
+    }
+}
+
+/// A tile of rows and all of its keys. The block calls it together.
+KVJIT_INLINE void attend_mma(const AttendWork& work) {
+    PrefillShared& shared = shared_memory<PrefillShared>();
+    const ProductRule rule = product_rule(work);
+    PrefillState state;
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) {
+#pragma unroll
+        for (int at = 0; at < kSumTiles * 4; ++at) state.sums[m][at / 4][at % 4] = 0.0f;
+    }
+    start_tiles(shared, work);
+    attend_tiles(state, shared, rule);
+    OutputRows& output = shared.output[warp_index()];
+#pragma unroll
+    for (int m = 0; m < kRowTiles; ++m) leave_matrix(output, state, m, rule.factor);
+    warp_barrier();
+    emit_rows(output, kept_work(shared.kept, work.args));
+}
+
 struct Mma {
     static constexpr LaunchShape kShape = mma_prefill_shape(kFormat, kMaxSharedBytes);
-    KVJIT_INLINE static void attend(const AttendWork& work) { attend_mma_prefill(work); }
+    KVJIT_INLINE static void attend(const AttendWork& work) { attend_mma(work); }
 };
 
 }  // namespace kvjit

@@ -103,7 +103,7 @@ KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, i64 b
     }
 }
 
-// ---- 5. Store: nothing but the fault --------------------------------------------------------------------------------
+// ---- 6. Store: nothing but the fault --------------------------------------------------------------------------------
 
 /// Each warp looks at all sequences: it trusts no other's word for what it reads next. The first one reports the first
 /// of them that is faulty.
@@ -197,7 +197,7 @@ KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place
 
 }  // namespace kvjit
 
-// ---- 6. Entry point ------------------------------------------------------------------------------------------------
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
 KVJIT_ENTRY(kvjit::kCheckShape.threads, kvjit::kCheckShape.blocks_per_sm)
 kvjit_check(KVJIT_PARAM(kvjit::abi::CudaCheckArgs) args) {

@@ -10,6 +10,10 @@
 
 namespace kvjit {
 
+// ---- 2. Work split: cuda/cache/load_work.h -------------------------------------------------------------------------
+
+// ---- 6. Store: rows of the call ------------------------------------------------------------------------------------
+
 KVJIT_INLINE void load_slot(const abi::Cache& cache, const TokenPlace& place, const Slot& slot, const LoadedRow& to) {
     const abi::Plane& from = place.value ? cache.value : cache.key;
     const char* scales = nullptr;

@@ -10,6 +10,10 @@
 
 namespace kvjit {
 
+// ---- 2. Work split: cuda/cache/load_work.h -------------------------------------------------------------------------
+
+// ---- 6. Store: rows of the call ------------------------------------------------------------------------------------
+
 template <int kNeighbours, int kTokens>
 KVJIT_INLINE void load_slot(const abi::Plane& from, const abi::Pieces& pieces, const Slot& slot, i64 head,
                             const LoadedRow& to) {

@@ -9,6 +9,10 @@
 
 namespace kvjit {
 
+// ---- 2. Work split: cuda/cache/store_work.h ------------------------------------------------------------------------
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
 KVJIT_INLINE void store_slot(const abi::Cache& cache, const TokenPlace& place, const Slot& slot, const char* from) {
     const abi::Plane& to = place.value ? cache.value : cache.key;
     T3* scales = nullptr;

@@ -10,6 +10,10 @@
 
 namespace kvjit {
 
+// ---- 2. Work split: cuda/cache/store_work.h ------------------------------------------------------------------------
+
+// ---- 6. Store ------------------------------------------------------------------------------------------------------
+
 template <int kNeighbours, int kTokens>
 KVJIT_INLINE void store_slot(const abi::Plane& to, const abi::Pieces& pieces, const Slot& slot, i64 head,
                              const char* from) {

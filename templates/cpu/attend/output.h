@@ -26,7 +26,7 @@ KVJIT_INLINE float* partial_at(const abi::AttendArgs& args, const abi::AttendIte
     return args.partials + item.partial + at * (kHeadDim + abi::kPartialTail);
 }
 
-// ---- 5. Merge: the same arithmetic now as the merge program would do later ------------------------------------------
+// ---- Merge: the same arithmetic now as the merge program would do later --------------------------------------------
 
 /// Keeps chunk c's part: in the workspace, or merged into what went before.
 KVJIT_INLINE void keep_part(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head, Part part,
@@ -39,7 +39,7 @@ KVJIT_INLINE void keep_part(const abi::AttendArgs& args, const abi::AttendItem& 
     for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(to + d, load<N>(part.acc + d)); });
 }
 
-// ---- 6. Store ------------------------------------------------------------------------------------------------------
+// ---- Output --------------------------------------------------------------------------------------------------------
 
 KVJIT_INLINE void write_output(const abi::AttendArgs& args, const CallSequence& sequence, i64 i, i64 head,
                                const float* acc, const Running& running) {

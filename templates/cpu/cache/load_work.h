@@ -9,7 +9,7 @@
 
 namespace kvjit {
 
-// ---- 2. Work split: runs of tokens in one page, in the order in which the cache has them ----------------------------
+// ---- Work split: runs of tokens in one page, in the order in which the cache has them ------------------------------
 
 /// Loads one run; `row` is the output row of the run's first position.
 template <class Stream>

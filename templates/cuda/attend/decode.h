@@ -14,13 +14,7 @@
 
 namespace kvjit {
 
-// ---- 1. Contract ---------------------------------------------------------------------------------------------------
-
-static_assert(kHeadDim % 8 == 0 && kHeadDim <= 256 && kGroup >= 1);
-static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
-static_assert(!kSame<T1, i8_t>);
-
-// ---- 2. Work split: a block has a tile of one sequence's and kv head's rows, and one split of their keys ------------
+// ---- Work split: a block has a tile of one sequence's and kv head's rows, and one split of their keys --------------
 
 /// What block_x() counts: tiles of a kv head, kv heads, sequences.
 struct TilePlace {

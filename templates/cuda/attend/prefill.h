@@ -13,13 +13,7 @@
 
 namespace kvjit {
 
-// ---- 1. Contract ---------------------------------------------------------------------------------------------------
-
-static_assert(kHeadDim % 8 == 0 && kHeadDim <= 256 && kGroup >= 1);
-static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
-static_assert(!kSame<T1, i8_t>);
-
-// ---- 2. Work split: tiles of rows of all sequences, the last ones, which see most keys, first -----------------------
+// ---- Work split: tiles of rows of all sequences, the last ones, which see most keys, first -------------------------
 
 /// Number of sequence b's first tile, of kRows rows each. All of its tiles lie before sequence b+1's first: see
 /// prefill_tiles.

@@ -38,7 +38,7 @@ KVJIT_INLINE float* split_partials(const abi::CudaAttendArgs& args, i64 tile_row
     return args.attend.partials + (block_x() * args.splits + split) * tile_rows * kPartialStride;
 }
 
-// ---- 5. Merge ------------------------------------------------------------------------------------------------------
+// ---- Merge ---------------------------------------------------------------------------------------------------------
 
 /// Whether this block is the last of the tile's `used` blocks to come here. The block calls it together, after it has
 /// written its partials; then it sees those of the others. Leaves the tile's counter as it was before the run.

@@ -12,6 +12,10 @@
 
 namespace kvjit {
 
+static_assert(kHeadDim % 8 == 0 && kHeadDim <= 256 && kGroup >= 1);
+static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
+static_assert(!kSame<T1, i8_t>);
+
 inline constexpr CacheFormat kFormat = {kHeadDim, element_of<T2>().bits, kQuantised ? element_of<T3>().bits / 8 : 0,
                                         kQuantGroup};
 
@@ -79,7 +83,7 @@ KVJIT_INLINE const T1* query_row(const AttendWork& work, i64 row) {
 
 inline constexpr i64 kPartialStride = kHeadDim + abi::kPartialTail;
 
-// ---- 6. Store ------------------------------------------------------------------------------------------------------
+// ---- Output --------------------------------------------------------------------------------------------------------
 
 /// Writes packed row `row` as finished output, and its lse. The warp calls it together, each lane with its own
 /// elements.

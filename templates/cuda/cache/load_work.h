@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-// ---- 2. Work split: a warp for each (position, kv head, key or value) ----------------------------------------------
+// ---- Work split: a warp for each (position, kv head, key or value) -------------------------------------------------
 
 /// Of T1, `repeat` times: the copies lie `stride` bytes apart.
 struct LoadedRow {

@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-// ---- 2. Work split: a warp for each (token, kv head, key or value) -------------------------------------------------
+// ---- Work split: a warp for each (token, kv head, key or value) ----------------------------------------------------
 
 /// Where row `row`, of sequence b, goes; none below 0 is inside of the cache.
 KVJIT_INLINE Slot slot_of_row(const abi::StoreArgs& args, i64 b, i64 row) {

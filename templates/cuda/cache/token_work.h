@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-// ---- 2. Work split: a warp for each (token, kv head, key or value) -------------------------------------------------
+// ---- Work split: a warp for each (token, kv head, key or value) ----------------------------------------------------
 
 struct TokenPlace {
     i64 row;  // of the packed tensor

@@ -1,7 +1,9 @@
 // Rendering: one self-contained text that points back to its templates.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
+#include <regex>
 #include <sstream>
 
 #include "generator/render.h"
@@ -39,6 +41,24 @@ TEST_CASE("every program of every op renders without an include left") {
             CHECK(source->contains(identity_text(program, kTarget)));
             for (const Constant& constant : program.constants) {
                 CHECK(source->contains(" " + constant.name + " = " + constant.value + ";"));
+            }
+        }
+    }
+}
+
+TEST_CASE("numbered sections stand in entry files alone, in ascending order, up to the entry point") {
+    const std::regex section("\n// ---- ([0-9])\\. ");
+    const auto numbers = [&](const std::string& text) {
+        std::string all;
+        for (std::sregex_iterator at(text.begin(), text.end(), section), end; at != end; ++at) all += (*at)[1];
+        return all;
+    };
+    for (const char* op : {"KeyValueCache", "MultiHeadCacheAttention,group=4", "Merge", "Relayout"}) {
+        for (const char* target : {"x86-64-v2", "sm_90a"}) {
+            for (const Program& program : lowered(std::string("op=") + op, *named_target(target))) {
+                const std::string own = numbers(*embedded_templates()(program.variant->template_path));
+                CHECK_MESSAGE((std::ranges::is_sorted(own) && own.ends_with('7')), program.variant->template_path);
+                CHECK(numbers(*render(program, *named_target(target), embedded_templates())) == own);
             }
         }
     }

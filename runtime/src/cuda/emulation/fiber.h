@@ -2,8 +2,8 @@
 // are.
 #pragma once
 
-#include "cuda/machine/emulated/thread.h"
 #include "cuda/emulation/sanitized_fiber.h"
+#include "cuda/machine/emulated/thread.h"
 #include "generator/error.h"
 
 namespace kvjit::emulation {

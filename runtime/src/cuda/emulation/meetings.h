@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cuda/machine/emulated/thread.h"
 #include "cuda/emulation/schedule.h"
 #include "cuda/emulation/shadow.h"
+#include "cuda/machine/emulated/thread.h"
 
 namespace kvjit::emulation {
 

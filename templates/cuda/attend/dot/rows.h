@@ -18,7 +18,7 @@ struct WarpRows {
     Running running;
 };
 
-// ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+// ---- Queries -------------------------------------------------------------------------------------------------------
 
 template <bool kDecode>
 KVJIT_INLINE WarpRows rows_of_warp(const AttendWork& work) {
@@ -37,7 +37,7 @@ KVJIT_INLINE WarpRows rows_of_warp(const AttendWork& work) {
     return rows;
 }
 
-// ---- 4. Per key tile: scores, mask, online softmax, PV --------------------------------------------------------------
+// ---- Scores, mask, online softmax, PV ------------------------------------------------------------------------------
 
 /// Sum, or another function of two, over the lanes that have different keys.
 template <bool kDecode, class F>

@@ -20,7 +20,7 @@ struct alignas(16) DotShared {
     KVJIT_INLINE char* team_tiles() { return tiles + (kDecode ? warp_index() : 0) * 2 * Shape::kTileBytes; }
 };
 
-// ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+// ---- Queries -------------------------------------------------------------------------------------------------------
 
 /// The tile's query rows as float32; zeros behind the last, for which probabilities are 0 too: what goes in steps of
 /// rows works with some of them. The block does it together.
@@ -37,7 +37,7 @@ KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& share
     barrier();
 }
 
-// ---- 4. Per key tile: scores, mask, online softmax, PV --------------------------------------------------------------
+// ---- Scores, mask, online softmax, PV ------------------------------------------------------------------------------
 
 template <bool kDecode>
 KVJIT_INLINE void team_barrier() {
@@ -101,71 +101,27 @@ KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& share
     }
 }
 
-// ---- 5. Merge ------------------------------------------------------------------------------------------------------
+// ---- The block's way -----------------------------------------------------------------------------------------------
 
-/// What the warps of a decode block found for kDotMergeRows rows.
-struct DotMerge {
-    float acc[kAttendWarps][kDotMergeRows][kHeadDim];
-    Running running[kAttendWarps][kDotMergeRows];
+/// What a warp has found: its rows, and their sums of values, not yet divided.
+template <bool kDecode>
+struct DotResult {
+    WarpRows rows;
+    float* query;  // of the rows, in shared memory: free by then
+    RowLanes acc[DotShape<kDecode>::kWarpRows];
 };
-
-/// All warps have the same rows and other keys: a few rows at a time go through shared memory, a row for each warp.
-template <int kRows>
-KVJIT_INLINE void merge_warps(const AttendWork& work, DotMerge& merge, const WarpRows& rows,
-                              const RowLanes (&acc)[kRows]) {
-    static_assert(kDotMergeRows == kAttendWarps);
-#pragma unroll 1
-    for (i32 first = 0; first < rows.count; first += kDotMergeRows) {
-        barrier();
-#pragma unroll
-        for (int r = 0; r < kRows; ++r) {
-            if (r / kDotMergeRows * kDotMergeRows == first)
-                store_lanes(merge.acc[warp_index()][r % kDotMergeRows], acc[r]);
-        }
-        const i32 own = lane_index() - first;
-        if (own >= 0 && own < kDotMergeRows) merge.running[warp_index()][own] = rows.running;
-        barrier();
-        const i32 row = warp_index();
-        if (first + row >= rows.count) continue;
-        RowLanes merged;
-        const Running running = merge_parts(
-            merged, kAttendWarps, [&](i64 warp) { return merge.running[warp][row]; },
-            [&](i64 warp) { return static_cast<const float*>(merge.acc[warp][row]); });
-        emit_row(work, work.row_begin + first + row, merged, running);
-    }
-}
-
-/// The warp's rows are its own: they pass through the shared memory of their queries, because registers have no index.
-template <int kRows>
-KVJIT_INLINE void emit_rows(const AttendWork& work, float* query, const WarpRows& rows, const RowLanes (&acc)[kRows]) {
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) store_lanes(query + r * kHeadDim, acc[r]);
-#pragma unroll 1
-    for (i32 r = 0; r < rows.count; ++r) {
-        RowLanes row;
-        load_lanes(row, query + r * kHeadDim);
-        emit_row(work, rows.first + r, row, {shuffle(rows.running.max, r), shuffle(rows.running.sum, r)});
-    }
-}
 
 /// Attention of the work's rows over its keys. The block calls it together.
 template <bool kDecode>
-KVJIT_INLINE void attend_dot(const AttendWork& work) {
+KVJIT_INLINE void attend_rows(DotResult<kDecode>& result, DotShared<kDecode>& shared, const AttendWork& work) {
     using Shape = DotShape<kDecode>;
     static_assert(sizeof(DotShared<kDecode>) == dot_shared_bytes(kDecode, kFormat));
-    static_assert(sizeof(DotMerge) == dot_merge_bytes(kFormat));
-    auto& shared = shared_memory<DotShared<kDecode>>();
     load_queries(work, shared);
-    WarpRows rows = rows_of_warp<kDecode>(work);
-    float* query = shared.query + (kDecode ? 0 : warp_index() * Shape::kWarpRows * kHeadDim);
-    RowLanes acc[Shape::kWarpRows];
+    result.rows = rows_of_warp<kDecode>(work);
+    result.query = shared.query + (kDecode ? 0 : warp_index() * Shape::kWarpRows * kHeadDim);
 #pragma unroll
-    for (int r = 0; r < Shape::kWarpRows; ++r) clear_lanes(acc[r]);
-    attend_tiles<kDecode>(work, shared, query, rows, acc);
-    if constexpr (kDecode)
-        merge_warps(work, *reinterpret_cast<DotMerge*>(shared.tiles), rows, acc);
-    else
-        emit_rows(work, query, rows, acc);
+    for (int r = 0; r < Shape::kWarpRows; ++r) clear_lanes(result.acc[r]);
+    attend_tiles<kDecode>(work, shared, result.query, result.rows, result.acc);
 }
 
 }  // namespace kvjit

@@ -121,7 +121,7 @@ KVJIT_INLINE TileRows kept_rows(const Kept& kept, const PrefillTiles& tiles, int
     return rows;
 }
 
-// ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+// ---- Queries -------------------------------------------------------------------------------------------------------
 
 /// All query rows of the block; zeros for those that aren't there, and behind the last element.
 KVJIT_INLINE void load_query(PrefillTiles& tiles, const AttendWork& work) {

@@ -76,7 +76,7 @@ KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
     return terms;
 }
 
-// ---- 4. Per key block: scores, mask --------------------------------------------------------------------------------
+// ---- Scores, mask --------------------------------------------------------------------------------------------------
 
 /// Number of the key that c[i] of score tile n belongs to, from the first tile's first key on.
 KVJIT_INLINE i32 score_key(int n, int i) {
@@ -118,7 +118,7 @@ KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, 
     }
 }
 
-// ---- 4. Per key block: online softmax ------------------------------------------------------------------------------
+// ---- Online softmax ------------------------------------------------------------------------------------------------
 
 /// Probabilities are 2^15 at most, not 1: as float16 they then have all digits down to 2^-29 of the largest.
 inline constexpr float kHeadroom = 15.0f;
@@ -199,7 +199,7 @@ KVJIT_INLINE u32 seen_pair(const float (&scores)[4]) {
     return seen;
 }
 
-// ---- 6. Store ------------------------------------------------------------------------------------------------------
+// ---- Output --------------------------------------------------------------------------------------------------------
 
 /// The part that row g + 8h is over all of its lanes, and what its sums of values are to be multiplied by to belong to
 /// it: a base is rounded, by up to 2^-8 where scores are large, and parts of one row have different ones. So they are
