@@ -85,9 +85,8 @@ KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWor
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
 /// Products of the 16 rows with the 16 keys of a stage.
-KVJIT_INLINE void score_keys(float (&scores)[2][4], QueryOperands& query, const char* shared, const Stage& stage) {
-#pragma unroll
-    for (int i = 0; i < 8; ++i) scores[i / 4][i % 4] = 0.0f;
+KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const char* shared, const Stage& stage) {
+    scores.clear();
 #pragma unroll
     for (int part = 0; part < kKeyParts; ++part) {
         const int step = kQueryShared ? 0 : 2 * part;
@@ -101,17 +100,17 @@ KVJIT_INLINE void score_keys(float (&scores)[2][4], QueryOperands& query, const 
             KeyPairs pairs;
             load_key_pairs(pairs, stage.keys() + row * Stage::kKeyStride,
                            stage.key_scales() + row * Stage::kKeyScaleStride, 32 * part + kPiece * lane_pair());
-            mma_16x8x16(scores[n], query.step[step], {pairs.high[0], pairs.high[1]});
-            mma_16x8x16(scores[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
+            mma_16x8x16(scores.c[n], query.step[step], {pairs.high[0], pairs.high[1]});
+            mma_16x8x16(scores.c[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
             if constexpr (!kQuantised) continue;
-            mma_16x8x16(scores[n], query.step[step], {pairs.low[0], pairs.low[1]});
-            mma_16x8x16(scores[n], query.step[step + 1], {pairs.low[2], pairs.low[3]});
+            mma_16x8x16(scores.c[n], query.step[step], {pairs.low[0], pairs.low[1]});
+            mma_16x8x16(scores.c[n], query.step[step + 1], {pairs.low[2], pairs.low[3]});
         }
     }
 }
 
 /// sums += probabilities * values of a stage. seen: which of the lane's keys are, where a mask may hide them.
-KVJIT_INLINE void add_values(float (&sums)[8 * kValueParts][4], const u32 (&probabilities)[4], const Stage& stage,
+KVJIT_INLINE void add_values(Fragment<8 * kValueParts>& sums, const u32 (&probabilities)[4], const Stage& stage,
                              const u32 (&seen)[2]) {
 #pragma unroll
     for (int part = 0; part < kValueParts; ++part) {
@@ -126,31 +125,31 @@ KVJIT_INLINE void add_values(float (&sums)[8 * kValueParts][4], const u32 (&prob
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
             if constexpr (kMaskRank > 0)
-                mma_16x8x16(sums[8 * part + j], probabilities, {pairs[0][j] & seen[0], pairs[1][j] & seen[1]});
+                mma_16x8x16(sums.c[8 * part + j], probabilities, {pairs[0][j] & seen[0], pairs[1][j] & seen[1]});
             else
-                mma_16x8x16(sums[8 * part + j], probabilities, {pairs[0][j], pairs[1][j]});
+                mma_16x8x16(sums.c[8 * part + j], probabilities, {pairs[0][j], pairs[1][j]});
         }
     }
 }
 
 /// What a warp knows of the tile's rows.
 struct WarpState {
-    float sums[8 * kValueParts][4];
+    Fragment<8 * kValueParts> sums;
     RowState rows;
 };
 
 /// Scores of one tile of keys to probabilities, packed.
-KVJIT_INLINE void soften(u32 (&probabilities)[4], u32 (&seen)[2], float (&scores)[2][4], WarpState& state,
+KVJIT_INLINE void soften(u32 (&probabilities)[4], u32 (&seen)[2], Fragment<2>& scores, WarpState& state,
                          const TileRows& rows, ProductRule rule, i32 begin, bool whole) {
     modify_tile(scores, rows, rule, begin, whole);
     if constexpr (kMaskRank > 0) {
-        seen[0] = seen_pair(scores[0]);
-        seen[1] = seen_pair(scores[1]);
+        seen[0] = seen_pair(scores, 0);
+        seen[1] = seen_pair(scores, 1);
     }
     float keep[2];
     exponentiate_tile(scores, state.rows, rule.factor, keep);
     scale_sums(state.sums, keep);
-    pack_tile(probabilities, scores, 0);
+    pack_fragment(probabilities, scores, 0);
 }
 
 KVJIT_INLINE TileRows rows_of_lane(const AttendWork& work) {
@@ -174,7 +173,7 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
         u32 probabilities[4], seen[2];
         await_keys(ring, tile);
         if (tile >= 0) {
-            float scores[2][4];
+            Fragment<2> scores;
             score_keys(scores, query, shared.query, stage);
             soften(probabilities, seen, scores, state, rows, rule, begin,
                    seen_by_all.holds({begin, begin + kMmaTileKeys}));
@@ -199,8 +198,8 @@ KVJIT_INLINE void leave_sums(WarpSums& left, const WarpState& state, float facto
             u32 words[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const int matrix = at / 16 * 8 + (at + i) % 8, column = at % 16 / 8;
-                words[i] = __builtin_bit_cast(u32, state.sums[matrix][2 * h + column] * unit);
+                const int tile = at / 16 * 8 + (at + i) % 8, column = at % 16 / 8;
+                words[i] = __builtin_bit_cast(u32, state.sums.at(tile, h, column) * unit);
             }
             store16(left.sums[row] + at / 16 * 64 + 16 * lane_pair() + at % 16, words);
         }
@@ -225,8 +224,7 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     DecodeShared& shared = shared_memory<DecodeShared>();
     const ProductRule rule = product_rule(work);
     WarpState state;
-#pragma unroll
-    for (int at = 0; at < 32 * kValueParts; ++at) state.sums[at / 4][at % 4] = 0.0f;
+    state.sums.clear();
     attend_keys(state, shared, work, rule);
     warp_barrier();
     leave_sums(shared.warps[warp_index()].left, state, rule.factor);

@@ -41,7 +41,7 @@ struct QueryMatrices {
 
 /// What a warp knows of its rows.
 struct PrefillState {
-    float sums[kRowTiles][kSumTiles][4];
+    Fragment<kSumTiles> sums[kRowTiles];
     RowState rows[kRowTiles];
 };
 
@@ -62,7 +62,7 @@ KVJIT_INLINE void load_step(u32 (&a)[kRowTiles][4], const char* query, int step)
 
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
-using Scores = float[kRowTiles][kScoreTiles][4];
+using Scores = Fragment<kScoreTiles>[kRowTiles];
 
 /// scores += products with 16 elements of 16 keys, those of score tiles n and n + 1.
 KVJIT_INLINE void multiply_keys(Scores& scores, const u32 (&query)[kRowTiles][4], int n, const char* keys) {
@@ -70,18 +70,15 @@ KVJIT_INLINE void multiply_keys(Scores& scores, const u32 (&query)[kRowTiles][4]
     load_matrices(b, keys);
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
-        mma_16x8x16(scores[m][n], query[m], {b[0], b[1]});
-        mma_16x8x16(scores[m][n + 1], query[m], {b[2], b[3]});
+        mma_16x8x16(scores[m].c[n], query[m], {b[0], b[1]});
+        mma_16x8x16(scores[m].c[n + 1], query[m], {b[2], b[3]});
     }
 }
 
 /// Products of the warp's rows with the tile's keys.
 KVJIT_INLINE void score_block(Scores& scores, QueryMatrices& query, const PrefillTiles& tiles) {
 #pragma unroll
-    for (int m = 0; m < kRowTiles; ++m) {
-#pragma unroll
-        for (int at = 0; at < kScoreTiles * 4; ++at) scores[m][at / 4][at % 4] = 0.0f;
-    }
+    for (int m = 0; m < kRowTiles; ++m) scores[m].clear();
     const i32 lane = opaque(lane_index()), key = lane / 16 * 8 + lane % 8, piece = lane / 8 % 2;
     const char* rows = query_of_lane(tiles);
     const char* keys = tiles.keys[key] + piece * 16;
@@ -115,7 +112,7 @@ KVJIT_INLINE void soften_block(Scores& scores, SeenKeys& seen, PrefillState& sta
         if (kModified || !whole) modify_tile(scores[m], kept_rows(shared.kept, shared.tiles, m), rule, begin, whole);
         if constexpr (kMaskRank > 0) {
 #pragma unroll
-            for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] |= seen_pair(scores[m][n]);
+            for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] |= seen_pair(scores[m], n);
         }
         float keep[2];
         exponentiate_tile(scores[m], state.rows[m], rule.factor, keep);
@@ -131,7 +128,7 @@ KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const See
     for (int step = 0; step < kScoreTiles / 2; ++step) {
         u32 a[kRowTiles][4];
 #pragma unroll
-        for (int m = 0; m < kRowTiles; ++m) pack_tile(a[m], scores[m], step);
+        for (int m = 0; m < kRowTiles; ++m) pack_fragment(a[m], scores[m], step);
 #pragma unroll
         for (int n = 0; n < kSumTiles; n += 2) {
             u32 b[4];
@@ -142,8 +139,8 @@ KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const See
             }
 #pragma unroll
             for (int m = 0; m < kRowTiles; ++m) {
-                mma_16x8x16(state.sums[m][n], a[m], {b[0], b[1]});
-                mma_16x8x16(state.sums[m][n + 1], a[m], {b[2], b[3]});
+                mma_16x8x16(state.sums[m].c[n], a[m], {b[0], b[1]});
+                mma_16x8x16(state.sums[m].c[n + 1], a[m], {b[2], b[3]});
             }
         }
     }
@@ -213,7 +210,7 @@ KVJIT_INLINE void leave_matrix(OutputRows& output, const PrefillState& state, in
         const float unit = finished.weight * kPieceUnit;
 #pragma unroll
         for (int n = 0; n < kSumTiles; ++n) {
-            const float low = state.sums[m][n][2 * h] * unit, high = state.sums[m][n][2 * h + 1] * unit;
+            const float low = state.sums[m].at(n, h, 0) * unit, high = state.sums[m].at(n, h, 1) * unit;
             store_pair(output.sums[row] + 8 * n + 2 * lane_pair(), {low, high});
         }
         if (lane_pair() == 0) output.running[row] = finished.running;
@@ -237,10 +234,7 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     const ProductRule rule = product_rule(work);
     PrefillState state;
 #pragma unroll
-    for (int m = 0; m < kRowTiles; ++m) {
-#pragma unroll
-        for (int at = 0; at < kSumTiles * 4; ++at) state.sums[m][at / 4][at % 4] = 0.0f;
-    }
+    for (int m = 0; m < kRowTiles; ++m) state.sums[m].clear();
     start_tiles(shared, work);
     attend_tiles(state, shared, rule);
     OutputRows& output = shared.output[warp_index()];

@@ -1,11 +1,9 @@
-// Attention of a tile of 16 packed rows by matrix products of 16 x 8 x 16: which of the tile's rows and keys a thread
-// has, scores, online softmax. Of lane 4*g + t, a tile of scores c[4] is
-//     c[0], c[1]   row g      keys 2t, 2t + 1
-//     c[2], c[3]   row g + 8  keys 2t, 2t + 1
-// and two neighbouring tiles of scores, packed, are a left operand over 16 keys.
+// Attention of a tile of 16 packed rows by matrix products of 16 x 8 x 16: scores, a Fragment whose columns are keys,
+// and their online softmax.
 #pragma once
 
 #include "common/score.h"
+#include "cuda/attend/mma/fragment.h"
 #include "cuda/attend/mma/fragments.h"
 #include "cuda/attend/partial.h"
 #include "cuda/attend/work.h"
@@ -13,13 +11,6 @@
 namespace kvjit {
 
 static_assert(element_of<T1>().fits_f16 && element_of<T2>().fits_f16);
-
-KVJIT_INLINE i32 lane_row() {
-    return lane_index() / 4;
-}
-KVJIT_INLINE i32 lane_pair() {
-    return lane_index() % 4;
-}
 
 /// From products to powers of two: score = modify_score(product, score, ...), p = 2^(score * factor - max * factor).
 /// Scores that aren't modified stay products: their scale waits for the exponential, which has a multiplication anyway.
@@ -78,11 +69,6 @@ KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
 
 // ---- Scores, mask --------------------------------------------------------------------------------------------------
 
-/// Number of the key that c[i] of score tile n belongs to, from the first tile's first key on.
-KVJIT_INLINE i32 score_key(int n, int i) {
-    return 8 * n + 2 * lane_pair() + i % 2;
-}
-
 /// A key that the row doesn't see has a mask of -inf, and isn't read.
 KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
     if constexpr (kMaskRank == 0) return 0.0f;
@@ -92,29 +78,25 @@ KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
 
 /// Products with kTiles * 8 keys from `first` on become scores, -inf where hidden. whole: all rows see all of the keys.
 template <int kTiles>
-KVJIT_INLINE void modify_tile(float (&scores)[kTiles][4], const TileRows& rows, ProductRule rule, i32 first,
-                              bool whole) {
+KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRows& rows, ProductRule rule, i32 first, bool whole) {
     if constexpr (kModified) {
-#pragma unroll
-        for (int at = 0; at < kTiles * 4; ++at) {
-            float& score = scores[at / 4][at % 4];
-            const int h = at % 4 / 2;
-            const i32 key = first + score_key(at / 4, at % 4);
-            const float mask = mask_of(rows, h, key);
-            const float distance = kAlibi ? static_cast<float>(key - rows.terms[h].position) : 0.0f;
-            const float slope = kAlibi ? rows.terms[h].slope : 0.0f;
+        scores.for_each([&](float& score, FragmentPlace at) {
+            const i32 key = first + at.column();
+            const RowTerms& terms = rows.terms[at.h];
+            const float mask = mask_of(rows, at.h, key);
+            const float distance = kAlibi ? static_cast<float>(key - terms.position) : 0.0f;
+            const float slope = kAlibi ? terms.slope : 0.0f;
             score = apply_hiding(modify_score(score, rule.score, mask, slope, distance), mask);
-        }
+        });
     }
     if (whole || kMaskRank > 0) return;  // a mask has hidden them already
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const i32 own = first + 2 * lane_pair();
         const ShortRange seen = {rows.seen[h].begin - own, rows.seen[h].end - own};
-#pragma unroll
-        for (int at = 0; at < kTiles * 2; ++at) {
-            if (!seen.holds(at / 2 * 8 + at % 2)) scores[at / 2][2 * h + at % 2] = -kInfinity;
-        }
+        scores.for_row(h, [&](float& score, FragmentPlace at) {
+            if (!seen.holds(at.distance())) score = -kInfinity;
+        });
     }
 }
 
@@ -149,22 +131,20 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
 
 /// Scores become probabilities. What was summed before is to be multiplied by keep.
 template <int kTiles>
-KVJIT_INLINE void exponentiate_tile(float (&scores)[kTiles][4], RowState& state, float factor, float (&keep)[2]) {
+KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowState& state, float factor, float (&keep)[2]) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         float max = state.max[h];
 #pragma unroll
-        for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores[n][2 * h], scores[n][2 * h + 1]));
+        for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores.at(n, h, 0), scores.at(n, h, 1)));
         max = fold_row(max, [](float a, float b) { return max_nan(a, b); });
         const float base = base_of(max, factor);
         keep[h] = keep_of(state.max[h], max, base, factor);
         float sum = 0.0f;
-#pragma unroll
-        for (int at = 0; at < kTiles * 2; ++at) {
-            float& score = scores[at / 2][2 * h + at % 2];
+        scores.for_row(h, [&](float& score, FragmentPlace) {
             score = exp2(fma(score, factor, -base));
             sum += score;
-        }
+        });
         state.max[h] = max;
         state.sum[h] = fma(state.sum[h], keep[h], sum);
     }
@@ -172,28 +152,20 @@ KVJIT_INLINE void exponentiate_tile(float (&scores)[kTiles][4], RowState& state,
 
 /// sums *= keep, row by row; for most tiles of keys that changes nothing and costs nothing.
 template <int kTiles>
-KVJIT_INLINE void scale_sums(float (&sums)[kTiles][4], const float (&keep)[2]) {
+KVJIT_INLINE void scale_sums(Fragment<kTiles>& sums, const float (&keep)[2]) {
     if (ballot(keep[0] != 1.0f || keep[1] != 1.0f) == 0) return;
-#pragma unroll
-    for (int at = 0; at < kTiles * 4; ++at) sums[at / 4][at % 4] *= keep[at % 4 / 2];
-}
-
-/// Probabilities of score tiles 2k and 2k + 1 as a left operand.
-template <int kTiles>
-KVJIT_INLINE void pack_tile(u32 (&a)[4], const float (&scores)[kTiles][4], int k) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-        a[i] = pack_halves(scores[2 * k + i / 2][i % 2 * 2], scores[2 * k + i / 2][i % 2 * 2 + 1]);
+    sums.for_each([&](float& sum, FragmentPlace at) { sum *= keep[at.h]; });
 }
 
 // ---- Keys that a mask hides from all rows: nothing of their values may be looked at --------------------------------
 
-/// For keys 2t and 2t + 1 of a score tile all ones where some row of the tile sees the key, as halves of a word.
-KVJIT_INLINE u32 seen_pair(const float (&scores)[4]) {
+/// For the lane's two keys of score tile n all ones where some row of the tile sees the key, as halves of a word.
+template <int kTiles>
+KVJIT_INLINE u32 seen_pair(const Fragment<kTiles>& scores, int n) {
     u32 seen = 0;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        const u32 lanes = ballot(scores[i] != -kInfinity || scores[2 + i] != -kInfinity);
+        const u32 lanes = ballot(scores.at(n, 0, i) != -kInfinity || scores.at(n, 1, i) != -kInfinity);
         if (lanes & 0x11111111u << lane_pair()) seen |= 0xffffu << 16 * i;
     }
     return seen;
