@@ -19,8 +19,8 @@ inline constexpr i64 kChunk = 512;
 /// Keys of one sequence, at most: kernels compare positions in 32 bits. Offsets are 64-bit all the same.
 inline constexpr i64 kMaxKeys = i64{1} << 30;
 
-/// New tokens of one call, at most. More is almost certainly a start that nobody has set; and a plan splits what it is
-/// given before any tensor bounds it.
+/// New tokens of one call, S, at most. A larger S is almost certainly uninitialised; it must be caught early, since a
+/// plan makes items for S tokens before any tensor bounds S.
 inline constexpr i64 kMaxNewTokens = i64{1} << 30;
 
 /// What is not limited.
@@ -111,7 +111,7 @@ struct LoadArgs {
     Cache cache;
     Pieces key_pieces, value_pieces;
     Table table;
-    // T1 out, row = kvstarts[b] + t, head = h * num_repeat + r. Either base may be null: not asked for
+    // T1 out, row = kvstarts[b] + t, head = h * num_repeat + r. Either base may be null: not wanted
     Rows key, value;
     KeyCounts keys;
     i64 num_repeat;
@@ -133,7 +133,7 @@ struct AttendItem {
     i64 partial;
 };
 
-inline constexpr i64 kPartialTail = 8;  // floats behind acc in a partial
+inline constexpr i64 kPartialTail = 8;  // floats after acc in a partial
 
 /// What scores, and the keys that rows see, depend on beside the tensors with rows of keys and queries. The runtime
 /// fills in what a spec's rules have in generator/score_rules.h.
@@ -146,7 +146,7 @@ struct ScoreArgs {
 
 struct AttendArgs {
     Rows query, output;  // T1
-    float* lse;          // null: not asked for
+    float* lse;          // null: not wanted
     i64 lse_token_stride, lse_head_stride;
     Cache cache;
     Table table;
@@ -177,7 +177,7 @@ struct MergeArgs {
     const float*
         sum;      // a part's sum of exp(score - max); null: (acc, max) are finished (output, lse), always so on CUDA
     Rows output;  // T1
-    float* lse;   // null: not asked for
+    float* lse;   // null: not wanted
     i64 lse_token_stride, lse_head_stride;
     const float* sinks;  // (H), as ScoreArgs has them; of partials, it alone counts them
 };
@@ -198,7 +198,7 @@ struct RelayoutSide {
     i64 token_step;     // from a token of a run to the next one
 };
 
-/// `count` tokens of one sequence that lie behind one entry of either cache's table, and the first one's number there.
+/// `count` tokens of one sequence that one entry of either cache's table stands for, and the first one's number there.
 struct TokenRun {
     i64 from_token, to_token;
     i64 count;
@@ -298,7 +298,7 @@ struct CheckedBatch {
     i64 batch_size;  // not 0
     Indices seqstarts;
     KeyCounts keys;                  // none given: Merge, which has no keys
-    Indices start_pos;               // null: nobody says where new tokens begin
+    Indices start_pos;               // null: new tokens begin where the keys before them end
     bool stores;                     // new tokens need slots
     i64 max_seqlen, max_kvlen;       // 0: unknown
     i64 most_tokens, most_keys;      // S and K whose tensors have bytes that fit 64 bits
@@ -358,7 +358,7 @@ struct CudaLoadArgs {
 /// Query rows of a kv head are packed: row r of sequence b is new token r / kGroup, query head kv_head*kGroup + r %
 /// kGroup. Decode takes the sequences of up to kDecodeTokens new tokens, prefill the others.
 ///     decode   grid x: (sequence, kv head, tile of rows), y: split. Split s sees keys s*split_keys and the split_keys
-///              - 1 behind it, or its part of the tile's keys
+///              - 1 after it, or its part of the tile's keys
 ///     prefill  grid x: tile of rows counted over all sequences, the last first, y: kv head
 /// Where a tile has several splits, each keeps row r's partial, as AttendItem has it, at
 ///     partials + ((x * splits + split) * kDecodeTileRows + r) * kPartialStride,  r counted in the tile

@@ -19,7 +19,7 @@ using abi::Rule;
 
 using abi::Entries;
 
-/// Tokens behind an entry of the table, 0: a whole sequence; and what entries are.
+/// Tokens that an entry of the table stands for, 0: a whole sequence; and what entries are.
 struct Paging {
     i64 page;
     Entries entries;
@@ -221,7 +221,7 @@ KVJIT_INLINE const Index* row_of(const EntryTable& table, const CheckedBatch& ba
     return static_cast<const Index*>(table.entries) + row_begin(batch.table, b);
 }
 
-/// Rules of scale blocks stand behind those of code blocks, in the same order.
+/// Rules of scale blocks follow those of code blocks, in the same order.
 KVJIT_INLINE Rule rule_of(const EntryTable& table, Rule of_codes) {
     constexpr int kApart = static_cast<int>(Rule::kNoScaleAddress) - static_cast<int>(Rule::kNoAddress);
     return table.of_scales ? static_cast<Rule>(static_cast<int>(of_codes) + kApart) : of_codes;
@@ -278,7 +278,7 @@ struct NewSlots {
     i64 sequence;
 };
 
-/// Of new tokens behind entry p of sequence b. It is in range: no sum or product overflows.
+/// Of new tokens after entry p of sequence b. It is in range: no sum or product overflows.
 KVJIT_INLINE NewSlots new_slots(const CheckedBatch& batch, Paging paging, i64 b, i64 p, i64 entry) {
     const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b), begin = p * paging.page;
     const i64 first = begin > past ? begin : past;

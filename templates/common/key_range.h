@@ -36,7 +36,7 @@ KVJIT_INLINE KeyRange seen_by_all(KeyRange first, KeyRange last) {
     return {last.begin, first.end};
 }
 
-/// How many keys a row sees before and behind its own position, at most: 0 or more, abi::kNoLimit for all.
+/// How many keys a row sees before and after its own position, at most: 0 or more, abi::kNoLimit for all.
 struct Reach {
     i64 before, after;
 };
@@ -48,7 +48,7 @@ KVJIT_INLINE Reach reach_of(Reach window, bool is_causal, bool is_alibi, bool is
 }
 
 /// The keys within reach of a query at `position` among `keys`. A new token's is less than `keys`, and below 0 where
-/// there are fewer keys than new tokens; such a row sees what lies behind it.
+/// there are fewer keys than new tokens; such a row sees what comes after it.
 KVJIT_INLINE KeyRange keys_in_reach(i64 keys, i64 position, Reach reach) {
     const i64 begin = reach.before < position ? position - reach.before : 0;
     const i64 end = reach.after < keys - position - 1 ? position + reach.after + 1 : keys;

@@ -87,7 +87,7 @@ struct Slot {
     i64 token;
 };
 
-/// The slot that the caller chose for a new token. Blocks at addresses have none: nobody numbers them.
+/// The slot that the caller chose for a new token. Blocks at addresses have no numbers, so none can be chosen.
 KVJIT_INLINE Slot chosen_slot(const abi::StoreArgs& args, i64 slot) {
     if (args.slot_tokens == 0 || slot < 0) return {{slot}, 0};
     return {{slot / args.slot_tokens}, slot % args.slot_tokens};

@@ -88,9 +88,9 @@ KVJIT_INLINE KeyRange in_chunk(KeyRange seen, i64 begin) {
     return part_from(begin, kChunkKeys, seen);
 }
 
-/// Lists a chunk's keys or values, from place `at` of the list on, and behind them, as whole tiles, the first rows of
-/// what is read next: as memory is asked kAhead rows ahead, it has something to do between the two. Returns where the
-/// listed rows end; behind them the last is repeated, as far as anyone looks, and before them the first.
+/// Lists a chunk's keys or values, from place `at` of the list on, and after them, as whole tiles, the first rows of
+/// what is read next: rows are prefetched kAhead ahead, so that memory stays busy between the two. Returns where the
+/// listed rows end. Past that the last row is repeated, as far as prefetches reach, and before the first row the first.
 KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const Positions& next) {
     if (rows.count == 0) return at;
     const TableRow table = table_row(panel.args->table, panel.item->sequence);
@@ -98,22 +98,22 @@ KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const
     if constexpr (kWindow) repeat_first(panel.list, at / kKeys * kKeys, at);
     const i64 last = at + rows.count, end = (last + kKeys - 1) / kKeys * kKeys, listed = end + next.count;
     repeat_last(panel.list, last, end);
-    list_rows_at(panel.list, end, table, next);  // of the same head stride, or memory is asked for something else
+    list_rows_at(panel.list, end, table, next);  // of the same head stride, or something else is prefetched
     repeat_last(panel.list, listed, end + kAhead);
     return listed;
 }
 
-/// Asks memory for the first of the list's rows at..listed-1, of all heads of the panel.
-KVJIT_NOINLINE void ask_for_first(const Panel& panel, i64 at, i64 listed) {
+/// Prefetches the first of the list's rows at..listed-1, of all heads of the panel.
+KVJIT_NOINLINE void prefetch_first(const Panel& panel, i64 at, i64 listed) {
 #pragma clang loop unroll(disable)
     for (i64 t = at; t < smaller(listed, at + kAhead); ++t) {
 #pragma clang loop unroll(disable)
         for (i64 head = 0; head < panel.heads; ++head)
-            ask_for_span<kHeadDim>(panel.list, t, panel.first_head + head, 0);
+            prefetch_span<kHeadDim>(panel.list, t, panel.first_head + head, 0);
     }
 }
 
-/// Whether the tile at `row` is the first of its kv head: it asks memory for their keys.
+/// Whether the tile at `row` is the first of its kv head: it prefetches the head's keys.
 KVJIT_INLINE bool is_first_of_head(const Panel& panel, i64 row) {
     return row == 0 || panel.rows[row].kv_head != panel.rows[row - 1].kv_head;
 }
@@ -206,9 +206,10 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const i64 first = begin + keys.begin, count = keys.count();
     const i64 listed = list_chunk(panel, keys.begin, {cache.key, cache.key_scale, first, count},
                                   {cache.value, cache.value_scale, first, smaller(count, kAhead)});
-    // Nobody has asked for the first keys, nor, behind few of them, for all of the values that are next.
+    // The first chunk's rows were not prefetched by a predecessor; after a chunk shorter than kAhead, neither were all
+    // of its values.
     if (c == panel.item->chunk_begin || first == panel.seen.begin || count < kAhead)
-        ask_for_first(panel, keys.begin, listed);
+        prefetch_first(panel, keys.begin, listed);
     score_chunk(panel, keys);
     list_chunk(panel, keys.begin, {cache.value, cache.value_scale, first, count},
                {cache.key, cache.key_scale, next + coming.begin, smaller(coming.count(), kAhead)});
@@ -226,13 +227,13 @@ KVJIT_INLINE void order_row(float* row) {
     for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, from_lanes(load<kLanes>(row + d)));
 }
 
-KVJIT_NOINLINE void keep_parts(Panel& panel, i64 c) {
+KVJIT_NOINLINE void emit_parts(Panel& panel, i64 c) {
 #pragma clang loop unroll(disable)
     for (i64 at = 0; at < panel.count; ++at) {
         QueryRow& row = panel.rows[at];
         float* acc = panel.part + at * kPadDim;
         order_row(acc);
-        keep_part(*panel.args, *panel.item, c, row.token, row.head, {acc, row.max, row.sum}, panel.acc + at * kPadDim,
+        emit_part(*panel.args, *panel.item, c, row.token, row.head, {acc, row.max, row.sum}, panel.acc + at * kPadDim,
                   row.running);
     }
 }
@@ -242,7 +243,7 @@ KVJIT_NOINLINE void attend_panel(Panel& panel, i64 first_tile, i64 tiles_per_hea
 #pragma clang loop unroll(disable)
     for (i64 c = panel.item->chunk_begin; c < panel.item->chunk_end; ++c) {
         attend_chunk(panel, c);
-        keep_parts(panel, c);
+        emit_parts(panel, c);
     }
     if (panel.item->partial >= 0) return;
 #pragma clang loop unroll(disable)

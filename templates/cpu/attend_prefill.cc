@@ -44,7 +44,7 @@ struct alignas(64) Buffers {
     float rows[kLanes * (kPadDim > kBlockKeys ? kPadDim : kBlockKeys)];
     float acc[kPanelTiles * kTileRows * kPadDim];
     Running running[kPanelTiles * kTileRows];
-    float keep[kTileRows];
+    float rescale[kTileRows];
     u8 order[kBlockKeys];
 };
 
@@ -64,7 +64,7 @@ struct Panel {
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
-/// Lane r of the tile. Lanes behind the last row repeat it, and are never written.
+/// Lane r of the tile. Lanes past the last row repeat it, and are never written.
 KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, float* to, i64 r) {
     const i64 row = smaller(tile.first_row + r, panel.rows() - 1);
     const i64 i = panel.token(row), head = panel.query_head(row);
@@ -189,7 +189,7 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLane
     return sum;
 }
 
-/// Online softmax over the block. What the tile has summed before is to be multiplied by buffers.keep.
+/// Online softmax over the block. The tile's sums so far are to be multiplied by buffers.rescale.
 KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
     const KeyRange keys = block.keys;
     const bool diagonal = !tile.seen_by_all.holds({block.begin + keys.begin, block.begin + keys.end});
@@ -197,11 +197,11 @@ KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffe
     for (i64 r = 0; r < kTileRows; r += kLanes) {
         const vf<kLanes> largest = modify_rows(panel, tile, buffers, r, block, diagonal);
         const vf<kLanes> shift = largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
-        const vf<kLanes> keep = exp<kLanes>(load<kLanes>(tile.max + r) - shift);
-        const vf<kLanes> sum = load<kLanes>(tile.sum + r) * keep;
+        const vf<kLanes> rescale = exp<kLanes>(load<kLanes>(tile.max + r) - shift);
+        const vf<kLanes> sum = load<kLanes>(tile.sum + r) * rescale;
         store<kLanes>(tile.max + r, largest);
         store<kLanes>(tile.sum + r, exponentiate_rows(buffers.scores + r, keys, shift, sum));
-        store<kLanes>(buffers.keep + r, keep);
+        store<kLanes>(buffers.rescale + r, rescale);
     }
 }
 
@@ -228,7 +228,7 @@ KVJIT_INLINE void attend_block(const Panel& panel, Tile& tile, Buffers& buffers,
     if constexpr (kMaskRank > 0) load_masks(panel, tile, buffers, block);
     softmax_block(panel, tile, buffers, block);
     const KeyRange seen = list_seen_keys(buffers.order, buffers.scores, keys);
-    add_block(tile.sums, buffers.scores, buffers.values, buffers.keep, buffers.order, seen);
+    add_block(tile.sums, buffers.scores, buffers.values, buffers.rescale, buffers.order, seen);
 }
 
 KVJIT_INLINE void begin_chunk(Tile& tile) {
@@ -263,7 +263,7 @@ KVJIT_INLINE void for_each_row(const Panel& panel, const Buffers& buffers, i64 t
         f(first + r, t * kTileRows + first_lane + r, first_lane + r);
 }
 
-KVJIT_NOINLINE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
+KVJIT_NOINLINE void emit_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
     const Tile& tile = buffers.tiles[t];
 #pragma clang loop unroll(disable)
     for (i64 first = 0; first < kTileRows; first += kLanes) {
@@ -271,7 +271,7 @@ KVJIT_NOINLINE void keep_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t
         for_each_row(panel, buffers, t, first, kLanes, [&](i64 row, i64 at, i64 lane) {
             const float max = part_max(tile.max[lane], tile.sum[lane]);
             const Part part = {buffers.rows + (lane - first) * kPadDim, max, tile.sum[lane]};
-            keep_part(panel.args, panel.item, c, panel.token(row), panel.query_head(row), part,
+            emit_part(panel.args, panel.item, c, panel.token(row), panel.query_head(row), part,
                       buffers.acc + at * kPadDim, buffers.running[at]);
         });
     }
@@ -285,7 +285,7 @@ KVJIT_NOINLINE void attend_panel(const Panel& panel, Buffers& buffers) {
     for (i64 c = item.chunk_begin; c < item.chunk_end; ++c) {
         attend_chunk(panel, buffers, common_part(seen, {c * abi::kChunk, (c + 1) * abi::kChunk}));
 #pragma clang loop unroll(disable)
-        for (i64 t = 0; t < panel.tiles; ++t) keep_tile(panel, buffers, c, t);
+        for (i64 t = 0; t < panel.tiles; ++t) emit_tile(panel, buffers, c, t);
     }
     if (item.partial >= 0) return;
 #pragma clang loop unroll(disable)

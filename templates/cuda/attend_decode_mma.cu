@@ -1,6 +1,6 @@
 // attend, for few query rows, by matrix products (docs/semantics.md, section 3). What takes the time is to read keys
 // and values once. Each warp of a block takes every fourth tile of 16 keys, through a ring of its own in shared memory:
-// warps wait for nobody until they merge. Which keys a warp has depends on their positions alone.
+// warps don't wait for each other until they merge. Which keys a warp has depends on their positions alone.
 //
 // A product may sum over elements in any order, if both operands have the same: a lane takes 8 neighbouring elements of
 // a key where the matrices have columns 2t, 2t + 1, 2t + 8, 2t + 9 of two steps. Likewise the columns of the sums of
@@ -21,7 +21,7 @@ inline constexpr int kKeyParts = mma_key_elements(kFormat) / 32;      // of 32 e
 inline constexpr int kValueParts = mma_value_elements(kFormat) / 64;  // of 64 elements: eight matrices
 inline constexpr bool kQueryShared = mma_shares_query(kFormat);
 
-/// What a warp leaves for the merge.
+/// What a warp stages for the merge.
 struct WarpSums {
     static constexpr int kStride = mma_sums_stride(kFormat);
     float sums[kDecodeTileRows][kStride];
@@ -31,7 +31,7 @@ static_assert(sizeof(WarpSums) == mma_merge_bytes(kFormat));
 
 union alignas(16) WarpShared {
     char ring[Ring::kStages * Stage::kBytes];
-    WarpSums left;
+    WarpSums staged;
 };
 
 struct alignas(16) DecodeShared {
@@ -51,13 +51,13 @@ struct QueryOperands {
 
 /// Left operands of the two steps over elements 32*part..32*part+31. Rows that aren't there are zeros.
 KVJIT_INLINE void load_query_part(u32 (&first)[4], u32 (&second)[4], const AttendWork& work, int part) {
-    const i32 element = 32 * part + kPiece * lane_pair();
+    const i32 element = 32 * part + kFragment * lane_pair();
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const i64 row = work.row_begin + lane_row() + 8 * h;
         u32 pairs[4] = {0, 0, 0, 0};
         if (row < work.row_end && element < kHeadDim) load16(pairs, query_row(work, row) + element);
-        if constexpr (kQuantBit == 4) disorder_pairs(pairs);
+        if constexpr (kQuantBit == 4) interleave_pairs(pairs);
 #pragma unroll
         for (int i = 0; i < 4; ++i) (i < 2 ? first : second)[i % 2 * 2 + h] = pairs[i] ^ query_sign(work);
     }
@@ -99,7 +99,7 @@ KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const ch
             const i32 row = 8 * n + lane_row();
             KeyPairs pairs;
             load_key_pairs(pairs, stage.keys() + row * Stage::kKeyStride,
-                           stage.key_scales() + row * Stage::kKeyScaleStride, 32 * part + kPiece * lane_pair());
+                           stage.key_scales() + row * Stage::kKeyScaleStride, 32 * part + kFragment * lane_pair());
             mma_16x8x16(scores.c[n], query.step[step], {pairs.high[0], pairs.high[1]});
             mma_16x8x16(scores.c[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
             if constexpr (!kQuantised) continue;
@@ -120,7 +120,7 @@ KVJIT_INLINE void add_values(Fragment<8 * kValueParts>& sums, const u32 (&probab
             const i32 key = 8 * half + 2 * lane_pair();
             load_value_pairs<Stage::kValueStride, Stage::kValueScaleStride>(
                 pairs[half], stage.values() + key * Stage::kValueStride,
-                stage.value_scales() + key * Stage::kValueScaleStride, 64 * part + kPiece * lane_row());
+                stage.value_scales() + key * Stage::kValueScaleStride, 64 * part + kFragment * lane_row());
         }
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
@@ -139,16 +139,16 @@ struct WarpState {
 };
 
 /// Scores of one tile of keys to probabilities, packed.
-KVJIT_INLINE void soften(u32 (&probabilities)[4], u32 (&seen)[2], Fragment<2>& scores, WarpState& state,
-                         const TileRows& rows, ProductRule rule, i32 begin, bool whole) {
+KVJIT_INLINE void softmax_tile(u32 (&probabilities)[4], u32 (&seen)[2], Fragment<2>& scores, WarpState& state,
+                               const TileRows& rows, ProductRule rule, i32 begin, bool whole) {
     modify_tile(scores, rows, rule, begin, whole);
     if constexpr (kMaskRank > 0) {
         seen[0] = seen_pair(scores, 0);
         seen[1] = seen_pair(scores, 1);
     }
-    float keep[2];
-    exponentiate_tile(scores, state.rows, rule.factor, keep);
-    scale_sums(state.sums, keep);
+    float rescale[2];
+    exponentiate_tile(scores, state.rows, rule.factor, rescale);
+    scale_sums(state.sums, rescale);
     pack_fragment(probabilities, scores, 0);
 }
 
@@ -158,7 +158,7 @@ KVJIT_INLINE TileRows rows_of_lane(const AttendWork& work) {
             {terms_of_row(work, row), terms_of_row(work, row + 8)}};
 }
 
-/// All tiles of the warp. The first turns only ask for keys and values.
+/// All tiles of the warp. The first turns only issue copies of keys and values.
 KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const AttendWork& work, ProductRule rule) {
     Ring ring = start_ring(work, shared.warps[warp_index()].ring);
     QueryOperands query;
@@ -171,14 +171,14 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
         const i32 begin = static_cast<i32>(ring.tile_begin(tile));
         const Stage stage = ring.stage(tile);
         u32 probabilities[4], seen[2];
-        await_keys(ring, tile);
+        wait_keys(ring, tile);
         if (tile >= 0) {
             Fragment<2> scores;
             score_keys(scores, query, shared.query, stage);
-            soften(probabilities, seen, scores, state, rows, rule, begin,
-                   seen_by_all.holds({begin, begin + kMmaTileKeys}));
+            softmax_tile(probabilities, seen, scores, state, rows, rule, begin,
+                         seen_by_all.holds({begin, begin + kMmaTileKeys}));
         }
-        await_values(ring, tile);
+        wait_values(ring, tile);
         if (tile >= 0) add_values(state.sums, probabilities, stage, seen);
     }
     wait_copies<0>();
@@ -187,12 +187,12 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
 // ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
 
 /// The warp's sums and states to shared memory. A lane has 16 neighbouring elements of each part of a row.
-KVJIT_INLINE void leave_sums(WarpSums& left, const WarpState& state, float factor) {
+KVJIT_INLINE void stage_sums(WarpSums& staged, const WarpState& state, float factor) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const i32 row = lane_row() + 8 * h;
         const FinishedState finished = finish_state(state.rows, factor, h);
-        const float unit = finished.weight * kPieceUnit;
+        const float unit = finished.weight * kFragmentUnit;
 #pragma unroll
         for (int at = 0; at < 16 * kValueParts; at += 4) {
             u32 words[4];
@@ -201,9 +201,9 @@ KVJIT_INLINE void leave_sums(WarpSums& left, const WarpState& state, float facto
                 const int tile = at / 16 * 8 + (at + i) % 8, column = at % 16 / 8;
                 words[i] = __builtin_bit_cast(u32, state.sums.at(tile, h, column) * unit);
             }
-            store16(left.sums[row] + at / 16 * 64 + 16 * lane_pair() + at % 16, words);
+            store16(staged.sums[row] + at / 16 * 64 + 16 * lane_pair() + at % 16, words);
         }
-        if (lane_pair() == 0) left.running[row] = finished.running;
+        if (lane_pair() == 0) staged.running[row] = finished.running;
     }
 }
 
@@ -213,8 +213,8 @@ KVJIT_INLINE void merge_warps(const DecodeShared& shared, const AttendWork& work
         const i32 at = static_cast<i32>(row - work.row_begin);
         RowLanes acc;
         const Running merged = merge_parts(
-            acc, kAttendWarps, [&](i64 w) { return shared.warps[w].left.running[at]; },
-            [&](i64 w) { return shared.warps[w].left.sums[at]; });
+            acc, kAttendWarps, [&](i64 w) { return shared.warps[w].staged.running[at]; },
+            [&](i64 w) { return shared.warps[w].staged.sums[at]; });
         emit_row(work, row, acc, merged);
     }
 }
@@ -227,7 +227,7 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     state.sums.clear();
     attend_keys(state, shared, work, rule);
     warp_barrier();
-    leave_sums(shared.warps[warp_index()].left, state, rule.factor);
+    stage_sums(shared.warps[warp_index()].staged, state, rule.factor);
     barrier();
     merge_warps(shared, work);
 }

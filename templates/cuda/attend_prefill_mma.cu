@@ -26,7 +26,7 @@ struct alignas(16) OutputRows {
 };
 
 struct alignas(16) PrefillShared {
-    Kept kept;
+    BlockContext context;
     union {
         PrefillTiles tiles;
         OutputRows output[kAttendWarps];
@@ -79,10 +79,10 @@ KVJIT_INLINE void multiply_keys(Scores& scores, const u32 (&query)[kRowTiles][4]
 KVJIT_INLINE void score_block(Scores& scores, QueryMatrices& query, const PrefillTiles& tiles) {
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) scores[m].clear();
-    const i32 lane = opaque(lane_index()), key = lane / 16 * 8 + lane % 8, piece = lane / 8 % 2;
+    const i32 lane = opaque(lane_index()), key = lane / 16 * 8 + lane % 8, fragment = lane / 8 % 2;
     const char* rows = query_of_lane(tiles);
-    const char* keys = tiles.keys[key] + piece * 16;
-    const char* rests = kQuantised ? tiles.key_rests[key] + piece * 16 : nullptr;
+    const char* keys = tiles.keys[key] + fragment * 16;
+    const char* residuals = kQuantised ? tiles.key_residuals[key] + fragment * 16 : nullptr;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
         const int held = kQueryHeld ? step : 0;
@@ -90,7 +90,8 @@ KVJIT_INLINE void score_block(Scores& scores, QueryMatrices& query, const Prefil
 #pragma unroll
         for (int n = 0; n < kScoreTiles; n += 2) {
             multiply_keys(scores, query.a[held], n, keys + 8 * n * kHalfStride + 32 * step);
-            if constexpr (kQuantised) multiply_keys(scores, query.a[held], n, rests + 8 * n * kHalfStride + 32 * step);
+            if constexpr (kQuantised)
+                multiply_keys(scores, query.a[held], n, residuals + 8 * n * kHalfStride + 32 * step);
         }
     }
 }
@@ -101,29 +102,29 @@ struct SeenKeys {
 };
 
 /// Scores become probabilities; the sums follow. whole: all rows of the warp see all keys of the tile.
-KVJIT_INLINE void soften_block(Scores& scores, SeenKeys& seen, PrefillState& state, const PrefillShared& shared,
-                               ProductRule rule, i32 begin, bool whole) {
+KVJIT_INLINE void softmax_block(Scores& scores, SeenKeys& seen, PrefillState& state, const PrefillShared& shared,
+                                ProductRule rule, i32 begin, bool whole) {
     if constexpr (kMaskRank > 0) {
 #pragma unroll
         for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] = 0;
     }
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
-        if (kModified || !whole) modify_tile(scores[m], kept_rows(shared.kept, shared.tiles, m), rule, begin, whole);
+        if (kModified || !whole) modify_tile(scores[m], rows_of(shared.context, shared.tiles, m), rule, begin, whole);
         if constexpr (kMaskRank > 0) {
 #pragma unroll
             for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] |= seen_pair(scores[m], n);
         }
-        float keep[2];
-        exponentiate_tile(scores[m], state.rows[m], rule.factor, keep);
-        scale_sums(state.sums[m], keep);
+        float rescale[2];
+        exponentiate_tile(scores[m], state.rows[m], rule.factor, rescale);
+        scale_sums(state.sums[m], rescale);
     }
 }
 
 /// sums += probabilities * the tile's values.
 KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const SeenKeys& seen,
                             const PrefillTiles& tiles) {
-    const i32 lane = opaque(lane_index()), key = lane % 16, piece = lane / 16;
+    const i32 lane = opaque(lane_index()), key = lane % 16, fragment = lane / 16;
 #pragma unroll
     for (int step = 0; step < kScoreTiles / 2; ++step) {
         u32 a[kRowTiles][4];
@@ -132,7 +133,7 @@ KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const See
 #pragma unroll
         for (int n = 0; n < kSumTiles; n += 2) {
             u32 b[4];
-            load_matrices_transposed(b, tiles.values[16 * step + key] + (n + piece) * 16);
+            load_matrices_transposed(b, tiles.values[16 * step + key] + (n + fragment) * 16);
             if constexpr (kMaskRank > 0) {
 #pragma unroll
                 for (int i = 0; i < 4; ++i) b[i] &= seen.pair[2 * step + i % 2];
@@ -154,25 +155,25 @@ KVJIT_INLINE i32 first_key_tile(KeyRange keys) {
 /// All tiles of keys.
 KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ProductRule rule) {
     PrefillTiles& tiles = shared.tiles;
-    const Kept& kept = shared.kept;
+    const BlockContext& context = shared.context;
     QueryMatrices query;
     if constexpr (kQueryHeld) {
 #pragma unroll
         for (int step = 0; step < kSteps; ++step) load_step(query.a[step], query_of_lane(tiles), step);
     }
 #pragma unroll 1
-    for (i32 tile = first_key_tile(kept.keys); tile * kBlockKeys < kept.keys.end; ++tile) {
+    for (i32 tile = first_key_tile(context.keys); tile * kBlockKeys < context.keys.end; ++tile) {
         const i32 begin = tile * kBlockKeys;
-        const Sight& sight = kept.sight[warp_index()];
+        const KeyBounds& bounds = context.bounds[warp_index()];
         const ShortRange keys = {begin, begin + kBlockKeys};
-        const bool seen_by_warp = sight.some.meets(keys);
+        const bool seen_by_warp = bounds.some.meets(keys);
         Scores scores;
         SeenKeys seen;
-        await_keys(tiles, kept, tile);
+        wait_keys(tiles, context, tile);
         if (seen_by_warp) score_block(scores, query, tiles);
-        await_values(tiles, kept, tile);
+        wait_values(tiles, context, tile);
         if (seen_by_warp) {
-            soften_block(scores, seen, state, shared, rule, begin, sight.all.holds(keys));
+            softmax_block(scores, seen, state, shared, rule, begin, bounds.all.holds(keys));
             add_block(state, scores, seen, tiles);
         }
     }
@@ -180,21 +181,21 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
     barrier();
 }
 
-/// Before the first tile: its keys are asked for, and the queries are there.
+/// Before the first tile: its keys are issued, and the queries have arrived.
 KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
     PrefillTiles& tiles = shared.tiles;
     const ShortRange keys = short_range(work.keys);
     const i32 tile = first_key_tile(work.keys);
-    look_up_key(tiles, work.table, keys, tile);
+    issue_entry(tiles, work.table, keys, tile);
     commit_copies();
-    keep(shared.kept, tiles, work);
+    save_context(shared.context, tiles, work);
     wait_copies<0>();
     barrier();
-    leave_addresses(tiles, shared.kept, tile);
-    look_up_key(tiles, work.table, keys, tile + 1);
+    store_addresses(tiles, shared.context, tile);
+    issue_entry(tiles, work.table, keys, tile + 1);
     barrier();
-    ask_for_tile<0>(tiles, keys, tile);
-    if constexpr (kQuantised) ask_for_tile<1>(tiles, keys, tile);
+    issue_tile<0>(tiles, keys, tile);
+    if constexpr (kQuantised) issue_tile<1>(tiles, keys, tile);
     load_query(tiles, work);
     barrier();
 }
@@ -202,12 +203,12 @@ KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
 /// Matrix m of the warp's sums, and the states of its rows, to shared memory.
-KVJIT_INLINE void leave_matrix(OutputRows& output, const PrefillState& state, int m, float factor) {
+KVJIT_INLINE void stage_matrix(OutputRows& output, const PrefillState& state, int m, float factor) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const i32 row = 16 * m + 8 * h + lane_row();
         const FinishedState finished = finish_state(state.rows[m], factor, h);
-        const float unit = finished.weight * kPieceUnit;
+        const float unit = finished.weight * kFragmentUnit;
 #pragma unroll
         for (int n = 0; n < kSumTiles; ++n) {
             const float low = state.sums[m].at(n, h, 0) * unit, high = state.sums[m].at(n, h, 1) * unit;
@@ -239,9 +240,9 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     attend_tiles(state, shared, rule);
     OutputRows& output = shared.output[warp_index()];
 #pragma unroll
-    for (int m = 0; m < kRowTiles; ++m) leave_matrix(output, state, m, rule.factor);
+    for (int m = 0; m < kRowTiles; ++m) stage_matrix(output, state, m, rule.factor);
     warp_barrier();
-    emit_rows(output, kept_work(shared.kept, work.args));
+    emit_rows(output, saved_work(shared.context, work.args));
 }
 
 struct Mma {

@@ -81,8 +81,8 @@ KVJIT_INLINE void check_apart(const Checked& checked, const NewSlots& own, i64 o
         report(*checked.args.fault, found, checked.layer);
 }
 
-/// No new token of an entry behind (b, p) has a slot of (b, p)'s. Lanes share the entries of b, then the sequences
-/// behind it; those with several entries, as prefills have them, they take one by one, together.
+/// No new token of an entry after (b, p) has a slot of (b, p)'s. Lanes share the entries of b, then the sequences
+/// after it; those with several entries, as prefills have them, they take one by one, together.
 KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, i64 b, i64 p) {
     const CheckedBatch& batch = checked.args.batch;
     const NewSlots own = new_slots_of(checked, b, p);
@@ -153,7 +153,7 @@ KVJIT_INLINE NewSlots chosen_slots(const abi::CudaCheckArgs& args, i64 layer, i6
     return {0, slot, slot + 1, b};
 }
 
-/// No row behind `own`, which is row `row` of sequence b, has its slot. Lanes share those of a sequence.
+/// No row after `own`, which is row `row` of sequence b, has its slot. Lanes share those of a sequence.
 KVJIT_INLINE void check_chosen_apart(const abi::CudaCheckArgs& args, const Place& place, i64 layer, const NewSlots& own,
                                      i64 row) {
     for (i64 b = own.sequence; b < args.batch.batch_size; ++b) {

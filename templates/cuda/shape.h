@@ -49,7 +49,7 @@ constexpr int scale_row_bytes(const CacheFormat& format) {
 }
 
 /// The widest access that rows of `bytes` bytes allow: addresses of rows are multiples of it, and 16 at most.
-constexpr int natural_piece(int bytes) {
+constexpr int widest_access(int bytes) {
     return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }
 
@@ -115,7 +115,7 @@ constexpr int round_up(int n, int unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/// Elements of a decode's rows in shared memory, with zeros behind head_dim: each lane takes 8 of a key's 32, or of a
+/// Elements of a decode's rows in shared memory, with zeros past head_dim: each lane takes 8 of a key's 32, or of a
 /// value's 64, at a time.
 constexpr int mma_key_elements(const CacheFormat& format) {
     return round_up(format.head_dim, 32);
@@ -143,7 +143,7 @@ constexpr int mma_stage_bytes(const CacheFormat& format) {
                            mma_value_stride(format) + mma_scale_stride(format, mma_value_elements(format)));
 }
 
-/// What a warp leaves for the merge: 16 rows of sums, and for each row max and sum.
+/// What a warp stages for the merge: 16 rows of sums, and for each row max and sum.
 constexpr int mma_sums_stride(const CacheFormat& format) {
     return mma_value_elements(format) + 4;
 }
@@ -198,7 +198,7 @@ constexpr int mma_raw_bytes(const CacheFormat& format, int keys) {
 }
 
 /// Bytes of what rounding to float16 takes from quantised keys.
-constexpr int mma_rest_bytes(const CacheFormat& format, int keys) {
+constexpr int mma_residual_bytes(const CacheFormat& format, int keys) {
     return (format.scale_bytes == 0 ? 1 : keys) * mma_row_stride(format);
 }
 
@@ -208,8 +208,8 @@ constexpr int mma_address_bytes(const CacheFormat& format) {
     return 2 * (format.scale_bytes == 0 ? 2 : 4) * 8 + 8;
 }
 
-/// For what a block has to keep in mind, where scales may have a table of their own, and of each row.
-constexpr int mma_kept_bytes(const CacheFormat& format) {
+/// The block's context (BlockContext), with a second table where scales have one, and each row's part of it.
+constexpr int mma_context_bytes(const CacheFormat& format) {
     return 240 + (format.scale_bytes == 0 ? 0 : 16) + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
 }
 
@@ -220,10 +220,10 @@ constexpr int mma_output_stride(const CacheFormat& format) {
 
 constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
     const int tile = mma_prefill_rows(format) * mma_row_stride(format) +
-                     keys * (2 * mma_row_stride(format) + mma_address_bytes(format)) + mma_rest_bytes(format, keys) +
-                     2 * mma_raw_bytes(format, keys) + mma_prefill_rows(format) * 16;
+                     keys * (2 * mma_row_stride(format) + mma_address_bytes(format)) +
+                     mma_residual_bytes(format, keys) + 2 * mma_raw_bytes(format, keys) + mma_prefill_rows(format) * 16;
     const int output = mma_prefill_rows(format) * (mma_output_stride(format) + 2) * 4;
-    return mma_kept_bytes(format) + (tile > output ? tile : output);
+    return mma_context_bytes(format) + (tile > output ? tile : output);
 }
 
 /// Keys of a prefill's tile: many, unless that keeps a second block off the multiprocessor.

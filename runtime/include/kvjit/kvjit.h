@@ -8,13 +8,13 @@
  *
  * Conventions
  *   - Every struct but kvjit_tensor begins with struct_size; kvjit_*_init functions fill structs, then fields are set.
- *   - Structs grow at their end. A function *_sized is told how many bytes of one the program's header has, and touches
- *     nothing behind them; what this library doesn't know of a newer struct becomes 0, and the struct is refused where
- *     it is used. The functions around them are inline, so that the size is the program's and not the library's;
- *     bindings of other languages call the *_sized ones. For kvjit_error, less than its first version does nothing.
- *     A struct shorter than this header's ends with one of its fields, or with the padding behind one; any other
- *     struct_size is KVJIT_BAD_ARGUMENT, also of a struct that another one points to. kvjit_engine_get_stats, which
- *     can't say so, then writes nothing.
+ *   - Structs grow at their end. Functions *_sized take sizeof(struct) as the caller compiled it and never touch bytes
+ *     beyond it; what this library doesn't know of a newer struct becomes 0, and the struct is refused where it is
+ * used. The functions around them are inline, so that the size is the program's and not the library's; bindings of
+ * other languages call the *_sized ones. For kvjit_error, less than its first version does nothing. A struct shorter
+ * than this header's ends with one of its fields, or with the padding behind one; any other struct_size is
+ * KVJIT_BAD_ARGUMENT, also of a struct that another one points to. kvjit_engine_get_stats, which can't say so, then
+ * writes nothing.
  *   - Every fallible function returns a kvjit_status and describes a failure in *error (may be NULL).
  *   - A refused call changes nothing: no output, cache or scale byte, no handle.
  *   - Sizes and strides count elements unless a name says bytes. Axis names are those of docs/semantics.md.

@@ -111,10 +111,10 @@ Result<void> check_known(const char* name, std::int64_t bound, const kvjit_batch
 
 }  // namespace
 
-Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, const kvjit_batch* mirror,
-                                  const BatchUse& use) {
+Result<LengthBounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch,
+                                        const kvjit_batch* mirror, const BatchUse& use) {
     if (auto checked = check_batch_scalars(spec, batch, use); !checked) return std::unexpected(checked.error());
-    Bounds bounds{{0, 0}, batch.max_seqlen, std::min(batch.max_kvlen, abi::kMaxKeys)};
+    LengthBounds bounds{{0, 0}, batch.max_seqlen, std::min(batch.max_kvlen, abi::kMaxKeys)};
     if (mirror != nullptr) {
         if (auto same = check_same(batch, *mirror); !same) return std::unexpected(same.error());
         if (auto checked = check_batch(spec, *mirror, use); !checked) return std::unexpected(checked.error());

@@ -7,7 +7,7 @@
 
 namespace kvjit::rt {
 
-struct Bounds {
+struct LengthBounds {
     BatchRows rows;           // S and K; 0 without a host mirror
     std::int64_t max_seqlen;  // of any sequence
     std::int64_t max_kvlen;
@@ -16,7 +16,7 @@ struct Bounds {
 /// Checks `batch`, and `mirror` (null: none), which says the same with arrays in host memory; then finds the bounds.
 /// max_seqlen and max_kvlen of the batch count, since lengths may change between runs; where they are 0, the mirror's
 /// lengths do. Errors: as check_batch, and KVJIT_BAD_ARGUMENT where an attention call has neither.
-gen::Result<Bounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch, const kvjit_batch* mirror,
-                                       const BatchUse& use);
+gen::Result<LengthBounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch,
+                                             const kvjit_batch* mirror, const BatchUse& use);
 
 }  // namespace kvjit::rt

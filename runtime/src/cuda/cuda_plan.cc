@@ -26,8 +26,8 @@ constexpr std::int64_t kMaxGridY = 65535;
 class CudaPlan final : public CallPlan {
 public:
     /// `slopes`: slopes_of.
-    CudaPlan(Device& device, KernelPtr kernel, const BatchView& view, const Bounds& bounds, std::vector<float> slopes,
-             const kvjit_plan_options& options)
+    CudaPlan(Device& device, KernelPtr kernel, const BatchView& view, const LengthBounds& bounds,
+             std::vector<float> slopes, const kvjit_plan_options& options)
         : CallPlan(std::move(kernel), view, bounds.rows),
           device_(device),
           bounds_(bounds),
@@ -218,7 +218,7 @@ private:
     }
 
     Device& device_;
-    Bounds bounds_;
+    LengthBounds bounds_;
     std::vector<float> slopes_;
     kvjit_check_level check_level_;  // of the check kernel
     std::int64_t fixed_split_keys_;  // 0: kernels share a tile's keys among the splits
@@ -251,7 +251,7 @@ gen::Result<std::unique_ptr<Plan>> make_cuda_plan(Device& device, KernelPtr kern
     if (auto checked = check_options(options); !checked) return std::unexpected(checked.error());
     if (auto checked = check_cuda_options(options, kSplitUnit); !checked) return std::unexpected(checked.error());
     const BatchUse use = batch_use(kernel->spec(), options, kCudaAlignment);
-    const gen::Result<Bounds> bounds = check_device_batch(kernel->spec(), batch, options.host_batch, use);
+    const gen::Result<LengthBounds> bounds = check_device_batch(kernel->spec(), batch, options.host_batch, use);
     if (!bounds) return std::unexpected(bounds.error());
     const BatchView view = batch_view(kernel->spec(), batch, use.stores);
     auto plan = std::make_unique<CudaPlan>(device, std::move(kernel), view, *bounds,

@@ -26,7 +26,7 @@ inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
 inline constexpr int kScoreStride = kChunkKeys + 16;
 
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
-/// Rows to ask memory for ahead of their use: enough to cover its latency, few enough to stay in the first-level cache.
+/// Rows to prefetch ahead of their use: enough to cover its latency, few enough to stay in the first-level cache.
 inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 32 : 24;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 
@@ -108,9 +108,9 @@ KVJIT_INLINE void add_products(QueryLine (&sums)[kKeys], const float* query, con
     }
 }
 
-/// Asks memory for elements d..d+N-1 of row `at`.
+/// Prefetches elements d..d+N-1 of row `at`.
 template <int N>
-KVJIT_INLINE void ask_for_span(const ChunkRows& rows, i64 at, i64 head, int d) {
+KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) {
     const char* span = reinterpret_cast<const char*>(advance(rows.codes(at, head), d));
 #pragma clang loop unroll(full)
     for (int byte = 0; byte < bytes_of<T2>(N); byte += 64) prefetch(span + byte);
@@ -118,8 +118,8 @@ KVJIT_INLINE void ask_for_span(const ChunkRows& rows, i64 at, i64 head, int d) {
         if (d == 0) prefetch(rows.scales(at, head));
 }
 
-/// Asks memory for one of kVectors shares of kKeys rows from `at` on.
-KVJIT_INLINE void ask_for_share(const ChunkRows& rows, i64 at, i64 head, int share) {
+/// Prefetches one of kVectors shares of kKeys rows from `at` on.
+KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int share) {
     constexpr int kRowLines = (kRowBytes + 63) / 64, kLines = kKeys * kRowLines;
     const int end = (share + 1) * kLines / kVectors;
 #pragma clang loop unroll(full)
@@ -129,30 +129,30 @@ KVJIT_INLINE void ask_for_share(const ChunkRows& rows, i64 at, i64 head, int sha
     }
 }
 
-/// Keys at..at+kKeys-1 of a kv head. ask: memory is asked for those kAhead further on.
+/// Keys at..at+kKeys-1 of a kv head. prefetch: those kAhead further on are prefetched.
 struct ScoredKeys {
     i64 at, head;
-    bool ask;
+    bool prefetch;
 };
 
-/// sums[k] = products of the tile's queries and key k. What kAsk asks for is spread over the arithmetic: loads would
-/// wait behind a burst.
-template <bool kAsk>
+/// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic: loads would
+/// queue up after a burst of them.
+template <bool kPrefetch>
 KVJIT_INLINE void multiply_keys(QueryLine (&sums)[kKeys], const float* query, const KeyTile& keys,
                                 const ChunkRows& rows, ScoredKeys scored) {
     const i64 ahead = scored.at + kAhead;
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        if constexpr (kAsk && kQuantised) prefetch(rows.scales(ahead + k, scored.head));
+        if constexpr (kPrefetch && kQuantised) prefetch(rows.scales(ahead + k, scored.head));
         sums[k] = QueryLine(0.0f);
     }
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kWholeDim; d += kLanes) {
-        if constexpr (kAsk) ask_for_share(rows, ahead, scored.head, d / kLanes);
+        if constexpr (kPrefetch) prefetch_share(rows, ahead, scored.head, d / kLanes);
         add_products<false>(sums, query, keys, d);
     }
     if constexpr (kWholeDim < kHeadDim) {
-        if constexpr (kAsk) ask_for_share(rows, ahead, scored.head, kVectors - 1);
+        if constexpr (kPrefetch) prefetch_share(rows, ahead, scored.head, kVectors - 1);
         add_products<true>(sums, query, keys, kWholeDim);
     }
 }
@@ -166,7 +166,7 @@ KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows&
         keys.codes[k] = rows.codes(scored.at + k, scored.head);
         if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(scored.at + k, scored.head));
     }
-    if (scored.ask)
+    if (scored.prefetch)
         multiply_keys<true>(sums, query, keys, rows, scored);
     else
         multiply_keys<false>(sums, query, keys, rows, scored);
@@ -197,7 +197,7 @@ KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkR
     for (int r = 0; r < kRows; ++r) sum[r] = load<N>(sums + r * kPadDim + d);
 #pragma clang loop unroll(disable)
     for (i64 t = range.begin; t < range.end; ++t) {
-        ask_for_span<N>(rows, t + kAhead, range.head, d);
+        prefetch_span<N>(rows, t + kAhead, range.head, d);
         if (kMaskRank > 0 && hidden_from_tile(probabilities, t)) continue;
         const vf<N> value = load_lanes<N>(rows.codes(t, range.head), rows.scales(t, range.head), d);
 #pragma clang loop unroll(full)

@@ -60,7 +60,7 @@ KVJIT_INLINE vf<8> shift_codes(const i4x2_t* p) {
 }
 
 /// 16 int4 codes in an order of their own, from a table: an instruction less than shifting.
-KVJIT_INLINE vf<16> look_up_codes(const i4x2_t* p) {
+KVJIT_INLINE vf<16> codes_by_table(const i4x2_t* p) {
     const vec<u64, 8> bytes = __builtin_bit_cast(u64, load_raw<u8, 8>(p));
     const vec<u32, 16> shifts = {0, 0, 4, 4, 8, 8, 12, 12, 16, 16, 20, 20, 24, 24, 28, 28};
     const vf<16> codes = {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1};
@@ -75,7 +75,7 @@ KVJIT_INLINE vf<N> load_codes(const T* p) {
     else if constexpr (N == 8)
         return shift_codes(p);
     else if constexpr (N == 16 && !kOrdered)
-        return look_up_codes(p);
+        return codes_by_table(p);
     else
         return join_lanes<N / 2>(load_codes<N / 2>(p), load_codes<N / 2>(advance(p, N / 2)), Lanes<N>{});
 }

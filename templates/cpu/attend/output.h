@@ -29,7 +29,7 @@ KVJIT_INLINE float* partial_at(const abi::AttendArgs& args, const abi::AttendIte
 // ---- Merge: the same arithmetic now as the merge program would do later --------------------------------------------
 
 /// Keeps chunk c's part: in the workspace, or merged into what went before.
-KVJIT_INLINE void keep_part(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head, Part part,
+KVJIT_INLINE void emit_part(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head, Part part,
                             float* acc, Running& running) {
     if (item.partial < 0) return admit_row(acc, running, part.acc, part.max, part.sum);
     float* to = partial_at(args, item, c, i, head);

@@ -45,15 +45,15 @@ KVJIT_NOINLINE void score_block(float* scores, const float* keys, const float* q
     }
 }
 
-/// sums[d][row] = sums[d][row] * keep[row] + probabilities[k][row] * value k [d], over the keys of a range, where there
-/// are masks of a range of `order`.
-KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const float* values, const float* keep,
+/// sums[d][row] = sums[d][row] * rescale[row] + probabilities[k][row] * value k [d], over the keys of a range, where
+/// there are masks of a range of `order`.
+KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const float* values, const float* rescale,
                               const u8* order, KeyRange range) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kHeadDim; d += kTall) {
         Line sum[kTall];
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kTall; ++i) sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(keep);
+        for (int i = 0; i < kTall; ++i) sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(rescale);
 #pragma clang loop unroll_count(2)
         for (i64 x = range.begin; x < range.end; ++x) {
             const i64 k = kMaskRank > 0 ? order[x] : x;

@@ -18,7 +18,7 @@ KVJIT_INLINE vf<16> pad_lanes(vf<8> v, Sequence<int, I...>) {
     return __builtin_shufflevector(v, vf<8>(0.0f), I...);
 }
 
-/// The 8 elements behind the last whole vector, followed by zeros.
+/// The 8 elements past the last whole vector, followed by zeros.
 template <int N = kLanes>
 KVJIT_INLINE vf<N> pad(vf<8> v) {
     if constexpr (N == 8)
@@ -91,7 +91,7 @@ KVJIT_INLINE void repeat_last(RowList<kCount>& list, i64 begin, i64 end) {
     if constexpr (kQuantised) repeat_last(list.scale, begin, end);
 }
 
-/// Entries begin..end-1 of the list repeat the one behind them.
+/// Entries begin..end-1 of the list repeat the one after them.
 template <int kCount>
 KVJIT_INLINE void repeat_first(RowList<kCount>& list, i64 begin, i64 end) {
 #pragma clang loop unroll(disable)
@@ -118,8 +118,8 @@ KVJIT_INLINE vf<kLanes> load_mask(const T1* mask, i64 t, i64 count) {
     return tail;
 }
 
-/// A key that the mask hides gets this for a probability, -0: it adds as 0 does, and tells itself from a visible key's
-/// that underflowed.
+/// The probability of a key that the mask hides, -0. It adds like 0, yet differs in its sign bit from the +0 of a
+/// visible key that underflowed.
 inline constexpr i32 kHiddenBits = -0x7fffffff - 1;
 
 template <int N>

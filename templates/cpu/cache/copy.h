@@ -49,7 +49,7 @@ KVJIT_INLINE void copy_bytes(char* to, const char* from, i64 bytes, bool streams
         copy_ordinary(to, from, bytes);
 }
 
-/// Streamed bytes are there before what comes behind this.
+/// Streamed bytes are written before any later store.
 KVJIT_INLINE void finish_streaming() {
 #ifdef __SSE2__
     __builtin_ia32_sfence();

@@ -1,5 +1,5 @@
 // Work of load, whatever it makes of a row: load_slot(stream, output row, entry, token, head) loads that of a key or a
-// value. stream.to.base null: not asked for.
+// value. stream.to.base null: not wanted.
 #pragma once
 
 #include "common/abi.h"

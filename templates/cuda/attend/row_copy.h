@@ -1,4 +1,4 @@
-// What copies rows of the cache to shared memory, whoever multiplies them then.
+// Copies of cache rows to shared memory, for both ways of multiplying.
 #pragma once
 
 #include "common/types.h"
@@ -16,7 +16,7 @@ KVJIT_INLINE const char* shuffle_address(const char* address, i32 source) {
 /// kBytes, in the background where copy_async can: no 4 bytes of a row of 2 bytes' multiples need to be aligned.
 /// Zeros where not `valid`.
 template <int kBytes>
-KVJIT_INLINE void copy_piece(char* to, const char* from, bool valid) {
+KVJIT_INLINE void copy_bytes(char* to, const char* from, bool valid) {
     if constexpr (kBytes >= 4)
         copy_async<kBytes>(to, from, valid);
     else

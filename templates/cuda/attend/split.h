@@ -47,7 +47,7 @@ KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 used) {
     unsigned* counter = args.counters + block_x();
     barrier();
     if (thread_index() == 0) {
-        thread_fence();  // the block's partials, which the barrier has gathered behind this thread, before the count
+        thread_fence();  // the block's partials, which the barrier has ordered before this thread's, before the count
         arrived = atomic_add(counter, 1);
         thread_fence();  // and the others' before what the barrier below lets go on
     }

@@ -44,7 +44,7 @@ struct AttendWork {
     i64 kv_head;
     i64 row_begin, row_end;  // packed rows; row_end is cut at the last one that there is
     KeyRange keys;           // of those that some row of the tile sees. Maybe no key at all
-    float* partials;         // where row_begin's partial goes, the others behind it; null: write output and lse
+    float* partials;         // where row_begin's partial goes, the others after it; null: write output and lse
 
     KVJIT_INLINE i64 token(i64 row) const { return static_cast<i64>(static_cast<u64>(row) / kGroup); }
     KVJIT_INLINE i64 head(i64 row) const { return kv_head * kGroup + static_cast<i64>(static_cast<u64>(row) % kGroup); }

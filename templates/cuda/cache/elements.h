@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-/// x rounded to T, nearest even; quant.h asks for it.
+/// x rounded to T, nearest even; quant.h declares it.
 template <class T, class V>
 KVJIT_INLINE V round_to(V x) {
     if constexpr (kSame<T, f16_t>) {

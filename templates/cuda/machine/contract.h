@@ -36,7 +36,7 @@
 //   void wait_copies<kPending>()           until all but the kPending newest groups of this thread have arrived; other
 //                                          threads see them after a barrier of both
 //   u32 atomic_add(unsigned* at, unsigned v)   adds, returns what was there before; orders nothing
-//   void thread_fence()                    accesses before it come before those behind it, for the whole GPU
+//   void thread_fence()                    accesses before it come before those after it, for the whole GPU
 //
 // Matrices, by the whole warp together; registers as PTX's mma.m16n8k16 and ldmatrix have them
 //   void mma_16x8x16(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2])

@@ -107,7 +107,7 @@ KVJIT_INLINE void copy_async(void* shared, const void* global, bool valid) {
     const u32 to = shared_address(shared);
     const u64 from = __cvta_generic_to_global(global);
     const i32 read = valid ? kBytes : 0;  // what isn't read is written as zeros
-    if constexpr (kBytes == 16)  // past the first-level cache: nobody else on this multiprocessor wants these bytes
+    if constexpr (kBytes == 16)  // past the first-level cache: no other block of this multiprocessor reads these bytes
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(read) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(read)

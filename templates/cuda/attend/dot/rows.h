@@ -101,13 +101,13 @@ KVJIT_INLINE Rescale softmax_tile(const AttendWork& work, WarpRows& rows, float*
         const float before = shuffle(rows.running.max, r);
         const float max = max_nan(before, over_keys<kDecode>(score, [](float a, float b) { return max_nan(a, b); }));
         const float shift = max == -kInfinity ? 0.0f : max;
-        const float probability = exp(score - shift), keep = exp(before - shift);
+        const float probability = exp(score - shift), rescale = exp(before - shift);
         const float sum = over_keys<kDecode>(probability, [](float a, float b) { return a + b; });
         if constexpr (Shape::kLanesPerKey > 1) warp_barrier();
         if (lane_index() < Shape::kKeys) place = probability;
         if (lane_index() == r) {
-            rows.running = {max, fma(rows.running.sum, keep, sum)};
-            factor = keep;
+            rows.running = {max, fma(rows.running.sum, rescale, sum)};
+            factor = rescale;
         }
         seen |= !(score == -kInfinity);
     }

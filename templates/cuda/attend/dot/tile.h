@@ -24,7 +24,7 @@ struct DotShape {
     static constexpr int kTileBytes = kKeys * (kStride + kScaleStride);  // rows, then their scales
 };
 
-/// f(r) for the first `rows` of kRows rows, and for some behind them. Rows go in steps: few of them cost less, and r is
+/// f(r) for the first `rows` of kRows rows, and for some past them. Rows go in steps: few of them cost less, and r is
 /// still a constant, so that what it indexes stays in registers.
 template <bool kDecode, int kRows, class F>
 KVJIT_INLINE void for_rows(i32 rows, F&& f) {
@@ -58,7 +58,7 @@ KVJIT_INLINE KeySlot slot_of_lane(const AttendWork& work, i64 first) {
 template <bool kDecode, int kBytes, int kStride>
 KVJIT_INLINE void copy_rows(char* to, const char* own, ShortRange keys) {
     using Shape = DotShape<kDecode>;
-    constexpr int kPiece = natural_piece(kBytes), kPieces = kBytes / kPiece;
+    constexpr int kPiece = widest_access(kBytes), kPieces = kBytes / kPiece;
     constexpr int kAll = Shape::kKeys * kPieces;
     static_assert(kPiece >= 2);
     const i32 warp = kDecode ? 0 : warp_index();
@@ -66,7 +66,7 @@ KVJIT_INLINE void copy_rows(char* to, const char* own, ShortRange keys) {
     for (i32 i = warp * kWarpSize; i < kAll; i += Shape::kTeamWarps * kWarpSize) {
         const i32 piece = i + lane_index(), key = piece / kPieces, at = piece % kPieces * kPiece;
         const char* row = shuffle_address(own, key % kWarpSize);
-        if (piece < kAll) copy_piece<kPiece>(to + key * kStride + at, row + at, keys.holds(key));
+        if (piece < kAll) copy_bytes<kPiece>(to + key * kStride + at, row + at, keys.holds(key));
     }
 }
 

@@ -22,7 +22,7 @@ struct alignas(16) DotShared {
 
 // ---- Queries -------------------------------------------------------------------------------------------------------
 
-/// The tile's query rows as float32; zeros behind the last, for which probabilities are 0 too: what goes in steps of
+/// The tile's query rows as float32; zeros past the last, for which probabilities are 0 too: what goes in steps of
 /// rows works with some of them. The block does it together.
 template <bool kDecode>
 KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& shared) {

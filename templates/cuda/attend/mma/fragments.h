@@ -6,8 +6,8 @@
 // Keys are not, since softmax would magnify the error: what rounding takes from a pair is a pair of its own, and goes
 // through a product of its own.
 //
-// Pairs hold value / kPieceUnit, so that all that float16 keys and values can be quantised to stays finite, although
-// code * scale may pass 65504 by a little. Whoever sums them multiplies by kPieceUnit.
+// Pairs hold value / kFragmentUnit, so that all that float16 keys and values can be quantised to stays finite, although
+// code * scale may pass 65504 by a little. Whoever sums them multiplies by kFragmentUnit.
 #pragma once
 
 #include "common/quant.h"
@@ -16,18 +16,18 @@
 
 namespace kvjit {
 
-inline constexpr int kPiece = 8;
-inline constexpr float kPieceUnit = kQuantised ? 2.0f : 1.0f;
-inline constexpr int kPieceWords = kQuantBit == 8 ? 2 : kQuantBit == 4 ? 1 : 4;
-inline constexpr int kPieceBytes = kPieceWords * 4;
+inline constexpr int kFragment = 8;
+inline constexpr float kFragmentUnit = kQuantised ? 2.0f : 1.0f;
+inline constexpr int kFragmentWords = kQuantBit == 8 ? 2 : kQuantBit == 4 ? 1 : 4;
+inline constexpr int kFragmentBytes = kFragmentWords * 4;
 
-KVJIT_INLINE void load_piece(u32 (&to)[4], const char* from) {
+KVJIT_INLINE void load_fragment(u32 (&to)[4], const char* from) {
     load16(to, from);
 }
-KVJIT_INLINE void load_piece(u32 (&to)[2], const char* from) {
+KVJIT_INLINE void load_fragment(u32 (&to)[2], const char* from) {
     load8(to, from);
 }
-KVJIT_INLINE void load_piece(u32 (&to)[1], const char* from) {
+KVJIT_INLINE void load_fragment(u32 (&to)[1], const char* from) {
     load4(to, from);
 }
 
@@ -59,7 +59,8 @@ KVJIT_INLINE u32 odd_nibbles(u32 codes) {
     return half2_sub((codes & 0x00f000f0) ^ 0x50805080, 0x50805080);
 }
 
-// ---- Codes of a piece, not yet scaled ------------------------------------------------------------------------------
+// ---- Codes of a fragment, not yet scaled
+// ------------------------------------------------------------------------------
 
 /// Pairs of elements (0, 1), (2, 3), (4, 5), (6, 7); of int4 (0, 4), (1, 5), (2, 6), (3, 7).
 KVJIT_INLINE void widen_codes(u32 (&pairs)[4], const u32 (&words)[4]) {
@@ -82,7 +83,7 @@ KVJIT_INLINE void widen_codes(u32 (&pairs)[4], const u32 (&words)[1]) {
 }
 
 /// From the order of int4's pairs to that of the elements, and back.
-KVJIT_INLINE void order_pairs(u32 (&pairs)[4]) {
+KVJIT_INLINE void deinterleave_pairs(u32 (&pairs)[4]) {
     const u32 even[2] = {pairs[0], pairs[2]}, odd[2] = {pairs[1], pairs[3]};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -90,7 +91,7 @@ KVJIT_INLINE void order_pairs(u32 (&pairs)[4]) {
         pairs[2 + i] = pair_highs(even[i], odd[i]);
     }
 }
-KVJIT_INLINE void disorder_pairs(u32 (&pairs)[4]) {
+KVJIT_INLINE void interleave_pairs(u32 (&pairs)[4]) {
     const u32 low[2] = {pairs[0], pairs[1]}, high[2] = {pairs[2], pairs[3]};
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -118,17 +119,18 @@ KVJIT_INLINE u32 scale_pair(u32 codes, float first, float second) {
                        half_to_float(static_cast<u16>(codes >> 16)) * second);
 }
 
-/// Scales of a piece's first and last four elements.
-struct PieceScales {
+/// Scales of a fragment's first and last four elements.
+struct FragmentScales {
     T3 first, last;
 };
 
-KVJIT_INLINE PieceScales load_scales(const char* scales, i32 element) {
+KVJIT_INLINE FragmentScales load_scales(const char* scales, i32 element) {
     const T3* scale = scale_of(scales, element);
-    return {scale[0], scale[kQuantGroup < kPiece ? 1 : 0]};
+    return {scale[0], scale[kQuantGroup < kFragment ? 1 : 0]};
 }
 
-// ---- A key's piece, for products that sum over elements ------------------------------------------------------------
+// ---- A key's fragment, for products that sum over elements
+// ------------------------------------------------------------
 
 /// Elements are high + low; low is for quantised ones only.
 struct KeyPairs {
@@ -150,11 +152,11 @@ KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, float first, float 
 
 /// Elements element..element+7 of the row at `codes`, in the order of widen_codes.
 KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const char* scales, i32 element) {
-    u32 words[kPieceWords];
-    load_piece(words, codes + element / kPiece * kPieceBytes);
+    u32 words[kFragmentWords];
+    load_fragment(words, codes + element / kFragment * kFragmentBytes);
     widen_codes(pairs.high, words);
     if constexpr (kQuantised) {
-        const PieceScales scale = load_scales(scales, element);
+        const FragmentScales scale = load_scales(scales, element);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const T3 first = kQuantBit == 4 || i < 2 ? scale.first : scale.last;
@@ -168,12 +170,12 @@ KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const char*
 KVJIT_INLINE void load_ordered_pairs(KeyPairs& pairs, const char* codes, const char* scales, i32 element) {
     load_key_pairs(pairs, codes, scales, element);
     if constexpr (kQuantBit == 4) {
-        order_pairs(pairs.high);
-        order_pairs(pairs.low);
+        deinterleave_pairs(pairs.high);
+        deinterleave_pairs(pairs.low);
     }
 }
 
-/// A value's piece in that order, each element rounded once.
+/// A value's fragment in that order, each element rounded once.
 KVJIT_INLINE void load_ordered_pairs(u32 (&pairs)[4], const char* codes, const char* scales, i32 element) {
     KeyPairs key;
     load_ordered_pairs(key, codes, scales, element);
@@ -181,7 +183,8 @@ KVJIT_INLINE void load_ordered_pairs(u32 (&pairs)[4], const char* codes, const c
     for (int i = 0; i < 4; ++i) pairs[i] = key.high[i];
 }
 
-// ---- Two values' pieces, for products that sum over keys -----------------------------------------------------------
+// ---- Two values' fragments, for products that sum over keys
+// -----------------------------------------------------------
 
 /// Pair i: element i of a and of b, not yet scaled.
 KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[4], const u32 (&b)[4]) {
@@ -211,12 +214,13 @@ KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[1], const u32 (&b)[
 /// Pair i: elements element + i of the row at `codes` and of the next one.
 template <int kRowStride, int kScaleStride>
 KVJIT_INLINE void load_value_pairs(u32 (&pairs)[8], const char* codes, const char* scales, i32 element) {
-    u32 a[kPieceWords], b[kPieceWords];
-    load_piece(a, codes + element / kPiece * kPieceBytes);
-    load_piece(b, codes + kRowStride + element / kPiece * kPieceBytes);
+    u32 a[kFragmentWords], b[kFragmentWords];
+    load_fragment(a, codes + element / kFragment * kFragmentBytes);
+    load_fragment(b, codes + kRowStride + element / kFragment * kFragmentBytes);
     pair_codes(pairs, a, b);
     if constexpr (kQuantised) {
-        const PieceScales scale_a = load_scales(scales, element), scale_b = load_scales(scales + kScaleStride, element);
+        const FragmentScales scale_a = load_scales(scales, element),
+                             scale_b = load_scales(scales + kScaleStride, element);
 #pragma unroll
         for (int i = 0; i < 8; ++i)
             pairs[i] = i < 4 ? scale_pair(pairs[i], scale_a.first, scale_b.first)

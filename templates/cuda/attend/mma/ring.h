@@ -37,36 +37,36 @@ struct Stage {
 inline constexpr bool kTileInPage = kPageSize % kMmaTileKeys == 0;
 
 /// The key that the lane looks up for a tile that begins at key `begin`: the first one, or its own of the 16.
-KVJIT_INLINE i64 looked_up_key(i64 begin) {
+KVJIT_INLINE i64 entry_key(i64 begin) {
     return kTileInPage ? begin : begin + lane_index() % kMmaTileKeys;
 }
 
 /// Its entry in the table; no entry is read that is of none of the block's keys.
-KVJIT_INLINE PageEntry look_up(const AttendWork& work, i64 begin) {
-    const i64 key = looked_up_key(begin), behind = kTileInPage ? begin + kMmaTileKeys : key + 1;
-    return key < work.keys.end && (!kWindow || behind > work.keys.begin) ? page_entry(work.table, key) : PageEntry{};
+KVJIT_INLINE PageEntry load_entry(const AttendWork& work, i64 begin) {
+    const i64 key = entry_key(begin), end = kTileInPage ? begin + kMmaTileKeys : key + 1;
+    return key < work.keys.end && (!kWindow || end > work.keys.begin) ? page_entry(work.table, key) : PageEntry{};
 }
 
 /// Begins to copy 16 rows of kBytes of a plane to rows kStride apart. Rows that aren't of the block's keys become
 /// zeros. The warp calls it together; `entry` is what the lane has looked up.
 template <int kBytes, int kStride>
 KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork& work, i64 begin, i64 entry) {
-    constexpr int kWidth = natural_piece(kBytes), kPieces = kBytes / kWidth, kAll = kMmaTileKeys * kPieces;
-    constexpr bool kStraight = kTileInPage && kWarpSize % kPieces == 0;  // the lane's rows are equally far apart
+    constexpr int kWidth = widest_access(kBytes), kAccesses = kBytes / kWidth, kAll = kMmaTileKeys * kAccesses;
+    constexpr bool kStraight = kTileInPage && kWarpSize % kAccesses == 0;  // the lane's rows are equally far apart
     const u32 lane = static_cast<u32>(lane_index());
     const ShortRange keys = keys_of_tile<kMmaTileKeys>(work.keys, begin);
-    const char* looked_up = slot_address(plane, entry, token_in_page(looked_up_key(begin)), work.kv_head);
-    const char* straight = looked_up + lane / kPieces * plane.token_stride + lane % kPieces * kWidth;
+    const char* first_row = slot_address(plane, entry, token_in_page(entry_key(begin)), work.kv_head);
+    const char* straight = first_row + lane / kAccesses * plane.token_stride + lane % kAccesses * kWidth;
 #pragma unroll
     for (int first = 0; first < kAll; first += kWarpSize) {
-        const i32 row = static_cast<i32>((first + lane) / kPieces),
-                  byte = static_cast<i32>((first + lane) % kPieces) * kWidth;
+        const i32 row = static_cast<i32>((first + lane) / kAccesses),
+                  byte = static_cast<i32>((first + lane) % kAccesses) * kWidth;
         const char* from = straight;
-        if constexpr (kTileInPage && !kStraight) from = looked_up + row * plane.token_stride + byte;
-        if constexpr (!kTileInPage) from = shuffle_address(looked_up, row % kMmaTileKeys) + byte;
+        if constexpr (kTileInPage && !kStraight) from = first_row + row * plane.token_stride + byte;
+        if constexpr (!kTileInPage) from = shuffle_address(first_row, row % kMmaTileKeys) + byte;
         if (kAll % kWarpSize == 0 || row < kMmaTileKeys)
-            copy_piece<kWidth>(to + row * kStride + byte, from, keys.holds(row));
-        straight += kWarpSize / kPieces * plane.token_stride;
+            copy_bytes<kWidth>(to + row * kStride + byte, from, keys.holds(row));
+        straight += kWarpSize / kAccesses * plane.token_stride;
     }
 }
 
@@ -79,8 +79,8 @@ struct Ring {
 
     const AttendWork& work;
     char* stages;
-    PageEntry entry;  // of the tile whose keys were asked for last
-    PageEntry next;   // of the tile behind that
+    PageEntry entry;  // of the tile whose keys were issued last
+    PageEntry next;   // of the tile after that
 
     KVJIT_INLINE i64 tile_begin(i32 tile) const {
         constexpr int kTurn = kAttendWarps * kMmaTileKeys;
@@ -89,8 +89,8 @@ struct Ring {
     KVJIT_INLINE Stage stage(i32 tile) const { return {stages + static_cast<u32>(tile) % kStages * Stage::kBytes}; }
 };
 
-/// Asks for a tile's keys, whose entry is ring.entry. A group, empty where there is no such tile.
-KVJIT_INLINE void ask_for_keys(const Ring& ring, i32 tile) {
+/// Issues the copies of a tile's keys, whose entry is ring.entry, as one group: empty where there is no such tile.
+KVJIT_INLINE void issue_keys(const Ring& ring, i32 tile) {
     const i64 begin = ring.tile_begin(tile);
     const abi::Cache& cache = ring.work.args.cache;
     const Stage stage = ring.stage(tile);
@@ -104,7 +104,7 @@ KVJIT_INLINE void ask_for_keys(const Ring& ring, i32 tile) {
 }
 
 /// The same for its values.
-KVJIT_INLINE void ask_for_values(const Ring& ring, i32 tile) {
+KVJIT_INLINE void issue_values(const Ring& ring, i32 tile) {
     const i64 begin = ring.tile_begin(tile);
     const abi::Cache& cache = ring.work.args.cache;
     const Stage stage = ring.stage(tile);
@@ -118,7 +118,7 @@ KVJIT_INLINE void ask_for_values(const Ring& ring, i32 tile) {
     commit_copies();
 }
 
-/// Whether rows in shared memory are longer than the cache's. What is behind those stays zero.
+/// Whether rows in shared memory are longer than the cache's. The bytes past those stay zero.
 inline constexpr bool kPaddedRows = mma_key_elements(kFormat) != kHeadDim || mma_value_elements(kFormat) != kHeadDim;
 
 KVJIT_INLINE void clear_ring(const Ring& ring) {
@@ -128,27 +128,27 @@ KVJIT_INLINE void clear_ring(const Ring& ring) {
     warp_barrier();
 }
 
-/// The ring of a warp, which nothing has been asked for yet: the tile in turn is -kStages.
+/// The ring of a warp before any copy is issued: the tile in turn is -kStages.
 KVJIT_INLINE Ring start_ring(const AttendWork& work, char* stages) {
     const Ring ring = {work, stages, {}, {}};
     if constexpr (kPaddedRows) clear_ring(ring);
-    return {work, stages, {}, look_up(work, ring.tile_begin(0))};
+    return {work, stages, {}, load_entry(work, ring.tile_begin(0))};
 }
 
-/// Waits for the keys of the tile in turn, and asks for the values that take the place of those of the tile before.
-KVJIT_INLINE void await_keys(Ring& ring, i32 tile) {
+/// Waits for the keys of the tile in turn, and issues the values that take the place of the previous tile's.
+KVJIT_INLINE void wait_keys(Ring& ring, i32 tile) {
     wait_copies<Ring::kPending>();
     warp_barrier();
-    if (tile + Ring::kStages > 0) ask_for_values(ring, tile + Ring::kStages - 1);
+    if (tile + Ring::kStages > 0) issue_values(ring, tile + Ring::kStages - 1);
 }
 
-/// Waits for its values, and asks for the keys that take the place of its own.
-KVJIT_INLINE void await_values(Ring& ring, i32 tile) {
+/// Waits for the values of the tile in turn, and issues the keys that take the place of the tile's own.
+KVJIT_INLINE void wait_values(Ring& ring, i32 tile) {
     wait_copies<Ring::kPending>();
     warp_barrier();
     ring.entry = ring.next;
-    ring.next = look_up(ring.work, ring.tile_begin(tile + Ring::kStages + 1));
-    ask_for_keys(ring, tile + Ring::kStages);
+    ring.next = load_entry(ring.work, ring.tile_begin(tile + Ring::kStages + 1));
+    issue_keys(ring, tile + Ring::kStages);
 }
 
 }  // namespace kvjit

@@ -23,7 +23,7 @@ struct ProductRule {
 /// see query_sign.
 KVJIT_INLINE ProductRule product_rule(const AttendWork& work) {
     ScoreTerms<float> score = score_terms<float>(work.args);
-    score.scale *= kPieceUnit;
+    score.scale *= kFragmentUnit;
     if constexpr (kModified) return {score, kLog2E};
     const float factor = (score.scale < 0.0f ? -score.scale : score.scale) * kLog2E;
     return {score, factor < 1e-30f ? 1e-30f : factor};
@@ -110,9 +110,9 @@ KVJIT_INLINE float base_of(float max, float factor) {
     return max == -kInfinity ? 0.0f : fma(max, factor, -kHeadroom);
 }
 
-/// What sums so far are to be multiplied by: from the bases, whose rounding their probabilities have. Exactly 1 while
+/// Rescale factor of the running sums, computed from the rounded bases because the probabilities were. Exactly 1 while
 /// the largest score stays.
-KVJIT_INLINE float keep_of(float old_max, float max, float base, float factor) {
+KVJIT_INLINE float rescale_of(float old_max, float max, float base, float factor) {
     if (old_max == max) return 1.0f;
     return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor) - base);
 }
@@ -129,9 +129,9 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
     return f(v, shuffle_xor(v, 2));
 }
 
-/// Scores become probabilities. What was summed before is to be multiplied by keep.
+/// Scores become probabilities. The sums so far are to be multiplied by `rescale`.
 template <int kTiles>
-KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowState& state, float factor, float (&keep)[2]) {
+KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowState& state, float factor, float (&rescale)[2]) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         float max = state.max[h];
@@ -139,22 +139,22 @@ KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowState& state, f
         for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores.at(n, h, 0), scores.at(n, h, 1)));
         max = fold_row(max, [](float a, float b) { return max_nan(a, b); });
         const float base = base_of(max, factor);
-        keep[h] = keep_of(state.max[h], max, base, factor);
+        rescale[h] = rescale_of(state.max[h], max, base, factor);
         float sum = 0.0f;
         scores.for_row(h, [&](float& score, FragmentPlace) {
             score = exp2(fma(score, factor, -base));
             sum += score;
         });
         state.max[h] = max;
-        state.sum[h] = fma(state.sum[h], keep[h], sum);
+        state.sum[h] = fma(state.sum[h], rescale[h], sum);
     }
 }
 
-/// sums *= keep, row by row; for most tiles of keys that changes nothing and costs nothing.
+/// sums *= rescale, row by row; for most tiles of keys that changes nothing and costs nothing.
 template <int kTiles>
-KVJIT_INLINE void scale_sums(Fragment<kTiles>& sums, const float (&keep)[2]) {
-    if (ballot(keep[0] != 1.0f || keep[1] != 1.0f) == 0) return;
-    sums.for_each([&](float& sum, FragmentPlace at) { sum *= keep[at.h]; });
+KVJIT_INLINE void scale_sums(Fragment<kTiles>& sums, const float (&rescale)[2]) {
+    if (ballot(rescale[0] != 1.0f || rescale[1] != 1.0f) == 0) return;
+    sums.for_each([&](float& sum, FragmentPlace at) { sum *= rescale[at.h]; });
 }
 
 // ---- Keys that a mask hides from all rows: nothing of their values may be looked at --------------------------------
