@@ -1,14 +1,13 @@
 // KernelSpec: what a user asks for. Each field stands once, in the table that parses, prints, checks and explains it.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "common/abi.h"
+#include "generator/axes.h"
 #include "generator/element_type.h"
 #include "generator/error.h"
 #include "kvjit/kvjit.h"
@@ -96,23 +95,6 @@ std::string_view value_axes(const KernelSpec& spec);
 /// Elements of a row of codes, bytes of two for int4; and of its scales.
 std::int64_t code_elements(const KernelSpec& spec);
 std::int64_t scale_elements(const KernelSpec& spec);
-
-/// A layout's axes, one letter each: "NHDTd8" has five, of which d is the inner part of D, of extent 8.
-struct Axes {
-    std::array<char, KVJIT_MAX_RANK> letters{};
-    std::array<std::int32_t, KVJIT_MAX_RANK> inner{};  // extents, 0 for an axis whose extent the layout doesn't say
-    std::int32_t rank = 0;
-
-    std::string_view order() const { return {letters.data(), static_cast<std::size_t>(rank)}; }
-    std::int32_t find(char letter) const;  // its place; -1: nowhere
-    bool has(char letter) const { return find(letter) >= 0; }
-    /// The inner part's, where the layout has it; else 0.
-    std::int32_t extent(char letter) const;
-};
-/// Nothing where a number is missing or has no place, or where there are more axes than a tensor has. No allocation.
-std::optional<Axes> parse_axes(std::string_view layout);
-/// Of a legal layout.
-Axes axes_of(std::string_view layout);
 
 /// What a layout cuts rows and pages into.
 struct Cut {

@@ -120,7 +120,7 @@ typedef enum kvjit_cache_mode {
     KVJIT_SEQUENCE_TABLE = 5  /* block cachestarts[b], token t in it: one entry a sequence */
 } kvjit_cache_mode;
 
-/* Plain values; copy freely. The field table in generator/src/spec.cc parses, prints, explains and checks each.
+/* Plain values; copy freely. The field table in generator/src/spec_fields.cc parses, prints, explains and checks each.
  * "Not yet": the field is read, printed and checked, but this version has no kernels for it: kvjit_engine_kernel
  * refuses it with KVJIT_BAD_SPEC. */
 typedef struct kvjit_spec {

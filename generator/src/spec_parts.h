@@ -1,0 +1,73 @@
+// What the parts of a spec's code share: its fields (spec_fields.cc), its rules (spec_rules.cc), its text
+// (spec_text.cc) and what is made of a spec (spec.cc, spec_cache.cc).
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "generator/field.h"
+#include "generator/operator.h"
+#include "generator/spec.h"
+
+namespace kvjit::gen {
+
+/// What the names of fields of a Relayout's destination begin with.
+inline constexpr std::string_view kTo = "to_";
+inline constexpr std::string_view kLayout = "layout";
+
+/// A field of the source, and the destination's.
+struct Mirrored {
+    SpecMember member, to;
+};
+inline constexpr Mirrored kMirrored[] = {
+    {&KernelSpec::t2, &KernelSpec::to_t2},
+    {&KernelSpec::t3, &KernelSpec::to_t3},
+    {&KernelSpec::quant_bit, &KernelSpec::to_quant_bit},
+    {&KernelSpec::quant_group, &KernelSpec::to_quant_group},
+    {&KernelSpec::cache_mode, &KernelSpec::to_cache_mode},
+    {&KernelSpec::page_size, &KernelSpec::to_page_size},
+    {&KernelSpec::index_type, &KernelSpec::to_index_type},
+};
+
+using SpecText = char (KernelSpec::*)[16];
+
+template <std::size_t N>
+void set_text(char (&to)[N], std::string_view text) {
+    std::ranges::fill(to, '\0');
+    std::ranges::copy(text, to);
+}
+
+inline std::string_view text_of(const KernelSpec& spec, SpecText member) {
+    return {spec.*member, strnlen(spec.*member, sizeof(spec.*member))};
+}
+
+/// An order of values' axes, as a spec has it. Empty: as the layout of keys has it, which may have been said by its
+/// letters.
+std::string_view own_value_axes(const KernelSpec& spec, SpecText values, SpecText keys);
+
+bool is_quantised(const KernelSpec& spec);
+/// Entries are indices, not addresses.
+bool has_indices(const KernelSpec& spec);
+
+/// Null: there is none.
+const Field* find_field(std::string_view name);
+/// Whether the operator uses the field. "op" counts always.
+bool counts_for_op(const Field& row, const Operator& op);
+/// Whether the field means anything beside the others.
+bool counts(const Field& row, const KernelSpec& spec);
+
+std::optional<std::int64_t> number_of(std::string_view text);
+
+/// `shown` is the value as the message has it.
+std::unexpected<Error> refuse(const Field& row, std::string_view shown, std::string_view says,
+                              std::optional<std::int64_t> value, std::int64_t limit);
+/// For a value that the field doesn't take, whatever the others are.
+std::unexpected<Error> refuse_value(const Field& row, std::string_view shown, std::optional<std::int64_t> value);
+
+Result<void> check_legal(const KernelSpec& spec);
+/// validate_spec; `advice`: what to do about a field that counts for nothing, after what is wrong with it.
+Result<void> validate(const KernelSpec& spec, std::string_view advice);
+
+}  // namespace kvjit::gen

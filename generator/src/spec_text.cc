@@ -1,0 +1,121 @@
+// A spec's text: read, with names of layouts, and printed.
+#include <vector>
+
+#include "generator/layouts.h"
+#include "spec_parts.h"
+
+namespace kvjit::gen {
+namespace {
+
+constexpr std::string_view kLeaveItOut = " (leave it out)";  // a field that counts for nothing
+
+std::string quoted(std::string_view text) {
+    return "\"" + std::string(text) + "\"";
+}
+
+std::unexpected<Error> unknown_field(std::string_view name) {
+    std::string says = "unknown field " + quoted(name) + "; the fields are";
+    for (const Field& row : spec_fields()) says.append(row.name == "op" ? " " : ", ").append(row.name);
+    return fail(KVJIT_BAD_SPEC, std::string(name), says);
+}
+
+/// What a text gives.
+struct Given {
+    KernelSpec spec = default_spec();
+    std::vector<char> seen = std::vector<char>(spec_fields().size());
+    const NamedLayout* named = nullptr;     // by which the layout was given
+    const NamedLayout* to_named = nullptr;  // and to_layout
+
+    char& saw(const Field& row) { return seen[static_cast<std::size_t>(&row - spec_fields().data())]; }
+};
+
+/// Reads one `field=value`. No field is given twice.
+Result<void> parse_pair(std::string_view pair, Given& given) {
+    const std::size_t equals = pair.find('=');
+    if (equals == pair.npos) {
+        return fail(KVJIT_BAD_SPEC, std::string(pair), quoted(pair) + " is no field=value pair");
+    }
+    const Field* row = find_field(pair.substr(0, equals));
+    if (row == nullptr) return unknown_field(pair.substr(0, equals));
+    const std::string_view value = pair.substr(equals + 1);
+    if (given.saw(*row)) return refuse(*row, value, "it was given before, give it once", number_of(value), 0);
+    given.saw(*row) = 1;
+    if (!row->parse(value, given.spec)) return refuse_value(*row, quoted(value), number_of(value));
+    if (row->name == kLayout) given.named = find_layout(value);
+    if (row->name == "to_layout") given.to_named = find_layout(value);
+    return {};
+}
+
+/// The name by which a layout was given, and what the fields that it sets begin with.
+struct Preset {
+    const NamedLayout* named;  // null: it was given by its axes
+    std::string_view prefix;   // "", or "to_" of to_layout
+};
+
+/// Of a field that the layout's name sets to `wanted`, too, and that was given.
+Result<void> check_preset(const Field& row, std::string_view wanted, const Preset& preset, const KernelSpec& spec) {
+    const std::string value = row.print(spec);
+    if (value == wanted) return {};
+    const std::string layout = std::string(preset.prefix).append(kLayout);
+    return refuse(row, value,
+                  layout + "=" + std::string(preset.named->name) + " sets it to " + std::string(wanted) +
+                      "; leave it out, or give the order alone, " + layout + "=" + std::string(preset.named->order),
+                  number_of(value), number_of(wanted).value_or(0));
+}
+
+/// Sets what the layout's name sets besides, as far as the operator has a use for it.
+Result<void> apply_name(const Preset& preset, Given& given) {
+    for (std::string_view rest = preset.named == nullptr ? "" : preset.named->sets; !rest.empty();) {
+        const std::string_view pair = rest.substr(0, rest.find(','));
+        rest.remove_prefix(std::min(pair.size() + 1, rest.size()));
+        const std::string_view value = pair.substr(pair.find('=') + 1);
+        const Field& row = *find_field(std::string(preset.prefix).append(pair.substr(0, pair.find('='))));
+        if (!counts_for_op(row, operator_of(given.spec))) continue;
+        if (!given.saw(row)) row.parse(value, given.spec);
+        if (auto agrees = check_preset(row, value, preset, given.spec); !agrees) return agrees;
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<KernelSpec> parse_fields(std::string_view text) {
+    constexpr std::string_view kSeparators = ", \t\r\n";
+    Given given;
+    while (true) {
+        text.remove_prefix(std::min(text.find_first_not_of(kSeparators), text.size()));
+        if (text.empty()) break;
+        const std::string_view pair = text.substr(0, text.find_first_of(kSeparators));
+        text.remove_prefix(pair.size());
+        if (auto parsed = parse_pair(pair, given); !parsed) return std::unexpected(parsed.error());
+    }
+    for (const Preset& preset : {Preset{given.named, ""}, Preset{given.to_named, kTo}}) {
+        if (auto applied = apply_name(preset, given); !applied) return std::unexpected(applied.error());
+    }
+    if (own_value_axes(given.spec, &KernelSpec::value_layout, &KernelSpec::layout).empty())
+        set_text(given.spec.value_layout, "");
+    if (own_value_axes(given.spec, &KernelSpec::to_value_layout, &KernelSpec::to_layout).empty())
+        set_text(given.spec.to_value_layout, "");
+    return given.spec;
+}
+
+Result<KernelSpec> parse_spec(std::string_view text) {
+    Result<KernelSpec> spec = parse_fields(text);
+    if (!spec) return spec;
+    if (auto valid = validate(*spec, kLeaveItOut); !valid) return std::unexpected(valid.error());
+    return spec;
+}
+
+std::string print_spec(const KernelSpec& spec) {
+    const KernelSpec defaults = default_spec();
+    std::string text;
+    for (const Field& row : spec_fields()) {
+        const std::string value = row.print(spec);
+        if (row.name != "op" && value == row.print(defaults)) continue;
+        if (!text.empty()) text += ',';
+        text.append(row.name).append("=").append(value);
+    }
+    return text;
+}
+
+}  // namespace kvjit::gen
