@@ -10,8 +10,7 @@
 namespace kvjit::gen {
 namespace {
 
-// ---- What serves what
-// ------------------------------------------------------------------------------------------------
+// ---- What serves what ----------------------------------------------------------------------------------------------
 
 constexpr int kMaxCudaHeadDim = 256;
 
@@ -128,8 +127,7 @@ Result<void> serves_mma_decode(const KernelSpec& spec, const Target& target) {
                 spec.group, 2);
 }
 
-// ---- Shapes of launches
-// ----------------------------------------------------------------------------------------------
+// ---- Shapes of launches --------------------------------------------------------------------------------------------
 
 /// The spec as the templates' shapes see it.
 CacheFormat cache_format(const KernelSpec& spec) {

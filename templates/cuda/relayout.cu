@@ -38,8 +38,7 @@ KVJIT_INLINE void copy_row(const RunRows& to, const RunRows& from, i64 token, i6
     }
 }
 
-// ---- 2. Work split: cuda/cache/relayout_blocks.h
-// --------------------------------------------------------------------------
+// ---- 2. Work split: cuda/cache/relayout_blocks.h -------------------------------------------------------------------
 
 template <class From, class To>
 KVJIT_INLINE void move_rows(const abi::CudaRelayoutArgs& args) {

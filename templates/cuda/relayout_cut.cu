@@ -60,8 +60,7 @@ KVJIT_INLINE void move_row(const CutPlane& to, const CutPlane& from, i64 token, 
     }
 }
 
-// ---- 2. Work split: cuda/cache/relayout_blocks.h
-// --------------------------------------------------------------------------
+// ---- 2. Work split: cuda/cache/relayout_blocks.h -------------------------------------------------------------------
 
 KVJIT_INLINE void move_rows(const abi::CudaRelayoutArgs& args) {
     for_each_row(args, [&](const RelayoutRows& rows, i64 token, i64 head) {

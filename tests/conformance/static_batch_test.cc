@@ -199,8 +199,7 @@ struct Step {
     }
 };
 
-// ---- The definition
-// ----------------------------------------------------------------------------------------------------
+// ---- The definition ------------------------------------------------------------------------------------------------
 
 void store(const Step& step, Cache& cache) {
     std::vector<double> row(kDim);
@@ -250,8 +249,7 @@ std::vector<double> attention(const Step& step, const Cache& cache) {
     return numbers;
 }
 
-// ---- Against it
-// --------------------------------------------------------------------------------------------------------
+// ---- Against it ----------------------------------------------------------------------------------------------------
 
 /// Rounded to the tensor's type, which is what a loaded element is.
 std::vector<double> rounded(const std::vector<double>& numbers, int dtype) {

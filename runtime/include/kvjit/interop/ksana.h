@@ -251,8 +251,7 @@ public:
     void* codes() const { return codes_; }
     void* scales() const { return scales_; }
 
-    // ---- Blocks
-    // ------------------------------------------------------------------------------------------------------
+    // ---- Blocks ----------------------------------------------------------------------------------------------------
 
     std::int64_t num_free() const { return num_free_; }
 
@@ -303,8 +302,7 @@ public:
     }
     Result<void> release(std::int64_t block) { return release(&block, 1); }
 
-    // ---- Views
-    // -------------------------------------------------------------------------------------------------------
+    // ---- Views -----------------------------------------------------------------------------------------------------
 
     /// The pool's spec with the view's layout and cache_mode; block_pointers have 64-bit entries.
     /// Errors: KVJIT_BAD_ARGUMENT: kAtb or kAtbSlots, and the values' half doesn't begin at a multiple of the
@@ -524,8 +522,7 @@ private:
     Memory own_, own_scales_;
 };
 
-// ---- Tables of whole batches
-// -----------------------------------------------------------------------------------------
+// ---- Tables of whole batches ---------------------------------------------------------------------------------------
 //
 // Each makes a table of another, entry by entry, into the caller's memory; both may be one. Nothing is allocated unless
 // there is an error, and then nothing is written. Errors: KVJIT_BAD_INDEX, with the entry and its row as the sequence,
@@ -586,8 +583,7 @@ Result<void> from_pointers(const KsanaPool& pool, const KsanaTable<From>& addres
                                        detail::FromPointers{pool.num_blocks(), base, pool.block_bytes()});
 }
 
-// ---- KsanaLLM's index arrays
-// -----------------------------------------------------------------------------------------
+// ---- KsanaLLM's index arrays ---------------------------------------------------------------------------------------
 
 /// What the spec that a pool is made with needs besides.
 inline constexpr const char* kKsanaSpecFields = "index_type=i32,starts_type=i32";

@@ -59,8 +59,7 @@ KVJIT_INLINE u32 odd_nibbles(u32 codes) {
     return half2_sub((codes & 0x00f000f0) ^ 0x50805080, 0x50805080);
 }
 
-// ---- Codes of a fragment, not yet scaled
-// ------------------------------------------------------------------------------
+// ---- Codes of a fragment, not yet scaled ---------------------------------------------------------------------------
 
 /// Pairs of elements (0, 1), (2, 3), (4, 5), (6, 7); of int4 (0, 4), (1, 5), (2, 6), (3, 7).
 KVJIT_INLINE void widen_codes(u32 (&pairs)[4], const u32 (&words)[4]) {
@@ -129,8 +128,7 @@ KVJIT_INLINE FragmentScales load_scales(const char* scales, i32 element) {
     return {scale[0], scale[kQuantGroup < kFragment ? 1 : 0]};
 }
 
-// ---- A key's fragment, for products that sum over elements
-// ------------------------------------------------------------
+// ---- A key's fragment, for products that sum over elements ---------------------------------------------------------
 
 /// Elements are high + low; low is for quantised ones only.
 struct KeyPairs {
@@ -183,8 +181,7 @@ KVJIT_INLINE void load_ordered_pairs(u32 (&pairs)[4], const char* codes, const c
     for (int i = 0; i < 4; ++i) pairs[i] = key.high[i];
 }
 
-// ---- Two values' fragments, for products that sum over keys
-// -----------------------------------------------------------
+// ---- Two values' fragments, for products that sum over keys --------------------------------------------------------
 
 /// Pair i: element i of a and of b, not yet scaled.
 KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[4], const u32 (&b)[4]) {
