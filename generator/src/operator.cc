@@ -1,10 +1,12 @@
 #include "generator/operator.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 
 #include "generator/program.h"
+#include "joined.h"
 
 namespace kvjit::gen {
 namespace {
@@ -13,77 +15,50 @@ using enum TensorUse;
 using Type = TensorType;
 using Run = kvjit_tensors;
 
-// ---- KeyValueCache
-// -----------------------------------------------------------------------------------------------------
+// ---- Tensors that operators share ----------------------------------------------------------------------------------
 
-constexpr OperatorTensor kKeyValueCacheTensors[] = {
-    {"current_key", &Run::current_key, kStored, Type::kT1, "SGD"},
-    {"current_value", &Run::current_value, kStored, Type::kT1, "SGD"},
+/// Of a cache. The side of a relayout that is copied from stores nothing.
+constexpr auto kCacheTensors = std::to_array<OperatorTensor>({
     {"cache", &Run::cache, kCache, Type::kCache, ""},
     {"scale", &Run::scale, kScale, Type::kScale, ""},
     {"key_cache", &Run::key_cache, kCache, Type::kCache, "", Part::kKey},
     {"value_cache", &Run::value_cache, kCache, Type::kCache, "", Part::kValue},
     {"key_scale", &Run::key_scale, kScale, Type::kScale, "", Part::kKey},
     {"value_scale", &Run::value_scale, kScale, Type::kScale, "", Part::kValue},
+});
+constexpr auto kNewTensors = std::to_array<OperatorTensor>({
+    {"current_key", &Run::current_key, kStored, Type::kT1, "SGD"},
+    {"current_value", &Run::current_value, kStored, Type::kT1, "SGD"},
+});
+constexpr auto kQuery = std::to_array<OperatorTensor>({{"query", &Run::query, kInput, Type::kT1, "SHD"}});
+constexpr auto kMaskTensors = std::to_array<OperatorTensor>({{"attn_mask", &Run::attn_mask, kMask, Type::kT1, ""}});
+constexpr auto kSinkTensors = std::to_array<OperatorTensor>({{"sinks", &Run::sinks, kSinks, Type::kF32, "H"}});
+constexpr auto kResults = std::to_array<OperatorTensor>({
+    {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
+    {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
+});
+
+// ---- Those of each -------------------------------------------------------------------------------------------------
+
+/// Past ones, read back: rows of kv heads, repeated.
+constexpr auto kLoadedTensors = std::to_array<OperatorTensor>({
     {"key", &Run::key, kOutputOpt, Type::kT1, "KRD"},
     {"value", &Run::value, kOutputOpt, Type::kT1, "KRD"},
-};
-
-// ---- MultiHeadAttention
-// ------------------------------------------------------------------------------------------------
-
-constexpr OperatorTensor kAttentionTensors[] = {
-    {"query", &Run::query, kInput, Type::kT1, "SHD"}, {"attn_mask", &Run::attn_mask, kMask, Type::kT1, ""},
-    {"sinks", &Run::sinks, kSinks, Type::kF32, "H"},  {"key", &Run::key, kInput, Type::kT1, "KGD"},
-    {"value", &Run::value, kInput, Type::kT1, "KGD"}, {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
-    {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
-};
-
-// ---- MultiHeadCacheAttention
-// -------------------------------------------------------------------------------------------
-
-constexpr OperatorTensor kCacheAttentionTensors[] = {
-    {"query", &Run::query, kInput, Type::kT1, "SHD"},
-    {"current_key", &Run::current_key, kStored, Type::kT1, "SGD"},
-    {"current_value", &Run::current_value, kStored, Type::kT1, "SGD"},
-    {"cache", &Run::cache, kCache, Type::kCache, ""},
-    {"scale", &Run::scale, kScale, Type::kScale, ""},
-    {"key_cache", &Run::key_cache, kCache, Type::kCache, "", Part::kKey},
-    {"value_cache", &Run::value_cache, kCache, Type::kCache, "", Part::kValue},
-    {"key_scale", &Run::key_scale, kScale, Type::kScale, "", Part::kKey},
-    {"value_scale", &Run::value_scale, kScale, Type::kScale, "", Part::kValue},
-    {"attn_mask", &Run::attn_mask, kMask, Type::kT1, ""},
-    {"sinks", &Run::sinks, kSinks, Type::kF32, "H"},
-    {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
-    {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
-};
-
-// ---- Merge
-// -------------------------------------------------------------------------------------------------------------
-
-constexpr OperatorTensor kMergeTensors[] = {
-    {"sinks", &Run::sinks, kSinks, Type::kF32, "H"},
+});
+constexpr auto kDenseTensors = std::to_array<OperatorTensor>({
+    {"key", &Run::key, kInput, Type::kT1, "KGD"},
+    {"value", &Run::value, kInput, Type::kT1, "KGD"},
+});
+constexpr auto kPartialTensors = std::to_array<OperatorTensor>({
     {"partial_output", &Run::partial_output, kInput, Type::kT1, "PSHD"},
     {"partial_lse", &Run::partial_lse, kInput, Type::kF32, "pSH"},
-    {"attn_output", &Run::attn_output, kOutput, Type::kT1, "SHD"},
-    {"lse", &Run::lse, kOutputOpt, Type::kF32, "SH"},
-};
+});
 
-// ---- Relayout
-// ----------------------------------------------------------------------------------------------------------
-
-/// Of either side: the one that is copied from stores nothing.
-constexpr OperatorTensor kRelayoutTensors[] = {
-    {"cache", &Run::cache, kCache, Type::kCache, ""},
-    {"scale", &Run::scale, kScale, Type::kScale, ""},
-    {"key_cache", &Run::key_cache, kCache, Type::kCache, "", Part::kKey},
-    {"value_cache", &Run::value_cache, kCache, Type::kCache, "", Part::kValue},
-    {"key_scale", &Run::key_scale, kScale, Type::kScale, "", Part::kKey},
-    {"value_scale", &Run::value_scale, kScale, Type::kScale, "", Part::kValue},
-};
-
-// ---- All of them
-// -------------------------------------------------------------------------------------------------------
+constexpr auto kKeyValueCacheTensors = joined(kNewTensors, kCacheTensors, kLoadedTensors);
+constexpr auto kAttentionTensors = joined(kQuery, kMaskTensors, kSinkTensors, kDenseTensors, kResults);
+constexpr auto kCacheAttentionTensors =
+    joined(kQuery, kNewTensors, kCacheTensors, kMaskTensors, kSinkTensors, kResults);
+constexpr auto kMergeTensors = joined(kSinkTensors, kPartialTensors, kResults);
 
 constexpr Operator kOperators[] = {
     {KVJIT_OP_KEY_VALUE_CACHE, "KeyValueCache", Keys::kCache,
@@ -100,7 +75,7 @@ constexpr Operator kOperators[] = {
     {KVJIT_OP_RELAYOUT, "Relayout", Keys::kCache,
      "head_dim t1 t2 t3 quant_bit quant_group cache_mode page_size index_type starts_type layout value_layout to_t2 "
      "to_t3 to_quant_bit to_quant_group to_cache_mode to_page_size to_index_type to_layout to_value_layout",
-     kRelayoutTensors},
+     kCacheTensors},
 };
 
 constexpr TensorName kNames[] = {
@@ -125,7 +100,7 @@ constexpr TensorName kNames[] = {
 static_assert(sizeof kNames / sizeof kNames[0] ==
               (sizeof(kvjit_tensors) - offsetof(kvjit_tensors, query)) / sizeof(kvjit_tensor));
 
-/// Each of the operator's tensors stands in kNames behind the one before it.
+/// Each of the operator's tensors stands in kNames after the one before it.
 constexpr bool in_order(const Operator& row) {
     const auto* at = std::begin(kNames);
     for (const OperatorTensor& tensor : row.tensors) {
@@ -146,6 +121,10 @@ static_assert(in_order());
 
 std::span<const TensorName> tensor_names() {
     return kNames;
+}
+
+std::span<const OperatorTensor> cache_tensors() {
+    return kCacheTensors;
 }
 
 std::span<const Operator> operators() {

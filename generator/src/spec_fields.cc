@@ -4,6 +4,7 @@
 
 #include "generator/layouts.h"
 #include "generator/score_rules.h"
+#include "joined.h"
 #include "spec_parts.h"
 
 namespace kvjit::gen {
@@ -188,13 +189,6 @@ constexpr std::array kToFields = {
                               has_own_pair),
 };
 
-template <std::size_t... kSizes>
-constexpr auto joined(const std::array<Field, kSizes>&... parts) {
-    std::array<Field, (kSizes + ...)> all{};
-    auto end = all.begin();
-    ((end = std::ranges::copy(parts, end).out), ...);
-    return all;
-}
 constexpr std::array kFields = joined(kFirstFields, kScoreFields, kLayoutFields, kToFields);
 
 bool is_score_rule(const Field& row) {

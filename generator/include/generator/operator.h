@@ -59,6 +59,9 @@ struct Operator {
     std::span<const OperatorTensor> tensors;  // in the order of kvjit_tensors
 };
 
+/// A cache's tensors.
+std::span<const OperatorTensor> cache_tensors();
+
 /// In the order of kvjit_op.
 std::span<const Operator> operators();
 /// `spec.op` is legal.

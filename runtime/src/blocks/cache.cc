@@ -66,10 +66,7 @@ Result<kvjit_batch> read_sizes(const kvjit_batch* given, const std::string& name
 /// Without what an engine's call has beside them.
 kvjit_tensors cache_tensors(const kvjit_tensors& all) {
     kvjit_tensors tensors = defaults<kvjit_tensors>();
-    for (const auto member : {&kvjit_tensors::cache, &kvjit_tensors::scale, &kvjit_tensors::key_cache,
-                              &kvjit_tensors::value_cache, &kvjit_tensors::key_scale, &kvjit_tensors::value_scale}) {
-        tensors.*member = all.*member;
-    }
+    for (const gen::OperatorTensor& each : gen::cache_tensors()) tensors.*each.member = all.*each.member;
     return tensors;
 }
 
@@ -130,21 +127,6 @@ BlockPlane plane_of(const kvjit_tensor& tensor, const gen::Axes& layout, std::in
     return plane;
 }
 
-struct CacheTensor {
-    std::string_view name;
-    kvjit_tensor kvjit_tensors::* member;
-    gen::Part part;
-    bool scales;
-};
-constexpr CacheTensor kTensors[] = {
-    {"cache", &kvjit_tensors::cache, gen::Part::kBoth, false},
-    {"scale", &kvjit_tensors::scale, gen::Part::kBoth, true},
-    {"key_cache", &kvjit_tensors::key_cache, gen::Part::kKey, false},
-    {"value_cache", &kvjit_tensors::value_cache, gen::Part::kValue, false},
-    {"key_scale", &kvjit_tensors::key_scale, gen::Part::kKey, true},
-    {"value_scale", &kvjit_tensors::value_scale, gen::Part::kValue, true},
-};
-
 /// Dense blocks at addresses, as tensors that begin at address 0.
 kvjit_tensors block_tensors(const CacheView& cache, bool quantised) {
     kvjit_tensors tensors{};
@@ -157,14 +139,14 @@ std::vector<BlockPlane> planes_of(const BatchView& view, const kvjit_tensors& te
     const gen::KernelSpec& spec = view.spec;
     const std::int64_t page = view.cache.paging().blocks() ? 0 : page_of(view.cache);
     std::vector<BlockPlane> planes;
-    for (const CacheTensor& each : kTensors) {
+    for (const gen::OperatorTensor& each : gen::cache_tensors()) {
         const kvjit_tensor& tensor = tensors.*each.member;
         if (tensor.rank == 0) continue;
         const std::string_view layout = each.part == gen::Part::kValue ? gen::value_axes(spec) : gen::layout_axes(spec);
         planes.push_back(plane_of(tensor, gen::axes_of(layout), page));
         planes.back().tensor = each.name;
         planes.back().part = each.part;
-        planes.back().scales = each.scales;
+        planes.back().scales = each.use == gen::TensorUse::kScale;
     }
     return planes;
 }

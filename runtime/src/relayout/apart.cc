@@ -39,10 +39,6 @@ bool are_the_same(const kvjit_tensor& a, const kvjit_tensor& b) {
            std::equal(a.shape, a.shape + a.rank, b.shape) && std::equal(a.strides, a.strides + a.rank, b.strides);
 }
 
-std::span<const gen::OperatorTensor> cache_tensors(const RelayoutView& view) {
-    return gen::operator_of(view.from.batch.spec).tensors;
-}
-
 /// Whether both sides mean the same by an address, or by the same tensors.
 bool mean_the_same(const RelayoutView& view) {
     const gen::KernelSpec &from = view.from.batch.spec, &to = view.to.batch.spec;
@@ -83,17 +79,17 @@ std::unexpected<gen::Error> refuse_overlap(std::string_view name, std::string_vi
 struct Met {
     const gen::OperatorTensor *to, *from;
 };
-std::optional<Met> first_met(const RelayoutView& view, const kvjit_tensors& from, const kvjit_tensors& to) {
-    for (const gen::OperatorTensor& written : cache_tensors(view)) {
-        for (const gen::OperatorTensor& read : cache_tensors(view)) {
+std::optional<Met> first_met(const kvjit_tensors& from, const kvjit_tensors& to) {
+    for (const gen::OperatorTensor& written : gen::cache_tensors()) {
+        for (const gen::OperatorTensor& read : gen::cache_tensors()) {
             if (span_of(to.*written.member).meets(span_of(from.*read.member))) return Met{&written, &read};
         }
     }
     return std::nullopt;
 }
 
-bool are_the_same(const RelayoutView& view, const kvjit_tensors& from, const kvjit_tensors& to) {
-    return std::ranges::all_of(cache_tensors(view), [&](const gen::OperatorTensor& tensor) {
+bool are_the_same(const kvjit_tensors& from, const kvjit_tensors& to) {
+    return std::ranges::all_of(gen::cache_tensors(), [&](const gen::OperatorTensor& tensor) {
         return are_the_same(from.*tensor.member, to.*tensor.member);
     });
 }
@@ -126,7 +122,7 @@ std::unexpected<gen::Error> refuse_block_written(const Block& block, std::string
 Result<void> check_side_blocks(const RelayoutView& view, const RelayoutSideView& side, const RunEntries& entries,
                                const kvjit_tensors& others) {
     const auto check = [&](const Block& block) -> Result<void> {
-        for (const gen::OperatorTensor& tensor : cache_tensors(view)) {
+        for (const gen::OperatorTensor& tensor : gen::cache_tensors()) {
             if (!block.span().meets(span_of(others.*tensor.member))) continue;
             return &side == &view.from ? refuse_block_read(block, tensor.name)
                                        : refuse_block_written(block, tensor.name);
@@ -190,9 +186,9 @@ Result<void> Apart::check_run(const RelayoutRuns& runs, const kvjit_tensors& fro
     if (from_blocks && to_blocks) return check_one_cache(from_layer, to_layer);
     if (from_blocks) return check_side_blocks(view_, view_.from, runs.from, to);
     if (to_blocks) return check_side_blocks(view_, view_.to, runs.to, from);
-    const std::optional<Met> met = first_met(view_, from, to);
+    const std::optional<Met> met = first_met(from, to);
     if (!met) return {};
-    if (mean_the_same(view_) && are_the_same(view_, from, to)) return check_one_cache(from_layer, to_layer);
+    if (mean_the_same(view_) && are_the_same(from, to)) return check_one_cache(from_layer, to_layer);
     return refuse_overlap(met->to->name, met->from->name);
 }
 
