@@ -81,17 +81,23 @@ Result<void> move(const Call& call, const BlockIds& first, const BlockIds& secon
     return move(call, works, options);
 }
 
+/// One side's ids, as the caller gave them, under the argument's name.
+struct GivenIds {
+    const std::int64_t* ids;
+    std::string_view name;
+};
+
 /// The ids of both sides.
 struct Ids {
     BlockIds first, second;
 };
 
-Result<Ids> read_both(const Call& call, BlockUse first_use, const std::int64_t* first, std::string_view first_name,
-                      const std::int64_t* second, std::string_view second_name, std::int64_t count) {
+Result<Ids> read_both(const Call& call, BlockUse first_use, const GivenIds& first, const GivenIds& second,
+                      std::int64_t count) {
     if (auto right = check_count(call, count); !right) return std::unexpected(right.error());
-    const Result<BlockIds> a = read_ids(call.first, first_use, first, count, first_name);
+    const Result<BlockIds> a = read_ids(call.first, first_use, first.ids, count, first.name);
     if (!a) return std::unexpected(a.error());
-    const Result<BlockIds> b = read_ids(call.second, BlockUse::kWritten, second, count, second_name);
+    const Result<BlockIds> b = read_ids(call.second, BlockUse::kWritten, second.ids, count, second.name);
     if (!b) return std::unexpected(b.error());
     return Ids{*a, *b};
 }
@@ -118,41 +124,44 @@ Result<void> move_in_order(const Call& call, const Ids& ids, const kvjit_blocks_
     return move(call, works, options);
 }
 
+/// What operations on two lists of ids have in common: all is checked, then `do_it(call, ids)`. in_order: as if one
+/// block was moved after the other.
+template <class Do>
+Result<void> with_pairs(const Result<Call>& call, BlockUse first_use, const GivenIds& first, const GivenIds& second,
+                        std::int64_t count, bool in_order, const kvjit_blocks_options& options, Do&& do_it) {
+    if (!call) return std::unexpected(call.error());
+    if (auto how = check_how(*call, options); !how) return how;
+    const Result<Ids> ids = read_both(*call, first_use, first, second, count);
+    if (!ids) return std::unexpected(ids.error());
+    if (auto apart = check_both_apart(*call, *ids, in_order); !apart) return apart;
+    return do_it(*call, *ids);
+}
+
 }  // namespace
 
 Result<void> copy_blocks(const kvjit_blocks* from, const kvjit_blocks* to, const std::int64_t* from_ids,
                          const std::int64_t* to_ids, std::int64_t count, const kvjit_blocks_options& options) {
-    const Result<Call> call = read_call(from, "from", false, to, "to");
-    if (!call) return std::unexpected(call.error());
-    if (auto how = check_how(*call, options); !how) return how;
-    const Result<Ids> ids = read_both(*call, BlockUse::kRead, from_ids, "from_ids", to_ids, "to_ids", count);
-    if (!ids) return std::unexpected(ids.error());
-    if (auto apart = check_both_apart(*call, *ids, false); !apart) return apart;
-    const Order order = copy_order(count);
-    return move(*call, ids->first, ids->second, &order, options);
+    return with_pairs(read_call(from, "from", false, to, "to"), BlockUse::kRead, {from_ids, "from_ids"},
+                      {to_ids, "to_ids"}, count, false, options, [&](const Call& call, const Ids& ids) {
+                          const Order order = copy_order(count);
+                          return move(call, ids.first, ids.second, &order, options);
+                      });
 }
 
 Result<void> move_blocks(const kvjit_blocks* blocks, const std::int64_t* from_ids, const std::int64_t* to_ids,
                          std::int64_t count, const kvjit_blocks_options& options) {
-    const Result<Call> call = read_call(blocks, "blocks");
-    if (!call) return std::unexpected(call.error());
-    if (auto how = check_how(*call, options); !how) return how;
-    const Result<Ids> ids = read_both(*call, BlockUse::kRead, from_ids, "from_ids", to_ids, "to_ids", count);
-    if (!ids) return std::unexpected(ids.error());
-    if (auto apart = check_both_apart(*call, *ids, true); !apart) return apart;
-    return move_in_order(*call, *ids, options);
+    return with_pairs(read_call(blocks, "blocks"), BlockUse::kRead, {from_ids, "from_ids"}, {to_ids, "to_ids"}, count,
+                      true, options,
+                      [&](const Call& call, const Ids& ids) { return move_in_order(call, ids, options); });
 }
 
 Result<void> swap_blocks(const kvjit_blocks* a, const kvjit_blocks* b, const std::int64_t* a_ids,
                          const std::int64_t* b_ids, std::int64_t count, const kvjit_blocks_options& options) {
-    const Result<Call> call = read_call(a, "a", true, b, "b");
-    if (!call) return std::unexpected(call.error());
-    if (auto how = check_how(*call, options); !how) return how;
-    const Result<Ids> ids = read_both(*call, BlockUse::kWritten, a_ids, "a_ids", b_ids, "b_ids", count);
-    if (!ids) return std::unexpected(ids.error());
-    if (auto apart = check_both_apart(*call, *ids, false); !apart) return apart;
-    const Order order = swap_order(count);
-    return move(*call, ids->first, ids->second, &order, options);
+    return with_pairs(read_call(a, "a", true, b, "b"), BlockUse::kWritten, {a_ids, "a_ids"}, {b_ids, "b_ids"}, count,
+                      false, options, [&](const Call& call, const Ids& ids) {
+                          const Order order = swap_order(count);
+                          return move(call, ids.first, ids.second, &order, options);
+                      });
 }
 
 Result<void> zero_blocks(const kvjit_blocks* blocks, const std::int64_t* ids, std::int64_t count,
