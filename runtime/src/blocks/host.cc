@@ -108,26 +108,20 @@ private:
     std::int64_t count_ = 0, tasks_ = 0, bytes_ = 0;
 };
 
-/// None: the calling thread works alone.
-gen::Result<kvjit_executor> executor_of(const kvjit_blocks_options& options) {
-    if (options.executor != nullptr) return *options.executor;
-#ifdef KVJIT_CPU_JIT
-    return default_executor(options.num_threads);
-#else
-    return kvjit_executor{};
-#endif
-}
-
 }  // namespace
 
 gen::Result<void> move_on_host(std::span<const BlockWork> works, const kvjit_blocks_options& options) {
     Tasks tasks(works);
     if (tasks.bytes() == 0) return {};
     if (tasks.bytes() <= kSerialBytes) return tasks.run_serially(), gen::Result<void>();
+#ifdef KVJIT_CPU_JIT
     const gen::Result<kvjit_executor> executor = executor_of(options);
     if (!executor) return std::unexpected(executor.error());
-    if (executor->run == nullptr) return tasks.run_serially(), gen::Result<void>();
     tasks.run(*executor);
+#else  // there is no default executor
+    if (options.executor == nullptr) return tasks.run_serially(), gen::Result<void>();
+    tasks.run(*options.executor);
+#endif
     return {};
 }
 

@@ -13,8 +13,6 @@ namespace {
 
 /// Tokens of a run, at most: so that few long sequences still make work for all threads.
 constexpr std::int64_t kRunTokens = 256;
-/// Items for each thread, so that the last ones to finish are short.
-constexpr std::int64_t kItemsPerThread = 4;
 /// A relayout that writes less than this runs on the calling thread: waking others would take longer.
 constexpr std::int64_t kSerialBytes = 64 * 1024;
 /// One that writes more is written around the caches.

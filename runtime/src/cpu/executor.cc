@@ -214,9 +214,4 @@ gen::Result<void> PoolUser::check() const {
                      static_cast<std::int64_t>(left), static_cast<std::int64_t>(kKernelStackBytes));
 }
 
-gen::Result<kvjit_executor> executor_of(const kvjit_plan_options& options) {
-    if (options.executor != nullptr) return *options.executor;
-    return default_executor(options.num_threads);
-}
-
 }  // namespace kvjit::rt

@@ -21,8 +21,12 @@ inline constexpr std::size_t kKernelStackBytes = std::size_t{640} << 10;
 /// KVJIT_OUT_OF_MEMORY.
 gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads);
 
-/// The executor of a plan's options, the default one where they name none.
-gen::Result<kvjit_executor> executor_of(const kvjit_plan_options& options);
+/// The executor of a call's options, the default one where they name none.
+template <class Options>
+gen::Result<kvjit_executor> executor_of(const Options& options) {
+    if (options.executor != nullptr) return *options.executor;
+    return default_executor(options.num_threads);
+}
 
 /// Who runs a plan on a default executor: a thread of the process that made the plan, with a stack to work on.
 class PoolUser {

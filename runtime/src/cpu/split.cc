@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "check/arithmetic.h"
+#include "cpu/stage.h"
 #include "generator/operator.h"
 #include "generator/program.h"
 
@@ -12,8 +13,6 @@ namespace {
 
 /// Query rows of a prefill item: enough to spread the cost of packing a key block.
 constexpr std::int64_t kPrefillRows = 256;
-/// Items for each thread, so that the last ones to finish are short.
-constexpr std::int64_t kItemsPerThread = 4;
 /// Workspace that a plan's partials may take: 64 MiB. What would need more is left whole; it has rows enough to share.
 constexpr std::int64_t kMaxPartialFloats = 16 * 1024 * 1024;
 /// Elements that a store or load item moves.
