@@ -6,7 +6,7 @@
 rm -rf "$KVJIT_TREE" "$KVJIT_TREE.first"
 "$CMAKE" --install "$KVJIT_BUILD" --prefix "$KVJIT_TREE.first" >/dev/null
 mv "$KVJIT_TREE.first" "$KVJIT_TREE"
-for header in kvjit.h kvjit.hpp blocks.h blocks.hpp dlpack.hpp version.h interop/ksana.h; do
+for header in kvjit.h kvjit.hpp cpp/engine.hpp blocks.h blocks.hpp dlpack.hpp version.h interop/ksana.h; do
     [[ -f $KVJIT_TREE/include/kvjit/$header ]] || fail "kvjit/$header is not installed"
 done
 if grep -rIl "$KVJIT_TREE.first" "$KVJIT_TREE"; then fail "these files name the folder that the tree was in first"; fi

@@ -10,12 +10,6 @@
 namespace kvjit {
 namespace detail {
 
-inline Error dlpack_error(kvjit_status status, const char* argument, std::int64_t value, std::int64_t limit,
-                          const std::string& says) {
-    const std::string message = std::string(argument) + " is " + std::to_string(value) + "; " + says;
-    return {status, argument, message.c_str(), value, limit};
-}
-
 /// KVJIT_AUTO for a type that kvjit has no use for.
 inline kvjit_dtype dlpack_dtype(const DLDataType& type) {
     if (type.lanes != 1) return KVJIT_AUTO;
@@ -32,18 +26,18 @@ inline bool dlpack_reaches(DLDeviceType runs_on, DLDeviceType memory) {
 
 inline Result<void> check_dlpack_device(const DLDevice& memory, const DLDevice& runs_on) {
     if (runs_on.device_type != kDLCPU && runs_on.device_type != kDLCUDA) {
-        return dlpack_error(KVJIT_BAD_ARGUMENT, "runs_on.device_type", runs_on.device_type, kDLCUDA,
-                            "it takes kDLCPU (1) or kDLCUDA (2)");
+        return refusal(KVJIT_BAD_ARGUMENT, "runs_on.device_type", runs_on.device_type, kDLCUDA,
+                       "it takes kDLCPU (1) or kDLCUDA (2)");
     }
     if (!dlpack_reaches(runs_on.device_type, memory.device_type)) {
         const std::string own =
             runs_on.device_type == kDLCPU ? "a CPU, it takes kDLCPU (1)" : "CUDA, it takes kDLCUDA (2)";
-        return dlpack_error(KVJIT_BAD_ARGUMENT, "device.device_type", memory.device_type, runs_on.device_type,
-                            "for kernels on " + own + ", kDLCUDAHost (3) or kDLCUDAManaged (13)");
+        return refusal(KVJIT_BAD_ARGUMENT, "device.device_type", memory.device_type, runs_on.device_type,
+                       "for kernels on " + own + ", kDLCUDAHost (3) or kDLCUDAManaged (13)");
     }
     if (memory.device_type == kDLCUDA && memory.device_id != runs_on.device_id) {
-        return dlpack_error(KVJIT_BAD_ARGUMENT, "device.device_id", memory.device_id, runs_on.device_id,
-                            "the kernels run on GPU " + std::to_string(runs_on.device_id));
+        return refusal(KVJIT_BAD_ARGUMENT, "device.device_id", memory.device_id, runs_on.device_id,
+                       "the kernels run on GPU " + std::to_string(runs_on.device_id));
     }
     return {};
 }
@@ -61,14 +55,14 @@ inline Result<Tensor> from_dlpack(const DLTensor& from, DLDevice runs_on = {kDLC
     if (auto right = detail::check_dlpack_device(from.device, runs_on); !right) return right.error();
     const kvjit_dtype dtype = detail::dlpack_dtype(from.dtype);
     if (dtype == KVJIT_AUTO) {
-        return detail::dlpack_error(KVJIT_BAD_DTYPE, "dtype.bits", from.dtype.bits, 64,
-                                    "of type code " + std::to_string(from.dtype.code) + ", " +
-                                        std::to_string(from.dtype.lanes) +
-                                        " lanes; it takes float32, float16, int8, uint8, int32 or int64, one lane");
+        return detail::refusal(KVJIT_BAD_DTYPE, "dtype.bits", from.dtype.bits, 64,
+                               "of type code " + std::to_string(from.dtype.code) + ", " +
+                                   std::to_string(from.dtype.lanes) +
+                                   " lanes; it takes float32, float16, int8, uint8, int32 or int64, one lane");
     }
     if (from.ndim < 0 || from.ndim > KVJIT_MAX_RANK) {
-        return detail::dlpack_error(KVJIT_BAD_SHAPE, "ndim", from.ndim, KVJIT_MAX_RANK,
-                                    "it takes 0 to " + std::to_string(KVJIT_MAX_RANK) + " axes");
+        return detail::refusal(KVJIT_BAD_SHAPE, "ndim", from.ndim, KVJIT_MAX_RANK,
+                               "it takes 0 to " + std::to_string(KVJIT_MAX_RANK) + " axes");
     }
     if (from.ndim > 0 && from.shape == nullptr) {
         return Error(KVJIT_BAD_ARGUMENT, "shape", "shape is null; it takes an extent for each axis");

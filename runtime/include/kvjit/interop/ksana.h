@@ -77,11 +77,7 @@ struct AtbCaches {
 
 namespace detail {
 
-inline Error ksana_error(kvjit_status status, const char* argument, std::int64_t value, std::int64_t limit,
-                         const std::string& says) {
-    return {status, argument, (std::string(argument) + " is " + std::to_string(value) + "; " + says).c_str(), value,
-            limit};
-}
+using kvjit::detail::refusal;
 
 struct KsanaFree {
     std::align_val_t alignment{16};
@@ -114,14 +110,14 @@ template <class From, class To>
 Result<void> check_ksana_tables(const char* name, const KsanaTable<From>& from, const KsanaTable<To>& to) {
     const bool empty = from.rows == 0 || from.columns == 0;
     if (from.rows < 0 || from.columns < 0 || from.stride < from.columns || (from.entries == nullptr && !empty))
-        return ksana_error(KVJIT_BAD_ARGUMENT, name, from.stride, from.columns,
-                           "the stride of its rows; a table has rows and columns, a stride of at least its columns, "
-                           "and entries that are not null");
+        return refusal(KVJIT_BAD_ARGUMENT, name, from.stride, from.columns,
+                       "the stride of its rows; a table has rows and columns, a stride of at least its columns, "
+                       "and entries that are not null");
     if (to.rows != from.rows || to.columns != from.columns || to.stride < to.columns ||
         (to.entries == nullptr && !empty))
-        return ksana_error(KVJIT_BAD_SHAPE, "to", to.rows, from.rows,
-                           "its rows; it takes the rows and columns of the table that it is made from, a stride of at "
-                           "least its columns, and entries that are not null");
+        return refusal(KVJIT_BAD_SHAPE, "to", to.rows, from.rows,
+                       "its rows; it takes the rows and columns of the table that it is made from, a stride of at "
+                       "least its columns, and entries that are not null");
     return {};
 }
 
@@ -231,14 +227,14 @@ public:
         KsanaPool measured;
         if (Result<void> legal = measured.measure(spec, extents); !legal) return legal.error();
         if (num_blocks < 1)
-            return detail::ksana_error(KVJIT_BAD_ARGUMENT, "num_blocks", num_blocks, 1, "it takes at least 1");
+            return detail::refusal(KVJIT_BAD_ARGUMENT, "num_blocks", num_blocks, 1, "it takes at least 1");
         std::int64_t bytes = measured.block_bytes_, scale_bytes = measured.scale_block_bytes_;
         if (!detail::ksana_multiply(bytes, num_blocks) || !detail::ksana_multiply(scale_bytes, num_blocks))
             return too_large("num_blocks", num_blocks, bytes);
         Memory codes = memory(bytes, extents.alignment), scales = memory(scale_bytes, extents.alignment);
         if (codes == nullptr || (scale_bytes != 0 && scales == nullptr))
-            return detail::ksana_error(KVJIT_OUT_OF_MEMORY, "num_blocks", num_blocks, 0,
-                                       "there is no memory for so many blocks");
+            return detail::refusal(KVJIT_OUT_OF_MEMORY, "num_blocks", num_blocks, 0,
+                                   "there is no memory for so many blocks");
         Result<KsanaPool> pool = wrap(spec, extents, {codes.get(), bytes}, {scales.get(), scale_bytes});
         if (pool) pool->own_ = std::move(codes), pool->own_scales_ = std::move(scales);
         return pool;
@@ -259,9 +255,9 @@ public:
     /// Errors: KVJIT_BAD_ARGUMENT: a negative count, fewer free blocks, null.
     Result<void> take(std::int64_t* blocks, std::int64_t count) {
         if (count < 0 || count > num_free() || (blocks == nullptr && count != 0))
-            return detail::ksana_error(KVJIT_BAD_ARGUMENT, "count", count, num_free(),
-                                       "so many blocks are free: " + std::to_string(num_free()) +
-                                           "; their numbers go to an array that is not null");
+            return detail::refusal(KVJIT_BAD_ARGUMENT, "count", count, num_free(),
+                                   "so many blocks are free: " + std::to_string(num_free()) +
+                                       "; their numbers go to an array that is not null");
         for (std::int64_t i = 0; i < count; ++i) {
             blocks[i] = free_[--num_free_];
             taken_[blocks[i]] = kTaken;
@@ -281,8 +277,8 @@ public:
     /// isn't taken or stands there twice.
     Result<void> release(const std::int64_t* blocks, std::int64_t count) {
         if (count < 0 || (blocks == nullptr && count != 0))
-            return detail::ksana_error(KVJIT_BAD_ARGUMENT, "count", count, 0,
-                                       "blocks are counted from 0 on; their numbers come in an array that is not null");
+            return detail::refusal(KVJIT_BAD_ARGUMENT, "count", count, 0,
+                                   "blocks are counted from 0 on; their numbers come in an array that is not null");
         for (std::int64_t i = 0; i < count; ++i) {
             const bool inside = blocks[i] >= 0 && blocks[i] < num_blocks_;
             if (inside && taken_[blocks[i]] == kTaken) {
@@ -292,7 +288,7 @@ public:
             for (std::int64_t j = 0; j < i; ++j) taken_[blocks[j]] = kTaken;
             const std::string says =
                 inside ? "the block is not taken, or stands there twice" : "the pool has no such block";
-            return detail::ksana_error(KVJIT_BAD_INDEX, "blocks", blocks[i], num_blocks_, says);
+            return detail::refusal(KVJIT_BAD_INDEX, "blocks", blocks[i], num_blocks_, says);
         }
         for (std::int64_t i = 0; i < count; ++i) {
             taken_[blocks[i]] = kFree;
@@ -383,7 +379,7 @@ private:
     }
 
     static Error too_large(const char* argument, std::int64_t value, std::int64_t limit) {
-        return detail::ksana_error(KVJIT_BAD_ARGUMENT, argument, value, limit, "the blocks' bytes have to fit 64 bits");
+        return detail::refusal(KVJIT_BAD_ARGUMENT, argument, value, limit, "the blocks' bytes have to fit 64 bits");
     }
 
     /// What a block takes.
@@ -394,7 +390,7 @@ private:
         spec_.cache_mode = KVJIT_BLOCK_TABLE;
         spec_.set_layout("N2LTHD");
         if (spec_.op != KVJIT_OP_KEY_VALUE_CACHE && spec_.op != KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION)
-            return detail::ksana_error(KVJIT_BAD_SPEC, "op", spec_.op, 0, "it takes an operator with a cache");
+            return detail::refusal(KVJIT_BAD_SPEC, "op", spec_.op, 0, "it takes an operator with a cache");
         Result<KernelSpec> legal = spec_.for_op(static_cast<kvjit_op>(spec_.op));
         if (!legal) return legal.error();
         spec_ = *legal;
@@ -411,10 +407,10 @@ private:
                        {"num_kv_heads", extents_.num_kv_heads},
                        {"alignment", extents_.alignment}};
         for (const auto& [name, value] : extents) {
-            if (value < 1) return detail::ksana_error(KVJIT_BAD_ARGUMENT, name, value, 1, "it takes at least 1");
+            if (value < 1) return detail::refusal(KVJIT_BAD_ARGUMENT, name, value, 1, "it takes at least 1");
         }
         if ((extents_.alignment & (extents_.alignment - 1)) == 0) return {};
-        return detail::ksana_error(KVJIT_BAD_ARGUMENT, "alignment", extents_.alignment, 0, "it takes powers of two");
+        return detail::refusal(KVJIT_BAD_ARGUMENT, "alignment", extents_.alignment, 0, "it takes powers of two");
     }
 
     /// Types and elements of a head's row. The spec is legal.
@@ -439,8 +435,8 @@ private:
         }
         for (const std::int64_t bytes : {block_bytes_, scale_block_bytes_}) {
             if (bytes % extents_.alignment == 0) continue;
-            return detail::ksana_error(KVJIT_BAD_ARGUMENT, "alignment", extents_.alignment, bytes,
-                                       "blocks of " + std::to_string(bytes) + " bytes are no multiple of it");
+            return detail::refusal(KVJIT_BAD_ARGUMENT, "alignment", extents_.alignment, bytes,
+                                   "blocks of " + std::to_string(bytes) + " bytes are no multiple of it");
         }
         return {};
     }
@@ -451,12 +447,12 @@ private:
         const auto past = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(region.base) &
                                                     static_cast<std::uintptr_t>(extents_.alignment - 1));
         if (past != 0)
-            return detail::ksana_error(KVJIT_BAD_ARGUMENT, name, past, extents_.alignment,
-                                       "so many bytes behind a multiple of " + std::to_string(extents_.alignment) +
-                                           ", at which it takes to begin");
+            return detail::refusal(KVJIT_BAD_ARGUMENT, name, past, extents_.alignment,
+                                   "so many bytes behind a multiple of " + std::to_string(extents_.alignment) +
+                                       ", at which it takes to begin");
         if (region.bytes >= block_bytes && region.bytes % block_bytes == 0) return {};
-        return detail::ksana_error(KVJIT_BAD_ARGUMENT, name, region.bytes, block_bytes,
-                                   "the bytes of whole blocks are multiples of " + std::to_string(block_bytes));
+        return detail::refusal(KVJIT_BAD_ARGUMENT, name, region.bytes, block_bytes,
+                               "the bytes of whole blocks are multiples of " + std::to_string(block_bytes));
     }
 
     Result<void> take_scales(KsanaRegion scales) {
@@ -466,8 +462,8 @@ private:
         }
         if (Result<void> region = check_region("scales", scales, scale_block_bytes_); !region) return region;
         if (scales.bytes / scale_block_bytes_ != num_blocks_)
-            return detail::ksana_error(KVJIT_BAD_ARGUMENT, "scales", scales.bytes / scale_block_bytes_, num_blocks_,
-                                       "so many blocks of scales; of codes there are " + std::to_string(num_blocks_));
+            return detail::refusal(KVJIT_BAD_ARGUMENT, "scales", scales.bytes / scale_block_bytes_, num_blocks_,
+                                   "so many blocks of scales; of codes there are " + std::to_string(num_blocks_));
         scales_ = static_cast<char*>(scales.base);
         return {};
     }
@@ -478,8 +474,8 @@ private:
         free_.reset(new (std::nothrow) std::int64_t[count]);
         taken_.reset(new (std::nothrow) Taken[count]());
         if (free_ == nullptr || taken_ == nullptr)
-            return detail::ksana_error(KVJIT_OUT_OF_MEMORY, "num_blocks", num_blocks_, 0,
-                                       "there is no memory for the list of so many blocks");
+            return detail::refusal(KVJIT_OUT_OF_MEMORY, "num_blocks", num_blocks_, 0,
+                                   "there is no memory for the list of so many blocks");
         for (std::int64_t block = num_blocks_; block-- > 0;) free_[num_free_++] = block;
         return {};
     }
@@ -490,7 +486,7 @@ private:
         if (!is_atb(view)) return {};
         for (const std::int64_t bytes : {block_bytes_, scale_block_bytes_}) {
             if (bytes / 2 % extents_.alignment == 0) continue;
-            return detail::ksana_error(
+            return detail::refusal(
                 KVJIT_BAD_ARGUMENT, "alignment", extents_.alignment, bytes / 2,
                 "values begin " + std::to_string(bytes / 2) + " bytes behind keys, which is no multiple of it");
         }
@@ -533,8 +529,8 @@ namespace detail {
 
 inline Result<void> check_ksana_layer(const KsanaPool& pool, std::int64_t layer) {
     if (layer >= 0 && layer < pool.num_layers()) return {};
-    return ksana_error(KVJIT_BAD_ARGUMENT, "layer", layer, pool.num_layers(),
-                       "the pool has layers 0 to num_layers - 1, num_layers is " + std::to_string(pool.num_layers()));
+    return refusal(KVJIT_BAD_ARGUMENT, "layer", layer, pool.num_layers(),
+                   "the pool has layers 0 to num_layers - 1, num_layers is " + std::to_string(pool.num_layers()));
 }
 
 }  // namespace detail

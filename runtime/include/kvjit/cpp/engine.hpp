@@ -1,0 +1,116 @@
+// Where kernels run, and who finds, compiles and keeps them. Part of kvjit.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "kvjit/cpp/kernel.hpp"
+#include "kvjit/cpp/spec.hpp"
+
+namespace kvjit {
+
+/// Where kernels run. See kvjit_target_create. Move-only.
+class Target {
+public:
+    /// Takes over.
+    explicit Target(kvjit_target* raw) : handle_(raw) {}
+
+    static Result<Target> host() { return create("host"); }
+    /// "x86-64-v3", "x86-64-v4-amx", "x86-64-v3+avxvnni" (see kvjit_target_create): works on any machine.
+    static Result<Target> cpu(const std::string& name) { return create(name); }
+    /// "sm_80", "sm_90a", ...: whatever GPU this machine has, if any.
+    static Result<Target> cuda(const std::string& architecture) { return create(architecture); }
+    /// The GPU of this ordinal.
+    static Result<Target> cuda_device(int ordinal) { return create("cuda:" + std::to_string(ordinal)); }
+    /// CUDA kernels on this machine's CPU, slow and checked: for tests and debugging.
+    static Result<Target> cuda_emulated() { return create("cuda-emulated"); }
+
+    std::string text() const {
+        detail::Text out;
+        kvjit_target_print(get(), detail::callback(out), &out);
+        return out.text;
+    }
+    kvjit_target* get() const { return handle_.get(); }
+
+private:
+    static Result<Target> create(const std::string& name) {
+        return detail::make<Target>(kvjit_target_create, name.c_str());
+    }
+    detail::Handle<kvjit_target, kvjit_target_release> handle_;
+};
+
+struct EngineOptions : kvjit_engine_options {
+    EngineOptions() { kvjit_engine_options_init(this); }
+};
+
+struct PrepareOptions : kvjit_prepare_options {
+    PrepareOptions() { kvjit_prepare_options_init(this); }
+};
+
+/// Finds, compiles and keeps kernels. Thread-safe; move-only.
+class Engine {
+public:
+    /// Takes over.
+    explicit Engine(kvjit_engine* raw) : handle_(raw) {}
+
+    static Result<Engine> create(const kvjit_engine_options& options = EngineOptions()) {
+        return detail::make<Engine>(kvjit_engine_create, &options);
+    }
+    /// For this machine.
+    Result<Kernel> kernel(const kvjit_spec& spec) const { return find(spec, nullptr); }
+    Result<Kernel> kernel(const kvjit_spec& spec, const Target& target) const { return find(spec, target.get()); }
+    /// Prepares the kernels of all specs at once, for this machine. See kvjit_engine_prepare.
+    Result<void> prepare(const std::vector<KernelSpec>& specs,
+                         const kvjit_prepare_options& options = PrepareOptions()) const {
+        return prepare_on(nullptr, specs, options);
+    }
+    Result<void> prepare(const std::vector<KernelSpec>& specs, const Target& target,
+                         const kvjit_prepare_options& options = PrepareOptions()) const {
+        return prepare_on(target.get(), specs, options);
+    }
+    /// From now on each compile is late: counted, and told. See kvjit_engine_seal.
+    void seal() { kvjit_engine_seal(get()); }
+    kvjit_engine_stats stats() const {
+        kvjit_engine_stats stats;
+        kvjit_engine_stats_init(&stats);
+        kvjit_engine_get_stats(get(), &stats);
+        return stats;
+    }
+    /// Which algorithm serves each program, and why those before it don't: into `text`, also where the error says that
+    /// there is no kernel. See kvjit_engine_explain.
+    Result<void> explain(const kvjit_spec& spec, const Target& target, std::string& text,
+                         std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
+        detail::Text out;
+        auto told =
+            detail::call(kvjit_engine_explain, get(), &spec, target.get(), programs, detail::callback(out), &out);
+        text = std::move(out.text);
+        return told;
+    }
+    /// Kernels made at build time; see kvjit_engine_add_bundle.
+    Result<void> add_bundle(const std::string& path) {
+        return detail::call(kvjit_engine_add_bundle, get(), path.c_str());
+    }
+    /// Not copied: see kvjit_engine_add_bundle_memory.
+    Result<void> add_bundle(const void* bundle, std::size_t size) {
+        return detail::call(kvjit_engine_add_bundle_memory, get(), bundle, size);
+    }
+    /// Drops the kernels that nobody holds; how many (see kvjit_engine_trim).
+    std::size_t trim() { return kvjit_engine_trim(get()); }
+    kvjit_engine* get() const { return handle_.get(); }
+
+private:
+    Result<Kernel> find(const kvjit_spec& spec, const kvjit_target* target) const {
+        return detail::make<Kernel>(kvjit_engine_kernel, get(), &spec, target);
+    }
+    Result<void> prepare_on(const kvjit_target* target, const std::vector<KernelSpec>& specs,
+                            const kvjit_prepare_options& options) const {
+        return detail::call(kvjit_engine_prepare_sized, get(), specs.data(), specs.size(), target, &options,
+                            sizeof(KernelSpec));
+    }
+    detail::Handle<kvjit_engine, kvjit_engine_release> handle_;
+};
+
+}  // namespace kvjit

@@ -1,0 +1,102 @@
+// Kernels, and the plans that run them. Part of kvjit.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kvjit/cpp/batch.hpp"
+#include "kvjit/cpp/call.hpp"
+#include "kvjit/cpp/tensor.hpp"
+
+namespace kvjit {
+
+struct PlanOptions : kvjit_plan_options {
+    PlanOptions() { kvjit_plan_options_init(this); }
+};
+
+/// One step's batch, checked and split; runs on every layer. Move-only; one thread at a time.
+class Plan {
+public:
+    /// Takes over.
+    explicit Plan(kvjit_plan* raw) : handle_(raw) {}
+
+    /// See kvjit_run.
+    Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx = 0) {
+        return detail::call(kvjit_run, get(), &tensors, layer_idx);
+    }
+    /// Of a relayout's plan. See kvjit_relayout_run.
+    Result<void> relayout(const kvjit_tensors& from, const kvjit_tensors& to, std::int64_t from_layer = 0,
+                          std::int64_t to_layer = 0) {
+        return detail::call(kvjit_relayout_run, get(), &from, from_layer, &to, to_layer);
+    }
+    /// Waits for the runs so far; see kvjit_plan_synchronize.
+    Result<void> synchronize() { return detail::call(kvjit_plan_synchronize, get()); }
+    std::size_t workspace_bytes() const { return kvjit_plan_workspace_bytes(get()); }
+    std::string describe() const {
+        detail::Text out;
+        kvjit_plan_describe(get(), detail::callback(out), &out);
+        return out.text;
+    }
+    kvjit_plan* get() const { return handle_.get(); }
+
+private:
+    detail::Handle<kvjit_plan, kvjit_plan_release> handle_;
+};
+
+/// The image of one of a kernel's programs. See kvjit_image_info.
+struct ImageInfo {
+    kvjit_programs program;
+    kvjit_origin origin;
+    bool is_loaded;
+    int revision;
+    std::int64_t object_bytes;
+    std::string name, variant, target, identity, place;
+};
+
+/// A cheap, thread-safe, reference-counted handle.
+class Kernel {
+public:
+    /// Takes over.
+    explicit Kernel(kvjit_kernel* raw) : handle_(raw) {}
+    Kernel(const Kernel& other) : handle_(kvjit_kernel_retain(other.get())) {}
+    Kernel(Kernel&&) = default;
+    Kernel& operator=(Kernel other) {
+        handle_ = std::move(other.handle_);
+        return *this;
+    }
+
+    Result<void> prepare(std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
+        return detail::call(kvjit_kernel_prepare, get(), programs);
+    }
+    Result<Plan> plan(const kvjit_batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
+        return detail::make<Plan>(kvjit_plan_create, get(), &batch, &options);
+    }
+    /// Of a kernel of op Relayout. See kvjit_relayout_plan_create.
+    Result<Plan> plan(const kvjit_relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {
+        return detail::make<Plan>(kvjit_relayout_plan_create, get(), &relayout, &options);
+    }
+    Result<std::string> emit(kvjit_stage stage, std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
+        return detail::text_of(kvjit_kernel_emit, get(), programs, stage);
+    }
+    /// What each of the programs runs, or would run, and where that is from. See kvjit_kernel_images.
+    Result<std::vector<ImageInfo>> images(std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
+        std::vector<ImageInfo> all;
+        auto take = [&](const kvjit_image_info* info) {
+            all.push_back({static_cast<kvjit_programs>(info->program), static_cast<kvjit_origin>(info->origin),
+                           info->is_loaded != 0, info->revision, info->object_bytes, info->name, info->variant,
+                           info->target, info->identity, info->place});
+        };
+        auto told = detail::call(kvjit_kernel_images, get(), programs, detail::callback(take), &take);
+        if (!told) return told.error();
+        return all;
+    }
+    kvjit_kernel* get() const { return handle_.get(); }
+
+private:
+    detail::Handle<kvjit_kernel, kvjit_kernel_release> handle_;
+};
+
+}  // namespace kvjit
