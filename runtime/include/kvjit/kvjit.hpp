@@ -5,8 +5,10 @@
 //     KernelSpec, SpecList           cpp/spec.hpp
 //     Batch, Relayout                cpp/batch.hpp
 //     Tensor, Tensors                cpp/tensor.hpp
+//     half, bfloat16, dtype_of       cpp/element.hpp
 //     Result, Error                  cpp/result.hpp
 #pragma once
 
+#include "kvjit/cpp/element.hpp"
 #include "kvjit/cpp/engine.hpp"
 #include "kvjit/kvjit.h"
