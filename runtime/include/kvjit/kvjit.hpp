@@ -9,6 +9,5 @@
 //     Result, Error                  cpp/result.hpp
 #pragma once
 
-#include "kvjit/cpp/element.hpp"
 #include "kvjit/cpp/engine.hpp"
 #include "kvjit/kvjit.h"

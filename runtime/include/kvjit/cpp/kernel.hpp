@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kvjit/cpp/batch.hpp"
-#include "kvjit/cpp/call.hpp"
 #include "kvjit/cpp/tensor.hpp"
 
 namespace kvjit {
@@ -23,14 +22,15 @@ public:
     /// Takes over.
     explicit Plan(kvjit_plan* raw) : handle_(raw) {}
 
-    /// See kvjit_run.
+    /// See kvjit_run. A Tensor whose container has another length than its extents is KVJIT_BAD_SHAPE.
     Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx = 0) {
-        return detail::call(kvjit_run, get(), &tensors, layer_idx);
+        return detail::explain(detail::call(kvjit_run, get(), &tensors, layer_idx), &tensors);
     }
     /// Of a relayout's plan. See kvjit_relayout_run.
     Result<void> relayout(const kvjit_tensors& from, const kvjit_tensors& to, std::int64_t from_layer = 0,
                           std::int64_t to_layer = 0) {
-        return detail::call(kvjit_relayout_run, get(), &from, from_layer, &to, to_layer);
+        auto done = detail::call(kvjit_relayout_run, get(), &from, from_layer, &to, to_layer);
+        return detail::explain(std::move(done), &from, &to);
     }
     /// Waits for the runs so far; see kvjit_plan_synchronize.
     Result<void> synchronize() { return detail::call(kvjit_plan_synchronize, get()); }
@@ -72,11 +72,12 @@ public:
         return detail::call(kvjit_kernel_prepare, get(), programs);
     }
     Result<Plan> plan(const kvjit_batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
-        return detail::make<Plan>(kvjit_plan_create, get(), &batch, &options);
+        return detail::explain(detail::make<Plan>(kvjit_plan_create, get(), &batch, &options), &batch);
     }
     /// Of a kernel of op Relayout. See kvjit_relayout_plan_create.
     Result<Plan> plan(const kvjit_relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {
-        return detail::make<Plan>(kvjit_relayout_plan_create, get(), &relayout, &options);
+        auto plan = detail::make<Plan>(kvjit_relayout_plan_create, get(), &relayout, &options);
+        return detail::explain(std::move(plan), relayout.from, relayout.to);
     }
     Result<std::string> emit(kvjit_stage stage, std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
         return detail::text_of(kvjit_kernel_emit, get(), programs, stage);

@@ -1,22 +1,111 @@
-// Views of the caller's memory. Part of kvjit.hpp.
+// Views of the caller's memory, typed where that has a type. Part of kvjit.hpp.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <string>
+#include <type_traits>
 
-#include "kvjit/kvjit.h"
+#include "kvjit/cpp/call.hpp"
+#include "kvjit/cpp/element.hpp"
 
 namespace kvjit {
+namespace detail {
 
-/// A view of the caller's memory.
+/// Of a container, or of anything else that std::data and std::size take.
+template <class Container, class = decltype(std::size(std::declval<Container&>()))>
+using ElementOf = std::remove_pointer_t<decltype(std::data(std::declval<Container&>()))>;
+
+constexpr std::size_t bytes_of(kvjit_dtype type) {
+    switch (type) {
+        case KVJIT_F32:
+        case KVJIT_I32:
+            return 4;
+        case KVJIT_F16:
+            return 2;
+        case KVJIT_I64:
+            return 8;
+        default:
+            return 1;
+    }
+}
+
+/// dtype_of, or why it doesn't compile.
+template <class Element>
+constexpr kvjit_dtype checked_dtype() {
+    using T = std::remove_cv_t<Element>;
+    constexpr kvjit_dtype type = dtype_of<T>;
+    constexpr bool is_known = type != KVJIT_AUTO;
+    static_assert(is_known || !std::is_same_v<T, bfloat16>, "kvjit has no kernels for bfloat16 yet");
+    static_assert(is_known, "no kvjit_dtype has such elements; see kvjit::dtype_of");
+    static_assert(!is_known || sizeof(T) == bytes_of(type), "kvjit::dtype_of names a type of another size");
+    static_assert(std::is_trivially_copyable_v<T>, "elements are copied as bytes");
+    return type;
+}
+
+/// {1, 8, 128}, or any container of std::int64_t. During a call.
+class Extents {
+public:
+    Extents(std::initializer_list<std::int64_t> extents) : Extents(extents.begin(), extents.size()) {}
+    Extents(const std::int64_t* extents, std::size_t count) : data_(extents), size_(count) {}
+    template <class Container, class = ElementOf<const Container>>
+    Extents(const Container& extents) : Extents(std::data(extents), std::size(extents)) {}
+    const std::int64_t* begin() const { return data_; }
+    const std::int64_t* end() const { return data_ + size_; }
+    std::int32_t rank() const { return static_cast<std::int32_t>(std::min<std::size_t>(size_, KVJIT_MAX_RANK + 1)); }
+
+    /// How many elements they take; the largest number where there is no number for it.
+    std::int64_t elements() const {
+        std::int64_t product = 1;
+        bool fits = true;
+        for (const std::int64_t extent : *this) fits = !__builtin_mul_overflow(product, extent, &product) && fits;
+        return fits || std::find(begin(), end(), 0) != end() ? product : std::numeric_limits<std::int64_t>::max();
+    }
+
+private:
+    const std::int64_t* data_;
+    std::size_t size_;
+};
+
+}  // namespace detail
+
+/// A view of the caller's memory, which outlives its use.
 struct Tensor : kvjit_tensor {
     /// Absent.
     Tensor() : kvjit_tensor{} {}
-    /// Row-major.
-    Tensor(void* memory, kvjit_dtype type, std::initializer_list<std::int64_t> extents)
+
+    /// Row-major, of the container's elements: std::vector, std::array, an array, anything with data() and size(),
+    /// named, since it outlives the view. The type is the element's (kvjit::dtype_of), const or not. Where the extents
+    /// take more elements than it has, or fewer, the plan or run that gets the view is refused: KVJIT_BAD_SHAPE with
+    /// the tensor's name, the elements that there are as the value, and those that the extents take as the limit.
+    template <class Container, class Element = detail::ElementOf<Container>>
+    Tensor(Container& memory, detail::Extents extents)
+        : Tensor(std::data(memory), detail::checked_dtype<Element>(), extents) {
+        const auto held = static_cast<std::int64_t>(std::size(memory));
+        if (held == extents.elements() || rank > KVJIT_MAX_RANK) return;
+        reserved[0] = held;  // which the library refuses, whoever hands it the view
+        reserved[1] = extents.elements();
+    }
+    template <class Container, class = detail::ElementOf<const Container>>
+    Tensor(const Container&&, detail::Extents) = delete;
+
+    /// One axis, all elements.
+    template <class Container, class = detail::ElementOf<Container>>
+    explicit Tensor(Container& memory) : Tensor(memory, {static_cast<std::int64_t>(std::size(memory))}) {}
+    template <class Container, class = detail::ElementOf<const Container>>
+    explicit Tensor(const Container&&) = delete;
+
+    /// Row-major; that there is as much memory is the caller's business.
+    Tensor(void* memory, kvjit_dtype type, detail::Extents extents)
         : kvjit_tensor(
-              kvjit_tensor_contiguous(memory, type, static_cast<std::int32_t>(extents.size()), extents.begin())) {}
-    Tensor(const void* memory, kvjit_dtype type, std::initializer_list<std::int64_t> extents)
+              kvjit_tensor_contiguous(memory, type, std::min(extents.rank(), KVJIT_MAX_RANK), extents.begin())) {
+        rank = extents.rank();  // too many are refused
+    }
+    Tensor(const void* memory, kvjit_dtype type, detail::Extents extents)
         : Tensor(const_cast<void*>(memory), type, extents) {}
 };
 
@@ -24,4 +113,54 @@ struct Tensors : kvjit_tensors {
     Tensors() { kvjit_tensors_init(this); }
 };
 
+namespace detail {
+
+constexpr const char* name_of(const kvjit_tensors*) {
+    return "kvjit_tensors";
+}
+constexpr const char* name_of(const kvjit_batch*) {
+    return "kvjit_batch";
+}
+
+/// The view of this name in a struct; null: there is none.
+template <class Struct>
+const kvjit_tensor* find_view(const Struct* object, const std::string& name) {
+    const kvjit_tensor* found = nullptr;
+    auto look = [&](const char* of, const char* field, const char*, std::size_t offset, std::size_t) {
+        if (of != std::string(name_of(object)) || field != name) return;
+        found = reinterpret_cast<const kvjit_tensor*>(reinterpret_cast<const char*>(object) + offset);
+    };
+    if (object != nullptr) kvjit_struct_fields(callback(look), &look);
+    return found;
+}
+
+/// Whether the view is a Tensor whose container has other elements than its extents take.
+inline bool is_misfit(const kvjit_tensor& view) {
+    return view.reserved[0] != view.reserved[1] && view.rank >= 0 && view.rank <= KVJIT_MAX_RANK &&
+           view.reserved[1] == Extents(view.shape, static_cast<std::size_t>(view.rank)).elements();
+}
+
+/// What the library refuses a misfit's reserved words with, in words of the Tensor's; other errors as they are.
+template <class Struct>
+Error explained(const Error& error, const Struct* object) {
+    const std::string given = error.argument(), suffix = ".reserved", argument = given.substr(0, given.rfind('.'));
+    if (given != argument + suffix) return error;
+    const kvjit_tensor* view = find_view(object, argument.substr(argument.rfind('.') + 1));
+    if (view == nullptr || !is_misfit(*view)) return error;
+    const auto [held, taken] = view->reserved;
+    const std::string message = argument + " is a container of " + std::to_string(held) +
+                                " elements; its extents take " + std::to_string(taken);
+    return {KVJIT_BAD_SHAPE, argument.c_str(), message.c_str(), held, taken};
+}
+
+/// The result of a call that got views in these structs.
+template <class Result, class... Structs>
+Result explain(Result result, const Structs*... structs) {
+    if (result) return result;
+    Error error = result.error();
+    ((error = explained(error, structs)), ...);
+    return error;
+}
+
+}  // namespace detail
 }  // namespace kvjit

@@ -1,0 +1,24 @@
+// What must not compile, one mistake for each CASE. The test looks for the words of its static_assert.
+#include <cstdint>
+#include <vector>
+
+#include "kvjit/kvjit.hpp"
+
+struct Wide {
+    float number;
+};
+template <>
+inline constexpr kvjit_dtype kvjit::dtype_of<Wide> = KVJIT_F16;
+
+void refused() {
+#if CASE == 1
+    std::vector<kvjit::bfloat16> elements;
+    kvjit::Tensor tensor(elements);
+#elif CASE == 2
+    std::vector<std::uint16_t> elements;
+    kvjit::Tensor tensor(elements, {1, 2});
+#elif CASE == 3
+    std::vector<Wide> elements;
+    kvjit::Tensor tensor(elements);
+#endif
+}
