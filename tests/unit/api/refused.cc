@@ -20,5 +20,8 @@ void refused() {
 #elif CASE == 3
     std::vector<Wide> elements;
     kvjit::Tensor tensor(elements);
+#elif CASE == 4
+    std::vector<float> elements;
+    kvjit::Batch().set_seqstarts(elements);
 #endif
 }

@@ -13,10 +13,7 @@ struct Step {
     Step() {
         batch.num_kv_heads = 1;
         batch.max_tokens = 32;
-        batch.batch_size = 1;
-        batch.seqstarts = seqstarts.data();
-        batch.kvstarts = kvstarts.data();
-        batch.start_pos = start_pos.data();
+        batch.set_seqstarts(seqstarts).set_kvstarts(kvstarts).set_start_pos(start_pos);
         batch.cachestarts = Tensor(pages, {1, 2});
         tensors.query = Tensor(query, {1, 2, 8});
         tensors.current_key = Tensor(key, {1, 1, 8});

@@ -38,6 +38,8 @@ static_assert(!std::is_constructible_v<Tensor, std::vector<float>> &&
               !std::is_constructible_v<Tensor, const std::vector<float>>);
 static_assert(!std::is_constructible_v<Tensor, std::vector<float>, std::vector<std::int64_t>&> &&
               !std::is_constructible_v<Tensor, const std::array<float, 2>, std::vector<std::int64_t>&>);
+static_assert(!std::is_constructible_v<kvjit::Indices, std::vector<std::int64_t>> &&
+              !std::is_constructible_v<kvjit::Indices, const std::vector<std::int64_t>>);
 static_assert(!std::is_convertible_v<std::vector<float>&, Tensor>, "a view is asked for");
 
 void check_view(const Tensor& view, const void* data, kvjit_dtype type, std::vector<std::int64_t> shape) {

@@ -103,7 +103,9 @@ public:
 
 private:
     Result<Kernel> find(const kvjit_spec& spec, const kvjit_target* target) const {
-        return detail::make<Kernel>(kvjit_engine_kernel, get(), &spec, target);
+        auto raw = detail::fill<kvjit_kernel*>(kvjit_engine_kernel, get(), &spec, target);
+        if (!raw) return raw.error();
+        return Kernel(*raw, spec.starts_type);
     }
     Result<void> prepare_on(const kvjit_target* target, const std::vector<KernelSpec>& specs,
                             const kvjit_prepare_options& options) const {

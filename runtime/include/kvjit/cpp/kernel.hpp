@@ -59,22 +59,33 @@ struct ImageInfo {
 /// A cheap, thread-safe, reference-counted handle.
 class Kernel {
 public:
-    /// Takes over.
-    explicit Kernel(kvjit_kernel* raw) : handle_(raw) {}
-    Kernel(const Kernel& other) : handle_(kvjit_kernel_retain(other.get())) {}
+    /// Takes over. `starts_type`: of the kernel's spec, which a Batch's arrays are held against; KVJIT_AUTO: unknown.
+    explicit Kernel(kvjit_kernel* raw, std::int32_t starts_type = KVJIT_AUTO)
+        : handle_(raw), starts_type_(starts_type) {}
+    Kernel(const Kernel& other) : Kernel(kvjit_kernel_retain(other.get()), other.starts_type_) {}
     Kernel(Kernel&&) = default;
     Kernel& operator=(Kernel other) {
         handle_ = std::move(other.handle_);
+        starts_type_ = other.starts_type_;
         return *this;
     }
 
     Result<void> prepare(std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
         return detail::call(kvjit_kernel_prepare, get(), programs);
     }
+    /// See kvjit_plan_create, and for the lengths and types of arrays Batch.
+    Result<Plan> plan(const Batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
+        if (Result<void> fits = batch.check(starts_type_); !fits) return fits.error();
+        return plan(static_cast<const kvjit_batch&>(batch), options);
+    }
     Result<Plan> plan(const kvjit_batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
         return detail::explain(detail::make<Plan>(kvjit_plan_create, get(), &batch, &options), &batch);
     }
     /// Of a kernel of op Relayout. See kvjit_relayout_plan_create.
+    Result<Plan> plan(const Relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {
+        if (Result<void> fits = relayout.check(starts_type_); !fits) return fits.error();
+        return plan(static_cast<const kvjit_relayout&>(relayout), options);
+    }
     Result<Plan> plan(const kvjit_relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {
         auto plan = detail::make<Plan>(kvjit_relayout_plan_create, get(), &relayout, &options);
         return detail::explain(std::move(plan), relayout.from, relayout.to);
@@ -98,6 +109,7 @@ public:
 
 private:
     detail::Handle<kvjit_kernel, kvjit_kernel_release> handle_;
+    std::int32_t starts_type_;
 };
 
 }  // namespace kvjit

@@ -1,0 +1,98 @@
+// Arrays of a batch that know their length and type.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "step.h"
+
+namespace {
+
+using kvjit::Batch;
+using kvjit::Indices;
+using kvjit::test::Step;
+
+const std::vector<std::int64_t> kOne(1), kTwo(2), kThree(3), kFour(4);
+
+void check_refused(const Batch& batch, kvjit_status status, const char* argument, std::int64_t value,
+                   std::int64_t limit) {
+    const auto refused = Step::kernel().plan(batch);
+    REQUIRE(!refused);
+    CHECK(refused.error().status() == status);
+    CHECK(refused.error().argument() == std::string(argument));
+    CHECK(refused.error().value() == value);
+    CHECK(refused.error().limit() == limit);
+}
+
+}  // namespace
+
+TEST_CASE("seqstarts make the batch_size") {
+    Batch batch;
+    batch.set_seqstarts(kFour);
+    CHECK(batch.batch_size == 3);
+    CHECK(batch.seqstarts == kFour.data());
+    const std::int32_t starts[] = {0, 1};
+    batch.set_seqstarts(starts);
+    CHECK(batch.batch_size == 1);
+    CHECK(batch.seqstarts == starts);
+}
+
+TEST_CASE("an array that doesn't fit batch_size is refused, in whatever order they came") {
+    const struct {
+        const char* name;
+        Batch& (Batch::*set)(Indices);
+        std::int64_t fits;
+    } arrays[] = {{"kvstarts", &Batch::set_kvstarts, 3},   {"start_pos", &Batch::set_start_pos, 2},
+                  {"kvlens", &Batch::set_kvlens, 2},       {"last_page_len", &Batch::set_last_page_len, 2},
+                  {"rowstarts", &Batch::set_rowstarts, 3}, {"row_index", &Batch::set_row_index, 2}};
+    for (const auto& array : arrays) {
+        INFO(array.name);
+        for (const auto* given : {&kOne, &kTwo, &kThree, &kFour}) {
+            Batch before, after;
+            (before.set_seqstarts(kThree).*array.set)(*given);
+            (after.*array.set)(*given).set_seqstarts(kThree);
+            const auto length = static_cast<std::int64_t>(given->size());
+            CHECK(before.check(KVJIT_AUTO).has_value() == (length == array.fits));
+            if (length == array.fits) continue;
+            check_refused(before, KVJIT_BAD_SHAPE, array.name, length, array.fits);
+            check_refused(after, KVJIT_BAD_SHAPE, array.name, length, array.fits);
+        }
+    }
+}
+
+TEST_CASE("a batch_size that is set afterwards is held against the arrays") {
+    Step step;
+    step.batch.batch_size = 2;
+    check_refused(step.batch, KVJIT_BAD_SHAPE, "seqstarts", 2, 3);
+    const std::vector<std::int64_t> none;
+    check_refused(Batch().set_seqstarts(none), KVJIT_BAD_ARGUMENT, "batch_size", -1, 0);
+}
+
+TEST_CASE("elements are of the spec's starts_type") {
+    Step step;
+    const std::vector<std::int32_t> start_pos{2};
+    step.batch.set_start_pos(start_pos);
+    check_refused(step.batch, KVJIT_BAD_DTYPE, "start_pos", KVJIT_I32, KVJIT_I64);
+    const kvjit::Kernel kernel = Step::kernel();
+    const kvjit::Kernel copy = kernel;
+    CHECK(copy.plan(step.batch).error().status() == KVJIT_BAD_DTYPE);
+}
+
+TEST_CASE("of a pointer that is set by hand nobody knows the length") {
+    Step step;
+    step.batch.set_kvstarts(kFour);
+    step.batch.kvstarts = step.kvstarts.data();
+    CHECK(Step::kernel().plan(step.batch));
+}
+
+TEST_CASE("a relayout's batches are held against their arrays") {
+    const auto spec = kvjit::KernelSpec::parse(Step::kSpec).value();
+    const auto kernel = kvjit::Engine::create()->kernel(kvjit::KernelSpec::relayout(spec, spec).value()).value();
+    Step right, wrong;
+    wrong.batch.set_start_pos(kTwo);
+    const auto from = kernel.plan(kvjit::Relayout(wrong.batch, right.batch));
+    const auto to = kernel.plan(kvjit::Relayout(right.batch, wrong.batch));
+    CHECK(from.error().argument() == std::string("from.start_pos"));
+    CHECK(to.error().argument() == std::string("to.start_pos"));
+    CHECK(kernel.plan(kvjit::Relayout(right.batch, right.batch)));
+}
