@@ -6,8 +6,10 @@
 //     Batch, Relayout                cpp/batch.hpp
 //     Tensor, Tensors                cpp/tensor.hpp
 //     half, bfloat16, dtype_of       cpp/element.hpp
+//     Executor                       cpp/executor.hpp
 //     Result, Error                  cpp/result.hpp
 #pragma once
 
 #include "kvjit/cpp/engine.hpp"
+#include "kvjit/cpp/executor.hpp"
 #include "kvjit/kvjit.h"

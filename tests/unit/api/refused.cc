@@ -23,5 +23,8 @@ void refused() {
 #elif CASE == 4
     std::vector<float> elements;
     kvjit::Batch().set_seqstarts(elements);
+#elif CASE == 5
+    int lines = 0;
+    kvjit::EngineOptions().set_log([&](kvjit_log_level, const char*) { ++lines; });
 #endif
 }

@@ -50,12 +50,30 @@ struct Callback {
 
     template <class... Arguments>
     operator Function<Arguments...>() const {
-        return [](void* context, Arguments... arguments) noexcept { (*static_cast<F*>(context))(arguments...); };
+        return [](void* context, Arguments... arguments) noexcept { (*reinterpret_cast<F*>(context))(arguments...); };
     }
 };
 template <class F>
 Callback<F> callback(F&) {
     return {};
+}
+
+/// As a callback's context. Plain functions have addresses, too.
+template <class F>
+void* context_of(F& f) {
+    return const_cast<void*>(reinterpret_cast<const void*>(&f));
+}
+
+/// A callable that stays: the caller's own, or of a temporary, which holds nothing then, a copy for all.
+template <class F>
+auto& lasting(F&& f) {
+    if constexpr (std::is_lvalue_reference_v<F>) {
+        return f;
+    } else {
+        static_assert(std::is_empty_v<F>, "a temporary ends before it is called: give what it captures a name");
+        static F copy(std::move(f));
+        return copy;
+    }
 }
 
 /// A sink.

@@ -42,12 +42,45 @@ private:
     detail::Handle<kvjit_target, kvjit_target_release> handle_;
 };
 
+/// See kvjit_engine_options. Callables are not copied: they live as long as the engine and all its kernels and plans. A
+/// temporary is taken where it holds nothing, as a lambda without captures. They are called on several threads at once,
+/// must not call kvjit for this engine, and must not throw: the process then ends by std::terminate.
 struct EngineOptions : kvjit_engine_options {
     EngineOptions() { kvjit_engine_options_init(this); }
+
+    /// Calls f(kvjit_log_level level, const char* message).
+    template <class F>
+    EngineOptions& set_log(F&& f) {
+        auto& lasting = detail::lasting(std::forward<F>(f));
+        log = [](void* context, std::int32_t level, const char* message) noexcept {
+            (*reinterpret_cast<decltype(&lasting)>(context))(static_cast<kvjit_log_level>(level), message);
+        };
+        log_context = detail::context_of(lasting);
+        return *this;
+    }
+    /// Calls f(const char* spec, const char* program).
+    template <class F>
+    EngineOptions& set_on_late_compile(F&& f) {
+        auto& lasting = detail::lasting(std::forward<F>(f));
+        on_late_compile = detail::callback(lasting);
+        late_compile_context = detail::context_of(lasting);
+        return *this;
+    }
 };
 
+/// See kvjit_prepare_options.
 struct PrepareOptions : kvjit_prepare_options {
     PrepareOptions() { kvjit_prepare_options_init(this); }
+
+    /// Calls f(std::int64_t done, std::int64_t total, const char* spec, const kvjit_error* failure), on one thread at a
+    /// time. As the callables of EngineOptions; it lives until Engine::prepare has returned.
+    template <class F>
+    PrepareOptions& set_progress(F&& f) {
+        auto& lasting = detail::lasting(std::forward<F>(f));
+        progress = detail::callback(lasting);
+        progress_context = detail::context_of(lasting);
+        return *this;
+    }
 };
 
 /// Finds, compiles and keeps kernels. Thread-safe; move-only.
