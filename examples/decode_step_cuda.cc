@@ -19,16 +19,6 @@ void must(cudaError_t status) {
     if (status != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + cudaGetErrorString(status));
 }
 
-void must(const kvjit::Result<void>& result) {
-    if (!result) throw std::runtime_error(result.error().message());
-}
-
-template <class T>
-T must(kvjit::Result<T> result) {
-    if (!result) throw std::runtime_error(result.error().message());
-    return *std::move(result);
-}
-
 struct StreamEnd {
     void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
 };
@@ -43,72 +33,71 @@ Stream make_stream() {
 struct DeviceFree {
     void operator()(void* memory) const { cudaFree(memory); }
 };
-template <class T>
-using DeviceArray = std::unique_ptr<T[], DeviceFree>;
 
-/// The elements of `host` on the GPU, once the stream has come so far.
+/// The elements of `host` on the GPU, once the stream has come so far: data() and size() are all that a view takes.
 template <class T>
-DeviceArray<T> to_device(const std::vector<T>& host, cudaStream_t stream) {
-    void* memory = nullptr;
-    must(cudaMalloc(&memory, host.size() * sizeof(T)));
-    DeviceArray<T> array(static_cast<T*>(memory));
-    must(cudaMemcpyAsync(memory, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice, stream));
-    return array;
-}
+class DeviceArray {
+public:
+    DeviceArray(const std::vector<T>& host, cudaStream_t stream) : size_(host.size()) {
+        void* memory = nullptr;
+        must(cudaMalloc(&memory, size_ * sizeof(T)));
+        memory_.reset(static_cast<T*>(memory));
+        must(cudaMemcpyAsync(memory, host.data(), size_ * sizeof(T), cudaMemcpyHostToDevice, stream));
+    }
+    T* data() const { return memory_.get(); }
+    std::size_t size() const { return size_; }
+
+private:
+    std::unique_ptr<T[], DeviceFree> memory_;
+    std::size_t size_;
+};
 
 /// One sequence of 300 tokens, the last one new. The arrays lie on the GPU or here.
-kvjit::Batch one_sequence(const std::int64_t* seqstarts, const std::int64_t* kvstarts, const std::int64_t* start_pos,
-                          const std::int64_t* pages) {
+template <class Array>
+kvjit::Batch one_sequence(const Array& seqstarts, const Array& kvlens, const Array& pages) {
     kvjit::Batch batch;
-    batch.batch_size = 1;
     batch.num_heads = kHeads;
-    batch.num_kv_heads = kKvHeads;
     batch.max_tokens = kTokens;
-    batch.decoding_batches = 1;
-    batch.seqstarts = seqstarts;
-    batch.kvstarts = kvstarts;
-    batch.start_pos = start_pos;
-    batch.cachestarts = kvjit::Tensor(pages, KVJIT_I64, {1, 3});
+    batch.set_seqstarts(seqstarts).set_kvlens(kvlens);
+    batch.cachestarts = kvjit::Tensor(pages, {1, 3});
     return batch;
 }
 
 /// Plans, runs and waits. Returns attn_output[0, 0, 0].
 float run_step(const kvjit::Kernel& kernel, cudaStream_t stream) {
     const std::vector<std::int64_t> pages{384, 0, 128};  // a page is 128 tokens of the cache, wherever they lie
-    const std::vector<std::int64_t> seqstarts{0, 1}, kvstarts{0, 300}, start_pos{299};
-    const auto device_pages = to_device(pages, stream), device_seqstarts = to_device(seqstarts, stream);
-    const auto device_kvstarts = to_device(kvstarts, stream), device_start_pos = to_device(start_pos, stream);
-    const kvjit::Batch batch =
-        one_sequence(device_seqstarts.get(), device_kvstarts.get(), device_start_pos.get(), device_pages.get());
+    const std::vector<std::int64_t> seqstarts{0, 1}, kvlens{300};
+    const DeviceArray device_pages(pages, stream), device_seqstarts(seqstarts, stream), device_kvlens(kvlens, stream);
+    const kvjit::Batch batch = one_sequence(device_seqstarts, device_kvlens, device_pages);
 
     // A GPU's arrays can't be checked here, but what they were copied from can. Without host_batch a plan needs
     // max_seqlen and max_kvlen, and each run checks the arrays on the GPU.
-    const kvjit::Batch here = one_sequence(seqstarts.data(), kvstarts.data(), start_pos.data(), pages.data());
+    const kvjit::Batch here = one_sequence(seqstarts, kvlens, pages);
     kvjit::PlanOptions options;
     options.stream = stream;
     options.host_batch = &here;
-    kvjit::Plan plan = must(kernel.plan(batch, options));
+    kvjit::Plan plan = kernel.plan(batch, options).value();
 
     constexpr int kCacheElements = 2 * kKvHeads * kTokens * kDim;
-    const auto query = to_device(std::vector<float>(kHeads * kDim, 0.1f), stream);
-    const auto key = to_device(std::vector<float>(kKvHeads * kDim, 0.2f), stream);
-    const auto value = to_device(std::vector<float>(kKvHeads * kDim, 0.3f), stream);
-    const auto cache = to_device(std::vector<std::int8_t>(kCacheElements), stream);
-    const auto scale = to_device(std::vector<float>(kCacheElements / kQuantGroup, 0.01f), stream);
+    const DeviceArray query(std::vector<float>(kHeads * kDim, 0.1f), stream);
+    const DeviceArray key(std::vector<float>(kKvHeads * kDim, 0.2f), stream);
+    const DeviceArray value(std::vector<float>(kKvHeads * kDim, 0.3f), stream);
+    const DeviceArray cache(std::vector<std::int8_t>(kCacheElements), stream);
+    const DeviceArray scale(std::vector<float>(kCacheElements / kQuantGroup, 0.01f), stream);
     std::vector<float> output(kHeads * kDim);
-    const auto device_output = to_device(output, stream);
+    const DeviceArray device_output(output, stream);
     kvjit::Tensors tensors;
-    tensors.query = kvjit::Tensor(query.get(), KVJIT_F32, {1, kHeads, kDim});
-    tensors.current_key = kvjit::Tensor(key.get(), KVJIT_F32, {1, kKvHeads, kDim});
-    tensors.current_value = kvjit::Tensor(value.get(), KVJIT_F32, {1, kKvHeads, kDim});
-    tensors.cache = kvjit::Tensor(cache.get(), KVJIT_I8, {1, 2, kKvHeads, kTokens, kDim});
-    tensors.scale = kvjit::Tensor(scale.get(), KVJIT_F32, {1, 2, kKvHeads, kTokens, kDim / kQuantGroup});
-    tensors.attn_output = kvjit::Tensor(device_output.get(), KVJIT_F32, {1, kHeads, kDim});
+    tensors.query = kvjit::Tensor(query, {1, kHeads, kDim});
+    tensors.current_key = kvjit::Tensor(key, {1, kKvHeads, kDim});
+    tensors.current_value = kvjit::Tensor(value, {1, kKvHeads, kDim});
+    tensors.cache = kvjit::Tensor(cache, {1, 2, kKvHeads, kTokens, kDim});
+    tensors.scale = kvjit::Tensor(scale, {1, 2, kKvHeads, kTokens, kDim / kQuantGroup});
+    tensors.attn_output = kvjit::Tensor(device_output, {1, kHeads, kDim});
 
-    must(plan.run(tensors));  // enqueues; an engine goes on with the layer's other kernels on the same stream
-    must(cudaMemcpyAsync(output.data(), device_output.get(), output.size() * sizeof(float), cudaMemcpyDeviceToHost,
+    plan.run(tensors).value();  // enqueues; an engine goes on with the layer's other kernels on the same stream
+    must(cudaMemcpyAsync(output.data(), device_output.data(), output.size() * sizeof(float), cudaMemcpyDeviceToHost,
                          stream));
-    must(plan.synchronize());
+    plan.synchronize().value();
     return output[0];
 }
 
@@ -126,10 +115,10 @@ const char* missing_gpu() {
 int main() try {
     if (const char* reason = missing_gpu()) return std::printf("SKIP: %s\n", reason), kSkipped;
     must(cudaSetDevice(0));
-    const kvjit::Engine engine = must(kvjit::Engine::create());
-    const kvjit::KernelSpec spec = must(kvjit::KernelSpec::parse(
-        "op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,quant_bit=8,cache_mode=page_table,layout=L2HTD"));
-    const kvjit::Kernel kernel = must(engine.kernel(spec, must(kvjit::Target::cuda_device(0))));
+    const auto engine = kvjit::Engine::create().value();
+    const auto spec = kvjit::KernelSpec::parse(
+        "op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,quant_bit=8,cache_mode=page_table,layout=L2HTD");
+    const auto kernel = engine.kernel(spec.value(), kvjit::Target::cuda_device(0).value()).value();
     const Stream stream = make_stream();
     std::printf("attn_output[0, 0, 0] = %.4g\n", static_cast<double>(run_step(kernel, stream.get())));
 } catch (const std::exception& failure) {

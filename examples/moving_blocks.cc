@@ -9,10 +9,6 @@
 
 constexpr std::int64_t kLayers = 2, kHeads = 4, kDim = 64, kBlockTokens = 16;
 
-int fail(const kvjit::Error& error) {
-    return std::fprintf(stderr, "%s\n", error.message()), 1;
-}
-
 /// The engine's pool, (block, layer, key|value, head, token, D); or the one for blocks that wait, (block, key|value,
 /// layer, token, head, D).
 struct Pool {
@@ -22,8 +18,7 @@ struct Pool {
         batch.num_kv_heads = kHeads;
         batch.num_layers = kLayers;
         batch.num_blocks = num_blocks;
-        tensors.cache =
-            kvjit_tensor_contiguous(memory.data(), KVJIT_F32, static_cast<std::int32_t>(shape.size()), shape.data());
+        tensors.cache = kvjit::Tensor(memory, shape);
     }
     Pool(const Pool&) = delete;
     kvjit::Blocks blocks() const { return {spec, batch, tensors}; }
@@ -34,7 +29,7 @@ struct Pool {
     kvjit::Tensors tensors;
 };
 
-int main() {
+int main() try {
     Pool pool("op=KeyValueCache,head_dim=64,t1=f32,layout=trtllm:pool,page_size=16", 8,
               {8, kLayers, 2, kHeads, kBlockTokens, kDim});
     Pool waiting("op=KeyValueCache,head_dim=64,t1=f32,layout=ksana:pool,page_size=16", 4,
@@ -45,16 +40,15 @@ int main() {
 
     // Copy on write: one call for all requests and layers of a step.
     const std::int64_t shared[] = {7}, own[] = {2};
-    if (auto done = kvjit::copy_blocks(pool.blocks(), pool.blocks(), shared, own, 1); !done) return fail(done.error());
+    kvjit::copy_blocks(pool.blocks(), pool.blocks(), shared, own, 1).value();
     second[1] = own[0];
     pool.memory[2 * block] = -1;  // the second request's next token
 
     // It waits, and another request gets its block, with zeros in it.
     const std::int64_t slot[] = {3}, back[] = {6};
-    if (auto done = kvjit::copy_blocks(pool.blocks(), waiting.blocks(), own, slot, 1); !done) return fail(done.error());
-    if (auto done = kvjit::zero_blocks(pool.blocks(), own, 1); !done) return fail(done.error());
-    if (auto done = kvjit::copy_blocks(waiting.blocks(), pool.blocks(), slot, back, 1); !done)
-        return fail(done.error());
+    kvjit::copy_blocks(pool.blocks(), waiting.blocks(), own, slot, 1).value();
+    kvjit::zero_blocks(pool.blocks(), own, 1).value();
+    kvjit::copy_blocks(waiting.blocks(), pool.blocks(), slot, back, 1).value();
     second[1] = back[0];
 
     int wrong = pool.memory[2 * block] != 0 || pool.memory[6 * block] != -1 || pool.memory[7 * block] != 0;
@@ -62,4 +56,6 @@ int main() {
     std::printf("tables %d %d and %d %d; elements that differ: %d\n", static_cast<int>(first[0]),
                 static_cast<int>(first[1]), static_cast<int>(second[0]), static_cast<int>(second[1]), wrong);
     return wrong == 0 ? 0 : 1;
+} catch (const kvjit::Exception& refused) {
+    return std::fprintf(stderr, "%s\n", refused.what()), 1;
 }

@@ -8,10 +8,6 @@
 
 constexpr std::int64_t kBatch = 2, kHeads = 8, kKvHeads = 2, kDim = 128, kPlanes = kBatch * 2 * kKvHeads;  // one layer
 
-int fail(const kvjit::Error& error) {
-    return std::fprintf(stderr, "%s\n", error.message()), 1;
-}
-
 struct Cache {
     std::int64_t room;  // MaxS
     std::vector<float> memory = std::vector<float>(kPlanes * room * kDim);
@@ -31,12 +27,11 @@ kvjit::Result<float> attend(const kvjit::Kernel& kernel, Cache& cache, std::int6
     for (std::int64_t b = 0; b <= kBatch; ++b) seqstarts.push_back(b * tokens);
     for (std::int64_t b = 0; b < kBatch; ++b) cachestarts.push_back(b);
     kvjit::Batch batch;
-    batch.batch_size = batch.num_blocks = kBatch;
+    batch.num_blocks = kBatch;
     batch.num_heads = kHeads;
     batch.max_tokens = cache.room;
-    batch.seqstarts = seqstarts.data();
-    batch.kvlens = kvlens.data();
-    batch.cachestarts = kvjit::Tensor(cachestarts.data(), KVJIT_I64, {kBatch});
+    batch.set_seqstarts(seqstarts).set_kvlens(kvlens);
+    batch.cachestarts = kvjit::Tensor(cachestarts);
     auto plan = kernel.plan(batch);
     if (!plan) return plan.error();
 
@@ -44,35 +39,33 @@ kvjit::Result<float> attend(const kvjit::Kernel& kernel, Cache& cache, std::int6
     std::vector<float> query(rows * kHeads * kDim, 0.1f), output(query.size());
     std::vector<float> key(rows * kKvHeads * kDim, 0.2f), value(key.size(), static_cast<float>(start_pos));
     kvjit::Tensors tensors;
-    tensors.query = kvjit::Tensor(query.data(), KVJIT_F32, {rows, kHeads, kDim});
-    tensors.current_key = kvjit::Tensor(key.data(), KVJIT_F32, {rows, kKvHeads, kDim});
-    tensors.current_value = kvjit::Tensor(value.data(), KVJIT_F32, {rows, kKvHeads, kDim});
-    tensors.cache = kvjit::Tensor(cache.memory.data(), KVJIT_F32, {1, kBatch, 2, kKvHeads, cache.room, kDim});
-    tensors.attn_output = kvjit::Tensor(output.data(), KVJIT_F32, {rows, kHeads, kDim});
+    tensors.query = kvjit::Tensor(query, {rows, kHeads, kDim});
+    tensors.current_key = kvjit::Tensor(key, {rows, kKvHeads, kDim});
+    tensors.current_value = kvjit::Tensor(value, {rows, kKvHeads, kDim});
+    tensors.cache = kvjit::Tensor(cache.memory, {1, kBatch, 2, kKvHeads, cache.room, kDim});
+    tensors.attn_output = kvjit::Tensor(output, {rows, kHeads, kDim});
     if (auto done = plan->run(tensors); !done) return done.error();
     return output.back();
 }
 
-int main() {
-    auto engine = kvjit::Engine::create();
-    if (!engine) return fail(engine.error());
+int main() try {
+    auto engine = kvjit::Engine::create().value();
     auto spec =
-        kvjit::KernelSpec::parse("op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,layout=pmx:static:LN2HTD");
-    if (!spec) return fail(spec.error());
-    auto kernel = engine->kernel(*spec);
-    if (!kernel) return fail(kernel.error());
-    if (auto ready = kernel->prepare(); !ready) return fail(ready.error());
-    engine->seal();  // what is compiled from now on is late
+        kvjit::KernelSpec::parse("op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,layout=pmx:static:LN2HTD")
+            .value();
+    auto kernel = engine.kernel(spec).value();
+    kernel.prepare().value();
+    engine.seal();  // what is compiled from now on is late
 
     Cache cache{8};
     float last = 0;
     for (std::int64_t start_pos = 0, tokens = 5; start_pos < 20; start_pos += tokens, tokens = 1) {
         if (start_pos + tokens > cache.room) cache = cache.larger(2 * cache.room);
-        auto output = attend(*kernel, cache, start_pos, tokens);
-        if (!output) return fail(output.error());
-        last = *output;
+        last = attend(kernel, cache, start_pos, tokens).value();
     }
     // All keys are alike, so it is the mean of the values: 5 times 0, then 5, 6, ... 19.
     std::printf("attn_output[1, 0, 7, 127] = %g, late compiles: %d\n", last,
-                static_cast<int>(engine->stats().late_compiles));
+                static_cast<int>(engine.stats().late_compiles));
+} catch (const kvjit::Exception& refused) {
+    return std::fprintf(stderr, "%s\n", refused.what()), 1;
 }

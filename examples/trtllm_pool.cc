@@ -7,19 +7,14 @@
 
 constexpr std::int64_t kBlocks = 12, kLayers = 2, kColumns = 10;
 
-int fail(const kvjit::Error& error) {
-    return std::fprintf(stderr, "%s\n", error.message()), 1;
-}
-
-int main() {
-    auto engine = kvjit::Engine::create();
-    if (!engine) return fail(engine.error());
-    auto spec = kvjit::KernelSpec::parse(
-        "op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,layout=trtllm:pool,page_size=32,index_type=i32,"
-        "starts_type=i32");
-    if (!spec) return fail(spec.error());
-    auto kernel = engine->kernel(*spec);
-    if (!kernel) return fail(kernel.error());
+int main() try {
+    auto engine = kvjit::Engine::create().value();
+    auto spec =
+        kvjit::KernelSpec::parse(
+            "op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,layout=trtllm:pool,page_size=32,index_type=i32,"
+            "starts_type=i32")
+            .value();
+    auto kernel = engine.kernel(spec).value();
 
     // Two requests, with 299 and 4 tokens in the cache, and one new token each.
     const std::vector<std::int32_t> starts{0, 1, 2}, lengths{300, 5};
@@ -27,26 +22,25 @@ int main() {
     for (std::int32_t page = 0; page < kColumns; ++page) block_ids[page] = 11 - page;
     block_ids[kColumns] = 0;
     kvjit::Batch batch;
-    batch.batch_size = 2;
     batch.num_heads = 8;
     batch.num_layers = kLayers;
     batch.num_blocks = kBlocks;
-    batch.seqstarts = starts.data();
-    batch.kvlens = lengths.data();
-    batch.cachestarts = kvjit::Tensor(block_ids.data(), KVJIT_I32, {2, kColumns});
-    auto plan = kernel->plan(batch);
-    if (!plan) return fail(plan.error());
+    batch.set_seqstarts(starts).set_kvlens(lengths);
+    batch.cachestarts = kvjit::Tensor(block_ids, {2, kColumns});
+    auto plan = kernel.plan(batch).value();
 
     std::vector<float> query(2 * 8 * 128, 0.1f), key(2 * 2 * 128, 0.2f), value(2 * 2 * 128, 0.3f), output(2 * 8 * 128);
     std::vector<float> pool(kBlocks * kLayers * 2 * 2 * 32 * 128);  // the past is zeros here
     kvjit::Tensors tensors;
-    tensors.query = kvjit::Tensor(query.data(), KVJIT_F32, {2, 8, 128});
-    tensors.current_key = kvjit::Tensor(key.data(), KVJIT_F32, {2, 2, 128});
-    tensors.current_value = kvjit::Tensor(value.data(), KVJIT_F32, {2, 2, 128});
-    tensors.cache = kvjit::Tensor(pool.data(), KVJIT_F32, {kBlocks, kLayers, 2, 2, 32, 128});
-    tensors.attn_output = kvjit::Tensor(output.data(), KVJIT_F32, {2, 8, 128});
+    tensors.query = kvjit::Tensor(query, {2, 8, 128});
+    tensors.current_key = kvjit::Tensor(key, {2, 2, 128});
+    tensors.current_value = kvjit::Tensor(value, {2, 2, 128});
+    tensors.cache = kvjit::Tensor(pool, {kBlocks, kLayers, 2, 2, 32, 128});
+    tensors.attn_output = kvjit::Tensor(output, {2, 8, 128});
     for (std::int64_t layer = 0; layer < kLayers; ++layer) {
-        if (auto done = plan->run(tensors, layer); !done) return fail(done.error());
+        plan.run(tensors, layer).value();
     }
     std::printf("attn_output[0, 0, 0] = %g, attn_output[1, 0, 0] = %g\n", output[0], output[8 * 128]);
+} catch (const kvjit::Exception& refused) {
+    return std::fprintf(stderr, "%s\n", refused.what()), 1;
 }

@@ -5,20 +5,14 @@
 
 #include "kvjit/interop/vllm.h"
 
-int fail(const kvjit::Error& error) {
-    return std::fprintf(stderr, "%s\n", error.message()), 1;
-}
-
-int main() {
+int main() try {
     using namespace kvjit::interop;
-    auto engine = kvjit::Engine::create();
-    if (!engine) return fail(engine.error());
+    auto engine = kvjit::Engine::create().value();
     auto spec = kvjit::KernelSpec::parse(
-        std::string("op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,layout=2NTHD,page_size=16,") +
-        vllm::kSpecFields);
-    if (!spec) return fail(spec.error());
-    auto kernel = engine->kernel(*spec);
-    if (!kernel) return fail(kernel.error());
+                    std::string("op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,layout=2NTHD,page_size=16,") +
+                    vllm::kSpecFields)
+                    .value();
+    auto kernel = engine.kernel(spec).value();
 
     // Two requests, with 299 and 4 tokens in the cache, and one new token each.
     const std::vector<std::int32_t> query_start_loc{0, 1, 2}, seq_lens{300, 5};
@@ -34,17 +28,18 @@ int main() {
     arrays.max_blocks = 20;
     arrays.slot_mapping = slot_mapping.data();
     arrays.num_blocks = 24;
-    auto plan = kernel->plan(arrays.batch(8));
-    if (!plan) return fail(plan.error());
+    auto plan = kernel.plan(arrays.batch(8)).value();
 
     std::vector<float> query(2 * 8 * 128, 0.1f), key(2 * 2 * 128, 0.2f), value(2 * 2 * 128, 0.3f), output(2 * 8 * 128);
     std::vector<float> cache(2 * 24 * 16 * 2 * 128);  // (key|value, block, token, head, D); the past is zeros here
     kvjit::Tensors tensors;
-    tensors.query = kvjit::Tensor(query.data(), KVJIT_F32, {2, 8, 128});
-    tensors.current_key = kvjit::Tensor(key.data(), KVJIT_F32, {2, 2, 128});
-    tensors.current_value = kvjit::Tensor(value.data(), KVJIT_F32, {2, 2, 128});
-    tensors.cache = kvjit::Tensor(cache.data(), KVJIT_F32, {2, 24, 16, 2, 128});
-    tensors.attn_output = kvjit::Tensor(output.data(), KVJIT_F32, {2, 8, 128});
-    if (auto done = plan->run(tensors); !done) return fail(done.error());
+    tensors.query = kvjit::Tensor(query, {2, 8, 128});
+    tensors.current_key = kvjit::Tensor(key, {2, 2, 128});
+    tensors.current_value = kvjit::Tensor(value, {2, 2, 128});
+    tensors.cache = kvjit::Tensor(cache, {2, 24, 16, 2, 128});
+    tensors.attn_output = kvjit::Tensor(output, {2, 8, 128});
+    plan.run(tensors).value();
     std::printf("attn_output[0, 0, 0] = %g, attn_output[1, 0, 0] = %g\n", output[0], output[8 * 128]);
+} catch (const kvjit::Exception& refused) {
+    return std::fprintf(stderr, "%s\n", refused.what()), 1;
 }
