@@ -68,6 +68,14 @@ TEST_CASE("a batch_size that is set afterwards is held against the arrays") {
     check_refused(Batch().set_seqstarts(none), KVJIT_BAD_ARGUMENT, "batch_size", -1, 0);
 }
 
+TEST_CASE("a batch without sequences has arrays without elements") {
+    Step step;
+    const std::vector<std::int64_t> none;
+    step.batch.set_seqstarts(kOne).set_kvlens(none).set_start_pos(none).kvstarts = nullptr;
+    step.batch.cachestarts = kvjit::Tensor(none, {0, 2});
+    CHECK(Step::kernel().plan(step.batch));
+}
+
 TEST_CASE("elements are of the spec's starts_type") {
     Step step;
     const std::vector<std::int32_t> start_pos{2};

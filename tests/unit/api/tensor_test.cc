@@ -69,6 +69,7 @@ TEST_CASE("the type of a view is its container's elements'") {
     check_view(Tensor(floats), floats.data(), KVJIT_F32, {6});
     const std::vector<std::int64_t> shape{3, 1, 2};
     check_view(Tensor(floats, shape), floats.data(), KVJIT_F32, shape);
+    check_view(Tensor(floats, {floats.size() / 2, std::size_t{2}}), floats.data(), KVJIT_F32, {3, 2});
     std::array<std::int8_t, 4> codes{};
     check_view(Tensor(codes, {2, 2}), codes.data(), KVJIT_I8, {2, 2});
     const std::int32_t table[] = {1, 2, 3};

@@ -19,10 +19,12 @@ struct Indices {
         constexpr kvjit_dtype kType = detail::checked_dtype<Element>();
         static_assert(kType == KVJIT_I32 || kType == KVJIT_I64, "an index is a std::int32_t or a std::int64_t");
         type = kType;
+        if (length == 0) elements = &kNone;
     }
     template <class Container, class = detail::ElementOf<const Container>>
     Indices(const Container&&) = delete;
 
+    static constexpr std::int64_t kNone = 0;  // an empty array may have no address, as an absent one
     const void* elements = nullptr;
     std::int64_t length = 0;
     std::int32_t type = KVJIT_AUTO;
@@ -52,9 +54,7 @@ struct Batch : kvjit_batch {
     Result<void> check(std::int32_t starts_type, const std::string& side = "") const {
         for (std::size_t i = 0; i < std::size(kRows); ++i) {
             if (arrays_[i].type == KVJIT_AUTO || arrays_[i].elements != this->*kRows[i].member) continue;
-            if (Result<void> fits = check(arrays_[i], side + kRows[i].name, batch_size + kRows[i].more, starts_type);
-                !fits)
-                return fits;
+            if (Result<void> fits = check(i, side + kRows[i].name, starts_type); !fits) return fits;
         }
         return {};
     }
@@ -71,8 +71,9 @@ private:
         {"last_page_len", &kvjit_batch::last_page_len, 0}, {"rowstarts", &kvjit_batch::rowstarts, 1},
         {"row_index", &kvjit_batch::row_index, 0}};
 
-    static Result<void> check(const Indices& array, const std::string& name, std::int64_t length,
-                              std::int32_t starts_type) {
+    Result<void> check(std::size_t i, const std::string& name, std::int32_t starts_type) const {
+        const Indices& array = arrays_[i];
+        const std::int64_t length = batch_size + kRows[i].more;
         if (starts_type != KVJIT_AUTO && array.type != starts_type) {
             const auto type = [](std::int32_t index) { return std::string(index == KVJIT_I32 ? "int32" : "int64"); };
             const std::string message =
@@ -80,8 +81,8 @@ private:
             return Error(KVJIT_BAD_DTYPE, name.c_str(), message.c_str(), array.type, starts_type);
         }
         if (array.length == length) return {};
-        const std::string message = name + " has " + std::to_string(array.length) +
-                                    " elements; a batch of batch_size B takes " + std::to_string(length);
+        const std::string message = name + " has " + std::to_string(array.length) + " elements; with batch_size " +
+                                    std::to_string(batch_size) + " it takes " + std::to_string(length);
         return Error(KVJIT_BAD_SHAPE, name.c_str(), message.c_str(), array.length, length);
     }
 

@@ -47,16 +47,25 @@ constexpr kvjit_dtype checked_dtype() {
     return type;
 }
 
-/// {1, 8, 128}, or any container of std::int64_t. During a call.
+/// A view's extents: {rows, 8, 128}, or a container; whole numbers of any type.
 class Extents {
 public:
-    Extents(std::initializer_list<std::int64_t> extents) : Extents(extents.begin(), extents.size()) {}
-    Extents(const std::int64_t* extents, std::size_t count) : data_(extents), size_(count) {}
+    struct Extent {
+        template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+        Extent(Integer extent) : value(static_cast<std::int64_t>(extent)) {}
+        std::int64_t value;
+    };
+    Extents(std::initializer_list<Extent> extents) : Extents(extents.begin(), extents.end()) {}
     template <class Container, class = ElementOf<const Container>>
-    Extents(const Container& extents) : Extents(std::data(extents), std::size(extents)) {}
-    const std::int64_t* begin() const { return data_; }
-    const std::int64_t* end() const { return data_ + size_; }
-    std::int32_t rank() const { return static_cast<std::int32_t>(std::min<std::size_t>(size_, KVJIT_MAX_RANK + 1)); }
+    Extents(const Container& extents) : Extents(std::begin(extents), std::end(extents)) {}
+    template <class Iterator>
+    Extents(Iterator begin, Iterator end) {
+        for (; begin != end && rank_ <= KVJIT_MAX_RANK; ++begin) extents_[rank_++] = Extent(*begin).value;
+    }
+    const std::int64_t* begin() const { return extents_; }
+    const std::int64_t* end() const { return extents_ + rank_; }
+    /// One more than KVJIT_MAX_RANK also stands for larger numbers.
+    std::int32_t rank() const { return rank_; }
 
     /// How many elements they take; the largest number where there is no number for it.
     std::int64_t elements() const {
@@ -67,8 +76,8 @@ public:
     }
 
 private:
-    const std::int64_t* data_;
-    std::size_t size_;
+    std::int64_t extents_[KVJIT_MAX_RANK + 1] = {};
+    std::int32_t rank_ = 0;
 };
 
 }  // namespace detail
@@ -137,7 +146,7 @@ const kvjit_tensor* find_view(const Struct* object, const std::string& name) {
 /// Whether the view is a Tensor whose container has other elements than its extents take.
 inline bool is_misfit(const kvjit_tensor& view) {
     return view.reserved[0] != view.reserved[1] && view.rank >= 0 && view.rank <= KVJIT_MAX_RANK &&
-           view.reserved[1] == Extents(view.shape, static_cast<std::size_t>(view.rank)).elements();
+           view.reserved[1] == Extents(view.shape, view.shape + view.rank).elements();
 }
 
 /// What the library refuses a misfit's reserved words with, in words of the Tensor's; other errors as they are.
