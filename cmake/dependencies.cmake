@@ -1,5 +1,5 @@
-# What libkvjit links beside LLVM: KVJIT_LIBSODIUM, KVJIT_LIBZSTD; for LLVM KVJIT_LIBZ. Archives, where there are any: a
-# process finds, maps and relocates each shared library anew, which takes it longer than to read a bundle.
+# Libraries of libkvjit besides LLVM: KVJIT_LIBSODIUM, KVJIT_LIBZSTD; for LLVM KVJIT_LIBZ. Archives are preferred:
+# finding, mapping and relocating each shared library takes a process longer than reading a bundle.
 option(KVJIT_STATIC_DEPENDENCIES "Have libsodium, libzstd and zlib in libkvjit where their archives are" ON)
 
 function(kvjit_find variable name)

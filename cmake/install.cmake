@@ -1,4 +1,4 @@
-# What finds an installed kvjit: find_package(kvjit 0.1) and pkg-config. Included where the target kvjit is made.
+# Installs what find_package(kvjit 0.1) and pkg-config need. Included where the target kvjit is defined.
 include(CMakePackageConfigHelpers)
 
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kvjit)
@@ -7,7 +7,7 @@ set(sources ${PROJECT_SOURCE_DIR}/cmake)
 install(FILES ${sources}/kvjitConfig.cmake ${sources}/kvjit_bundles.cmake ${sources}/kvjit_target_names.cmake
               ${sources}/embedded_bundle.h.in ${sources}/embedded_bundle.c.in
         DESTINATION ${package})
-# Another minor version of 0.x may differ in what it promised: docs/abi.md.
+# Minor versions of 0.x may be incompatible with each other: docs/abi.md.
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/kvjitConfigVersion.cmake
                                  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/kvjitConfigVersion.cmake DESTINATION ${package})

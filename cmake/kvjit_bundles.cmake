@@ -1,24 +1,24 @@
-# Kernels made at build time: what a project that uses kvjit has for bundles (docs/bundles.md), installed or in one tree.
+# Kernels compiled at build time as bundles (docs/bundles.md), for projects that use kvjit installed or as a subfolder.
 #
 #   kvjit_add_bundle(NAME SPECS FILE... TARGETS TARGET... [KEY FILE] [MAX_COMBINATIONS COUNT])
 #     A target NAME, part of all, that makes NAME.kvjb in the current binary folder. SPECS: lists of specs
-#     (docs/ahead.md). TARGETS: names as kvjit targets has them, sm_90a or x86-64-v3, CPU levels also with features,
-#     x86-64-v3+avxvnni. KEY: a private Ed25519 key that signs it. What was compiled before is kept in
-#     kvjit-cache of the build folder, so that changed lists cost what is new in them. Files that the build makes are named
-#     by an add_custom_command before this. With Ninja one bundle is made at a
-#     time, with KVJIT_BUNDLE_JOBS compiles at once.
+#     (docs/ahead.md). TARGETS: names as `kvjit targets` prints them, sm_90a or x86-64-v3; CPU levels also with
+#     features, x86-64-v3+avxvnni. KEY: a private Ed25519 key that signs the bundle. Compiled entries are cached in
+#     kvjit-cache of the build folder, so that a changed list compiles only what is new in it. Files that the build
+#     generates need an add_custom_command before this call. With Ninja one bundle is made at a time, with
+#     KVJIT_BUNDLE_JOBS compiles at once.
 #
 #   kvjit_embed_bundle(PROGRAM NAME)
 #     Links the bundle into PROGRAM, with a header NAME.kvjb.h for
 #         kvjit_engine_add_bundle_memory(engine, NAME_kvjb, NAME_kvjb_size, &error)
-#     Characters of NAME that no C name has become _.
+#     Characters of NAME that a C identifier can't contain become _.
 include_guard(GLOBAL)
 set(KVJIT_BUNDLE_JOBS 0 CACHE STRING "Compiles at once while a bundle is made; 0: one for each core")
 
-# create is parallel itself.
+# `kvjit bundle create` is parallel itself.
 set_property(GLOBAL APPEND PROPERTY JOB_POOLS kvjit_bundles=1)
 
-# Stops at a name that is no target's. (Whether a CPU may have such features without others, create says.)
+# Stops at a name of no target. (`kvjit bundle create` checks that a CPU's features include what they imply.)
 function(kvjit_check_target caller name)
   include(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kvjit_target_names.cmake)
   set(features "")
@@ -42,7 +42,7 @@ function(kvjit_check_target caller name)
   endforeach()
 endfunction()
 
-# Stops at a file that isn't there, unless the build makes it.
+# Stops at a missing file, unless the build generates it.
 function(kvjit_check_file caller part file)
   get_source_file_property(is_made "${file}" GENERATED)
   if(is_made OR (EXISTS "${file}" AND NOT IS_DIRECTORY "${file}"))

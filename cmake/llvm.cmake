@@ -11,10 +11,10 @@ if(NOT LLVM_FOUND)
 endif()
 separate_arguments(KVJIT_LLVM_DEFINITIONS NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 
-# The archives by name, in an order in which a linker finds all that is reached, rather than the targets with all that
-# they name: ORC's layers for IR, and readers of archives and bitcode, share files with what loads objects, so that those
-# would bring LLVM's IR, assembler and passes, with their option tables that are built whenever the library is loaded.
-# Nobody calls them: what refers to them is dropped by --gc-sections, and with it the names that no archive here has.
+# The archives by name, in link order, instead of LLVM's CMake targets with all their dependencies: files that load code
+# also hold ORC's IR layers and readers of archives and bitcode, so the targets would link LLVM's IR, assembler and
+# passes, whose option tables are built whenever the library is loaded. Nothing calls that code: --gc-sections drops
+# what refers to it, and with that the symbols that no archive here defines.
 set(KVJIT_ORC_PARTS OrcDebugging OrcJIT RuntimeDyld DebugInfoDWARF JITLink OrcTargetProcess OrcShared Option Object
                     BinaryFormat TargetParser Support Demangle)
 foreach(part ${KVJIT_ORC_PARTS})

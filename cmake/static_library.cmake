@@ -1,8 +1,8 @@
-# libkvjit.a (KVJIT_BUILD_STATIC): kvjit and LLVM's loader in one object whose only names are the C ABI's, so that
-# another LLVM in the same program doesn't meet this one. Made by GNU's linker and objcopy, in two seconds. Included where
-# the target kvjit is made.
+# libkvjit.a (KVJIT_BUILD_STATIC): kvjit and LLVM's loader in one object whose only global names are the C ABI's, so
+# that another LLVM in the same program can't clash with this one. Made by GNU's linker and objcopy, in two seconds.
+# Included where the target kvjit is defined.
 
-# kvjit_archives(LIBRARY OUT): the archives that LIBRARY is and links, whoever links them.
+# kvjit_archives(LIBRARY OUT): the archives of LIBRARY and of all that it links, directly or not.
 function(kvjit_archives library out)
   set(pending ${library})
   set(seen "")

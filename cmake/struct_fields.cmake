@@ -23,7 +23,7 @@ set(rows "")
 foreach(struct IN LISTS structs)
   string(REGEX REPLACE "typedef struct ([a-z_]+) .*" "\\1" name "${struct}")
   string(APPEND rows "KVJIT_STRUCT(${name}")
-  # A declaration ends with its name, but for a pointer to a function: (*name)(...).
+  # A declaration ends with its name, except for a pointer to a function: (*name)(...).
   string(REGEX MATCHALL "[a-z_0-9]+@|\\(\\*[a-z_0-9]+\\)\\([^@]*@" fields "${struct}")
   foreach(field IN LISTS fields)
     string(REGEX MATCH "[a-z_0-9]+" field "${field}")

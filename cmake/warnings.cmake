@@ -1,4 +1,4 @@
-# What every target of ours is compiled with.
+# Warnings for every target of this project.
 add_library(kvjit_warnings INTERFACE)
 target_compile_options(kvjit_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
   # GCC 12 sees an overlap in std::string concatenation that is not there (bug 105651).
