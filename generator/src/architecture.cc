@@ -11,7 +11,7 @@ constexpr KnownArchitecture kKnown[] = {
     {89, 11080, false},  {90, 11080, false}, {100, 12080, false}, {101, 12080, true},  // 11.0's first name
     {103, 12090, false}, {110, 13000, true}, {120, 12080, false}, {121, 12090, false},
 };
-/// What the templates need: cp.async and mma.m16n8k16.
+/// The oldest one with what the templates need: cp.async and mma.m16n8k16.
 constexpr int kOldestSm = kKnown[0].number;
 constexpr int kOldestA = 90, kOldestF = 100;
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kIdentity = "identity: ", kProvenance = "provenance: ", kDigest = "source=",
                            kSource = "provenance: source=", kFlags = "flags", kPasses = " passes ";
 constexpr const char* kNoFlags = "the provenance before this lacks its flags";
-constexpr std::size_t kFixedParts = 5;  // all but constants: three before them, two behind
+constexpr std::size_t kFixedParts = 5;  // three before the constants, two after them
 constexpr std::size_t kDigestDigits = 64;
 
 std::unexpected<Error> bad(std::string message) {
@@ -30,7 +30,7 @@ bool is_word(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, fits);
 }
 
-/// Takes what stands before `separator`, or all, off `text`.
+/// Removes and returns the text before `separator`, or all of it.
 std::string_view take_until(std::string_view& text, char separator) {
     const std::size_t end = std::min(text.find(separator), text.size());
     const std::string_view taken = text.substr(0, end);
@@ -47,7 +47,7 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     return parts;
 }
 
-/// Above 0, as std::to_string writes it.
+/// Parses a number above 0 as std::to_string writes it.
 std::optional<int> positive(std::string_view text) {
     int number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -55,7 +55,7 @@ std::optional<int> positive(std::string_view text) {
     return whole ? std::optional(number) : std::nullopt;
 }
 
-/// The value of "NAME=VALUE"; nothing where another name stands.
+/// The value of "NAME=VALUE"; nullopt for another name.
 std::optional<std::string_view> value_of(std::string_view part, std::string_view name) {
     const bool named = part.starts_with(name) && part.substr(name.size()).starts_with('=');
     return named ? std::optional(part.substr(name.size() + 1)) : std::nullopt;
@@ -142,7 +142,7 @@ std::string print_stage(std::string_view identity, std::string_view provenance) 
 
 namespace {
 
-/// Takes a stage's lines, one after the other.
+/// Parses a stage's text line by line.
 class StageParser {
 public:
     Result<void> take(std::string_view line) {
@@ -181,7 +181,7 @@ private:
         return take_maker(text);
     }
 
-    /// A library, or the flags, which end the provenance.
+    /// Takes the line of a library, or that of the flags, which ends the provenance.
     Result<void> take_maker(std::string_view line) {
         const std::string_view all = line;
         const std::string_view name = take_until(line, ' ');
@@ -209,7 +209,7 @@ private:
     }
 
     std::vector<Described> found_;
-    std::optional<Provenance> provenance_;  // the last one's, as long as it lacks its flags
+    std::optional<Provenance> provenance_;  // of the last program, until its flags are read
 };
 
 }  // namespace

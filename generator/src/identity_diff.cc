@@ -11,12 +11,12 @@ std::string change(std::string_view before, std::string_view after) {
     return std::string(before) + " -> " + std::string(after);
 }
 
-/// The lines of one program.
+/// The differences of one program, a line each.
 class Lines {
 public:
     void add(std::string_view what, const std::string& how) { text_.append("  ").append(what) += ": " + how + "\n"; }
 
-    /// `meaning`: what a difference tells, if not all.
+    /// `meaning`: what the difference implies; may be empty.
     void compare(std::string_view what, std::string_view before, std::string_view after, std::string_view meaning) {
         if (before != after) add(what, change(before, after).append(meaning.empty() ? "" : ": ").append(meaning));
     }
@@ -29,7 +29,7 @@ private:
     std::string text_;
 };
 
-/// Those of `all` that `others` lacks, each as often as there are more of it.
+/// The elements of `all` beyond those in `others`, as multisets.
 template <class T>
 std::vector<T> without(std::vector<T> all, const std::vector<T>& others) {
     for (const T& other : others) {
@@ -38,8 +38,8 @@ std::vector<T> without(std::vector<T> all, const std::vector<T>& others) {
     return all;
 }
 
-/// `one`: what a value is, and a space; `all`: what they are. A name may have several values, as libraries of a name
-/// do.
+/// `one`, `all`: the noun in the singular, with a space, and in the plural. A name may have several values, as two
+/// libraries may share a name.
 void compare_values(std::string_view one, std::string_view all, const std::vector<NamedValue>& before,
                     const std::vector<NamedValue>& after, Lines& lines) {
     const auto what = [&](const NamedValue& value) { return std::string(one) + value.name; };
@@ -80,12 +80,12 @@ std::vector<std::string> features_of(const Target& target) {
     return names;
 }
 
-/// Of a target's text, without what its kind of machine has.
+/// The last part of a target's text: "sm_90a", "x86-64-v3".
 std::string_view name_in(std::string_view target) {
     return target.substr(target.rfind(':') + 1);
 }
 
-/// Both texts are targets': they were parsed.
+/// Precondition: both texts are targets'.
 void compare_targets(const std::string& before, const std::string& after, Lines& lines) {
     if (before == after) return;
     const Target old = *parse_target(before), now = *parse_target(after);
@@ -106,7 +106,7 @@ void compare_identities(const Identity& before, const Identity& after, Lines& li
     compare_targets(before.target, after.target, lines);
 }
 
-/// Names of passes, without how they nest.
+/// Names of passes, without their nesting.
 std::vector<std::string> passes_of(std::string_view list) {
     std::vector<std::string> names;
     while (!list.empty()) {

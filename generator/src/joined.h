@@ -1,4 +1,4 @@
-// Tables made of others.
+// Concatenated tables.
 #pragma once
 
 #include <algorithm>

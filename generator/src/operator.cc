@@ -17,7 +17,7 @@ using Run = kvjit_tensors;
 
 // ---- Tensors that operators share ----------------------------------------------------------------------------------
 
-/// Of a cache. The side of a relayout that is copied from stores nothing.
+/// A cache's tensors. The source of a relayout counts as a cache of a plan that stores nothing.
 constexpr auto kCacheTensors = std::to_array<OperatorTensor>({
     {"cache", &Run::cache, kCache, Type::kCache, ""},
     {"scale", &Run::scale, kScale, Type::kScale, ""},
@@ -40,7 +40,7 @@ constexpr auto kResults = std::to_array<OperatorTensor>({
 
 // ---- Those of each -------------------------------------------------------------------------------------------------
 
-/// Past ones, read back: rows of kv heads, repeated.
+/// Keys and values read back from the cache: rows of kv heads, repeated.
 constexpr auto kLoadedTensors = std::to_array<OperatorTensor>({
     {"key", &Run::key, kOutputOpt, Type::kT1, "KRD"},
     {"value", &Run::value, kOutputOpt, Type::kT1, "KRD"},
@@ -100,7 +100,7 @@ constexpr TensorName kNames[] = {
 static_assert(sizeof kNames / sizeof kNames[0] ==
               (sizeof(kvjit_tensors) - offsetof(kvjit_tensors, query)) / sizeof(kvjit_tensor));
 
-/// Each of the operator's tensors stands in kNames after the one before it.
+/// Whether the operator's tensors are in the order of kNames.
 constexpr bool in_order(const Operator& row) {
     const auto* at = std::begin(kNames);
     for (const OperatorTensor& tensor : row.tensors) {

@@ -9,8 +9,8 @@
 namespace kvjit::gen {
 namespace {
 
-/// Query rows of a kv head (tokens times group) up to which dot products over keys that are read once beat packed
-/// tiles. A GPU's decode has tiles of rows, too: as many tokens as one tile takes, or one token that takes several.
+/// The most query rows of a kv head (tokens times group) at which dot products beat packed tiles. A GPU's decode works
+/// on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles.
 constexpr int kCpuDecodeRows = 16;
 
 auto programs_of(const KernelSpec& spec, Backend backend) {

@@ -14,8 +14,8 @@ namespace {
 
 constexpr int kMaxCudaHeadDim = 256;
 
-/// What specs can say and no variant can do yet.
-/// `side`: what names of the spec's fields begin with, "to_" of a Relayout's destination.
+/// Refuses what specs can express but no variant supports yet. `side`: the prefix of the cache's fields, "to_" for a
+/// Relayout's destination.
 Result<void> serves_cache(const KernelSpec& spec, std::string_view side) {
     if (spec.value_head_dim == 0 || spec.value_head_dim == spec.head_dim) return {};
     const std::string name = std::string(side) + "value_head_dim";
@@ -50,7 +50,7 @@ std::string without_cuts(std::string_view layout) {
     return order + "D";
 }
 
-/// The layout that cuts rows or pages: the cache's, or that of values alone.
+/// A layout that splits rows or pages: the cache's, or the values' alone.
 struct CutLayout {
     std::string field, axes;
     Cut cut;
@@ -65,7 +65,7 @@ std::optional<CutLayout> cut_layout(const KernelSpec& spec) {
     return std::nullopt;
 }
 
-/// Rows and pages in one piece.
+/// Supports only rows and pages that are not split.
 Result<void> serves_whole(const KernelSpec& spec, const Target& target) {
     if (auto all = serves_all(spec, target); !all) return all;
     const std::optional<CutLayout> layout = cut_layout(spec);
@@ -73,7 +73,7 @@ Result<void> serves_whole(const KernelSpec& spec, const Target& target) {
     return {};
 }
 
-/// Of both caches.
+/// The same for both caches of a Relayout.
 Result<void> serves_relayout(const KernelSpec& spec, const Target& target) {
     if (auto source = serves_whole(source_of(spec), target); !source) return source;
     const std::optional<CutLayout> layout = cut_layout(destination_of(spec));
@@ -107,7 +107,7 @@ Result<void> serves_dot(const KernelSpec& spec, const Target& target) {
     return serves_attention(spec, target);
 }
 
-/// Products of float16.
+/// Supports only types whose values are exact in float16.
 Result<void> serves_f16(std::string_view field, kvjit_dtype type) {
     if (element_type(type).fits_f16) return {};
     return fail(KVJIT_BAD_SPEC, std::string(field),
@@ -186,12 +186,12 @@ kvjit_dtype input_type(const KernelSpec& spec) {
     return static_cast<kvjit_dtype>(spec.t1);
 }
 
-/// Of the table; packed keys and values have kvstarts in its place.
+/// Type of the table's entries; packed keys and values have kvstarts for a table.
 std::string index_storage(const KernelSpec& spec) {
     return storage(has_cache(spec) ? spec.index_type : spec.starts_type);
 }
 
-/// How rows of a cache are written. `prefix`: "To" of the cache that a relayout copies to.
+/// Constants of a cache's rows. `prefix`: "To" for a Relayout's destination.
 std::vector<Constant> row_constants(const KernelSpec& spec, const std::string& prefix) {
     const bool quantised = has_cache(spec) && spec.quant_bit != 0;
     return {type(prefix + "T2", storage(has_cache(spec) ? cache_type(spec) : input_type(spec))),
@@ -200,7 +200,7 @@ std::vector<Constant> row_constants(const KernelSpec& spec, const std::string& p
             number("k" + prefix + "QuantGroup", quantised ? spec.quant_group : spec.head_dim)};
 }
 
-/// In what pieces its layout has rows and pages.
+/// Constants of the pieces into which the layout splits rows and pages.
 std::vector<Constant> cut_constants(const KernelSpec& spec, const std::string& prefix) {
     const Cut key = cut_of(spec, 0), value = cut_of(spec, 1);
     return {number("k" + prefix + "KeyPiece", key.elements), number("k" + prefix + "ValuePiece", value.elements),
@@ -212,9 +212,8 @@ std::vector<Constant> joined(std::vector<Constant> first, const std::vector<Cons
     return first;
 }
 
-/// What all programs that touch keys and values have in common. Two specs that agree here share their binaries,
-/// whatever their layouts: strides are run-time values, a page's and a block's too, and only the order of traversal is
-/// code.
+/// Constants of all programs that access keys and values. Two specs that agree here share their binaries, whatever
+/// their layouts: strides are run-time values, also those of pages and blocks; only the order of traversal is code.
 std::vector<Constant> cache_constants(const KernelSpec& spec, Backend) {
     return joined(
         joined({number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec)))}, row_constants(spec, "")),
@@ -226,7 +225,7 @@ std::vector<Constant> cache_constants(const KernelSpec& spec, Backend) {
         });
 }
 
-/// Where tokens lie is for the plan to find out, so that one program serves all layouts and modes of either cache.
+/// The plan computes where tokens lie, so that one program serves all layouts and modes of both caches.
 std::vector<Constant> relayout_constants(const KernelSpec& spec, Backend) {
     const KernelSpec source = source_of(spec), destination = destination_of(spec);
     const std::vector<Constant> constants = joined(
@@ -236,7 +235,7 @@ std::vector<Constant> relayout_constants(const KernelSpec& spec, Backend) {
     return joined(constants, joined(cut_constants(source, ""), cut_constants(destination, "To")));
 }
 
-/// Of programs that write and read rows alone, which may lie in pieces. Layouts without have no constants for it.
+/// Constants of programs that only write and read rows, which may be split. Unsplit layouts have no constants for it.
 std::vector<Constant> token_constants(const KernelSpec& spec, Backend backend) {
     const std::vector<Constant> constants = cache_constants(spec, backend);
     if (!cut_layout(spec)) return constants;
@@ -256,7 +255,7 @@ std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) 
     return constants;
 }
 
-/// Of an attention call the partials are float32; of Merge they are what attention calls have written, T1.
+/// The partials of an attention call are float32; those of op Merge are outputs of attention calls, of type T1.
 std::vector<Constant> merge_constants(const KernelSpec& spec, Backend) {
     const std::string partial = !has_keys(spec) ? storage(input_type(spec)) : "float";
     return {number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec))), type("Partial", partial),
@@ -307,8 +306,8 @@ constexpr std::uint32_t kAttending = ops(KVJIT_OP_MULTI_HEAD_ATTENTION, KVJIT_OP
 constexpr std::uint32_t kMerging = ops(KVJIT_OP_MERGE);
 constexpr std::uint32_t kMoving = ops(KVJIT_OP_RELAYOUT);
 
-/// In the order in which a call runs them. CUDA's check index arrays, which the host can't read, and its attention
-/// merges what it has split.
+/// In the order in which a call runs them. On CUDA, KVJIT_PROGRAM_CHECK checks index arrays, which the host can't read,
+/// and attention merges its own splits.
 constexpr ProgramInfo kPrograms[] = {
     {KVJIT_PROGRAM_CHECK, "check", "check", check_constants, {}, {kLoading | kStoring | kAttending, kCudaCheck}},
     {KVJIT_PROGRAM_STORE, "store", "store", token_constants, {kStoring, kCpuStore}, {kStoring, kCudaStore}},
@@ -339,7 +338,7 @@ constexpr ProgramInfo kPrograms[] = {
      {kMoving, kCudaRelayout}},
 };
 
-/// Each program has one bit, and no bit is left out: they count places, too (ProgramInfo::place_of).
+/// Each program has one bit, without gaps, since ProgramInfo::place_of computes indices from them.
 constexpr bool bits_are_whole() {
     std::uint32_t bits = 0;
     for (const ProgramInfo& info : kPrograms) bits |= std::has_single_bit(std::uint32_t{info.bit}) ? info.bit : 0;

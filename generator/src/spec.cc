@@ -1,4 +1,4 @@
-// Specs made of others: the defaults, a spec for another operator, and the two sides of a Relayout.
+// Specs derived from others: the defaults, a spec for another operator, the two sides of a Relayout.
 #include "generator/spec.h"
 
 #include "spec_parts.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kDefaultLayout = "TL2HD";
 
-/// With the types that "auto" stands for.
+/// The spec with its "auto" types resolved.
 KernelSpec with_types(const KernelSpec& spec) {
     KernelSpec resolved = spec;
     if (!is_quantised(spec)) resolved.t2 = cache_type(spec);
@@ -38,7 +38,7 @@ KernelSpec default_spec() {
 KernelSpec without_useless(const KernelSpec& spec) {
     const KernelSpec defaults = default_spec();
     KernelSpec reset = spec;
-    // In two rounds: what the operator has no use for may have decided on another field.
+    // In two rounds: a field that the operator doesn't use may have decided that another field counts.
     for (int round = 0; round < 2; ++round) {
         for (const Field& row : spec_fields()) {
             if (!counts(row, reset)) row.parse(row.print(defaults), reset);
@@ -109,7 +109,7 @@ KernelSpec destination_of(const KernelSpec& spec) {
     for (const Mirrored& field : kMirrored) {
         if (spec.*field.to != KVJIT_SAME) destination.*field.member = spec.*field.to;
     }
-    // What a quantised cache holds, its bits say; and addresses have one type.
+    // quant_bit decides what a quantised cache holds, and addresses have one type.
     if (destination.quant_bit != 0 && spec.to_t2 == KVJIT_SAME) destination.t2 = KVJIT_AUTO;
     if (!has_indices(destination) && spec.to_index_type == KVJIT_SAME) destination.index_type = KVJIT_I64;
     if (!text_of(spec, &KernelSpec::to_layout).empty()) {

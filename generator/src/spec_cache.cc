@@ -1,4 +1,4 @@
-// What a spec says of its cache: its mode, its types, its axes.
+// A spec's cache: its mode, its types, its axes.
 #include "spec_parts.h"
 
 namespace kvjit::gen {
@@ -8,9 +8,9 @@ constexpr std::int64_t kWholeSequence = 0, kPageSize = -1;
 
 /// What a cache mode means.
 struct Mode {
-    std::int64_t tokens;  // that an entry stands for; kPageSize: the spec says how many
+    std::int64_t tokens;  // for each entry of the table; kPageSize: the spec's page_size
     abi::Entries entries;
-    bool counts_tokens;  // the batch's max_tokens says how many the cache has, or a sequence's block
+    bool counts_tokens;  // the batch's max_tokens is the number of tokens in the cache, or in a sequence's block
 };
 /// In the order of kvjit_cache_mode.
 constexpr Mode kModeMeanings[] = {
@@ -18,7 +18,7 @@ constexpr Mode kModeMeanings[] = {
     {kPageSize, abi::Entries::kTokens, true},      {kPageSize, abi::Entries::kBlocks, false},
     {kPageSize, abi::Entries::kAddresses, false},  {kWholeSequence, abi::Entries::kBlocks, true}};
 
-/// The mode is legal.
+/// Precondition: the mode is legal.
 const Mode& mode_of(const KernelSpec& spec) {
     return kModeMeanings[spec.cache_mode];
 }

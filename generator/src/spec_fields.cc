@@ -1,4 +1,4 @@
-// The table of a spec's fields, each of which stands here once.
+// The table of a spec's fields.
 #include <array>
 #include <tuple>
 
@@ -25,10 +25,10 @@ constexpr Name kModes[] = {{"offset", KVJIT_OFFSET},
                            {"sequence_table", KVJIT_SEQUENCE_TABLE}};
 constexpr Name kQuantBits[] = {{"0", 0}, {"8", 8}, {"4", 4}};
 
-/// What stands for the field of the same name without to_.
+/// The value of a to_ field that stands for the field of the same name without to_.
 constexpr std::string_view kSameField = "same";
 
-/// An order of axes. `kEmpty`: what an empty one is in text; "": it must not be empty. kNames: it takes names, too.
+/// An order of axes. `kEmpty`: the text of an empty one; "": it must not be empty. kNames: layouts' names are allowed.
 template <SpecText kMember, const std::string_view& kEmpty, bool kNames>
 struct AxesField {
     static std::string print(const KernelSpec& spec) {
@@ -51,7 +51,7 @@ struct AxesField {
 };
 constexpr std::string_view kNeverEmpty;
 using LayoutField = AxesField<&KernelSpec::layout, kNeverEmpty, true>;
-/// Of values, where they lie apart from keys and in another order.
+/// The values' order of axes, where it differs from the keys'.
 template <SpecText kValues, SpecText kKeys>
 struct ValuesField : AxesField<kValues, kLayout, false> {
     static std::string print(const KernelSpec& spec) {
@@ -63,7 +63,7 @@ using ValueLayoutField = ValuesField<&KernelSpec::value_layout, &KernelSpec::lay
 using ToValueLayoutField = ValuesField<&KernelSpec::to_value_layout, &KernelSpec::to_layout>;
 using ToLayoutField = AxesField<&KernelSpec::to_layout, kSameField, true>;
 
-/// A field of Relayout's destination that takes what F takes, or "same".
+/// A field of a Relayout's destination that allows what F allows, or "same".
 template <SpecMember kMember, class F>
 struct ToField {
     static bool is_same(const KernelSpec& spec) { return spec.*kMember == KVJIT_SAME; }
@@ -83,13 +83,13 @@ using ToNamedField = ToField<kMember, NamedField<kMember, kNames>>;
 template <SpecMember kMember, std::int32_t kMin, std::int32_t kMax>
 using ToNumberField = ToField<kMember, NumberField<kMember, kMin, kMax>>;
 
-/// A question that is asked of a spec, asked of a Relayout's destination.
+/// A predicate on specs, applied to a Relayout's destination.
 template <bool (*kAsked)(const KernelSpec&)>
 bool of_destination(const KernelSpec& spec) {
     return kAsked(destination_of(spec));
 }
 
-/// 0, or what head_dim takes.
+/// 0, or a legal head_dim.
 struct ValueHeadDimField : NumberField<&KernelSpec::value_head_dim, 0, 512, 8> {};
 
 struct OpField {
@@ -106,7 +106,7 @@ struct OpField {
     static std::int64_t limit(std::int64_t) { return 0; }
 };
 
-/// A Relayout's destination has a layout of its own, with keys and values apart.
+/// Whether a Relayout's destination has a layout of its own, with keys and values apart.
 bool has_own_pair(const KernelSpec& spec) {
     return !text_of(spec, &KernelSpec::to_layout).empty() && is_apart(destination_of(spec));
 }
@@ -143,7 +143,7 @@ constexpr std::array kFirstFields = {
                                                       "mask keys past the query, but in decoding_batches"),
 };
 
-/// A rule's field stands with the rule.
+/// The fields of score rules stand with the rules.
 constexpr std::array kScoreFields =
     std::apply([](const auto&... rules) { return std::array{rules.field...}; }, kScoreRules);
 
@@ -164,7 +164,7 @@ constexpr std::array kLayoutFields = {
                             "axes of the values' tensor, where keys and values lie apart", "layout", is_apart),
 };
 
-/// Of the cache that a Relayout copies to.
+/// The fields of a Relayout's destination.
 constexpr std::array kToFields = {
     field<ToNamedField<&KernelSpec::to_t2, kCacheTypes>>("to_t2", "same | auto | f32 | f16 | i8",
                                                          "Relayout: t2 of the cache that it copies to"),

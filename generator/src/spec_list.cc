@@ -26,7 +26,7 @@ std::string_view trimmed(std::string_view text) {
     return text.substr(0, text.find_last_not_of(kBlanks) + 1);
 }
 
-/// Takes what stands before `separator` off `text`, and the separator.
+/// Removes `separator` and the text before it from `text`, and returns the latter.
 std::string_view take_until(std::string_view& text, std::string_view separator) {
     const std::size_t end = std::min(text.find(separator), text.size());
     const std::string_view taken = text.substr(0, end);
@@ -34,7 +34,7 @@ std::string_view take_until(std::string_view& text, std::string_view separator) 
     return taken;
 }
 
-/// Of counts; the largest number there is where the result is larger.
+/// The product of counts, saturated.
 std::int64_t product(std::int64_t a, std::int64_t b) {
     std::int64_t result = 0;
     return __builtin_mul_overflow(a, b, &result) ? kMost : result;
@@ -45,7 +45,7 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
 
 // ---- A line's text ----------------------------------------------------------------------------------------
 
-/// What stands between two commas in braces: a value, or a range of numbers.
+/// One element of a list in braces: a value, or a range of numbers.
 struct Item {
     std::string_view text;
     std::int64_t first = 0, last = 0, step = 0;  // step 0: no range
@@ -53,7 +53,7 @@ struct Item {
     std::int64_t count() const { return step == 0 ? 1 : (last - first) / step + 1; }
 };
 
-/// A field with all that a line gives it.
+/// A field with all values that a line gives it.
 struct Word {
     std::string_view name;
     std::vector<Item> items;
@@ -63,7 +63,7 @@ std::unexpected<Error> refuse(std::string_view word, std::string_view says) {
     return fail(KVJIT_BAD_SPEC, std::string(word.substr(0, word.find('='))), quoted(word) + std::string(says));
 }
 
-/// As large as a field may be: differences can't overflow.
+/// A number in the range of a field, so that differences can't overflow.
 bool read_number(std::string_view text, std::int64_t& number) {
     std::int32_t small = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), small);
@@ -73,7 +73,7 @@ bool read_number(std::string_view text, std::int64_t& number) {
 
 /// "first..last" or "first..last..step".
 bool read_range(std::string_view text, Item& item) {
-    if (text.ends_with('.')) return false;  // no step behind the dots
+    if (text.ends_with('.')) return false;  // no step after the dots
     const std::string_view first = take_until(text, ".."), last = take_until(text, "..");
     if (!read_number(first, item.first) || !read_number(last, item.last)) return false;
     if (!read_number(text.empty() ? "1" : text, item.step) || item.step < 1) return false;
@@ -111,7 +111,7 @@ Result<Word> parse_word(std::string_view word) {
     return parsed;
 }
 
-/// Takes the first word off the line. Separators between braces are the word's own.
+/// Removes and returns the first word of the line. Separators between braces belong to the word.
 std::string_view take_word(std::string_view& line) {
     std::size_t end = 0;
     for (bool inside = false; end < line.size() && (inside || !kSeparators.contains(line[end])); ++end) {
@@ -152,14 +152,14 @@ std::unexpected<Error> at_line(std::int64_t number, Error error) {
 
 struct Value {
     std::string pair;                     // "head_dim=64"
-    bool is_in_a_spec = false;            // that one of the line's specs has
+    bool is_in_a_spec = false;            // one of the line's specs has it
     std::optional<std::size_t> left_out;  // the first combination with it that is left out
 };
 
 struct Column {
     std::string_view field;
     std::vector<Value> values;
-    std::size_t at = 0;  // the value of the combination at hand
+    std::size_t at = 0;  // index of the current combination's value
 
     Value& value() { return values[at]; }
 };
@@ -183,7 +183,7 @@ public:
         for (const Word& word : words) columns_.push_back(spell_out(word));
     }
 
-    /// Adds what the line makes to the list, of which `texts` are the canonical ones.
+    /// Adds the line's specs to the list, unless their canonical texts are in `texts`.
     Result<void> add_to(SpecList& list, std::set<std::string>& texts) {
         do {
             const Result<KernelSpec> spec = take_combination();
@@ -206,7 +206,7 @@ private:
         return text;
     }
 
-    /// The last column's value changes first. False: that was the last combination.
+    /// Advances to the next combination, the last column fastest. False: there is none.
     bool next() {
         for (std::size_t i = columns_.size(); i-- > 0;) {
             if (++columns_[i].at < columns_[i].values.size()) return true;
@@ -245,10 +245,10 @@ private:
         return {};
     }
 
-    /// The combination at hand has the value.
+    /// The current combination has the value.
     std::unexpected<Error> refuse_value(const Value& value) {
         if (combinations_ == 1) return at_line(number_, parse_spec(combination()).error());
-        // Where nothing with it is left out, its field counts in none of its combinations, as the error of each says.
+        // Where no combination with it is left out, its field counts in none of them, as the error of each says.
         const std::string text = value.left_out ? left_out_[*value.left_out].combination : combination();
         Error error = value.left_out ? left_out_[*value.left_out].reason : parse_spec(text).error();
         error.message = "no spec has " + value.pair + "; of " + quoted(text) + ": " + error.message;

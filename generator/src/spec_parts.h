@@ -1,5 +1,5 @@
-// What the parts of a spec's code share: its fields (spec_fields.cc), its rules (spec_rules.cc), its text
-// (spec_text.cc) and what is made of a spec (spec.cc, spec_cache.cc).
+// What the files about specs share: fields (spec_fields.cc), rules (spec_rules.cc), text (spec_text.cc) and derived
+// specs (spec.cc, spec_cache.cc).
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@
 
 namespace kvjit::gen {
 
-/// What the names of fields of a Relayout's destination begin with.
+/// The prefix of the fields of a Relayout's destination.
 inline constexpr std::string_view kTo = "to_";
 inline constexpr std::string_view kLayout = "layout";
 
-/// A field of the source, and the destination's.
+/// A field of the source, and its counterpart of the destination.
 struct Mirrored {
     SpecMember member, to;
 };
@@ -48,26 +48,26 @@ inline std::string_view text_of(const KernelSpec& spec, SpecText member) {
 std::string_view own_value_axes(const KernelSpec& spec, SpecText values, SpecText keys);
 
 bool is_quantised(const KernelSpec& spec);
-/// Entries are indices, not addresses.
+/// Whether entries are indices, not addresses.
 bool has_indices(const KernelSpec& spec);
 
-/// Null: there is none.
+/// Null: no such field.
 const Field* find_field(std::string_view name);
 /// Whether the operator uses the field. "op" counts always.
 bool counts_for_op(const Field& row, const Operator& op);
-/// Whether the field means anything beside the others.
+/// Whether the field counts, given the values of the others.
 bool counts(const Field& row, const KernelSpec& spec);
 
 std::optional<std::int64_t> number_of(std::string_view text);
 
-/// `shown` is the value as the message has it.
+/// `shown`: the value as the message prints it.
 std::unexpected<Error> refuse(const Field& row, std::string_view shown, std::string_view says,
                               std::optional<std::int64_t> value, std::int64_t limit);
-/// For a value that the field doesn't take, whatever the others are.
+/// For a value that the field never allows, whatever the others are.
 std::unexpected<Error> refuse_value(const Field& row, std::string_view shown, std::optional<std::int64_t> value);
 
 Result<void> check_legal(const KernelSpec& spec);
-/// validate_spec; `advice`: what to do about a field that counts for nothing, after what is wrong with it.
+/// validate_spec; `advice` ends the message about a field that doesn't count.
 Result<void> validate(const KernelSpec& spec, std::string_view advice);
 
 }  // namespace kvjit::gen

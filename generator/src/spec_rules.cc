@@ -1,4 +1,4 @@
-// What a spec's fields take, alone and together, and how what they don't is refused.
+// What a spec's fields allow, alone and together, and the errors for everything else.
 #include <charconv>
 
 #include "spec_parts.h"
@@ -6,7 +6,7 @@
 namespace kvjit::gen {
 namespace {
 
-/// Whether it holds for the axes of the layout, or for those of the values' own.
+/// Whether it holds for the axes of the layout, or for those of value_layout.
 template <class Holds>
 bool of_either_layout(const KernelSpec& spec, Holds&& holds) {
     return has_cache(spec) &&
@@ -18,7 +18,7 @@ bool splits_badly(const KernelSpec& spec, char axis, std::int64_t extent) {
     return of_either_layout(spec, [&](const Axes& axes) { return axes.has(axis) && extent % axes.extent(axis) != 0; });
 }
 
-/// Whether the elements of a piece, of a row that is cut, lie apart.
+/// Whether a split row's pieces have elements that are not contiguous.
 bool cuts_pieces(const Axes& axes) {
     return axes.has('d') && !axes.order().ends_with('d');
 }
@@ -28,12 +28,12 @@ bool has_paged_blocks(const KernelSpec& spec) {
     return is_paged(spec) && table_entries(spec) != abi::Entries::kTokens;
 }
 
-/// What fields may not be together. The first broken rule is the error.
+/// A combination of fields that is refused. The first broken rule is the error.
 struct Rule {
     std::string_view field;
     bool (*broken)(const KernelSpec&);
     std::string_view says;
-    SpecMember limit = nullptr;  // goes behind what the rule says
+    SpecMember limit = nullptr;  // appended to the rule's text
 };
 
 constexpr Rule kRules[] = {
@@ -85,7 +85,7 @@ constexpr Rule kRules[] = {
      "scales follow rows in one piece, not those of a layout that splits axes or has D elsewhere; it takes 0"},
 };
 
-/// `side`: of which field's cache, "to_" of a Relayout's destination.
+/// `side`: the prefix of the cache's fields, "to_" for a Relayout's destination.
 std::unexpected<Error> refuse_broken(const Rule& rule, const KernelSpec& spec, std::string_view side) {
     Field row = *find_field(rule.field);
     const Field* own = find_field(std::string(side).append(rule.field));
@@ -99,7 +99,7 @@ std::unexpected<Error> refuse_broken(const Rule& rule, const KernelSpec& spec, s
 
 constexpr std::string_view kResetIt = " (kvjit_spec_for_op resets what an operator doesn't use)";
 
-/// A mistake, since it would change nothing: an engine that thinks it quantises must hear that it doesn't.
+/// A field that doesn't count is an error: an engine that believes it quantises must learn that it doesn't.
 std::unexpected<Error> refuse_useless(const Field& row, const KernelSpec& spec, const KernelSpec& defaults,
                                       std::string_view advice) {
     const Field& decides = *find_field(counts_for_op(row, operator_of(spec)) ? row.decides : "op");

@@ -1,4 +1,4 @@
-// A spec's text: read, with names of layouts, and printed.
+// Parses a spec's text, with names of layouts, and prints it.
 #include <vector>
 
 #include "generator/layouts.h"
@@ -19,17 +19,17 @@ std::unexpected<Error> unknown_field(std::string_view name) {
     return fail(KVJIT_BAD_SPEC, std::string(name), says);
 }
 
-/// What a text gives.
+/// The fields that a text has given.
 struct Given {
     KernelSpec spec = default_spec();
     std::vector<char> seen = std::vector<char>(spec_fields().size());
-    const NamedLayout* named = nullptr;     // by which the layout was given
-    const NamedLayout* to_named = nullptr;  // and to_layout
+    const NamedLayout* named = nullptr;     // the name that `layout` was given
+    const NamedLayout* to_named = nullptr;  // the name that to_layout was given
 
     char& saw(const Field& row) { return seen[static_cast<std::size_t>(&row - spec_fields().data())]; }
 };
 
-/// Reads one `field=value`. No field is given twice.
+/// Parses one `field=value`. A field given twice is an error.
 Result<void> parse_pair(std::string_view pair, Given& given) {
     const std::size_t equals = pair.find('=');
     if (equals == pair.npos) {
@@ -46,13 +46,13 @@ Result<void> parse_pair(std::string_view pair, Given& given) {
     return {};
 }
 
-/// The name by which a layout was given, and what the fields that it sets begin with.
+/// The name that a layout was given, and the prefix of the fields that it sets.
 struct Preset {
     const NamedLayout* named;  // null: it was given by its axes
     std::string_view prefix;   // "", or "to_" of to_layout
 };
 
-/// Of a field that the layout's name sets to `wanted`, too, and that was given.
+/// Checks a field that the text gives, too, and that the layout's name sets to `wanted`.
 Result<void> check_preset(const Field& row, std::string_view wanted, const Preset& preset, const KernelSpec& spec) {
     const std::string value = row.print(spec);
     if (value == wanted) return {};
@@ -63,7 +63,7 @@ Result<void> check_preset(const Field& row, std::string_view wanted, const Prese
                   number_of(value), number_of(wanted).value_or(0));
 }
 
-/// Sets what the layout's name sets besides, as far as the operator has a use for it.
+/// Sets the other fields that the layout's name implies, as far as the operator uses them.
 Result<void> apply_name(const Preset& preset, Given& given) {
     for (std::string_view rest = preset.named == nullptr ? "" : preset.named->sets; !rest.empty();) {
         const std::string_view pair = rest.substr(0, rest.find(','));

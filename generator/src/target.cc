@@ -6,7 +6,7 @@ namespace {
 constexpr std::string_view kCudaTriple = "nvptx64-nvidia-cuda";
 constexpr std::string_view kEmulated = "cuda-emulated:";
 
-/// What stands behind `start` and a colon; nothing where another start stands.
+/// The text after `start` and a colon; nullopt where it begins otherwise.
 std::optional<std::string_view> behind(std::string_view start, std::string_view text) {
     const bool there = text.starts_with(start) && text.substr(start.size()).starts_with(':');
     return there ? std::optional(text.substr(start.size() + 1)) : std::nullopt;
@@ -91,8 +91,8 @@ Target emulated_target(const Target& machine) {
 }
 
 int max_shared_bytes(const Target& target) {
-    // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". What an emulated kernel may have
-    // is what every GPU has.
+    // CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". An emulated kernel may use what
+    // every GPU has.
     const int number = target.architecture.number;
     if (number >= 90 && number < 120) return 227 * 1024;
     if (number == 80 || number == 87) return 163 * 1024;

@@ -80,7 +80,7 @@ std::optional<std::size_t> place_of(std::string_view name) {
     return static_cast<std::size_t>(found - std::begin(kFeatures));
 }
 
-/// Takes what stands before `separator` off `text`.
+/// Removes and returns the text before `separator`.
 std::string_view take_word(std::string_view& text, char separator) {
     const std::size_t end = std::min(text.find(separator), text.size());
     const std::string_view word = text.substr(0, end);
@@ -168,7 +168,7 @@ std::string_view tuning_cpu(const X86Features& features) {
     struct Row {
         std::string_view feature, cpu;
     };
-    // The first row whose feature there is. sse4a is AMD's.
+    // The first row whose feature is present decides. sse4a is AMD's.
     constexpr Row kAmd[] = {{"avx512f", "znver4"}, {"avx2", "znver3"}};
     constexpr Row kOthers[] = {{"amx-tile", "sapphirerapids"},
                                {"avx512vbmi2", "icelake-server"},

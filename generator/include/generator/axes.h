@@ -1,4 +1,4 @@
-// A layout as its axes: the letters that a spec's layout is written in, read once.
+// A layout's text parsed into its axes.
 #pragma once
 
 #include <array>
@@ -10,24 +10,24 @@
 
 namespace kvjit::gen {
 
-/// A layout's axes, one letter each: "NHDTd8" has five, of which d is the inner part of D, of extent 8.
+/// A layout's axes, one letter each: "NHDTd8" has five, the last of which, d, is the inner part of D, of extent 8.
 struct Axes {
     std::array<char, KVJIT_MAX_RANK> letters{};
-    std::array<std::int32_t, KVJIT_MAX_RANK> inner{};  // extents, 0 for an axis whose extent the layout doesn't say
+    std::array<std::int32_t, KVJIT_MAX_RANK> inner{};  // extents; 0 where the layout gives none
     std::int32_t rank = 0;
 
     std::string_view order() const { return {letters.data(), static_cast<std::size_t>(rank)}; }
-    std::int32_t find(char letter) const;  // its place; -1: nowhere
+    std::int32_t find(char letter) const;  // index of the axis; -1: absent
     bool has(char letter) const { return find(letter) >= 0; }
-    /// The inner part's, where the layout has it; else 0.
+    /// Extent of an inner axis; 0 if the layout lacks it.
     std::int32_t extent(char letter) const;
 };
-/// Nothing where a number is missing or has no place, or where there are more axes than a tensor has. No allocation.
+/// nullopt where a number is missing or misplaced, or a tensor can't have as many axes. Doesn't allocate.
 std::optional<Axes> parse_axes(std::string_view layout);
-/// Of a legal layout.
+/// Precondition: the layout is legal.
 Axes axes_of(std::string_view layout);
-/// Some of N, T, L, 2, H, D, no letter twice; T, H and D are always there. D and T may be split: further on stands d or
-/// t with the extent of its inner part.
+/// Whether these are axes out of N, T, L, 2, H, D, none twice, with T, H and D among them. D and T may be split: then d
+/// or t follows further right, with the extent of the inner part.
 bool is_axis_order(std::string_view layout);
 
 }  // namespace kvjit::gen

@@ -1,4 +1,4 @@
-// Types of tensors' elements: what each is, once for the host. element_of in templates/common/types.h is the kernels'.
+// Element types of tensors, for the host. Kernels use element_of in templates/common/types.h.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,17 @@ namespace kvjit::gen {
 
 struct ElementType {
     kvjit_dtype dtype;
-    std::string_view name;     // of users
-    std::int64_t bytes;        // of KVJIT_U8, of two int4 codes
-    std::string_view storage;  // what templates call it
-    bool fits_f16;             // each value is one of float16, so that products of float16 may take it
+    std::string_view name;     // as users write it
+    std::int64_t bytes;        // of KVJIT_U8: one byte of two int4 codes
+    std::string_view storage;  // its name in templates
+    bool fits_f16;             // every value is exact in float16, so that float16 products may be used
 };
 
 inline constexpr ElementType kElementTypes[] = {
     {KVJIT_AUTO, "auto", 0, "", false}, {KVJIT_F32, "f32", 4, "float", false}, {KVJIT_F16, "f16", 2, "f16_t", true},
     {KVJIT_I8, "i8", 1, "i8_t", true},  {KVJIT_U8, "u8", 1, "i4x2_t", true},   {KVJIT_I32, "i32", 4, "i32", false},
     {KVJIT_I64, "i64", 8, "i64", false}};
-/// Callers' tensors may have any number for a type.
+/// For a number that is no kvjit_dtype, which callers' tensors may have.
 inline constexpr ElementType kNoElementType = {KVJIT_AUTO, "unknown", 0, "", false};
 
 constexpr const ElementType& element_type(std::int32_t dtype) {

@@ -1,4 +1,4 @@
-// Errors are values: what argument, what it was, what is allowed. See kvjit_error in kvjit.h, which this becomes.
+// Errors as values: the argument, its value, the limit. Callers receive them as kvjit_error (kvjit.h).
 #pragma once
 
 #include <cstdint>

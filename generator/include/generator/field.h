@@ -1,4 +1,4 @@
-// Kinds of fields that a spec has: how their values are read, printed and checked.
+// Kinds of spec fields: how their values are parsed, printed and checked.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ struct NumberField {
     static std::int64_t limit(std::int64_t value) { return value < kMin ? kMin : value > kMax ? kMax : kStep; }
 };
 
-/// `decides`, `counts`: see Field; none: the operator alone decides.
+/// `decides`, `counts`: see Field; absent if the operator alone decides.
 template <class F>
 constexpr Field field(std::string_view name, std::string_view takes, std::string_view help,
                       std::string_view decides = "op", bool (*counts)(const KernelSpec&) = nullptr) {

@@ -1,4 +1,4 @@
-// Identities and provenances as texts. Whoever writes one or reads it does so here.
+// The texts of identities and provenances. Only this code prints and parses them.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ struct NamedValue {
     bool operator==(const NamedValue&) const = default;
 };
 
-/// What code must do, and where. Names are texts: they may be another version's.
+/// What the code computes, and for which target. Names are texts, since another version may have written them.
 struct Identity {
     std::string program;                // "attend_decode"
     std::string variant;                // "simd"
@@ -29,7 +29,7 @@ struct Identity {
 
 /// "attend_decode;variant=simd;revision=1;kHeadDim=128;...;abi=1;x86_64-unknown-linux-gnu:..."
 std::string print_identity(const Identity& identity);
-/// The inverse. Errors: KVJIT_BAD_ARGUMENT; the message is a clause that begins with what is wrong.
+/// The inverse of print_identity. Errors: KVJIT_BAD_ARGUMENT; the message is a clause that begins with what is wrong.
 Result<Identity> parse_identity(std::string_view text);
 
 /// How code was made.
@@ -37,28 +37,28 @@ struct Provenance {
     std::string source;                 // digest of the rendered source, 64 hexadecimal digits
     std::vector<NamedValue> libraries;  // the compiler's: {"libLLVM.so.19.1", "build=5f1c..."}
     std::vector<std::string> flags;
-    std::string passes;  // Clang's; else empty
+    std::string passes;  // Clang's passes; empty for other compilers
 };
 
-/// All of a provenance but the source. `libraries`: a line each, "libLLVM.so.19.1 build=5f1c...\n".
+/// A provenance without its source. `libraries`: a line each, "libLLVM.so.19.1 build=5f1c...\n".
 std::string print_maker(std::string_view libraries, std::span<const char* const> flags, std::string_view passes = {});
 
-/// "source=69ee...;libkvjit_compiler build=...": the digest of the rendered source, and the maker behind it.
+/// "source=69ee...;libkvjit_compiler build=...": the digest of the rendered source, then the maker.
 std::string print_provenance(std::string_view source, std::string_view maker);
-/// The source's digest in such a text; "" where there is none.
+/// The source's digest in a provenance; "" if it has none.
 std::string_view source_digest(std::string_view provenance);
 
-/// One program's part of KVJIT_STAGE_IDENTITY: "identity: ...\nprovenance: source=...;..." and a newline. "", a
-/// provenance that can't be told, has no line.
+/// One program's part of KVJIT_STAGE_IDENTITY: "identity: ...\nprovenance: source=...;..." and a newline. An empty
+/// provenance, one that is not known, has no line.
 std::string print_stage(std::string_view identity, std::string_view provenance);
 
-/// What one program's part says.
+/// One program's part, parsed.
 struct Described {
     Identity identity;
     std::optional<Provenance> provenance;
 };
-/// The inverse, of several programs, each once; an identity alone in a line will do, too. `name`: what errors call the
-/// text. Errors: KVJIT_BAD_ARGUMENT, with the line as its value.
+/// The inverse of print_stage, for several distinct programs; lines of identities alone are accepted, too. `name`: the
+/// text's name in errors. Errors: KVJIT_BAD_ARGUMENT, whose value is the line's number.
 Result<std::vector<Described>> parse_stage(std::string_view text, std::string_view name);
 
 /// What differs between two such texts. See kvjit_identity_diff.

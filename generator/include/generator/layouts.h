@@ -1,5 +1,5 @@
-// Names that engines and libraries have for the layouts of their caches. Each stands once, here: what `layout` takes,
-// what it says of that and what lists the names follow from this table.
+// Engines' and libraries' names for their caches' layouts. What `layout` accepts, its error messages and the lists of
+// names all follow from this table.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace kvjit::gen {
 
-/// A preset of several fields. The canonical text of a spec has what they are set to and no name.
+/// A preset of several fields. A spec's canonical text has the fields that the name sets, not the name.
 struct NamedLayout {
     std::string_view name;
     std::string_view order;  // the axes, as `layout` takes them
@@ -88,7 +88,7 @@ constexpr std::string layout_families() {
     return text;
 }
 
-/// PMX's are found without "pmx:", too, and those of revision 2 by their number alone. Null: there is no such name.
+/// PMX's names are also found without "pmx:", and those of revision 2 by their number alone. Null: no such name.
 inline const NamedLayout* find_layout(std::string_view text) {
     std::string name(text);
     if (text.size() == 1) name = "r2:" + name;

@@ -1,4 +1,4 @@
-// Operators: what each of them is. Validation, checks, plans and the table in kvjit.h all follow this one.
+// The table of operators, from which validation, checks, plans and the table in kvjit.h follow.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kvjit::gen {
 
-/// Where the keys and values are that an operator works on.
+/// Where an operator's keys and values lie.
 enum class Keys { kNone, kDense, kCache };
 
 /// What a run does with a tensor.
@@ -17,9 +17,9 @@ enum class TensorUse {
     kInput,
     kInputOpt,
     kMask,    // an input if the spec has a mask
-    kSinks,   // the same if it has sinks
+    kSinks,   // an input if the spec has sinks
     kStored,  // an optional input if the plan may store
-    kCache,   // read; written, too, if the plan may store: where the spec's cache is such a tensor (part)
+    kCache,   // the spec's cache (see part): read, and written if the plan may store
     kScale,   // the same if the cache is quantised
     kOutput,
     kOutputOpt,
@@ -28,7 +28,7 @@ enum class TensorUse {
 /// Which of the spec's types the elements have.
 enum class TensorType { kT1, kCache, kScale, kF32 };
 
-/// Of a cache's tensors: what it holds.
+/// What a tensor of a cache holds.
 enum class Part { kBoth, kKey, kValue };
 
 struct OperatorTensor {
@@ -36,14 +36,14 @@ struct OperatorTensor {
     kvjit_tensor kvjit_tensors::* member;
     TensorUse use;
     TensorType type;
-    /// Letters as docs/semantics.md has them: S new tokens, K keys, H query heads, G kv heads, R kv heads times
-    /// num_repeat, D elements, P and p parts (1 and as many as before), W mask columns. Empty: the spec says, of cache
-    /// and mask.
+    /// Letters as in docs/semantics.md: S new tokens, K keys, H query heads, G kv heads, R kv heads times num_repeat, D
+    /// elements, P parts (at least 1), p as many parts again, W mask columns. Empty: the spec decides, for cache and
+    /// mask.
     std::string_view axes;
     Part part = Part::kBoth;
 };
 
-/// Of all tensors that a run may have, in the order of kvjit_tensors.
+/// The tensors that a run may have, in the order of kvjit_tensors.
 struct TensorName {
     std::string_view name;
     kvjit_tensor kvjit_tensors::* member;
@@ -59,17 +59,16 @@ struct Operator {
     std::span<const OperatorTensor> tensors;  // in the order of kvjit_tensors
 };
 
-/// A cache's tensors.
 std::span<const OperatorTensor> cache_tensors();
 
 /// In the order of kvjit_op.
 std::span<const Operator> operators();
-/// `spec.op` is legal.
+/// Precondition: `spec.op` is legal.
 const Operator& operator_of(const KernelSpec& spec);
 
 bool attends(const KernelSpec& spec);
 bool loads(const KernelSpec& spec);
-/// Whether any of its tensors has them; else a batch that says nothing of kv heads says how many in num_heads.
+/// Whether any tensor of the operator has query heads. If none has, num_heads stands for an absent num_kv_heads.
 bool has_query_heads(const KernelSpec& spec);
 inline bool has_keys(const KernelSpec& spec) {
     return operator_of(spec).keys != Keys::kNone;

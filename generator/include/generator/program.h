@@ -22,11 +22,11 @@ namespace kvjit::gen {
 struct Variant {
     std::string_view name;           // "mma"; part of the identity
     std::string_view template_path;  // "cuda/attend_decode_mma.cu"
-    /// Part of the identity: raised when the results or the arguments of its code change, so that no store of older
-    /// kernels answers for it. tests/unit/generator/revisions.txt ties it to the templates' text, and to flags and
+    /// Part of the identity: raised when the results or the arguments of its code change, so that no store serves older
+    /// kernels for it. tests/unit/generator/revisions.txt ties it to the templates' text, and to flags and
     /// target_constants.
     int revision;
-    /// Nothing where it serves the spec on the target; else the first thing of the two that it can't do.
+    /// Whether it supports the spec on the target. The error names the first thing that it doesn't support.
     Result<void> (*serves)(const KernelSpec&, const Target&);
     /// CUDA: the shape of its blocks. All zero on CPUs, where a call of the code is one item.
     LaunchShape (*launch)(const KernelSpec&, const Target&);
@@ -40,39 +40,39 @@ struct Constant {
     bool operator==(const Constant&) const = default;
 };
 
-/// What a program is: a row of the table that stands for all of them, generator/src/program_table.cc.
+/// A program: a row of the table in generator/src/program_table.cc.
 struct ProgramInfo {
-    /// Where a backend runs the program.
+    /// How a backend runs the program.
     struct Use {
-        std::uint32_t ops = 0;              // whose calls run it: 1 << kvjit_op
-        std::span<const Variant> variants;  // in order of preference: the first that serves makes the program
+        std::uint32_t ops = 0;              // operators whose calls run it, as bits 1 << kvjit_op
+        std::span<const Variant> variants;  // in order of preference: the first that serves is chosen
     };
 
     kvjit_programs bit;      // KVJIT_PROGRAM_DECODE
-    std::string_view label;  // "decode", as users have it
+    std::string_view label;  // "decode", the name for users
     std::string_view name;   // "attend_decode"; part of the identity
     std::vector<Constant> (*constants)(const KernelSpec&, Backend);
     Use cpu, cuda;
 
     const Use& use(Backend backend) const { return backend == Backend::kCpu ? cpu : cuda; }
-    /// What its templates define: "kvjit_attend_decode".
+    /// The function that its templates define: "kvjit_attend_decode".
     std::string entry() const { return "kvjit_" + std::string(name); }
-    /// Where to keep what there is one of for each program: below programs().size().
+    /// The program's index in arrays with an element for each program: below programs().size().
     static std::size_t place_of(kvjit_programs bit) {
         return static_cast<std::size_t>(std::countr_zero(std::uint32_t{bit}));
     }
 };
 
-/// All of them, in the order in which a call runs them.
+/// All programs, in the order in which a call runs them.
 std::span<const ProgramInfo> programs();
-/// Bits of all.
+/// The bits of all programs.
 std::uint32_t known_programs();
-/// "decode" of "attend_decode"; what there is no program of is handed back.
+/// "decode" of "attend_decode". Returns a name that no program has unchanged.
 std::string_view label_of(std::string_view name);
 /// Whether a call of the spec runs the program, on any backend.
 bool runs(const KernelSpec& spec, kvjit_programs program);
-/// The first of the program's variants on the target's backend that serves. Errors: KVJIT_BAD_SPEC, what the last one
-/// can't do.
+/// The first of the program's variants on the target's backend that serves. Errors: KVJIT_BAD_SPEC with what the last
+/// variant doesn't support.
 Result<const Variant*> choose_variant(const ProgramInfo& info, const KernelSpec& spec, const Target& target);
 
 struct Program {
@@ -85,14 +85,14 @@ struct Program {
 /// The programs of a validated spec, in the order in which a call runs them. Errors: choose_variant's.
 Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target);
 
-/// Bits of kvjit_programs: those that the spec has on the backend.
+/// The programs that the spec has on the backend, as bits of kvjit_programs.
 std::uint32_t program_bits(const KernelSpec& spec, Backend backend);
 
-/// For each of those programs among `programs`, what became of each variant, a line each: "mma declines: t1 is f32;
-/// ...", "dot serves", "... is not asked"; also where none serves.
+/// A line for each variant of those of these programs that are in `programs`: "mma declines: t1 is f32; ...", "dot
+/// serves", "... is not asked"; also where no variant serves.
 std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t programs);
 
-/// New tokens of a sequence that attend_decode takes, at most; attend_prefill takes longer ones. 0: it takes all.
+/// The most new tokens of a sequence that attend_decode takes. Longer ones, with 0 all of them, go to attend_prefill.
 int decode_tokens(const KernelSpec& spec, Backend backend);
 
 /// Constants that the target adds to each program's spec block: kVectorBytes, kHasFma, kHasF16c, ... or kMaxSharedBytes

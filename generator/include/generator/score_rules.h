@@ -1,7 +1,7 @@
-// The rules of scores (docs/semantics.md, section 3) that a spec has or lacks: a row says of each its field, its
-// constant and its numbers in the batch. From the rows follow the spec's table of fields, what attention's operators
-// take, their programs' constants and so identities, the batch's defaults and checks, the kernels' arguments, and what
-// recorded calls may have. docs/architecture.md tells how to add one.
+// The score rules (docs/semantics.md, section 3), one row each: the rule's field in the spec, its constant and its
+// numbers in the batch. From the rows follow the spec's table of fields, what attention's operators take, their
+// programs' constants and so identities, the batch's defaults and checks, the kernels' arguments, and the metadata of
+// recorded calls. docs/architecture.md explains how to add one.
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ namespace kvjit::gen {
 template <class T>
 struct ScoreNumber {
     const char* name;            // "soft_cap"
-    T kvjit_batch::* given;      // where callers have it
-    T abi::ScoreArgs::* passed;  // where kernels have it
-    T none, none_passed;         // the default, which is all that it takes without the rule; and that for kernels
-    T least;                     // with the rule it takes finite numbers from here on
-    const char* takes;           // that in words
+    T kvjit_batch::* given;      // the caller's
+    T abi::ScoreArgs::* passed;  // the kernels'
+    T none, none_passed;         // the default, the only value allowed without the rule; and the kernels' for it
+    T least;                     // with the rule: the least finite number allowed
+    const char* takes;           // that range in words
 };
 using ScoreCount = ScoreNumber<std::int64_t>;
 using ScoreFloat = ScoreNumber<float>;
@@ -30,7 +30,7 @@ struct ScoreRule {
     Field field;
     SpecMember member;
     bool is_flag;               // 0 or 1: the constant is a bool, else an int
-    std::string_view constant;  // of decode and prefill
+    std::string_view constant;  // of the decode and prefill programs
     std::span<const ScoreCount> counts;
     std::span<const ScoreFloat> floats;
 };

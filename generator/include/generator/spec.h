@@ -1,4 +1,4 @@
-// KernelSpec: what a user asks for. Each field stands once, in the table that parses, prints, checks and explains it.
+// KernelSpec: the kernel that a user requests. One table of fields parses, prints, checks and explains it.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,20 @@ namespace kvjit::gen {
 
 using KernelSpec = kvjit_spec;
 
-/// One member of kvjit_spec as text. docs/architecture.md tells how to add one.
+/// One member of kvjit_spec as text. docs/architecture.md explains how to add one.
 struct Field {
     std::string_view name;
     std::string_view takes;
     std::string_view help;
     std::string (*print)(const KernelSpec&);
-    /// Stores `value` if it is one that the field takes.
+    /// Parses `value` and stores it if the field allows it.
     bool (*parse)(std::string_view value, KernelSpec&);
-    /// Whether the stored value is one that the field takes.
+    /// Whether the field allows the stored value.
     bool (*legal)(const KernelSpec&);
-    /// Of a field in a range, the bound that a number past it has passed, or what it takes multiples of. Else 0.
+    /// For a number that a field's range refuses: the bound exceeded, or the step that must divide it. Else 0.
     std::int64_t (*limit)(std::int64_t value);
-    /// Where the operator uses the field (operator.h), the field that decides whether it counts, and how: without
-    /// quant_bit, t3 means nothing. "op", null: it counts.
+    /// For a field that the operator uses (operator.h): the other field that decides whether this one counts, and the
+    /// test: without quant_bit, t3 means nothing. "op" and null: it always counts.
     std::string_view decides;
     bool (*counts)(const KernelSpec&);
 };
@@ -38,7 +38,7 @@ std::span<const Field> spec_fields();
 
 KernelSpec default_spec();
 
-/// Reads what kvjit_spec_parse does: each value is legal, not yet all of them together.
+/// Parses like kvjit_spec_parse, but checks each value alone, not their combination.
 Result<KernelSpec> parse_fields(std::string_view text);
 
 /// See kvjit_spec_parse. The result is validated.
@@ -47,7 +47,7 @@ Result<KernelSpec> parse_spec(std::string_view text);
 /// Fields in table order, defaults omitted, comma-separated.
 std::string print_spec(const KernelSpec& spec);
 
-/// The spec with the defaults in all fields that don't count. Its values are legal.
+/// The spec with the defaults in all fields that don't count. Precondition: its values are legal.
 KernelSpec without_useless(const KernelSpec& spec);
 
 /// See kvjit_spec_for_op. The result is validated.
@@ -56,30 +56,30 @@ Result<KernelSpec> spec_for_op(const KernelSpec& spec, kvjit_op op);
 /// See kvjit_relayout_spec. The result is validated.
 Result<KernelSpec> relayout_spec(const KernelSpec& from, const KernelSpec& to);
 
-/// Every value legal, and legal together (docs/semantics.md, sections 4 to 7); a field that doesn't count has its
-/// default.
+/// Checks each value, their combination (docs/semantics.md, sections 4 to 7), and that fields that don't count have
+/// their defaults.
 Result<void> validate_spec(const KernelSpec& spec);
 
-bool has_cache(const KernelSpec& spec);  // the operator's keys lie in one
+bool has_cache(const KernelSpec& spec);  // the operator's keys lie in a cache
 
 bool is_relayout(const KernelSpec& spec);
-/// The caches of a Relayout, each as a Relayout of itself: the fields without to_ are the cache's. Of another spec,
-/// source_of is the spec.
+/// One side of a Relayout as a Relayout of its own, whose fields without to_ are that cache's. source_of any other spec
+/// is the spec itself.
 KernelSpec source_of(const KernelSpec& spec);
 KernelSpec destination_of(const KernelSpec& spec);
 
-// ---- Of a cache: what its mode and its layout mean ------------------------------------------------------------------
+// ---- A cache's mode and layout -------------------------------------------------------------------------------------
 
 bool is_paged(const KernelSpec& spec);  // page_table, block_table, block_pointers: an entry stands for page_size tokens
 /// Tokens that an entry of the table stands for; 0: all of a sequence. Packed keys and values: 0.
 std::int64_t page_tokens(const KernelSpec& spec);
 abi::Entries table_entries(const KernelSpec& spec);
-/// Whether the batch says how many tokens, and how many blocks, there are: blocks at addresses nobody counts.
+/// Whether the batch gives the numbers of tokens and of blocks, which it doesn't for blocks at addresses.
 bool has_max_tokens(const KernelSpec& spec);
 bool has_num_blocks(const KernelSpec& spec);
-/// Whether the call has tensors of it: not of blocks at addresses.
+/// Whether the call passes the cache as tensors, which it doesn't for blocks at addresses.
 bool has_cache_tensors(const KernelSpec& spec);
-/// Whether they are two, of keys and of values: the layout lacks axis 2.
+/// Whether keys and values are tensors of their own: the layout lacks axis 2.
 bool is_apart(const KernelSpec& spec);
 /// Whether scale blocks have addresses of their own.
 bool has_scale_table(const KernelSpec& spec);
@@ -90,22 +90,22 @@ kvjit_dtype scale_type(const KernelSpec& spec);
 bool is_head_inner(const KernelSpec& spec);
 /// Axes of the cache, outermost first: "L2HTD".
 std::string_view layout_axes(const KernelSpec& spec);
-/// Of the values' tensor, where keys and values lie apart; else the cache's.
+/// Axes of the values' tensor where keys and values are tensors of their own; else the cache's.
 std::string_view value_axes(const KernelSpec& spec);
-/// Elements of a row of codes, bytes of two for int4; and of its scales.
+/// Elements of a row of codes (for int4, bytes of two codes each), and of a row of scales.
 std::int64_t code_elements(const KernelSpec& spec);
 std::int64_t scale_elements(const KernelSpec& spec);
 
-/// What a layout cuts rows and pages into.
+/// The pieces into which a layout splits rows and pages.
 struct Cut {
-    std::int32_t elements;  // of a row that are neighbours: head_dim where rows are whole
-    std::int32_t tokens;    // of a page that lie one stride apart; 0: all of them
+    std::int32_t elements;  // contiguous ones of a row: head_dim where rows are whole
+    std::int32_t tokens;    // of a page that lie one stride apart; 0: all of the page's
 
     bool operator==(const Cut&) const = default;
 };
-/// Of keys (part 0) or values (part 1) of a cache.
+/// The pieces of a cache's keys (part 0) or values (part 1).
 Cut cut_of(const KernelSpec& spec, int part);
-/// Of a cache that cuts nothing.
+/// The pieces of a layout that splits nothing.
 Cut whole(const KernelSpec& spec);
 
 }  // namespace kvjit::gen

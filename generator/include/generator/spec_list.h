@@ -1,4 +1,4 @@
-// Lists of specs as text: what an engine writes down to have its kernels made ahead.
+// Lists of specs as text, from which kernels are compiled ahead of time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct SpecList {
         std::int64_t line;  // from 1 on
         KernelSpec spec;    // validated
     };
-    /// A combination of a line's values that is no legal spec: no engine can ask for it.
+    /// An illegal combination of a line's values, for which no kernel exists.
     struct LeftOut {
         std::int64_t line;
         std::string combination;  // "head_dim=96,quant_bit=8,quant_group=64"

@@ -1,4 +1,4 @@
-// An instruction set, resolved to plain values. Nothing here asks the machine: runtime/src/cpu/host.h does.
+// An instruction set, resolved to plain values. This machine's is detected by runtime/src/cpu/host.h.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@
 
 namespace kvjit::gen {
 
-/// Which templates a target's programs come from, and who compiles and runs them.
+/// Which templates a target's programs come from, and what compiles and runs them.
 enum class Backend {
     kCpu,           // templates/cpu: Clang, this machine
     kCuda,          // templates/cuda: NVRTC, a GPU
@@ -20,7 +20,7 @@ enum class Backend {
 };
 inline constexpr int kBackends = 3;
 
-/// What code is made for. Machines that agree in it share code.
+/// What code is compiled for. Machines with equal targets share code.
 struct Target {
     Backend backend = Backend::kCpu;
     X86Features features;       // CPU and emulation
@@ -37,8 +37,8 @@ struct Target {
     bool operator==(const Target&) const = default;
 };
 
-/// The inverse of Target::text, also of one that a version with other levels wrote. Errors: KVJIT_BAD_TARGET; the
-/// message is a clause.
+/// The inverse of Target::text, also of texts by a version with other levels. Errors: KVJIT_BAD_TARGET; the message is
+/// a clause.
 Result<Target> parse_target(std::string_view text);
 
 /// Targets that may serve a request, best first; at least one, all of one backend.
@@ -46,14 +46,14 @@ using TargetList = std::vector<Target>;
 
 inline constexpr std::string_view kCpuTriple = "x86_64-unknown-linux-gnu";
 
-/// A level or one with further features, as x86.h has them, or a CUDA architecture that is in the list of
-/// architecture.h or has one of the `further` numbers. Errors: KVJIT_BAD_TARGET.
+/// Parses a level, with or without further features (x86.h), or a CUDA architecture whose number is known
+/// (architecture.h) or in `further`. Errors: KVJIT_BAD_TARGET.
 Result<Target> named_target(std::string_view name, std::span<const int> further = {});
 
 Target cpu_target(const X86Features& features);
 
-/// Targets whose code runs wherever `target`'s does, it itself first, the others from what has most to what has least:
-/// levels of a CPU; older architectures of a GPU's generation. What a bundle may have for a machine.
+/// `target`, then those whose code runs wherever `target`'s code does, from the most to the fewest features: levels of
+/// a CPU; older architectures of a GPU's generation. A bundle may have code of any of them for a machine.
 TargetList with_lesser(const Target& target);
 
 /// CUDA kernels on `machine`, a CPU target.

@@ -24,25 +24,25 @@ std::span<const X86Feature> x86_features();
 /// those before it.
 std::span<const std::string_view> x86_levels();
 
-/// By their places in x86_features().
+/// Indexed as x86_features().
 using X86Features = std::bitset<64>;
 
 bool has_feature(const X86Features& features, std::string_view name);
-/// What `features` has with all that each implies. The others are dropped: a hypervisor may mask a feature and keep
-/// another that implies it; a compiler would switch the first one on again.
+/// The features whose implied features are all among `features`. Others are dropped: a hypervisor may mask a feature
+/// and expose another that implies it; a compiler would switch the first one on again.
 X86Features consistent(const X86Features& features);
 X86Features level_features(int level);
 
-/// "x86-64-v3", "x86-64-v3+avxvnni+gfni": the highest level that is there whole, then what there is beside it.
+/// "x86-64-v3", "x86-64-v3+avxvnni+gfni": the highest level that is complete, then the features beyond it.
 std::string print_features(const X86Features& features);
-/// The inverse. Nothing where a name is unknown, or a feature lacks what it implies.
+/// The inverse of print_features; nullopt where a name is unknown, or a feature lacks what it implies.
 std::optional<X86Features> parse_features(std::string_view text);
 
 /// The first feature that `program` has and `machine` lacks; empty if the machine can run it.
 std::string_view missing_feature(const X86Features& program, const X86Features& machine);
 
-/// The CPU whose timings LLVM's instruction scheduling takes for these features. It goes by features, since hypervisors
-/// make names up. It brings no instruction and changes no result.
+/// The CPU whose timings LLVM's instruction scheduling uses for these features. Features decide, since hypervisors
+/// invent CPU names. Adds no instruction and changes no result.
 std::string_view tuning_cpu(const X86Features& features);
 
 }  // namespace kvjit::gen
