@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-/// The line "MemAvailable:   12345 kB".
+/// Parses the line "MemAvailable:   12345 kB".
 std::size_t of_the_machine() {
     std::ifstream lines("/proc/meminfo");
     std::string name, unit;
@@ -22,10 +22,10 @@ std::size_t of_the_machine() {
     return kUnlimited;
 }
 
-/// Of the control group that this process sees as the root, as in a container.
+/// What is left to the control group that this process sees as the root, as in a container.
 std::size_t of_the_group() {
     std::size_t most = 0;
-    std::ifstream("/sys/fs/cgroup/memory.max") >> most;  // "max": none
+    std::ifstream("/sys/fs/cgroup/memory.max") >> most;  // "max": no limit
     return most == 0 ? kUnlimited : most;
 }
 

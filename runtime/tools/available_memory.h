@@ -1,12 +1,12 @@
-// How much memory this process may yet take.
+// How much more memory this process may allocate.
 #pragma once
 
 #include <cstddef>
 
 namespace kvjit::tool {
 
-/// Bytes, as the kernel estimates them, and no more than the process and its control group may have. What can't be
-/// asked does not limit.
+/// Bytes: the kernel's estimate, capped by what the process and its control group may have. A limit that can't be read
+/// is ignored.
 std::size_t available_memory();
 
 }  // namespace kvjit::tool

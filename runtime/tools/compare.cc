@@ -43,7 +43,7 @@ double largest_finite(const Tensor& tensor) {
     return largest;
 }
 
-/// |got - expected|; infinite where the two are not of the same kind.
+/// |got - expected|; where either is not finite: 0 if they are the same, else infinite.
 double distance(double got, double expected) {
     if (std::isfinite(got) && std::isfinite(expected)) return std::fabs(got - expected);
     const bool same = got == expected || (std::isnan(got) && std::isnan(expected));

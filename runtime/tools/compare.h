@@ -1,4 +1,4 @@
-// Comparing what came out with what was recorded.
+// Compares outputs with recorded ones.
 #pragma once
 
 #include <string>

@@ -8,7 +8,7 @@
 namespace kvjit::tool {
 namespace {
 
-/// More than identities take.
+/// More than any identities need.
 constexpr std::size_t kMaxBytes = std::size_t{1} << 20;
 
 void append(void* text, const char* piece, size_t size) {

@@ -33,7 +33,7 @@ bool find(void* library, const char* name, Function& function) {
     return function != nullptr;
 }
 
-/// The number of the GPU that `target`, which kvjit takes, runs on: code for one architecture runs on the first.
+/// Ordinal of the GPU that `target`, a legal name, runs on. For a named architecture it is the first GPU.
 std::optional<int> gpu_ordinal(std::string_view target) {
     if (target == "cuda" || target.starts_with("sm_")) return 0;
     if (!target.starts_with("cuda:")) return std::nullopt;
@@ -42,7 +42,7 @@ std::optional<int> gpu_ordinal(std::string_view target) {
     return ordinal;
 }
 
-/// What kvjit says of `target`, by status and sentence.
+/// The error that kvjit reports for `target`, if any.
 kvjit_error ask_kvjit(const std::string& target) {
     kvjit_error error;
     kvjit_error_init(&error);
@@ -52,7 +52,7 @@ kvjit_error ask_kvjit(const std::string& target) {
     return error;
 }
 
-/// kvjit has opened it, wherever it lies: its name is enough.
+/// kvjit has opened the driver already, wherever it lies, so that its name is enough.
 Result<void> load_driver() {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return fail("no GPU: libcuda.so.1, which comes with NVIDIA's driver, can't be opened");

@@ -1,5 +1,5 @@
-// Host memory that the GPU reaches too, at the same address: how the tool and the tests run calls on a GPU without
-// knowing CUDA. Slow, which doesn't matter to them. Engines use device memory.
+// Host memory that the GPU reaches at the same address, so that the tool and the tests run calls on a GPU without code
+// for CUDA. Slow, which doesn't matter there; engines use device memory.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +9,12 @@
 
 namespace kvjit::tool {
 
-/// Opens the driver and makes the GPU of `target` ("cuda", "cuda:N", "sm_XX") this thread's. Nothing for targets that
-/// need none, nor for what is no target: who opens it learns why. Call it before any of the memory is made. Errors: no
-/// driver, no such GPU.
+/// Opens the driver and makes the GPU of `target` ("cuda", "cuda:N", "sm_XX") this thread's. Does nothing for targets
+/// without a GPU, and for unknown names, which kvjit_target_create refuses. Call it before any of the memory is
+/// allocated. Errors: no driver, no such GPU.
 Result<void> open_gpu(const std::string& target);
 
-/// Multiple of which addresses and sizes of memory for the GPU must be; 1 where no GPU is open.
+/// Alignment of addresses and sizes of memory for the GPU; 1 while no GPU is open.
 std::size_t gpu_page_bytes();
 
 /// Lets the GPU reach `bytes` from `memory` on, until hide_from_gpu. No effect where no GPU is open. Throws

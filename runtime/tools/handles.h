@@ -1,4 +1,4 @@
-// kvjit's handles with owners, and its errors as the tool's.
+// Owners of kvjit's handles, and its errors as the tool's.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 
 namespace kvjit::tool {
 
-/// All of a file of `max_bytes` at most; "-" is standard input, and a pipe will do, too. The error names the file.
+/// Reads a whole file of at most `max_bytes`, or "-", standard input; pipes work, too. The error names the file.
 Result<std::string> read_file(const std::string& name, std::size_t max_bytes = SIZE_MAX);
 
 }  // namespace kvjit::tool

@@ -9,7 +9,7 @@
 namespace kvjit::tool {
 namespace {
 
-/// Text into the std::string `to`.
+/// A kvjit_sink that appends to the std::string `to`.
 void append(void* to, const char* text, size_t size) {
     static_cast<std::string*>(to)->append(text, size);
 }
@@ -65,7 +65,7 @@ void take_image(void* to, const kvjit_image_info* info) {
                                                    info->name, info->target, escaped(info->place)});
 }
 
-/// Each program for itself, since some can't be told; why is returned.
+/// Lists each program separately, since some may fail. Returns why they did.
 std::string list_each(std::uint32_t programs, kvjit_kernel* kernel, std::vector<Row>& rows) {
     kvjit_error error;
     kvjit_error_init(&error);
@@ -73,7 +73,7 @@ std::string list_each(std::uint32_t programs, kvjit_kernel* kernel, std::vector<
     for (const auto& [name, bit] : program_names()) {
         if (bit == KVJIT_ALL_PROGRAMS || (bit & programs) == 0) continue;
         const auto status = kvjit_kernel_images(kernel, bit, take_image, &rows, &error);
-        const bool is_lacking = status == KVJIT_BAD_ARGUMENT;  // by the op
+        const bool is_lacking = status == KVJIT_BAD_ARGUMENT;  // the op lacks the program
         if (status != KVJIT_OK && !is_lacking)
             reasons += (reasons.empty() ? "" : "; ") + name + ": " + error_text(error);
     }
@@ -93,7 +93,7 @@ Result<void> list_images(const InspectOptions& options, kvjit_kernel* kernel, st
     return {};
 }
 
-/// The spec has been checked: it is refused only where there is no kernel.
+/// Precondition: the spec is legal, so that an error means that there is no kernel for it.
 Result<void> explain(const InspectOptions& options, kvjit_engine* engine, const kvjit_spec& spec,
                      const kvjit_target* target, std::string& shown) {
     kvjit_error error;
@@ -116,7 +116,7 @@ Result<void> add_bundles(const InspectOptions& options, kvjit_engine* engine) {
     return {};
 }
 
-/// Into `shown`, which a failure may leave with what it has to say beside the error.
+/// Fills `shown`, which after a failure may hold text to print besides the error.
 Result<void> show(const InspectOptions& options, std::string& shown) {
     kvjit_error error;
     kvjit_error_init(&error);

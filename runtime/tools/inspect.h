@@ -18,17 +18,17 @@ struct InspectOptions {
     std::string target = "host";
     kvjit_stage stage = KVJIT_STAGE_IDENTITY;
     bool why = false;     // instead of a stage: which algorithm serves each program
-    bool images = false;  // the same: what is run for each, and where that is from
+    bool images = false;  // instead of a stage: each program's image and its origin
     std::string program = "all";
-    std::vector<std::string> bundles;                     // files that the engine is given
-    std::function<Result<void>(std::string_view)> write;  // takes what is shown; empty: standard output does
+    std::vector<std::string> bundles;                     // files to add to the engine
+    std::function<Result<void>(std::string_view)> write;  // receives the output; empty: standard output
 };
 
-/// What --program takes: names of programs, and all, as bits of kvjit_programs.
+/// Values of --program: names of programs, and all, as bits of kvjit_programs.
 std::map<std::string, std::uint32_t> program_names();
 
-/// Prints the stage of each program, or why which algorithm serves it, or what is run. Exit status 0, or 2 if the spec,
-/// the target or a bundle is bad, there is no such kernel, the op has no such program, or it can't be shown.
+/// Prints each program's stage, or why which algorithm serves it, or its image. Exit status 0, or 2 if the spec, the
+/// target or a bundle is bad, there is no such kernel, the op has no such program, or the stage can't be had.
 int inspect(const InspectOptions& options);
 
 /// The spec's fields, what each takes, its default and what it means.

@@ -66,7 +66,7 @@ const std::string kInspectExamples =
     "  kvjit inspect head_dim=128 group=4 > old.txt    and after an update, in bash:\n"
     "  kvjit inspect --diff old.txt <(kvjit inspect head_dim=128 group=4)\n";
 
-/// What the command line asks for.
+/// The parsed command line.
 struct Request {
     ReplayOptions replay;
     InspectOptions inspect;
@@ -110,7 +110,7 @@ CLI::App* add_replay(CLI::App& app, Request& request) {
     return command;
 }
 
-/// Instead of a spec.
+/// Adds --diff, which takes the place of a spec.
 void add_diff(CLI::App& inspect, Request& request) {
     CLI::Option* diff = inspect.add_option(
         "--diff", request.diffed,
@@ -206,7 +206,7 @@ void finish(Request& request) {
     }
 }
 
-/// The last comes first, as CLI11 takes them. `help` and `help COMMAND` are `--help` and `COMMAND --help`.
+/// In reverse order, which CLI11 expects. `help` and `help COMMAND` become `--help` and `COMMAND --help`.
 std::vector<std::string> reversed_arguments(int argc, char** argv) {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     if (!arguments.empty() && arguments.front() == "help") {
@@ -216,7 +216,7 @@ std::vector<std::string> reversed_arguments(int argc, char** argv) {
     return {arguments.rbegin(), arguments.rend()};
 }
 
-/// Names what stands where a command must. CLI11 would only say that there is none, and `foo --help` would be fine.
+/// The error names the word in place of a command. CLI11 would not name it, and would accept `foo --help`.
 Result<void> check_command(std::span<char* const> arguments) {
     const std::vector<std::string> words(arguments.begin(), arguments.end());
     const auto is_one_of = [](std::initializer_list<std::string_view> names, const std::string& word) {
@@ -236,7 +236,7 @@ Result<void> check_command(std::span<char* const> arguments) {
     return {};
 }
 
-/// Prints CLI11's help or complaint, which repeats what the user wrote. Exit status.
+/// Prints CLI11's help or error, which repeats what the user wrote. Returns the exit status.
 int show(const CLI::App& app, const CLI::ParseError& error) {
     std::ostringstream out, err;
     const int code = app.exit(error, out, err);

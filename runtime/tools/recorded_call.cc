@@ -61,7 +61,7 @@ bool is_numbered(std::string_view layout) {
     return false;
 }
 
-/// PMX's number is for people and other tools: layout_order alone decides. But a layout that has one must have it here.
+/// layout_order alone decides; PMX's number is for people and other tools. But if the layout has one, it must match.
 void check_pmx_number(MetadataTaker& metadata, std::string_view layout) {
     const bool numbered = is_numbered(layout);
     const auto or_missing = [&](const char* meaning) {
@@ -103,7 +103,7 @@ void read_head_counts(MetadataTaker& metadata, RecordedCall& call) {
     call.spec.group = static_cast<std::int32_t>(call.num_heads / call.num_kv_heads);
 }
 
-/// A file without the number has the default. A rule is there where one of its numbers is another.
+/// A number that the file lacks has its default. A rule is present if one of its numbers differs from the default.
 void read_score_rules(MetadataTaker& metadata, RecordedCall& call) {
     kvjit_batch_init(&call.score);
     call.score.softmax_scale = metadata.positive("softmax_scale");

@@ -38,7 +38,7 @@ const char* op_name(kvjit_op op) {
     return "";
 }
 
-/// What stands for the file where it is one of many.
+/// The file's name in a table of many.
 std::string stem(const std::string& file) {
     return escaped(std::filesystem::path(file).stem().string());
 }
@@ -61,7 +61,7 @@ public:
 private:
     static constexpr std::size_t kOpWidth = 23, kErrorWidth = 9;
 
-    /// Spaces that fill a column behind or in front of the text.
+    /// Spaces that pad the text to its column.
     static std::size_t fill_of(const std::string& text, std::size_t column) {
         return std::max(text.size(), column) - text.size();
     }
@@ -142,7 +142,7 @@ bool is_of_the_machine(kvjit_status status) {
     return status == KVJIT_BAD_TARGET || status == KVJIT_CUDA_ERROR;
 }
 
-/// What keeps every kernel from running here is said once, by a small one. What else is wrong, each call says.
+/// What prevents all kernels from running here is reported once, by a small one. Each call reports the rest.
 Result<void> try_target(kvjit_engine* engine, const kvjit_target* target) {
     kvjit_spec spec;
     kvjit_spec_init(&spec);

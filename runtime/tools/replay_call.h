@@ -20,9 +20,9 @@ struct Machine {
 };
 
 /// The spec that `op` has in the recorded call. Fields that mean nothing to `op` keep their defaults.
-///   MultiHeadCacheAttention  query, current_key, current_value, cache -> out.attn_output, out.lse, out.cache,
-///   out.scale KeyValueCache            current_key, current_value, cache -> out.cache, out.scale, out.key, out.value
-///   MultiHeadAttention       query, out.key and out.value -> out.attn_output, out.lse; in t1 where t1 holds the
+///   MultiHeadCacheAttention  query, current_*, cache -> out.attn_output, out.lse, out.cache, out.scale
+///   KeyValueCache            current_*, cache -> out.cache, out.scale, out.key, out.value
+///   MultiHeadAttention       query, out.key, out.value -> out.attn_output, out.lse; in t1 where t1 holds the
 ///                            recorded key and value exactly, else in float32
 Result<kvjit_spec> op_spec(const RecordedCall& call, kvjit_op op);
 

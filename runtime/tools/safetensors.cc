@@ -57,7 +57,7 @@ const char* kind_of_file(mode_t mode) {
 
 using OpenFile = std::shared_ptr<std::FILE>;
 
-/// Null with errno. A FIFO is opened at once, with or without a writer; a regular file ignores O_NONBLOCK.
+/// Null, with errno. A FIFO is opened at once, with or without a writer; a regular file ignores O_NONBLOCK.
 OpenFile open_without_waiting(const std::string& path) {
     const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     std::FILE* const file = descriptor < 0 ? nullptr : fdopen(descriptor, "rb");
@@ -74,7 +74,7 @@ Result<RegularFile> open_regular_file(const std::string& path) {
     const OpenFile file = open_without_waiting(path);
     const int why_not = errno;
     struct stat status = {};
-    // Sockets can't be opened, but they can be named.
+    // stat says what a socket is, which can't be opened.
     const bool known = (file ? fstat(fileno(file.get()), &status) : stat(path.c_str(), &status)) == 0;
     if (known && !S_ISREG(status.st_mode)) {
         return fail(std::string("is ") + kind_of_file(status.st_mode) + ", expected a regular file");
@@ -162,7 +162,7 @@ Result<Json> parse_header(const std::string& text) {
     return header;
 }
 
-/// What stands between the length at the file's beginning and its data.
+/// The header: the bytes between its length and the data.
 Result<std::string> read_header(const RegularFile& file) {
     if (file.bytes < kLengthBytes) {
         return fail("has " + std::to_string(file.bytes) + " bytes, too few for a safetensors file");
@@ -189,7 +189,7 @@ Result<std::map<std::string, std::string>> parse_metadata(const Json& json) {
     return metadata;
 }
 
-/// What stands in a header instead of a size, in a few words.
+/// What a header has instead of a size, in a few words.
 std::string found_text(const Json& value) {
     if (value.is_array()) return "a list";
     if (value.is_object()) return "an object";

@@ -1,6 +1,6 @@
 // Reads the safetensors format: 8 bytes of header length (little-endian), a JSON header, then the tensors' bytes.
-// Everything a hostile file may claim is checked: nothing outside the file is ever read, and no tensor before it is
-// asked for.
+// Everything a hostile file may claim is checked: nothing outside the file is ever read, and tensors are read on
+// request only.
 #pragma once
 
 #include <cstddef>

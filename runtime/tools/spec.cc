@@ -19,7 +19,7 @@ void collect(void* rows, const char* name, const char* order, const char* sets, 
     static_cast<std::vector<Row>*>(rows)->push_back({name, order, sets, users});
 }
 
-/// The last column is as long as it likes.
+/// The last column is not padded.
 void print_row(const Row& row, const std::array<std::size_t, kColumns>& widths) {
     std::string line;
     for (std::size_t i = 0; i < kColumns; ++i) {

@@ -7,8 +7,7 @@ struct SpecListOptions {
     bool names = false;  // names alone, a line each, for scripts
 };
 
-/// Prints the layouts that have a name: name, order of axes, the fields that it sets besides, whose it is. Exit status
-/// 0.
+/// Prints each layout that has a name: name, order of axes, the other fields that it sets, its users. Exit status 0.
 int list_layouts(const SpecListOptions& options);
 
 }  // namespace kvjit::tool

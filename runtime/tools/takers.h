@@ -35,8 +35,8 @@ public:
                          std::optional<std::string> missing = {});
     /// A finite number above 0.
     float positive(const std::string& name);
-    /// `none`, which is what a file without the field has, or a finite number from `least` on; `takes` says so. Of
-    /// std::int64_t and float.
+    /// `none`, the value where the field is missing, or a finite number from `least` on; `takes` describes these. T is
+    /// std::int64_t or float.
     template <class T>
     T number(const std::string& name, T none, T least, const std::string& takes);
 
@@ -53,7 +53,7 @@ public:
 
     void refuse_value(const std::string& name, const std::string& value, const std::string& expected);
 
-    /// Refuses fields that nobody took, but for those that begin with `remark`.
+    /// Refuses fields that were not taken, except those that begin with `remark`.
     void refuse_unknown(std::string_view remark);
 
 private:
@@ -81,9 +81,9 @@ public:
     /// The last of `starts`, which counts tokens.
     std::int64_t total(const std::string& name, const std::vector<std::int64_t>& starts);
 
-    /// Refuses tensors that nobody took.
+    /// Refuses tensors that were not taken.
     void refuse_unknown();
-    /// Reads what was taken, unless something was refused: a file that is no recorded call costs no memory.
+    /// Reads what was taken, unless something was refused: other files than recorded calls cost no memory.
     void load();
 
 private:

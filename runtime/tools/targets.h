@@ -7,7 +7,7 @@ struct TargetsOptions {
     bool names = false;  // names alone, a line each, for scripts
 };
 
-/// Prints them. Exit status 0.
+/// Prints the names. Exit status 0.
 int targets(const TargetsOptions& options);
 
 }  // namespace kvjit::tool

@@ -110,7 +110,7 @@ bool output_is_good() {
 }
 
 void complain(std::string_view message) {
-    flush_output();  // what was said before stands before, where both go to one place; a loss is told at the end
+    flush_output();  // keeps the order where both go to one place; a failure is reported at the end
     std::fprintf(stderr, "kvjit: %s\n", escaped_lines(message).c_str());
 }
 

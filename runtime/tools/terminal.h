@@ -1,5 +1,5 @@
-// Standard output and standard error as a command must treat them: colour and progress for people only, an end when
-// nobody reads on, and no other write that fails unnoticed.
+// Standard output and standard error as a command must treat them: colour and progress on terminals only, an end when
+// the reader is gone, and no other failed write that goes unnoticed.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace kvjit::tool {
 /// once, first.
 void prepare_standard_streams();
 
-/// Whether standard output is shown to people: no place for what isn't text.
+/// Whether standard output is a terminal, which must receive only text.
 bool output_is_terminal();
 
 /// Writes to standard output. Failures are remembered: see output_is_good.

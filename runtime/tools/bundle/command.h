@@ -11,10 +11,10 @@
 
 namespace kvjit::tool {
 
-/// Names what stands where a command of `kvjit bundle` must; `words` come after that.
+/// The error names the word in place of a command of `kvjit bundle`; `words` follow `kvjit bundle`.
 Result<void> check_bundle_command(std::span<const std::string> words);
 
-/// The subcommand of `app` with its own ones. Lives as long as the app is parsed.
+/// The subcommand `bundle` of `app`, with its own subcommands. Must live until the app is parsed.
 class BundleCommand {
 public:
     explicit BundleCommand(CLI::App& app);
@@ -22,7 +22,7 @@ public:
     BundleCommand& operator=(const BundleCommand&) = delete;
 
     bool parsed() const { return command_->parsed(); }
-    /// Of the one that was asked for. Exit status.
+    /// Runs the chosen subcommand and returns the exit status.
     int run() const;
 
 private:

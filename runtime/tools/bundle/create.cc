@@ -24,7 +24,7 @@
 namespace kvjit::tool {
 namespace {
 
-/// Beside libkvjit, where the command is not; "" leaves the choice to the environment.
+/// The compiler beside libkvjit, since the command lies elsewhere; "" leaves the choice to the environment.
 std::string compiler_path() {
     Dl_info info;
     const bool chosen = !rt::environment_text(rt::Variable::kCompiler).value_or("").empty();
@@ -54,7 +54,7 @@ rt::ImagesOptions images_options(const CreateOptions& options) {
     return images;
 }
 
-/// `where` stands in front of what is said of the list.
+/// `where` is put before errors about the list.
 Result<void> add_specs(std::vector<gen::KernelSpec>& specs, const std::string& where, std::string_view text,
                        std::int64_t max_combinations) {
     const gen::Result<gen::SpecList> list = gen::parse_spec_list(text, max_combinations);
@@ -87,7 +87,7 @@ Result<std::vector<gen::KernelSpec>> read_specs(const CreateOptions& options) {
     return specs;
 }
 
-/// The names between the commas. An empty one may be a name that a script lacks.
+/// The names between the commas. An empty one is refused: a script's variable may be unset.
 Result<std::vector<std::string>> split_targets(const std::vector<std::string>& lists) {
     std::vector<std::string> names;
     for (const std::string& list : lists) {
@@ -118,7 +118,7 @@ std::vector<rt::BundleEntry> bundle_entries(std::vector<rt::MadeEntry> made, con
     return entries;
 }
 
-/// Compiles, with a bar on a terminal.
+/// Compiles, with a progress bar on a terminal.
 Result<std::vector<rt::MadeEntry>> make_with_progress(rt::Images& images, const EntryJobs& jobs,
                                                       const CreateOptions& options) {
     Progress progress(static_cast<std::int64_t>(jobs.jobs.size()));
@@ -245,7 +245,7 @@ Result<int> merge(const MergeOptions& options) {
     return kExitOk;
 }
 
-/// A whole bundle's bytes: what was checked is what they are, whoever writes to the file meanwhile.
+/// A whole bundle's bytes in memory: what was checked can't change while the file is written to.
 Result<std::string> read_bundle(const std::string& path) {
     const auto file = rt::open_bundle_file(path);
     if (!file) return fail(path + ' ' + file.error());

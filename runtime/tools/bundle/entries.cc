@@ -12,7 +12,7 @@
 namespace kvjit::tool {
 namespace {
 
-/// The target itself, also where its name stands for several.
+/// The named targets alone, without lesser ones that may serve.
 Result<std::vector<gen::Target>> find_targets(std::span<const std::string> names) {
     std::vector<gen::Target> targets;
     for (const std::string& name : names) {
@@ -30,7 +30,7 @@ void add_jobs(EntryJobs& jobs, const std::vector<gen::Program>& programs, const 
     }
 }
 
-/// What threads share while they make entries.
+/// The state shared by the threads that make entries.
 class Making {
 public:
     Making(rt::Images& images, const EntryJobs& jobs, const std::function<void(const EntryJob&)>& done)
@@ -39,7 +39,7 @@ public:
         made_.resize(jobs_.size());
     }
 
-    /// Nothing, once one has failed.
+    /// Does nothing once an entry has failed.
     void make(std::size_t i) {
         if (failed_) return;
         const EntryJob& job = *jobs_[i];

@@ -14,7 +14,7 @@
 
 namespace kvjit::tool {
 
-/// What is to be compiled: each program once, though several specs have it.
+/// An entry to compile: each program once, though several specs have it.
 struct EntryJob {
     gen::Target target;
     gen::Program program;
@@ -23,14 +23,14 @@ struct EntryJob {
 
 struct EntryJobs {
     std::map<std::string, EntryJob> jobs;  // by identity
-    std::vector<std::string> left_out;     // "SPEC for TARGET: why": what no kernel can be asked for
+    std::vector<std::string> left_out;     // "SPEC for TARGET: why": pairs that have no kernel
 };
 
-/// Errors: a spec that none of the targets can have, an unknown target.
+/// Errors: a spec that none of the targets supports, an unknown target.
 Result<EntryJobs> plan_entries(std::span<const gen::KernelSpec> specs, std::span<const std::string> targets);
 
-/// In the order of the jobs. `done` is called on one thread at a time, with what was compiled or found. The first
-/// failure ends it, and names spec and target. Throws what compiling threw, on whichever thread.
+/// The entries, compiled or found, in the order of the jobs. `done` is called with each, by one thread at a time. The
+/// first failure, which names spec and target, ends the work. Rethrows what compiling threw on any thread.
 Result<std::vector<rt::MadeEntry>> make_entries(rt::Images& images, const EntryJobs& jobs, std::size_t threads,
                                                 const std::function<void(const EntryJob&)>& done);
 

@@ -32,7 +32,7 @@ int write_all(int file, std::string_view bytes) {
     return 0;
 }
 
-/// While it lives, what would end the process waits: nothing half-written stays behind.
+/// Blocks signals that would end the process while it lives, so that no half-written file remains.
 class SignalsHeld {
 public:
     SignalsHeld() {
@@ -49,7 +49,7 @@ private:
     sigset_t before_;
 };
 
-/// A new file beside `place`, whose name it leaves in `name`. A process that was killed may have left one of the same
+/// Creates a file beside `place` and stores its name in `name`. A killed process may have left a file of the same
 /// number.
 rt::Fd open_beside(const std::string& place, std::string& name) {
     int file = -EEXIST;
@@ -60,7 +60,7 @@ rt::Fd open_beside(const std::string& place, std::string& name) {
     return rt::Fd(file);
 }
 
-/// Replaces what is at `place`, with its permissions (`mode` 0: nothing is there). 0 or -errno.
+/// Replaces the file at `place` and keeps its permissions, `mode` (0: there is none). Returns 0 or -errno.
 int replace(const std::string& place, mode_t mode, std::string_view bytes) {
     rt::FileCalls& calls = rt::system_calls();
     const SignalsHeld held;
@@ -75,7 +75,7 @@ int replace(const std::string& place, mode_t mode, std::string_view bytes) {
     return error;
 }
 
-/// Into a pipe, a terminal, a device. 0 or -errno.
+/// Writes into a pipe, a terminal or a device. Returns 0 or -errno.
 int write_into(const std::string& path, std::string_view bytes) {
     const rt::Fd file(rt::system_calls().open(AT_FDCWD, path.c_str(), O_WRONLY, 0));
     return file.open() ? write_all(file.get(), bytes) : file.get();

@@ -1,4 +1,4 @@
-// What the commands of `kvjit bundle` are asked for.
+// Options of the commands of `kvjit bundle`.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ListOptions {
 
 struct VerifyOptions {
     std::vector<std::string> bundles;
-    std::optional<std::string> key;  // hexadecimal digits; nothing: signed by anybody or nobody
+    std::optional<std::string> key;  // hexadecimal digits; nothing: any signature or none
     bool json = false;
 };
 
@@ -55,7 +55,7 @@ struct SignOptions {
     std::string key_file;
 };
 
-/// Each prints what it has to say and returns the exit status.
+/// Each prints its results and returns the exit status.
 int create_bundle(const CreateOptions& options);
 int list_bundle(const ListOptions& options);
 int verify_bundles(const VerifyOptions& options);

@@ -1,4 +1,4 @@
-// `kvjit bundle list`, `verify`, `extract`, `diff`: what reads bundles.
+// `kvjit bundle list`, `verify`, `extract`, `diff`: the commands that read bundles.
 #include <algorithm>
 #include <cctype>
 #include <cstdio>
@@ -29,7 +29,7 @@ std::string signed_by(const rt::BundleHeader& header) {
     return header.is_signed() ? "signed by key " + rt::print_public_key(header.key) : "not signed";
 }
 
-/// "x86-64-v3" of "x86_64-unknown-linux-gnu:x86-64-v3"; emulation keeps its word.
+/// "x86-64-v3" of "x86_64-unknown-linux-gnu:x86-64-v3"; an emulated target keeps its prefix.
 std::string target_name(const std::string& text) {
     const std::string name = text.substr(text.rfind(':') + 1);
     return text.starts_with("cuda-emulated:") ? "cuda-emulated:" + name : name;
@@ -158,7 +158,7 @@ Result<int> verify(const VerifyOptions& options) {
     return code;
 }
 
-/// What an entry's files begin with: "attend_decode-4f1c09d2.x86-64-v3". Nothing of it is taken from a file unchecked.
+/// The prefix of an entry's file names: "attend_decode-4f1c09d2.x86-64-v3". What comes from the bundle is checked.
 std::string file_stem(const rt::BundleCode& code) {
     const auto parts = gen::parse_identity(code.identity);
     std::string stem = parts ? parts->program : "program";
