@@ -13,7 +13,7 @@ namespace {
 
 using gen::Result;
 
-/// The caches of a call and the ids of their blocks, all of them right.
+/// The caches of a call and the ids of their blocks, all of them checked.
 struct Call {
     BlockCache first, second;
     std::vector<BlockShare> shares;
@@ -33,7 +33,7 @@ Result<Call> read_call(const kvjit_blocks* first, std::string_view first_name, b
     return Call{*std::move(a), *std::move(b), *std::move(shares), *one};
 }
 
-/// One cache, on both sides.
+/// One cache for both sides.
 Result<Call> read_call(const kvjit_blocks* blocks, std::string_view name) {
     Result<BlockCache> cache = read_cache(blocks, name, true);
     if (!cache) return std::unexpected(cache.error());
@@ -71,7 +71,7 @@ Result<void> move(const Call& call, std::span<const BlockWork> works, const kvji
     return (*gpu)->move(works, call.first.memory, call.second.memory, options.stream);
 }
 
-/// The same order for all shares.
+/// The same order for all shares of the blocks.
 Result<void> move(const Call& call, const BlockIds& first, const BlockIds& second, const Order* order,
                   const kvjit_blocks_options& options) {
     std::vector<BlockWork> works;
@@ -102,7 +102,7 @@ Result<Ids> read_both(const Call& call, BlockUse first_use, const GivenIds& firs
     return Ids{*a, *b};
 }
 
-/// Blocks of different caches are apart.
+/// Checks that blocks of different caches don't overlap.
 Result<void> check_both_apart(const Call& call, const Ids& ids, bool in_order) {
     const BlockIds both[] = {ids.first, ids.second};
     if (call.is_one) return check_apart(both, in_order);
@@ -112,7 +112,7 @@ Result<void> check_both_apart(const Call& call, const Ids& ids, bool in_order) {
     return {};
 }
 
-/// Codes and scales that have ids of their own are moved in orders of their own.
+/// Codes and scales with ids of their own are moved in orders of their own.
 Result<void> move_in_order(const Call& call, const Ids& ids, const kvjit_blocks_options& options) {
     const Order codes = move_order(ids.first.codes, ids.second.codes);
     const Order scales = move_order(ids.first.scales, ids.second.scales);
@@ -124,8 +124,8 @@ Result<void> move_in_order(const Call& call, const Ids& ids, const kvjit_blocks_
     return move(call, works, options);
 }
 
-/// What operations on two lists of ids have in common: all is checked, then `do_it(call, ids)`. in_order: as if one
-/// block was moved after the other.
+/// The common part of operations on two arrays of ids: checks everything, then calls `do_it(call, ids)`. in_order: as
+/// if one block were moved after the other.
 template <class Do>
 Result<void> with_pairs(const Result<Call>& call, BlockUse first_use, const GivenIds& first, const GivenIds& second,
                         std::int64_t count, bool in_order, const kvjit_blocks_options& options, Do&& do_it) {

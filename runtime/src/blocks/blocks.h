@@ -6,7 +6,7 @@
 
 namespace kvjit::rt {
 
-/// See blocks.h. `options`: in this version's size, with an executor in its own.
+/// See blocks.h. `options` has this version's size, and so has its executor.
 gen::Result<void> copy_blocks(const kvjit_blocks* from, const kvjit_blocks* to, const std::int64_t* from_ids,
                               const std::int64_t* to_ids, std::int64_t count, const kvjit_blocks_options& options);
 gen::Result<void> move_blocks(const kvjit_blocks* blocks, const std::int64_t* from_ids, const std::int64_t* to_ids,

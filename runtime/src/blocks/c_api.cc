@@ -1,4 +1,4 @@
-// blocks.h.
+// The C entry points of blocks.h.
 #include "blocks/blocks.h"
 #include "c_struct.h"
 
@@ -6,7 +6,7 @@ using namespace kvjit;
 
 namespace {
 
-/// Runs `body` with the options in this version's size.
+/// Calls `body` with the options in this version's size.
 template <class Body>
 kvjit_status with_options(const kvjit_blocks_options* given, kvjit_error* error, const Body& body) {
     return rt::guarded(error, [&]() -> gen::Result<void> {

@@ -16,7 +16,7 @@ using gen::Result;
 
 // ---- Reading ------------------------------------------------------------------------------------------------------
 
-/// An error of checks that know no more than `where`'s struct. There is no plan here whose options it could name.
+/// An error of a check that knows only the struct in `where`. No plan's options can be named: there is no plan.
 gen::Error inside(std::string_view where, gen::Error error) {
     if (error.message.ends_with(kIfStored)) error.message.resize(error.message.size() - kIfStored.size());
     error.argument = text(where, error.argument);
@@ -29,7 +29,7 @@ std::unexpected<gen::Error> not_yet(std::string argument, std::string_view what)
     return gen::fail(KVJIT_BAD_SPEC, std::move(argument), std::move(message));
 }
 
-/// Of an operator with a cache, which has blocks here.
+/// The spec of an operator with a cache that has blocks.
 Result<gen::KernelSpec> read_spec(const kvjit_spec* given, const std::string& name) {
     const Result<gen::KernelSpec> spec = read_struct(given, name);
     if (!spec) return std::unexpected(spec.error());
@@ -44,7 +44,7 @@ Result<gen::KernelSpec> read_spec(const kvjit_spec* given, const std::string& na
     return spec;
 }
 
-/// The numbers that a cache has, and no others. `callers`: the spec that says how many query heads a kv head has.
+/// The numbers that a cache has, and no others. `callers`: the spec that gives the query heads of a kv head.
 Result<kvjit_batch> read_sizes(const kvjit_batch* given, const std::string& name, const gen::KernelSpec& callers,
                                const gen::KernelSpec& spec) {
     const Result<kvjit_batch> batch = read_struct(given, name);
@@ -63,7 +63,7 @@ Result<kvjit_batch> read_sizes(const kvjit_batch* given, const std::string& name
     return sizes;
 }
 
-/// Without what an engine's call has beside them.
+/// Without the tensors that only an engine's call has.
 kvjit_tensors cache_tensors(const kvjit_tensors& all) {
     kvjit_tensors tensors = defaults<kvjit_tensors>();
     for (const gen::OperatorTensor& each : gen::cache_tensors()) tensors.*each.member = all.*each.member;
@@ -81,8 +81,8 @@ Result<kvjit_tensors> read_tensors(const kvjit_tensors* given, const std::string
     return tensors;
 }
 
-/// All but the tensors, as a call's batch. Its operator is the one that takes a cache and needs nothing else; what that
-/// has no use for in the spec nobody asks about here.
+/// The call's batch, without the tensors. The operator is the one that takes a cache and nothing else; spec fields that
+/// it doesn't use are not checked here.
 Result<BatchView> read_view(const kvjit_blocks& blocks, std::string_view name, bool written) {
     const Result<gen::KernelSpec> callers = read_spec(blocks.spec, text(name, ".spec"));
     if (!callers) return std::unexpected(callers.error());
@@ -97,7 +97,7 @@ Result<BatchView> read_view(const kvjit_blocks& blocks, std::string_view name, b
 
 // ---- Where blocks lie ---------------------------------------------------------------------------------------------
 
-/// Steps along an axis of the tensor are so many elements, or tokens, of the axis that it is a part of.
+/// The elements, or tokens, of the whole axis that a step along this part of it spans.
 std::int64_t weight_of(const gen::Axes& axes, char letter) {
     const char inner = letter == 'T' ? 't' : letter == 'D' ? 'd' : ' ';
     return axes.has(inner) ? axes.extent(inner) : 1;
@@ -108,7 +108,7 @@ std::int64_t page_of(const CacheView& cache) {
     return std::max<std::int64_t>(1, cache.paging().page);
 }
 
-/// `layout`: of the tensor. `page`: tokens of a block, where ids are tokens; else 0.
+/// `layout`: the tensor's. `page`: tokens of a block where ids are tokens, else 0.
 BlockPlane plane_of(const kvjit_tensor& tensor, const gen::Axes& layout, std::int64_t page) {
     const std::int64_t bytes = element_bytes(tensor);
     BlockPlane plane{{}, gen::Part::kBoth, false, reinterpret_cast<std::intptr_t>(tensor.data), 1, {}};
@@ -127,7 +127,7 @@ BlockPlane plane_of(const kvjit_tensor& tensor, const gen::Axes& layout, std::in
     return plane;
 }
 
-/// Dense blocks at addresses, as tensors that begin at address 0.
+/// Dense blocks at addresses, as tensors at address 0.
 kvjit_tensors block_tensors(const CacheView& cache, bool quantised) {
     kvjit_tensors tensors{};
     tensors.cache = cache.code_block();
@@ -198,7 +198,7 @@ Result<void> check_format(const BlockCache& first, const BlockCache& second) {
     return check_tokens(first, second);
 }
 
-/// Keys and values that lie in one tensor, as if they lay in two.
+/// Keys and values of one tensor as if each had a tensor of its own.
 std::vector<BlockPlane> apart(const std::vector<BlockPlane>& planes) {
     std::vector<BlockPlane> all;
     for (const BlockPlane& plane : planes) {

@@ -12,14 +12,14 @@ namespace {
 
 using cuda::Code;
 
-/// Rows that are further apart the driver doesn't take together.
+/// The largest distance between rows that one 2D copy of the driver takes.
 constexpr std::int64_t kMaxPitch = 0x7fffffff;
 
 void* pointer(std::int64_t address) {
     return reinterpret_cast<void*>(static_cast<std::intptr_t>(address));
 }
 
-/// Memory for what lies aside, in the order of the stream: a block's share, one at a time.
+/// Scratch memory allocated in the order of the stream, for one block's share at a time.
 class StreamScratch {
 public:
     StreamScratch(const cuda::DriverApi& api, cuda::Stream stream) : api_(api), stream_(stream) {}
@@ -49,7 +49,7 @@ std::int64_t scratch_bytes(std::span<const BlockWork> works) {
     return bytes;
 }
 
-/// From where a block begins, at each seat.
+/// Offsets from the begin of a block, at each seat.
 using Offsets = std::array<std::int64_t, kSeats>;
 
 /// One end of a copy.
@@ -59,7 +59,7 @@ struct End {
     kvjit_memory memory;
 };
 
-/// The calls for one share's blocks.
+/// Enqueues the copies of one share's blocks.
 class Enqueuer {
 public:
     Enqueuer(const cuda::DriverApi& api, const Nest& nest, cuda::Stream stream)
@@ -76,7 +76,7 @@ public:
         });
     }
 
-    /// Of the second cache.
+    /// Zeroes a block of the second cache.
     Code zero(std::int64_t address) const {
         const std::int64_t pitch = pitch_of(Seat::kSecond);
         const bool rows = is_pitch(pitch);
@@ -95,7 +95,7 @@ private:
     bool is_pitch(std::int64_t pitch) const { return pitch >= nest_.run() && pitch <= kMaxPitch; }
     std::size_t height() const { return static_cast<std::size_t>(nest_.dims().back().extent); }
 
-    /// `enqueue(offsets)` for each run; or, with `rows`, for all runs of the innermost dimension at once.
+    /// Calls `enqueue(offsets)` for each run; or, with `rows`, for all runs of the innermost dimension at once.
     template <class Enqueue>
     Code each(bool rows, const Enqueue& enqueue) const {
         return walk(0, nest_.dims().size() - (rows ? 1 : 0), {}, enqueue);
@@ -140,7 +140,7 @@ private:
     cuda::Stream stream_;
 };
 
-/// All blocks of one share.
+/// Enqueues all blocks of one share.
 Code enqueue(const cuda::DriverApi& api, const BlockWork& work, kvjit_memory first, kvjit_memory second,
              std::int64_t scratch, cuda::Stream stream) {
     const Enqueuer calls(api, work.share.nest, stream);
@@ -169,7 +169,7 @@ gen::Result<void> GpuBlocks::move(std::span<const BlockWork> works, kvjit_memory
     const gen::Result<ContextScope> scope = context_.enter();
     if (!scope) return std::unexpected(scope.error());
     const cuda::DriverApi& api = driver_.api();
-    const RelaxedCapture relaxed(api);  // another thread's capture is none of this stream's business
+    const RelaxedCapture relaxed(api);  // another thread's capture must not affect this stream
     auto* queue = static_cast<cuda::Stream>(stream);
     StreamScratch scratch(api, queue);
     const std::int64_t bytes = scratch_bytes(works);

@@ -1,4 +1,4 @@
-// Blocks of which some are a GPU's memory, moved by its driver.
+// Moves blocks between host and GPU memory, or within it, by the driver.
 #pragma once
 
 #include "blocks/work.h"
@@ -12,8 +12,8 @@ public:
     /// `device`: the driver's handle.
     GpuBlocks(const Driver& driver, cuda::Device device) : driver_(driver), context_(driver, device) {}
 
-    /// Enqueues everything on `stream`. `first`, `second`: where the caches are; not both on the host. Errors:
-    /// KVJIT_CUDA_ERROR, KVJIT_OUT_OF_MEMORY; some of it may have been enqueued.
+    /// Enqueues everything on `stream`. `first`, `second`: the memories of the caches; not both the host's. Errors:
+    /// KVJIT_CUDA_ERROR, KVJIT_OUT_OF_MEMORY; some copies may have been enqueued by then.
     gen::Result<void> move(std::span<const BlockWork> works, kvjit_memory first, kvjit_memory second, void* stream);
 
 private:
@@ -21,7 +21,7 @@ private:
     GpuContext context_;
 };
 
-/// Those of an ordinal: the process's, alive until it ends. Errors: KVJIT_CUDA_ERROR, KVJIT_BAD_ARGUMENT.
+/// The process's GpuBlocks of an ordinal, alive until it ends. Errors: KVJIT_CUDA_ERROR, KVJIT_BAD_ARGUMENT.
 gen::Result<GpuBlocks*> gpu_blocks(std::int64_t ordinal);
 
 }  // namespace kvjit::rt

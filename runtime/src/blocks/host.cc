@@ -12,19 +12,19 @@
 namespace kvjit::rt {
 namespace {
 
-/// What a thread moves of a block at a time, and what of a block lies aside meanwhile, on its stack.
+/// Bytes of a block that a thread moves at a time; also the scratch memory on its stack.
 constexpr std::int64_t kSlice = std::int64_t{256} << 10;
 constexpr std::int64_t kScratchSlice = std::int64_t{16} << 10;
-/// Less than this the calling thread moves alone: waking others would take longer.
+/// The calling thread moves less than this alone: waking others would take longer.
 constexpr std::int64_t kSerialBytes = std::int64_t{256} << 10;
-/// Tasks for each thread, so that one that is held up doesn't hold up all.
+/// Tasks for each thread, so that one delayed thread doesn't delay all.
 constexpr std::int64_t kTasksPerThread = 4;
 
 char* pointer(std::int64_t address) {
     return reinterpret_cast<char*>(static_cast<std::intptr_t>(address));
 }
 
-/// Slices of the groups of one share, in order.
+/// The slices of the groups of one share, in order.
 class Slices {
 public:
     explicit Slices(const BlockWork& work)
@@ -39,7 +39,7 @@ public:
         const std::int64_t begin = i % per_group_ * slice_, end = std::min(begin + slice_, work_.share.nest.bytes());
         if (work_.order == nullptr) return zero(work_.share.second.address(work_.second[group]), begin, end);
         alignas(64) std::array<char, kScratchSlice> scratch;
-        // It has the slice alone.
+        // The scratch memory holds this slice alone.
         const std::int64_t block = static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(scratch.data())) - begin;
         const auto address = [&](Place place) { return place.seat == Seat::kScratch ? block : work_.address(place); };
         for (const Step& step : work_.order->group(group)) {
@@ -67,7 +67,7 @@ private:
     std::int64_t slice_, per_group_;
 };
 
-/// All slices of a call, cut into tasks of as many.
+/// All slices of a call, divided into tasks of equally many.
 class Tasks {
 public:
     explicit Tasks(std::span<const BlockWork> works) {

@@ -5,7 +5,7 @@
 
 namespace kvjit::rt {
 
-/// Errors: those of the default executor. Nothing has been moved then.
+/// Errors: those of the default executor, before anything is moved.
 gen::Result<void> move_on_host(std::span<const BlockWork> works, const kvjit_blocks_options& options);
 
 }  // namespace kvjit::rt

@@ -11,7 +11,7 @@ namespace {
 
 using gen::Result;
 
-/// One of the caller's array.
+/// An entry of the caller's array.
 struct Entry {
     std::string_view array;
     std::int64_t index;
@@ -21,7 +21,7 @@ struct Entry {
 
 // ---- One id -------------------------------------------------------------------------------------------------------
 
-/// Bytes of the blocks of codes, or of scales, at addresses.
+/// Bytes of a block of codes, or of scales, at an address.
 std::int64_t bytes_at_address(const BlockCache& cache, bool scales) {
     const BlockPlane& plane = *std::ranges::find(cache.planes, scales, &BlockPlane::scales);
     std::int64_t bytes = 1;
@@ -73,7 +73,7 @@ Result<void> check_id(const BlockCache& cache, std::int64_t id, bool scales, con
 
 // ---- All of them --------------------------------------------------------------------------------------------------
 
-/// What an id stands for among all that its cache has: blocks, tokens, or bytes of memory.
+/// The range that an id stands for: of blocks, of tokens, or of bytes of memory.
 struct Span {
     std::int64_t begin, end;
     Entry entry;
@@ -95,7 +95,7 @@ void add_spans(const BlockIds& ids, bool scales, std::vector<Span>& spans) {
     }
 }
 
-/// `a` is written, or `b` is: the error names one that is.
+/// At least one of `a` and `b` is written: the error names that one.
 std::unexpected<gen::Error> overlap(const Span& a, const Span& b) {
     const bool names_a = a.written && !b.written;
     const Span& named = names_a ? a : b;
@@ -105,12 +105,12 @@ std::unexpected<gen::Error> overlap(const Span& a, const Span& b) {
                   text(other.entry.name(), ", ", other.begin, ",", how, "; what is written is apart from all else"));
 }
 
-/// Goes through spans in the order of their begins.
+/// Visits spans in the order of their begins.
 class Sweep {
 public:
     explicit Sweep(bool in_order) : in_order_(in_order) {}
 
-    /// All spans of one range.
+    /// Takes all spans of one range.
     Result<void> take(std::span<const Span> same) {
         const auto written = std::ranges::find(same, true, &Span::written);
         const bool has_written = written != same.end();
@@ -138,7 +138,7 @@ private:
     }
 
     bool in_order_;
-    const Span* all_ = nullptr;  // that ends last
+    const Span* all_ = nullptr;  // the one that ends last
     const Span* written_ = nullptr;
 };
 

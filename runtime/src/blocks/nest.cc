@@ -13,7 +13,7 @@ using Dim = Nest::Dim;
 constexpr std::size_t kFirst = index_of(Seat::kFirst), kSecond = index_of(Seat::kSecond),
                       kScratch = index_of(Seat::kScratch);
 
-/// Cuts the part of `axis` that `weight` lies inside of. False: it can't be cut there.
+/// Splits the part of `axis` that contains `weight`. False: it can't be split there.
 bool cut(Axes& axes, char axis, std::int64_t weight) {
     const auto part = std::ranges::find_if(
         axes, [&](const BlockAxis& a) { return a.axis == axis && a.weight < weight && weight < a.weight * a.extent; });
@@ -38,14 +38,14 @@ void sort_by_axis(Axes& axes) {
     std::ranges::sort(axes, {}, [](const BlockAxis& a) { return std::pair(a.axis, a.weight); });
 }
 
-/// The longest strides of the second first, so that it is written from its begin to its end.
+/// By descending strides of the second cache, so that it is written from its begin to its end.
 void sort_by_stride(std::vector<Dim>& dims) {
     std::ranges::stable_sort(dims, std::ranges::greater(), [](const Dim& dim) {
         return std::pair(std::abs(dim.strides[kSecond]), std::abs(dim.strides[kFirst]));
     });
 }
 
-/// Whether a step of `outer` is as far as all of `inner`.
+/// Whether a step of `outer` is as far as all steps of `inner`.
 bool follows(const Dim& outer, const Dim& inner) {
     return outer.strides[kFirst] == inner.strides[kFirst] * inner.extent &&
            outer.strides[kSecond] == inner.strides[kSecond] * inner.extent;

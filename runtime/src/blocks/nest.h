@@ -1,5 +1,4 @@
-// A block's bytes in two caches at once: which byte of the one is which of the other, in the longest runs that both
-// have.
+// Maps the bytes of a block in one cache to those in another one, in the longest runs that are contiguous in both.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +9,8 @@
 
 namespace kvjit::rt {
 
-/// A part of an axis of a block: steps of `weight` along it, `stride` bytes apart. "Dd8" is D in two parts, of weights
-/// 8 and 1. Axis 'B' are the bytes of an element.
+/// A part of an axis of a block: its steps are `weight` apart on the axis and `stride` bytes in memory. "Dd8" is D in
+/// two parts, of weights 8 and 1. Axis 'B' is the bytes of an element.
 struct BlockAxis {
     char axis;
     std::int64_t weight, extent, stride;
@@ -19,7 +18,7 @@ struct BlockAxis {
     bool operator==(const BlockAxis&) const = default;
 };
 
-/// The two caches of a call, and memory of its own that has a block's bytes in order.
+/// The two caches of a call, and scratch memory that holds a block's bytes in order.
 enum class Seat : std::uint8_t { kFirst, kSecond, kScratch };
 inline constexpr std::size_t kSeats = 3;
 constexpr std::size_t index_of(Seat seat) {
@@ -28,22 +27,22 @@ constexpr std::size_t index_of(Seat seat) {
 
 class Nest {
 public:
-    /// Outermost first. Strides are those of the seats.
+    /// Outermost first. `strides`: at each seat.
     struct Dim {
         std::int64_t extent;
         std::array<std::int64_t, kSeats> strides;
     };
-    /// Nothing where parts of an axis don't fit into each other: pieces of 6 and of 4.
+    /// nullopt where parts of an axis don't divide each other: pieces of 6 and of 4.
     static std::optional<Nest> pair(std::vector<BlockAxis> first, std::vector<BlockAxis> second);
 
-    /// Around the runs.
+    /// The dimensions around the runs.
     const std::vector<Dim>& dims() const { return dims_; }
-    /// Neighbouring bytes, in both.
+    /// Bytes that are contiguous in both.
     std::int64_t run() const { return run_; }
     std::int64_t bytes() const { return bytes_; }
 
-    /// `each(one, other, bytes)` for each run, or piece of one, of the bytes begin..end-1 of the block: offsets from
-    /// where it begins at two of the seats.
+    /// Calls `each(one, other, bytes)` for each run, or part of one, within the bytes begin..end-1 of the block. `one`
+    /// and `other` are offsets from the block's begin at two of the seats.
     template <class Each>
     void for_each_run(std::int64_t begin, std::int64_t end, Seat one, Seat other, const Each& each) const {
         Walk walk(*this, begin / run_, one, other);
@@ -54,7 +53,7 @@ public:
             walk.go(1);
         }
         while (begin < end) {
-            // As far as the innermost dimension goes; the last run may be cut.
+            // To the end of the innermost dimension; the last run may be partial.
             const std::int64_t runs = std::min(walk.row(), (end - begin) / run_);
             for (std::int64_t i = 0; i < runs; ++i) {
                 each(walk.one + i * walk.one_step, walk.other + i * walk.other_step, run_);
@@ -69,12 +68,12 @@ private:
     /// T, L, 2, H, D and B, of which T and D have up to three parts each.
     static constexpr std::size_t kMaxDims = 10;
 
-    /// Over the runs, in order.
+    /// A walk over the runs, in order.
     struct Walk {
         Walk(const Nest& nest, std::int64_t run, Seat one, Seat other);
-        /// Runs until the innermost dimension ends.
+        /// Runs up to the end of the innermost dimension.
         std::int64_t row() const { return dims.empty() ? 1 : dims.back().extent - index[dims.size() - 1]; }
-        /// On by 0 runs to row().
+        /// Advances by 0 to row() runs.
         void go(std::int64_t runs);
 
         const std::vector<Dim>& dims;

@@ -14,8 +14,8 @@ constexpr Place second(std::int64_t i) {
 }
 constexpr Place kScratch = {Seat::kScratch};
 
-/// Moves as a graph: behind a move comes the one, if any, that overwrites what it reads. So each has at most one behind
-/// it, any number before it, and a chain of them ends, or runs into a cycle.
+/// Moves as a graph: a move's successor is the one, if any, that overwrites what it reads. A move has at most one
+/// successor and any number of predecessors, and a chain of successors ends or runs into a cycle.
 class MoveGraph {
 public:
     MoveGraph(std::span<const std::int64_t> from, std::span<const std::int64_t> to)
@@ -43,8 +43,8 @@ public:
 private:
     static constexpr std::size_t kNone = SIZE_MAX;
 
-    /// Moves that have to do with each other, each list so that what reads comes before what overwrites, except for
-    /// its last ones, which are a cycle where the part has one.
+    /// Moves that depend on each other, each list ordered so that a read precedes its overwrite, except for the list's
+    /// last moves, which are its cycle if it has one.
     std::vector<std::vector<std::size_t>> sorted_parts() {
         std::vector<std::size_t> ready = free_moves();
         std::vector<std::vector<std::size_t>> parts;
@@ -66,7 +66,7 @@ private:
         return free;
     }
 
-    /// The number of each move's part, and room for each: what ends, or turns, at one move is one part.
+    /// The index of each move's part, and an empty list for each part: chains that end, or meet a cycle, at one move.
     std::vector<std::size_t> parts_of(std::vector<std::vector<std::size_t>>& parts) const {
         std::vector<std::size_t> part(behind_.size(), kNone);
         std::vector<std::size_t> path;
@@ -75,7 +75,7 @@ private:
             path.clear();
             std::size_t at = i;
             for (; at != kNone && part[at] == kNone; at = behind_[at]) {
-                part[at] = parts.size();  // for now: that the path has been here
+                part[at] = parts.size();  // for now: marks it as visited by this path
                 path.push_back(at);
             }
             const std::size_t found = at == kNone ? parts.size() : part[at];
@@ -85,7 +85,7 @@ private:
         return part;
     }
 
-    /// The cycle that move i is on, if its moves still wait for each other.
+    /// Adds the cycle that move i is on, if its moves still wait for each other.
     void add_cycle(std::size_t i, const std::vector<std::size_t>& part, std::vector<std::vector<std::size_t>>& parts) {
         for (std::size_t at = i; waits_for_[at] != 0; at = behind_[at]) {
             waits_for_[at] = 0;
@@ -93,7 +93,7 @@ private:
         }
     }
 
-    /// The last move of a part that has a cycle reads what an earlier one overwrites: that is saved first.
+    /// The last move of a part with a cycle reads what an earlier one overwrites: that block is saved first.
     void add(const std::vector<std::size_t>& moves, Order& order) const {
         order.begin_group();
         const std::size_t last = moves.back();
@@ -106,8 +106,8 @@ private:
     }
 
     std::vector<std::size_t> behind_;
-    std::vector<std::size_t> waits_for_;  // how many moves
-    std::vector<bool> stays_;             // nothing is moved
+    std::vector<std::size_t> waits_for_;  // for how many moves
+    std::vector<bool> stays_;             // source and destination are one: nothing is moved
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is moved before what.
+// The order of a call's moves.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace kvjit::rt {
 
-/// A block: of one of the caches the one with this index into its ids; the only one of the scratch memory.
+/// A block: the cache's block whose id has this index; or the only block of the scratch memory.
 struct Place {
     Seat seat;
     std::int64_t index = 0;
@@ -23,8 +23,7 @@ struct Step {
     bool operator==(const Step&) const = default;
 };
 
-/// Groups of steps. Those of a group go one after the other, each with scratch memory of the group's own; groups go in
-/// any order.
+/// Groups of steps. The steps of a group run in order, with scratch memory of the group's own; groups run in any order.
 class Order {
 public:
     void begin_group() { begins_.push_back(steps_.size()); }
@@ -49,7 +48,7 @@ private:
 
 Order copy_order(std::int64_t count);
 Order swap_order(std::int64_t count);
-/// As if all at once; no block stands twice in `to`.
+/// The order of moves that happen as if all at once; no block occurs twice in `to`.
 Order move_order(std::span<const std::int64_t> from, std::span<const std::int64_t> to);
 
 }  // namespace kvjit::rt

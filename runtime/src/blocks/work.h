@@ -1,4 +1,4 @@
-// What a call has to do, once all is checked: for the CPU's threads or the GPU's driver.
+// What a checked call has to do, for the CPU's threads or the GPU's driver.
 #pragma once
 
 #include "blocks/cache.h"
@@ -7,18 +7,18 @@
 
 namespace kvjit::rt {
 
-/// Of one share of the blocks. Blocks that are zeroed have no other steps: the order is empty, and `second` has them.
+/// The work on one share of the blocks. To zero blocks there is no order: `second` names them.
 struct BlockWork {
     BlockShare share;
-    std::span<const std::int64_t> first, second;  // ids; of blocks that are zeroed only the second
-    const Order* order;                           // null: the second ones are zeroed
+    std::span<const std::int64_t> first, second;  // ids; to zero blocks only the second
+    const Order* order;                           // null: zeroes the second ones
 
-    /// Where one of the caches has a block.
+    /// The address of a block.
     std::int64_t address(Place place) const {
         const auto i = static_cast<std::size_t>(place.index);
         return place.seat == Seat::kFirst ? share.first.address(first[i]) : share.second.address(second[i]);
     }
-    /// Independent of each other.
+    /// The number of groups, which are independent of each other.
     std::size_t groups() const { return order != nullptr ? order->groups() : second.size(); }
     /// Bytes that are written, scratch memory included.
     std::int64_t bytes() const {

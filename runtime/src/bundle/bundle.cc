@@ -8,13 +8,13 @@
 namespace kvjit::rt {
 namespace {
 
-/// `name`: what it would be, "" where that can't be told.
+/// `name`: Bundle::name_of's clause about the entry, or "".
 std::unexpected<std::string> damaged(std::size_t entry, const std::string& what, const std::string& name) {
     return std::unexpected("has a damaged entry " + std::to_string(entry) + ": " + what + name +
                            " (changed since the bundle was opened, or damaged before)");
 }
 
-/// Cuts `bytes` off the front of `rest`.
+/// Removes and returns the first `bytes` of `rest`.
 std::string_view take(std::string_view& rest, std::size_t bytes) {
     const std::string_view taken = rest.substr(0, bytes);
     rest.remove_prefix(taken.size());
@@ -45,7 +45,7 @@ std::expected<BundleCode, std::string> Bundle::code(std::size_t entry) const {
     const std::size_t before_image = record.code_bytes() - record.image_bytes;
     const auto texts = bytes_->read(record.offset, before_image);
     if (!texts) return std::unexpected(texts.error());
-    auto image = bytes_->read(record.offset + before_image, record.image_bytes);  // in memory of its own: it is aligned
+    auto image = bytes_->read(record.offset + before_image, record.image_bytes);  // memory of its own is aligned
     if (!image) return std::unexpected(image.error());
     if (texts->size() + image->size() != record.code_bytes()) return damaged(entry, "it is cut short", name_of(entry));
     if (digest_of({*texts, *image}) != record.code) return damaged(entry, "its digest differs", name_of(entry));

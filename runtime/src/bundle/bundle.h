@@ -1,4 +1,4 @@
-// A bundle that is open: its index was checked whole, its entries are read, and checked, one by one when asked for.
+// An open bundle: its whole index is checked at once, each entry when it is read.
 #pragma once
 
 #include <expected>
@@ -12,7 +12,7 @@
 
 namespace kvjit::rt {
 
-/// What an entry runs as, and what names it.
+/// What an entry runs, and what names it.
 struct BundleCode {
     std::string identity;
     std::string provenance;
@@ -20,7 +20,7 @@ struct BundleCode {
     std::string image;
 };
 
-/// What people read of it; "" where the bundle was made without.
+/// An entry's texts for people; "" where the bundle was made without them.
 struct BundleTexts {
     std::string source;
     std::string log;
@@ -29,8 +29,8 @@ struct BundleTexts {
 /// Immutable, thread-safe. Errors are clauses whose subject is the bundle: "is cut short: ...".
 class Bundle {
 public:
-    /// Reads header and index, nothing else. A signature is checked against the key that stands beside it; whose key
-    /// that is, is the caller's to judge.
+    /// Reads header and index, nothing else. A signature is checked against the key in the bundle; whether to trust
+    /// that key is up to the caller.
     static std::expected<Bundle, std::string> open(std::unique_ptr<BundleBytes> bytes);
 
     const BundleHeader& header() const { return header_; }

@@ -60,7 +60,7 @@ private:
 }  // namespace
 
 std::expected<std::unique_ptr<BundleBytes>, std::string> open_bundle_file(const std::string& path) {
-    // Without waiting for a pipe's writer.
+    // O_NONBLOCK: doesn't wait for the writer of a pipe.
     Fd file(system_calls().open(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK, 0));
     if (!file.open()) return failed("opened", -file.get());
     struct stat status{};

@@ -1,4 +1,4 @@
-// Where a bundle's bytes lie: read piece by piece into private memory, never mapped.
+// The source of a bundle's bytes: read piece by piece into private memory, never mapped.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ class BundleBytes {
 public:
     virtual ~BundleBytes() = default;
     virtual std::uint64_t size() const = 0;
-    /// As many as there are, up to `bytes`. The error is a clause whose subject is the bundle: "can't be read: ...".
+    /// Up to `bytes`, fewer only at the end. The error is a clause whose subject is the bundle: "can't be read: ...".
     virtual std::expected<std::string, std::string> read(std::uint64_t offset, std::size_t bytes) const = 0;
 };
 

@@ -13,14 +13,14 @@ namespace {
 
 constexpr std::size_t kMostNearMisses = 4;
 
-/// Whether `other` is the same program for another target of the same kind, or from another version of kvjit.
+/// Whether `other` is the same program for another target of its kind, or from another version of kvjit.
 bool is_near(const gen::Identity& wanted, const gen::Identity& other) {
     const auto kind = [](const std::string& target) { return target.substr(0, target.rfind(':')); };
     return other.program == wanted.program && other.constants == wanted.constants &&
            kind(other.target) == kind(wanted.target);
 }
 
-/// What keeps `other` from serving for `wanted`, which are of the same program.
+/// Why `other` can't serve for `wanted`, which is the same program.
 std::string difference(const gen::Identity& wanted, const gen::Identity& other) {
     const auto is_of = [](std::string_view what, int theirs, int ours) {
         return std::string(what) + ' ' + std::to_string(theirs) + " (this library's is " + std::to_string(ours) + ")";
@@ -36,7 +36,7 @@ public:
     BundleStore(Bundle bundle, BundleOptions options) : bundle_(std::move(bundle)), options_(std::move(options)) {}
 
     Answer find(std::span<Wanted> candidates) override {
-        Answer answer = NotThere{};  // the first failure, unless a later candidate is there
+        Answer answer = NotThere{};  // the first failure, unless a later candidate is found
         for (std::size_t i = 0; i < candidates.size(); ++i) {
             const std::optional<std::size_t> entry = bundle_.find(candidates[i].identity());
             if (!entry) continue;
@@ -70,7 +70,7 @@ public:
         return clause.empty() ? "" : options_.name + clause;
     }
 
-    /// The index, which was read when the bundle was opened, knows the entry's digests.
+    /// The index, which was read when the bundle was opened, has the entry's digests.
     gen::Result<std::string> read(const std::string& identity, const StoredEntry&, EntryPart part) const override {
         const std::size_t entry = bundle_.find(identity).value();
         if (part == EntryPart::kProvenance || part == EntryPart::kObject) {
@@ -93,7 +93,7 @@ private:
     BundleOptions options_;
 };
 
-/// Why this library, or the engine, does not take a bundle that is whole; "" if they do. A clause.
+/// Why this library, or the engine, refuses a bundle that is whole, as a clause; "" if neither does.
 std::string objection(const BundleHeader& header, const std::optional<PublicKey>& key) {
     if (header.abi != abi::kKernelAbi) {
         return "is for kernel ABI " + std::to_string(header.abi) + "; this library's is " +

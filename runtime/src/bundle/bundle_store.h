@@ -1,4 +1,4 @@
-// A bundle as a store of images: it answers to identities alone. docs/bundles.md says what that means.
+// A bundle as a store of images, found by their identities alone. docs/bundles.md says what that means.
 #pragma once
 
 #include <expected>
@@ -15,14 +15,14 @@
 namespace kvjit::rt {
 
 struct BundleOptions {
-    std::string name;              // in messages: "bundle engine.kvjb"
-    std::string place;             // where it lies: "engine.kvjb"
-    std::optional<PublicKey> key;  // who must have signed it; nothing: anybody or nobody
+    std::string name;              // its name in messages: "bundle engine.kvjb"
+    std::string place;             // its file: "engine.kvjb"
+    std::optional<PublicKey> key;  // the key that must have signed it; nothing: any key or none
     Log log;
 };
 
-/// Opens what `bytes` are, or says why they are none. Finding nothing bad, it reads the entries that are asked for; one
-/// that is bad is logged each time, and the store can't say. Errors: KVJIT_BAD_FILE.
+/// Opens the bundle in `bytes`, or returns the error that they are. Reads an entry only on request; a bad entry is
+/// logged each time, and the answer is then Failed. Errors: KVJIT_BAD_FILE.
 gen::Result<std::unique_ptr<Store>> open_bundle(std::expected<std::unique_ptr<BundleBytes>, std::string> bytes,
                                                 BundleOptions options);
 

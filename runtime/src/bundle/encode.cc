@@ -13,7 +13,7 @@ struct Packed {
     std::string source, log;
 };
 
-/// Whether all lengths fit into a record, and into what readers take.
+/// Whether all lengths fit into a record, and are within the limits of readers.
 bool fits(const BundleEntry& entry) {
     const auto& [code, texts] = entry;
     return code.identity.size() + code.provenance.size() + code.target.size() + code.image.size() <=
@@ -43,7 +43,7 @@ Packed packed(const BundleEntry& entry) {
     return all;
 }
 
-/// Gives each entry its place behind the index; where the last one ends.
+/// Gives each entry its place after the index. Returns the end of the last one.
 std::uint64_t place(std::vector<Packed>& entries) {
     std::uint64_t end = kBundleHeaderBytes + entries.size() * kBundleRecordBytes;
     for (Packed& each : entries) {

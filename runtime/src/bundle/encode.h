@@ -1,4 +1,4 @@
-// Making a bundle's bytes.
+// Encodes bundles.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ struct BundleEntry {
     BundleTexts texts;
 };
 
-/// The bytes of a bundle of these entries, unsigned: the same for the same entries in any order. Errors: two entries of
-/// one identity, an entry that is too large; a sentence.
+/// The bytes of an unsigned bundle of these entries, which don't depend on their order. Errors, as a sentence: two
+/// entries of one identity, or an entry that is too large.
 std::expected<std::string, std::string> encode_bundle(std::uint32_t abi, std::span<const BundleEntry> entries);
 
-/// All of an entry.
+/// Reads all parts of an entry.
 std::expected<BundleEntry, std::string> read_entry(const Bundle& bundle, std::size_t entry);
 
 }  // namespace kvjit::rt

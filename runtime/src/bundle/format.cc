@@ -14,7 +14,7 @@ constexpr std::size_t kKeyOffset = kDigestOffset + sizeof(Digest);
 constexpr std::size_t kSignatureOffset = kKeyOffset + sizeof(PublicKey);
 static_assert(kSignatureOffset + sizeof(Signature) == kBundleHeaderBytes);
 
-/// Takes fields off the front.
+/// Removes fields from the front of the bytes.
 class Reader {
 public:
     explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -42,7 +42,7 @@ void put(std::string& out, const std::array<std::uint8_t, N>& bytes) {
     out.append(reinterpret_cast<const char*>(bytes.data()), N);
 }
 
-/// The header's bytes that its digest is of.
+/// The bytes of the header that its digest covers.
 std::string encode_lead(const BundleHeader& header) {
     std::string lead{kMagic};
     put_little_endian(lead, kBundleVersion, 4);
@@ -66,7 +66,7 @@ std::unexpected<std::string> bad_record(std::size_t i, const std::string& what) 
     return std::unexpected("has a bad index: record " + std::to_string(i) + ' ' + what);
 }
 
-/// The image alone first: with it bounded, no sum wraps.
+/// Checks the image first: once it is bounded, no sum overflows.
 bool is_too_large(const BundleRecord& record) {
     return record.image_bytes > kMaxBundleEntryBytes || record.code_bytes() > kMaxBundleEntryBytes ||
            record.texts_bytes() > kMaxBundleEntryBytes || record.source_bytes > kMaxBundleEntryBytes ||

@@ -1,5 +1,5 @@
-// The bytes of a bundle: header, index, and what an entry's bytes must be. docs/bundle_format.md is their
-// specification. Pure functions over bytes that anybody may have written.
+// The bytes of a bundle: header, index and the limits of an entry. docs/bundle_format.md is their specification. Pure
+// functions over untrusted bytes.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace kvjit::rt {
 inline constexpr std::uint32_t kBundleVersion = 1;
 inline constexpr std::size_t kBundleHeaderBytes = 192;
 inline constexpr std::size_t kBundleRecordBytes = 140;
-/// Of one entry, and of each of its texts unpacked.
+/// The limit of one entry, and of each of its unpacked texts.
 inline constexpr std::uint64_t kMaxBundleEntryBytes = std::uint64_t{256} << 20;
 
 using PublicKey = std::array<std::uint8_t, 32>;
@@ -29,7 +29,7 @@ struct BundleHeader {
     std::uint64_t entries = 0;  // records of the index
     std::uint64_t bytes = 0;    // of the whole bundle
     Digest index{};             // of the index
-    Digest digest{};            // of what stands above: names the whole content
+    Digest digest{};            // of the fields above: identifies the whole content
     PublicKey key{};            // all zero: unsigned
     Signature signature{};
 
@@ -43,12 +43,12 @@ struct BundleRecord {
     std::uint64_t offset = 0;
     std::uint64_t image_bytes = 0;
     std::uint32_t identity_bytes = 0, provenance_bytes = 0, target_bytes = 0;
-    std::uint32_t packed_source_bytes = 0, packed_log_bytes = 0;  // as they lie there
+    std::uint32_t packed_source_bytes = 0, packed_log_bytes = 0;  // as stored
     std::uint32_t source_bytes = 0, log_bytes = 0;                // unpacked
     Digest code{};                                                // of identity, provenance, target, image
     Digest texts{};                                               // of source and log, packed
 
-    /// What must be read to run the entry, and the rest.
+    /// The parts that must be read to run the entry, and the other ones.
     std::uint64_t code_bytes() const {
         return std::uint64_t{identity_bytes} + provenance_bytes + target_bytes + image_bytes;
     }
@@ -57,14 +57,14 @@ struct BundleRecord {
 
 std::string encode_header(const BundleHeader& header);
 std::string encode_record(const BundleRecord& record);
-/// What BundleHeader::digest is of.
+/// The digest for BundleHeader::digest.
 Digest header_digest(const BundleHeader& header);
 
-/// `size`: of the whole bundle, whose first bytes (kBundleHeaderBytes, or all that there are) `bytes` is. The error is
-/// a clause whose subject is the bundle: "is cut short: ...".
+/// `size`: bytes of the whole bundle; `bytes`: the first kBundleHeaderBytes of them, or all if there are fewer. The
+/// error is a clause whose subject is the bundle: "is cut short: ...".
 std::expected<BundleHeader, std::string> decode_header(std::string_view bytes, std::uint64_t size);
 
-/// The index of a bundle: sorted by the identities' digests, and such that entries fill what lies behind it, in order.
+/// A bundle's index: sorted by the identities' digests; the entries fill the bytes after it without gaps, in order.
 class BundleIndex {
 public:
     /// Checks all of it: digest, order, bounds. The error is a clause, as decode_header's.
@@ -72,7 +72,7 @@ public:
 
     std::size_t size() const { return bytes_.size() / kBundleRecordBytes; }
     BundleRecord operator[](std::size_t i) const;
-    /// The number of the entry whose identity has this digest.
+    /// The index of the entry whose identity has this digest.
     std::optional<std::size_t> find(const Digest& identity) const;
 
 private:

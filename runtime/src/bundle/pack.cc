@@ -15,7 +15,7 @@ std::string pack(std::string_view text) {
     if (text.empty()) return {};
     std::string packed(ZSTD_compressBound(text.size()), '\0');
     const std::size_t bytes = ZSTD_compress(packed.data(), packed.size(), text.data(), text.size(), kLevel);
-    if (ZSTD_isError(bytes)) throw std::bad_alloc();  // it lacks nothing else: the output is as large as it can be
+    if (ZSTD_isError(bytes)) throw std::bad_alloc();  // the only possible error: the output is large enough
     packed.resize(bytes);
     return packed;
 }

@@ -1,4 +1,4 @@
-// Texts made small (zstd): what is read by people, never what is executed.
+// Compresses texts (zstd) that people read and nothing executes.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@
 
 namespace kvjit::rt {
 
-/// "" for "". The same text always becomes the same bytes.
+/// "" for "". Deterministic.
 std::string pack(std::string_view text);
 
-/// Nothing where `packed` is no text of `bytes` bytes. Never writes more than so many, whatever is given.
+/// nullopt if `packed` is no text of `bytes` bytes. Never writes more than that, whatever the input.
 std::optional<std::string> unpack(std::string_view packed, std::size_t bytes);
 
 }  // namespace kvjit::rt

@@ -8,7 +8,7 @@ namespace {
 static_assert(sizeof(PublicKey) == crypto_sign_PUBLICKEYBYTES && sizeof(Signature) == crypto_sign_BYTES &&
               sizeof(SecretKey) == crypto_sign_SECRETKEYBYTES);
 
-/// A signature of a bundle is one of nothing else.
+/// The prefix makes a bundle's signature invalid for anything else.
 std::string signed_text(const BundleHeader& header) {
     return "kvjit bundle, format 1\n" + std::string(as_text(header.digest));
 }
@@ -22,7 +22,7 @@ constexpr std::string_view kPkcs8{"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\
 constexpr std::string_view kBegin = "-----BEGIN PRIVATE KEY-----";
 constexpr std::string_view kEnd = "-----END PRIVATE KEY-----";
 
-/// What the PEM's base64 stands for, if it has as many bytes as such a key.
+/// The bytes that the PEM's base64 encodes, if they are as many as such a key has.
 std::optional<std::string> decode_pem(std::string_view pem) {
     const std::size_t begin = pem.find(kBegin), end = pem.find(kEnd);
     if (begin == pem.npos || end == pem.npos || end < begin) return std::nullopt;

@@ -7,7 +7,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// A rule that the spec lacks passes what none does, whatever the batch has for other operators.
+/// For a rule that the spec lacks, the neutral value, whatever the batch has for other operators.
 abi::ScoreArgs score_args(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     abi::ScoreArgs args{};
     const float default_scale = 1.0f / std::sqrt(static_cast<float>(spec.head_dim));

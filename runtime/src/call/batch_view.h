@@ -1,4 +1,4 @@
-// A batch as the kernels of one plan see it, with the defaults filled in.
+// A batch as the kernels of one plan see it, with defaults filled in.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace kvjit::rt {
 
-/// An array of the batch; null: not given.
+/// An array of the batch; null if it was not given.
 inline abi::Indices indices(const gen::KernelSpec& spec, const void* array) {
     return {array, spec.starts_type == KVJIT_I32};
 }
@@ -20,13 +20,13 @@ inline std::int64_t element_bytes(const kvjit_tensor& tensor) {
     return gen::dtype_bytes(static_cast<kvjit_dtype>(tensor.dtype));
 }
 
-/// Hkv. Where it isn't given it follows from H and the group; or H stands for it, where there are no query heads.
+/// Hkv. If it wasn't given, it follows from H and the group; or is H, for operators without query heads.
 inline std::int64_t kv_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     if (batch.num_kv_heads != 0) return batch.num_kv_heads;
     return gen::has_query_heads(spec) ? batch.num_heads / spec.group : batch.num_heads;
 }
 
-/// H. Where it isn't given it follows from Hkv and the group.
+/// H. If it wasn't given, it follows from Hkv and the group.
 inline std::int64_t query_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     return batch.num_heads != 0 ? batch.num_heads : batch.num_kv_heads * spec.group;
 }
@@ -36,18 +36,18 @@ inline std::int64_t query_rows(const gen::KernelSpec& spec, const kvjit_batch& b
     return batch.batch_size == 0 ? 0 : index_at(indices(spec, batch.seqstarts), batch.batch_size);
 }
 
-/// K: rows of packed key and value. 0 where B == 0, for Merge, which has no keys, and where nobody counts them.
+/// K: rows of packed key and value. 0 where B == 0, for Merge, which has no keys, and where kvstarts isn't given.
 inline std::int64_t key_rows(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     if (batch.batch_size == 0 || !gen::has_keys(spec) || batch.kvstarts == nullptr) return 0;
     return index_at(indices(spec, batch.kvstarts), batch.batch_size);
 }
 
-/// How many keys the sequences have; none given: Merge.
+/// The sequences' counts of keys; none given: Merge.
 abi::KeyCounts key_counts(const gen::KernelSpec& spec, const kvjit_batch& batch);
 
-/// Where new tokens go whatever the table says: (S), or (L, S).
+/// Slots that the caller chose for new tokens, whatever the table says: (S), or (L, S).
 struct StoreSlots {
-    abi::Indices slots;         // of layer 0; null: the table says
+    abi::Indices slots;         // of layer 0; null: the table decides
     bool has_layers;            // layers have slots of their own
     std::int64_t layer_stride;  // in elements
     std::int64_t rows;          // S
@@ -67,17 +67,17 @@ struct BatchView {
     CacheView cache;
     kvjit_tensor cachestarts;
     StoreSlots store_slots;
-    abi::ScoreArgs score;  // without what runs bring
+    abi::ScoreArgs score;  // without the tensors of runs
     bool stores;           // whether runs may store
 
-    /// How far the rows of sequence b see.
+    /// The range of keys that the rows of sequence b see.
     Reach reach(std::int64_t b) const {
         return reach_of({score.window_left, score.window_right}, spec.is_causal != 0, spec.is_alibi != 0,
                         b < decoding_batches);
     }
 };
 
-/// The batch has passed check_batch_scalars. Reads no array. `stores`: BatchUse's.
+/// Precondition: the batch has passed check_batch_scalars. Reads no array. `stores`: BatchUse's.
 BatchView batch_view(const gen::KernelSpec& spec, const kvjit_batch& batch, bool stores);
 
 }  // namespace kvjit::rt

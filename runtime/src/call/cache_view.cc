@@ -27,7 +27,7 @@ abi::Plane packed(const kvjit_tensor& tensor) {
     return {static_cast<char*>(tensor.data), stride(tensor, 0), stride(tensor, 0), stride(tensor, 1)};
 }
 
-/// Of a dense block.
+/// The memory of a dense block.
 abi::BlockMemory block_memory(const kvjit_tensor& block) {
     return {element_bytes(block), block.shape[0] * block.strides[0] * element_bytes(block)};
 }
@@ -129,8 +129,8 @@ abi::BlockMemory CacheView::scale_blocks() const {
     return block_memory(scale_block_);
 }
 
-/// Key (part 0) or value (part 1). Where entries are tokens, an entry's stride is a token's. A block's address 0 is a
-/// number like any other here: sums with it are no pointers.
+/// Keys (part 0) or values (part 1). Where entries are tokens, an entry's stride is a token's. A block's address 0 is a
+/// number like any other here: sums with it are not pointers.
 abi::Plane CacheView::plane(const kvjit_tensor& tensor, const Places& at, std::int64_t layer, std::int64_t part) const {
     const std::int64_t begin = layer * stride(tensor, at.layer) + part * stride(tensor, at.part);
     char* base = reinterpret_cast<char*>(reinterpret_cast<std::intptr_t>(tensor.data) + begin);

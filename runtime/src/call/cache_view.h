@@ -1,4 +1,4 @@
-// Where a batch's keys and values lie, made once from spec and batch: for the checks, the binding and the launches.
+// Where a batch's keys and values lie, computed once from spec and batch: for the checks, the binding and the launches.
 #pragma once
 
 #include <cstdint>
@@ -10,56 +10,56 @@
 
 namespace kvjit::rt {
 
-/// Axes of a layer's table, cachestarts: rows of entries where it isn't CSR. With one axis more it has a table a layer.
+/// Axes of one layer's table, cachestarts: 2 for rows of entries without CSR. One more axis means a table a layer.
 int table_rank(const gen::KernelSpec& spec, const kvjit_batch& batch);
 bool has_layer_tables(const gen::KernelSpec& spec, const kvjit_batch& batch);
 
-/// Of a cache and its table; or of packed keys and values, whose table is kvstarts. The batch's arrays outlive it.
+/// A cache and its table; or packed keys and values, whose table is kvstarts. The batch's arrays outlive it.
 class CacheView {
 public:
-    /// The batch has passed check_batch_scalars. Reads no array.
+    /// Precondition: the batch has passed check_batch_scalars. Reads no array.
     CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads);
 
-    /// Tokens behind an entry of the table, and what an entry is.
+    /// Tokens of an entry of the table, and the kind of the entries.
     Paging paging() const { return paging_; }
-    /// Of a layer.
+    /// The table of a layer.
     abi::Table table(std::int64_t layer) const;
-    /// Whether layers have tables of their own, and how far a layer's entries are from the next's.
+    /// Whether layers have tables of their own, and by how many entries these lie apart.
     bool has_layers() const { return has_layers_; }
     std::int64_t layer_entries() const { return layer_entries_; }
-    /// Extent of what entries count, the cache's tokens or blocks; kNoLimit for addresses, and packed keys and values.
+    /// The number of slots that entries index, tokens or blocks; kNoLimit for addresses and for packed keys and values.
     std::int64_t num_slots() const { return num_slots_; }
     /// Tokens of a block; 0 where entries are tokens.
     std::int64_t block_tokens() const { return paging_.blocks() ? page_tokens_ : 0; }
-    /// Where entries are addresses: of what. Scale blocks of a cache without scales have 0 bytes.
+    /// The blocks that addresses point to. Scale blocks of a cache without scales have 0 bytes.
     abi::BlockMemory code_blocks() const;
     abi::BlockMemory scale_blocks() const;
-    /// Such blocks, which no tensor of the call shows, as ones that lie at address 0.
+    /// These blocks, which no tensor of the call describes, as tensors at address 0.
     const kvjit_tensor& code_block() const { return code_block_; }
     const kvjit_tensor& scale_block() const { return scale_block_; }
-    /// Extent of one of a layout's axes, in a tensor whose rows have `row_elements`.
+    /// Extent of a layout's axis in a tensor whose rows have `row_elements`.
     std::int64_t extent(const gen::Axes& axes, char axis, std::int64_t row_elements) const;
     /// The layers that a call may name.
     std::int64_t num_layers() const { return num_layers_; }
 
     /// Keys and values of one layer, with their scales.
     abi::Cache planes(const kvjit_tensors& tensors, std::int64_t layer) const;
-    /// From piece to piece of keys and of values, where the layout cuts their rows or pages.
+    /// Strides between the pieces of keys and of values, where the layout splits their rows or pages.
     struct CachePieces {
         abi::Pieces key, value;
     };
     CachePieces pieces(const kvjit_tensors& tensors) const;
 
 private:
-    /// Where axes stand in a layout, -1: nowhere. `token` is that of a piece's tokens where pages are cut.
+    /// Indices of the axes in a layout, -1: absent. `token` is the axis within a piece where pages are split.
     struct Places {
         std::int32_t block, token, layer, part, head;
-        std::int32_t token_pieces, element_pieces;  // -1: nothing is cut
+        std::int32_t token_pieces, element_pieces;  // -1: not split
     };
     static Places places(const gen::KernelSpec& spec, int part);
 
     kvjit_tensor block(kvjit_dtype type, std::int64_t row_elements) const;
-    /// Where keys (part 0) or values (part 1) of all layers lie.
+    /// The tensor with the keys (part 0) or values (part 1) of all layers.
     const kvjit_tensor& codes(const kvjit_tensors& tensors, int part) const;
     const kvjit_tensor& scales(const kvjit_tensors& tensors, int part) const;
     abi::Plane plane(const kvjit_tensor& tensor, const Places& at, std::int64_t layer, std::int64_t part) const;

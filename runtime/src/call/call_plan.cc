@@ -6,7 +6,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// Rows of the output that was asked for; 0: of neither.
+/// Rows of the output that the call wants; 0: it wants neither.
 std::int64_t loaded_rows(const kvjit_tensors& tensors) {
     return tensors.key.rank != 0 ? tensors.key.shape[0] : tensors.value.shape[0];
 }
@@ -20,7 +20,7 @@ std::uint32_t CallPlan::possible_programs() const {
     if (batch_.batch_size == 0) return 0;
     std::uint32_t programs = kernel_->bits();
     if (!batch_.stores) programs &= ~std::uint32_t{KVJIT_PROGRAM_STORE};
-    // Nothing says where a sequence's rows would begin in what is loaded.
+    // Without kvstarts, a sequence's rows in the loaded tensors have no known begin.
     if (!is_given(batch_.keys.starts)) programs &= ~std::uint32_t{KVJIT_PROGRAM_LOAD};
     return programs;
 }

@@ -1,4 +1,4 @@
-// The recipe of a call: which programs run when, with what. Backends only launch them.
+// The sequence of a call: which programs run when, with which arguments. Backends only launch them.
 #pragma once
 
 #include "call/batch_view.h"
@@ -9,7 +9,7 @@
 
 namespace kvjit::rt {
 
-/// A plan whose run checks the tensors, binds each program's arguments and hands them to the backend.
+/// A plan whose runs check the tensors, bind each program's arguments and pass them to the backend.
 class CallPlan : public Plan {
 public:
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) final;
@@ -20,9 +20,9 @@ protected:
     /// `rows`: see check_tensors.
     CallPlan(KernelPtr kernel, const BatchView& batch, const BatchRows& rows);
 
-    /// What a run of the operator on this batch may call for, as bits of kvjit_programs.
+    /// The programs that a run of the operator on this batch may need, as bits of kvjit_programs.
     std::uint32_t possible_programs() const;
-    /// Has images of `programs` ready, some of possible_programs: those that runs will launch.
+    /// Has the images of `programs`, a subset of possible_programs, ready: the ones that runs will launch.
     gen::Result<void> prepare(std::uint32_t programs);
 
     const Kernel& kernel() const { return *kernel_; }
@@ -31,11 +31,11 @@ protected:
     bool needs(std::uint32_t programs) const { return (programs_ & programs) != 0; }
     /// Null: the plan doesn't need the program.
     const ImagePtr& image(kvjit_programs program) const { return images_[program]; }
-    /// Of the programs that the plan needs.
+    /// The images of the programs that the plan needs.
     const ImageSet& images() const { return images_; }
 
 private:
-    /// What a run needs beside right tensors. Nothing has been written.
+    /// Checks a run's needs beyond correct tensors. Nothing has been written yet.
     virtual gen::Result<void> check_run(const kvjit_tensors& tensors) = 0;
     // The launches, in the order of a call. `rows`: of the packed tensors that a program moves.
     virtual gen::Result<void> check_arrays(const kvjit_tensors&) { return {}; }
@@ -43,7 +43,7 @@ private:
     virtual gen::Result<void> load(const abi::LoadArgs& args, std::int64_t rows) = 0;
     /// Decode and prefill; adds partials and slopes to the arguments.
     virtual gen::Result<void> attend(abi::AttendArgs args, const kvjit_tensors& tensors) = 0;
-    /// Op Merge; adds the parts' places to its items.
+    /// Op Merge; adds the places of the partials to its items.
     virtual gen::Result<void> merge(const abi::MergeArgs& args, const kvjit_tensors& tensors) = 0;
 
     gen::Result<void> launch(const kvjit_tensors& tensors, std::int64_t layer_idx);

@@ -1,4 +1,4 @@
-// 64-bit arithmetic on untrusted numbers: results that don't fit stay at the largest value.
+// Saturating 64-bit arithmetic on untrusted numbers.
 #pragma once
 
 #include <concepts>
@@ -24,15 +24,15 @@ constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
     return __builtin_add_overflow(a, b, &sum) ? kMaxInt64 : sum;
 }
 
-/// How many pieces of `size`, above 0, `count` >= 0 makes; the last may be smaller.
+/// The number of pieces of `size` > 0 in `count` >= 0; the last may be smaller.
 constexpr std::int64_t ceil_div(std::int64_t count, std::int64_t size) {
     return count / size + (count % size != 0);
 }
 
-/// No element of any tensor is wider.
+/// Bytes of the widest element of any tensor.
 inline constexpr std::int64_t kMaxElementBytes = 8;
 
-/// How many rows of `row_elements` have bytes that fit 64 bits.
+/// The most rows of `row_elements` whose bytes fit 64 bits.
 constexpr std::int64_t most_rows(std::int64_t row_elements) {
     const std::int64_t row_bytes = saturating_product(row_elements, kMaxElementBytes);
     return row_bytes == kMaxInt64 ? 0 : kMaxInt64 / row_bytes;

@@ -1,4 +1,4 @@
-// The parts of check_batch, in the order in which they run: each may rely on what those above it have checked.
+// The parts of check_batch, in the order in which they run. Each relies on the checks of those above it.
 #pragma once
 
 #include "check/check_batch.h"
@@ -10,7 +10,7 @@ namespace kvjit::rt {
 /// Type, rank, extents, strides and pointer of cachestarts; which of rowstarts and row_index go with it. O(1).
 gen::Result<void> check_table_shape(const gen::KernelSpec& spec, const kvjit_batch& batch);
 
-/// A batch of one sequence or more as the parts below see it, whose arrays the host can read.
+/// A batch of at least one sequence, whose arrays the host can read.
 struct BatchArrays {
     const gen::KernelSpec& spec;
     abi::CheckedBatch batch;
@@ -24,7 +24,7 @@ gen::Result<void> check_totals(const BatchArrays& arrays);
 /// seqstarts, kvstarts, max_seqlen, max_kvlen. O(B).
 gen::Result<void> check_starts(const BatchArrays& arrays);
 
-/// New tokens are the last of their sequence's keys, and start_pos says so. O(B).
+/// New tokens are the last keys of their sequence, and start_pos agrees. O(B).
 gen::Result<void> check_new_positions(const BatchArrays& arrays);
 
 /// rowstarts, row_index, and rows long enough for their keys. O(B).
@@ -33,12 +33,12 @@ gen::Result<void> check_table_rows(const BatchArrays& arrays);
 /// Each entry that a key uses. O(B + pages).
 gen::Result<void> check_table_entries(const BatchArrays& arrays);
 
-/// No slot for two new tokens. O(B + r log r), r runs of neighbouring new slots.
+/// No two new tokens share a slot. O(B + r log r), r runs of neighbouring new slots.
 gen::Result<void> check_new_slots(const BatchArrays& arrays);
 
 // ---- What the parts share -------------------------------------------------------------------------------
 
-/// `holds(found, b)` is a rule of sequence b; `layer`: RuleWords'.
+/// Checks the rule `holds(found, b)` of each sequence b; `layer`: RuleWords'.
 template <class Holds>
 gen::Result<void> check_sequences(const BatchArrays& arrays, const Holds& holds, std::int64_t layer = -1) {
     Finding found;
@@ -48,8 +48,8 @@ gen::Result<void> check_sequences(const BatchArrays& arrays, const Holds& holds,
     return {};
 }
 
-/// `check(layer, named)` for each layer of an array whose layers are `stride` elements apart; 0: one serves all, and
-/// none is named, -1.
+/// Calls `check(layer, named)` for each layer of an array whose layers are `stride` elements apart. With stride 0 there
+/// is one call for all layers, with named -1.
 template <class Check>
 gen::Result<void> check_each_layer(std::int64_t stride, std::int64_t layers, const Check& check) {
     if (stride == 0) return check(0, -1);
@@ -59,8 +59,8 @@ gen::Result<void> check_each_layer(std::int64_t stride, std::int64_t layers, con
     return {};
 }
 
-/// `check(arrays, table, layer)` for each layer's table of codes, and of scales if they have one; layer -1: there is
-/// one for all.
+/// Calls `check(arrays, table, layer)` for each layer's table of codes, and of scales if there is one; with layer -1
+/// for a table of all layers.
 template <class Index, class Check>
 gen::Result<void> for_each_table_of(const BatchArrays& arrays, const Check& check) {
     return check_each_layer(arrays.batch.layer_entries, arrays.batch.layers,

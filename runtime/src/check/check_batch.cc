@@ -22,7 +22,7 @@ bool always(const KernelSpec&) {
     return true;
 }
 
-/// Counts that stay below 2^31, so that products of a few of them fit 64 bits.
+/// Limit of counts, so that products of a few of them fit 64 bits.
 constexpr std::int64_t kMaxCount = 0x7fffffff;
 
 struct Scalar {
@@ -61,7 +61,7 @@ Result<void> check_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
                               : Result<void>();
 }
 
-/// Of query heads that alone say how many kv heads there are, or the other way round.
+/// For a batch that gives the number of query heads or of kv heads alone.
 Result<void> check_group(const KernelSpec& spec, const kvjit_batch& batch) {
     if (batch.num_heads == 0) return check_range("num_kv_heads", batch.num_kv_heads, 1, kMaxCount / spec.group);
     if (batch.num_heads % spec.group == 0) return {};
@@ -151,14 +151,14 @@ Result<void> check_pointers(const KernelSpec& spec, const kvjit_batch& batch) {
     return {};
 }
 
-/// What only kvstarts says: where the keys of a sequence begin among those of all.
+/// Why only kvstarts will do: where a sequence's keys begin among those of all.
 const char* needs_kvstarts(const KernelSpec& spec) {
     if (!gen::has_cache(spec)) return "packed keys and values have their places by it";
     if (spec.cache_mode == KVJIT_TOKEN_TABLE) return "a token_table's rows have their places by it";
     return gen::attends(spec) && spec.attn_mask != 0 ? "the mask's columns have their places by it" : nullptr;
 }
 
-/// One of three says how many keys there are.
+/// Exactly one of three arrays gives the counts of keys.
 Result<void> check_key_arrays(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::has_keys(spec)) return {};
     const bool starts = batch.kvstarts != nullptr, lens = batch.kvlens != nullptr,
@@ -234,7 +234,7 @@ using Part = Result<void> (*)(const KernelSpec&, const kvjit_batch&);
 constexpr Part kOutline[] = {check_scalars,    check_heads,       check_layers, check_cache_bytes, check_pointers,
                              check_key_arrays, check_score_rules, check_floats, check_table_shape};
 
-/// What a batch's arrays hold, and the most careless level that looks at it.
+/// What a part of a batch's arrays holds, and the lowest level that checks it.
 struct ArrayPart {
     Result<void> (*check)(const BatchArrays&);
     kvjit_check_level level;

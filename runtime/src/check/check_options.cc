@@ -9,7 +9,7 @@ namespace {
 using gen::Result;
 
 constexpr std::int64_t kWorkspaceAlignment = 64;
-/// More is a mistake, and pools of spinning threads are an expensive one.
+/// A larger number is a mistake, and pools of spinning threads are an expensive one.
 constexpr std::int64_t kMaxThreads = 1024;
 
 Result<void> check_executor(const kvjit_executor& executor) {

@@ -6,12 +6,12 @@
 
 namespace kvjit::rt {
 
-/// Who works on the CPU. `executor`: null, or set up, able to run and with a thread; else up to 1024 threads of the
-/// library's own pool. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+/// Checks the CPU's workers. `executor`: null, or initialised, with a run function and at least one thread; else up to
+/// 1024 threads of the library's own pool. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
 gen::Result<void> check_workers(const kvjit_executor* executor, std::uint32_t num_threads);
 
-/// check_level is one of kvjit_check_level; stores_nothing is 0 or 1; check_workers; workspace is 64-byte aligned
-/// (whether it is large enough, the plan knows). Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+/// check_level is one of kvjit_check_level; stores_nothing is 0 or 1; check_workers; workspace is 64-byte aligned (the
+/// plan checks its size). Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
 gen::Result<void> check_options(const kvjit_plan_options& options);
 
 /// A CPU plan takes neither stream, host_batch nor split_keys. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.

@@ -1,4 +1,4 @@
-// No slot for two new tokens: new tokens become runs of neighbouring slots, sorted runs overlap only with their
+// No two new tokens share a slot: new tokens become runs of neighbouring slots, and sorted runs overlap only with their
 // neighbours.
 #include <algorithm>
 #include <utility>
@@ -47,7 +47,7 @@ Result<void> check_apart(const BatchArrays& arrays, const EntryTable& table, std
     return {};
 }
 
-/// Where the caller chose slots: a layer's of sequence b, in the cache.
+/// Appends the slots that the caller chose for sequence b in one layer, if they are in the cache.
 bool append_chosen(std::vector<NewSlots>& slots, Finding& found, const BatchArrays& arrays, std::int64_t layer,
                    std::int64_t b) {
     const abi::Indices& starts = arrays.batch.seqstarts;
@@ -59,7 +59,7 @@ bool append_chosen(std::vector<NewSlots>& slots, Finding& found, const BatchArra
     return true;
 }
 
-/// And none for two tokens. `named`: check_each_layer's.
+/// Checks that no two tokens share a chosen slot. `named`: check_each_layer's.
 Result<void> check_chosen(const BatchArrays& arrays, std::int64_t layer, std::int64_t named) {
     std::vector<NewSlots> slots;
     const auto append = [&](Finding& found, std::int64_t b) { return append_chosen(slots, found, arrays, layer, b); };

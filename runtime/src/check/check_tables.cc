@@ -12,7 +12,7 @@ using gen::Result;
 
 // ---- Shape ----------------------------------------------------------------------------------------------
 
-/// The same for each layer.
+/// The same rule with an axis for each layer.
 ViewRule for_each_layer(ViewRule rule, const kvjit_batch& batch) {
     std::copy_backward(rule.axes.begin(), rule.axes.begin() + rule.rank, rule.axes.begin() + rule.rank + 1);
     rule.axes[0] = {"L", batch.num_layers, false};
@@ -25,7 +25,7 @@ ViewRule table_rule(const KernelSpec& spec, const kvjit_batch& batch, std::strin
     if (spec.cache_mode == KVJIT_OFFSET || spec.cache_mode == KVJIT_SEQUENCE_TABLE) {
         rule.axes[0] = {"B", batch.batch_size, true};
     } else if (spec.cache_mode == KVJIT_TOKEN_TABLE) {
-        rule.axes[0] = {"K", 0, true};  // how many, kvstarts say
+        rule.axes[0] = {"K", 0, true};  // its length is kvstarts[B]
     } else if (batch.rowstarts != nullptr) {
         rule.axes[0] = {"entries", 0, true};
     } else {
@@ -35,7 +35,7 @@ ViewRule table_rule(const KernelSpec& spec, const kvjit_batch& batch, std::strin
     return has_layer_tables(spec, batch) ? for_each_layer(rule, batch) : rule;
 }
 
-/// Scale blocks have addresses of their own: a table of the other's shape.
+/// Scale blocks have addresses of their own, in a table of the same shape.
 Result<void> check_scale_table(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::has_scale_table(spec)) {
         if (!is_present(batch.scalestarts)) return {};
@@ -64,7 +64,7 @@ Result<void> check_scale_table(const KernelSpec& spec, const kvjit_batch& batch)
     return {};
 }
 
-/// Slots that the caller chose for new tokens: of all layers, or of each.
+/// Slots that the caller chose for new tokens: for all layers, or for each.
 Result<void> check_store_slots(const KernelSpec& spec, const kvjit_batch& batch) {
     const kvjit_tensor& slots = batch.store_slots;
     if (!is_present(slots)) return {};
@@ -90,7 +90,7 @@ Result<void> check_row_arrays(const KernelSpec& spec, const kvjit_batch& batch) 
 
 // ---- Entries --------------------------------------------------------------------------------------------
 
-/// Entries are many: the loop asks no more than whether one is inside, and the rule tells of one that isn't.
+/// Entries are many: the loop only tests each, and the rule describes the first that fails.
 template <class Index>
 bool entries_hold(Finding& found, const BatchArrays& arrays, const EntryTable& table, std::int64_t b) {
     const std::int64_t keys = key_count(arrays.batch.keys, b);

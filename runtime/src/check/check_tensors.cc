@@ -28,7 +28,7 @@ struct Call {
     const KernelSpec& spec() const { return batch.spec; }
 };
 
-/// Why the spec's cache has no such tensor; null: it has.
+/// Why the spec's cache has no such tensor; null: it has one.
 const char* unused_cache(const KernelSpec& spec, const Tensor& tensor) {
     if (!gen::has_cache_tensors(spec)) return "blocks lie where cachestarts says";
     if (gen::is_apart(spec) && tensor.part == gen::Part::kBoth)
@@ -38,12 +38,12 @@ const char* unused_cache(const KernelSpec& spec, const Tensor& tensor) {
     return tensor.use == Use::kScale && spec.quant_bit == 0 ? "the spec's quant_bit is 0" : nullptr;
 }
 
-/// Its rows are keys, which begin where kvstarts says.
+/// Whether its rows are keys, which begin at kvstarts[b].
 bool needs_key_rows(const Tensor& tensor) {
     return tensor.axes.starts_with('K');
 }
 
-/// With the spec's and the plan's conditions resolved: kMask becomes kInput or nothing, say.
+/// The tensor's use with the spec's and the plan's conditions resolved: kMask becomes kInput or nothing, say.
 std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
     switch (tensor.use) {
         case Use::kMask:
@@ -71,7 +71,7 @@ bool is_optional(Use use) {
 bool is_written(Use use) {
     return use >= Use::kCache;
 }
-/// Or its scales.
+/// Whether the tensor is the cache or its scales.
 bool is_cache(const Tensor& tensor) {
     return tensor.type == Type::kCache || tensor.type == Type::kScale;
 }
@@ -117,7 +117,7 @@ Axis axis_of(const Call& call, char axis) {
     }
 }
 
-/// Elements on the last axis of cache or scale.
+/// Elements of the last axis of cache or scale.
 std::int64_t row_elements(const KernelSpec& spec, Type type) {
     return type == Type::kScale ? gen::scale_elements(spec) : gen::code_elements(spec);
 }
@@ -138,7 +138,7 @@ ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
     std::ranges::transform(axes.order(), rule.axes.begin(),
                            [&](char axis) { return layout_axis(call, axes, axis, tensor.type); });
     rule.row_axes = {axes.find('D'), axes.find('d')};
-    if (axes.find('2') < axes.find('D')) rule.free_axis = axes.find('2');  // else rows of keys and values interlock
+    if (axes.find('2') < axes.find('D')) rule.free_axis = axes.find('2');  // else rows of keys and values interleave
     rule.written_unless = kIfStored;
     return rule;
 }
@@ -146,7 +146,7 @@ ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
 ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
     const std::string_view mask_axes = call.spec().attn_mask == 3 ? "HSW" : "SW";
     const std::string_view axes = !tensor.axes.empty() ? tensor.axes : mask_axes;
-    const bool contiguous = axes.size() == 1 || axes.back() != 'H';  // rows of lse are not
+    const bool contiguous = axes.size() == 1 || axes.back() != 'H';  // rows of lse need not be
     ViewRule rule{
         tensor.name,    type_of(call.spec(), tensor.type), static_cast<std::int32_t>(axes.size()), {}, contiguous,
         is_written(use)};
@@ -191,7 +191,7 @@ Result<void> check_tensor(const Call& call, const Tensor& tensor) {
     return check_view(view, is_cache(tensor) ? layout_rule(call, tensor, *use) : plain_rule(call, tensor, *use));
 }
 
-/// Those that the operator takes, and that there are no others. Both lists are in the order of kvjit_tensors.
+/// Checks the tensors that the operator takes, and that there are no others. Both lists are in kvjit_tensors' order.
 Result<void> check_each(const Call& call) {
     std::span<const Tensor> taken = gen::operator_of(call.spec()).tensors;
     for (const gen::TensorName& tensor : gen::tensor_names()) {
@@ -213,7 +213,7 @@ Result<void> check_pair(const kvjit_tensors& tensors) {
                      text(missing, " is missing; current_key and current_value come together"));
 }
 
-/// Whether both have a first element, and it is the same one.
+/// Whether both have a first element, at the same address.
 bool begin_together(const kvjit_tensor& a, const kvjit_tensor& b) {
     return a.data != nullptr && a.data == b.data && !is_empty(a) && !is_empty(b);
 }
@@ -238,7 +238,7 @@ Result<void> check_overlaps(const Call& call) {
     return {};
 }
 
-/// Elements of a row that are neighbours on the last axis.
+/// Contiguous elements of a row, on the last axis.
 std::int64_t neighbours(const KernelSpec& spec, const Tensor& tensor, const kvjit_tensor& view) {
     const bool of_row = !is_cache(tensor) || std::string_view("Dd").contains(axes_of(spec, tensor).order().back());
     return of_row ? view.shape[view.rank - 1] : 1;

@@ -7,7 +7,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// The table's extents, as far as its kind has them.
+/// The extents of the table, as far as its kind has them.
 void add_table(const BatchView& view, abi::CheckedBatch& checked) {
     const std::int64_t* shape = view.cachestarts.shape + (view.cache.has_layers() ? 1 : 0);
     if (view.spec.cache_mode == KVJIT_TOKEN_TABLE) {

@@ -5,7 +5,7 @@
 
 namespace kvjit::rt {
 
-/// Reads no array. The batch has a sequence. `alignment`: BatchUse's.
+/// Precondition: the batch has a sequence. Reads no array. `alignment`: BatchUse's.
 abi::CheckedBatch checked_batch(const BatchView& view, std::int64_t alignment);
 
 }  // namespace kvjit::rt

@@ -35,26 +35,26 @@ std::string text(const Parts&... parts) {
     return joined;
 }
 
-/// As messages have it.
+/// An address as messages print it.
 inline std::string address_text(std::int64_t address) {
     char digits[24];
     std::snprintf(digits, sizeof digits, "%#llx", static_cast<unsigned long long>(address));
     return digits;
 }
 
-/// "KeyValueCache", say: op is the first field of every spec.
+/// The operator's name, such as "KeyValueCache".
 inline std::string op_name(const gen::KernelSpec& spec) {
     return gen::spec_fields().front().print(spec);
 }
 
-/// `argument` is `value`, which breaks `rule` (a clause that states the limit).
+/// The error that `argument` is `value`, which breaks `rule` (a clause that states the limit).
 [[nodiscard]] inline std::unexpected<gen::Error> refuse(kvjit_status status, std::string argument, std::int64_t value,
                                                         std::int64_t limit, std::string_view rule) {
     std::string message = text(argument, " is ", value, "; ", rule);
     return gen::fail(status, std::move(argument), std::move(message), value, limit);
 }
 
-/// The same of a fraction, which the message alone has.
+/// The same for a fraction, which only the message contains.
 [[nodiscard]] inline std::unexpected<gen::Error> refuse(kvjit_status status, std::string argument,
                                                         std::same_as<float> auto value, std::same_as<float> auto,
                                                         std::string_view rule) {
@@ -65,7 +65,7 @@ inline std::string op_name(const gen::KernelSpec& spec) {
 /// Ends a rule that binds only plans that may store.
 inline constexpr std::string_view kIfStored = ", unless options.stores_nothing is 1";
 
-/// Ends a sentence about an array's contents: which levels of checks find it.
+/// Ends a sentence about an array's contents: the check levels that find the fault.
 inline constexpr std::string_view kAtCheckBatch = " [found by KVJIT_CHECK_BATCH and up]";
 inline constexpr std::string_view kAtCheckFull = " [found by KVJIT_CHECK_FULL]";
 

@@ -12,20 +12,20 @@ namespace {
 using abi::Finding;
 using abi::Rule;
 
-/// In a sentence stand, of the finding: %i index (or row, index), %v value, %l limit, %s sequence, %d detail; %t limit
-/// and detail together, %e the last of `detail` from `value` on; %a the argument, %p the spec's page_size, %u
+/// Placeholders of a sentence, from the finding: %i index (or row, index), %v value, %l limit, %s sequence, %d detail;
+/// %t limit and detail together, %e the last of `detail` from `value` on; %a the argument, %p the spec's page_size, %u
 /// that the rule binds only plans that may store; %A the value as an address.
 struct RuleText {
     Rule rule;
     kvjit_status status;
     std::string_view argument;
     std::string_view sentence;
-    std::string_view level;  // which levels look there
+    std::string_view level;  // the check levels that look there
 };
 
-/// Stands for the argument that says how many keys there are.
+/// Placeholder of the argument that gives the counts of keys.
 constexpr std::string_view kKeys = "";
-/// Stand for the extent of their last axis, which an axis L may precede.
+/// Placeholders of the extent of the last axis, which an axis L may precede.
 constexpr std::string_view kTableShape = "cachestarts.shape", kSlotShape = "store_slots.shape";
 
 constexpr std::string_view kBelow0 = "%a[%i] is %v; it takes at least 0 (sequence %s)";
@@ -130,7 +130,7 @@ std::string argument_of(const RuleText& rule, const RuleWords& words) {
     return std::string(rule.argument);
 }
 
-/// What the letter behind a % stands for.
+/// The text for the letter after a %.
 std::string meaning(char letter, const RuleText& rule, const Finding& found, const RuleWords& words) {
     switch (letter) {
         case 'a':

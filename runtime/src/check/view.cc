@@ -13,13 +13,13 @@ namespace {
 
 using gen::Result;
 
-/// The caller's number may name no type at all.
+/// The caller's number may be no kvjit_dtype at all.
 std::string type_text(std::int32_t dtype) {
     if (dtype < KVJIT_AUTO || dtype > KVJIT_I64) return text("unknown (", dtype, ")");
     return std::string(gen::dtype_name(static_cast<kvjit_dtype>(dtype)));
 }
 
-/// What a newer header may have given a meaning.
+/// Fields that a newer header may have given a meaning.
 Result<void> check_reserved(const kvjit_tensor& tensor, const ViewRule& rule) {
     for (const std::int64_t word : tensor.reserved) {
         if (word != 0) return refuse(KVJIT_BAD_ARGUMENT, text(rule.name, ".reserved"), word, 0, "it takes 0");
@@ -72,12 +72,12 @@ std::int64_t step(const kvjit_tensor& tensor, int axis) {
     return std::abs(tensor.strides[axis]);
 }
 
-/// Elements whose bytes fit 64 bits. Element sizes are powers of two, and these checks run once a layer: no division.
+/// The most elements whose bytes fit 64 bits. Element sizes are powers of two: no division, as this runs once a layer.
 std::int64_t most_elements(const ViewRule& rule) {
     return kMaxInt64 >> std::countr_zero(static_cast<std::uint64_t>(gen::dtype_bytes(rule.dtype)));
 }
 
-/// Also of axes that are never stepped along: the runtime turns every stride into bytes.
+/// Also checks axes that are never stepped along: the runtime turns every stride into bytes.
 Result<void> check_stride_sizes(const kvjit_tensor& tensor, const ViewRule& rule) {
     const std::int64_t most = most_elements(rule);
     for (int i = 0; i < rule.rank; ++i) {
@@ -102,7 +102,7 @@ Result<void> check_signs(const kvjit_tensor& tensor, const ViewRule& rule) {
 
 Result<void> check_span(const kvjit_tensor& tensor, const ViewRule& rule) {
     const std::int64_t most = most_elements(rule);
-    std::int64_t room = most - 1;  // behind the first element
+    std::int64_t room = most - 1;  // elements after the first one
     for (int i = 0; i < rule.rank; ++i) {
         const std::int64_t steps = tensor.shape[i] - 1;
         std::int64_t reach = 0;
@@ -117,8 +117,8 @@ Result<void> check_span(const kvjit_tensor& tensor, const ViewRule& rule) {
     return {};
 }
 
-/// Axes that are stepped along and whose stride is the caller's choice, shortest stride first, of equal ones the last
-/// axis first; returns how many.
+/// The axes with an extent above 1 whose stride the caller chooses, by ascending stride, equal strides from the last
+/// axis on. Returns their number.
 int by_stride(const kvjit_tensor& tensor, const ViewRule& rule, std::array<int, KVJIT_MAX_RANK>& order) {
     int count = 0;
     for (int axis = rule.rank - (rule.contiguous ? 2 : 1); axis >= 0; --axis) {

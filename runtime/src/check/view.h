@@ -1,4 +1,4 @@
-// What a tensor view must look like, and the one check of it.
+// The conditions on a tensor view, and the one check of them.
 #pragma once
 
 #include <algorithm>
@@ -14,22 +14,22 @@ namespace kvjit::rt {
 struct Axis {
     std::string_view name;  // "S", "Hkv", "D"; for messages
     std::int64_t extent;
-    bool at_least;  // longer is fine too: what lies behind is neither read nor written
+    bool at_least;  // a longer axis is fine, too: what lies past it is neither read nor written
 };
 
 struct ViewRule {
-    std::string_view name;  // of the tensor: "query"
+    std::string_view name;  // the tensor's: "query"
     kvjit_dtype dtype;
     std::int32_t rank;
     std::array<Axis, KVJIT_MAX_RANK> axes;
     bool contiguous;     // the last axis has stride 1
-    bool written;        // no two elements on one address
+    bool written;        // no two elements share an address
     int free_axis = -1;  // an axis whose stride may be negative and needn't nest with the others; -1: none
-    std::array<int, 2> row_axes = {-1, -1};  // that it steps over as a whole; -1: none
+    std::array<int, 2> row_axes = {-1, -1};  // axes that it steps over as a whole; -1: none
     std::string_view written_unless = "";    // ends the rule that elements may not overlap
 };
 
-/// A tensor that was given. An absent one is all zero; an empty one has a rank.
+/// Whether the tensor was given. An absent one is all zero; an empty one has a rank.
 inline bool is_present(const kvjit_tensor& tensor) {
     return tensor.data != nullptr || tensor.rank != 0;
 }
