@@ -20,7 +20,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// What a missing compiler's error begins with, and what to do.
+/// The begin of a missing compiler's error, and the advice.
 #ifdef KVJIT_CPU_COMPILER
 constexpr const char* kMissing = "kvjit's compiler can't be opened: ";
 constexpr const char* kRemedy =
@@ -34,7 +34,7 @@ constexpr const char* kRemedy =
 #endif
 
 constexpr const char* kFileName = "/libkvjit_compiler.so";
-/// Address space that Clang and LLVM take, and a little more.
+/// Address space that loading Clang and LLVM takes, and a little more.
 constexpr std::size_t kCompilerSpace = std::size_t{512} << 20;
 
 bool has_room() {
@@ -50,7 +50,7 @@ std::vector<std::string> candidates(std::string path) {
     return {folder + kFileName, folder + "/../lib" + kFileName};
 }
 
-// Every feature stands for itself, present or absent, over the oldest machine.
+// Names every feature, present or absent, on top of the oldest machine.
 std::vector<std::string> target_arguments(const gen::Target& target) {
     std::vector<std::string> arguments = {"-triple",     std::string(gen::kCpuTriple),
                                           "-target-cpu", "x86-64",
@@ -65,7 +65,7 @@ std::vector<std::string> target_arguments(const gen::Target& target) {
 std::vector<const char*> stage_arguments(CompileStage stage) {
     switch (stage) {
         case CompileStage::kIr:
-            return {"-emit-llvm"};  // values keep their names, for its reader
+            return {"-emit-llvm"};  // values keep their names, for the IR's reader
         case CompileStage::kAsm:
             return {"-S", "-discard-value-names"};
         case CompileStage::kObject:
@@ -100,7 +100,7 @@ public:
             text = describe_compiler(*path);
         }
         if (!text) return unopened(*path + " is no compiler of kvjit's");
-        return identity_ = gen::print_maker(*text, flags_, kClangPasses);  // whole: memory may end while it is made
+        return identity_ = gen::print_maker(*text, flags_, kClangPasses);  // whole: memory may run out before
     }
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
@@ -149,7 +149,7 @@ private:
         return gen::fail(KVJIT_COMPILER_MISSING, "compiler", std::move(message));
     }
 
-    /// dlopen doesn't tell one reason from another; a process without room for a compiler has at least this one.
+    /// dlopen doesn't distinguish causes; a process without address space for a compiler has at least this one.
     std::unexpected<gen::Error> unopened(const std::string& what) const {
         if (has_room()) return missing(what);
         constexpr auto kBytes = static_cast<std::int64_t>(kCompilerSpace);

@@ -1,4 +1,4 @@
-// The CPU's compiler: Clang, in libkvjit_compiler, opened at the first compile. Nothing in this header needs LLVM.
+// The compiler for CPUs: Clang, in libkvjit_compiler, opened at the first compile. This header needs nothing of LLVM.
 #pragma once
 
 #include <memory>

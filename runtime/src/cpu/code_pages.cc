@@ -38,10 +38,10 @@ gen::Error out_of_memory(std::size_t bytes, int error) {
             -1};
 }
 
-/// A file in memory of `bytes`, all of them there. Executable files may be forbidden (vm.memfd_noexec): this one is
-/// mapped to be run, never executed.
+/// Creates a file in memory with `bytes` allocated. Executable files may be forbidden (vm.memfd_noexec): this one is
+/// mapped executable, never executed as a file.
 int make_file(std::size_t bytes, MemoryFile& file) {
-    rlimit limit{};  // past it, growing a file does not merely fail: SIGXFSZ ends the process
+    rlimit limit{};  // past this limit, growing a file raises SIGXFSZ, which ends the process
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) return EFBIG;
     file = MemoryFile(memfd_create("kvjit", MFD_CLOEXEC | MFD_NOEXEC_SEAL));
     if (!file.open() && errno == EINVAL) file = MemoryFile(memfd_create("kvjit", MFD_CLOEXEC));
@@ -49,7 +49,7 @@ int make_file(std::size_t bytes, MemoryFile& file) {
     return posix_fallocate(file.fd(), 0, static_cast<off_t>(bytes));
 }
 
-/// 0, or an errno.
+/// Returns 0, or an errno.
 int map_view(View& view, std::size_t bytes, int protection, int flags, int fd) {
     void* at = mmap(nullptr, bytes, protection, flags, fd, 0);
     if (at == MAP_FAILED) return errno;
@@ -61,7 +61,7 @@ std::size_t page_bytes() {
     return static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-/// Takes one page all the way.
+/// Tries one page in this way, to the end.
 gen::Result<void> probe(CodeMapping mapping) {
     gen::Result<CodePages> pages = CodePages::map(page_bytes(), mapping);
     if (!pages) return std::unexpected(pages.error());
@@ -118,7 +118,7 @@ int CodePages::try_map(std::size_t bytes, CodeMapping mapping) {
     return map_view(used_, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
 }
 
-// The view to run in is put over its address when all is written.
+// The executable view replaces the reserved address range once all is written.
 int CodePages::try_map_twice(std::size_t bytes) {
     if (const int error = make_file(bytes, file_); error != 0) return error;
     if (const int error = map_view(used_, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1); error != 0) return error;
@@ -142,7 +142,7 @@ gen::Result<void> CodePages::seal(std::span<const CodeSegment> segments) {
 int CodePages::try_seal(const CodeSegment& segment) {
     char* at = used_.at() + segment.offset;
     if (!file_.open()) return mprotect(at, segment.bytes, segment.protection) == 0 ? 0 : errno;
-    // Private: what a program writes to its data stays in this process, and out of a forked one.
+    // Private: what a program writes to its data stays in this process, and is not shared with a forked one.
     const int flags = MAP_PRIVATE | MAP_FIXED;
     const auto offset = static_cast<off_t>(segment.offset);
     return mmap(at, segment.bytes, segment.protection, flags, file_.fd(), offset) != MAP_FAILED ? 0 : errno;

@@ -9,14 +9,14 @@
 
 namespace kvjit::rt {
 
-/// How pages get from being written to being run.
+/// How written pages become executable.
 enum class CodeMapping {
     kProtect,  // mprotect makes them executable
     kTwice,    // a file in memory: written through one view of it, run in another
 };
 
-/// The way that this process may take: mprotect where that is allowed. Where a policy forbids it (PR_SET_MDWE,
-/// systemd's MemoryDenyWriteExecute, SELinux's execmem, a seccomp filter), a file mapped twice. What worked once is
+/// The way that works in this process: mprotect where it is allowed. Where a policy forbids it (PR_SET_MDWE, systemd's
+/// MemoryDenyWriteExecute, SELinux's execmem, a seccomp filter), a file mapped twice. A way that has worked is
 /// remembered. Errors: KVJIT_BAD_TARGET where neither way is allowed, KVJIT_OUT_OF_MEMORY. Thread-safe.
 gen::Result<CodeMapping> code_mapping();
 
@@ -30,7 +30,7 @@ public:
     ~View() { shrink(0); }
     char* at() const { return at_; }
     std::size_t bytes() const { return bytes_; }
-    /// Unmaps what lies behind the first `bytes`, whole pages.
+    /// Unmaps whole pages past the first `bytes`.
     void shrink(std::size_t bytes);
 
 private:
@@ -55,28 +55,28 @@ private:
     int fd_;
 };
 
-/// Whole pages of a CodePages, and what they are for: PROT_READ, PROT_WRITE, PROT_EXEC.
+/// Whole pages of a CodePages, and their protection: PROT_READ, PROT_WRITE, PROT_EXEC.
 struct CodeSegment {
     std::size_t offset;
     std::size_t bytes;
     int protection;
 };
 
-/// Errors of both: KVJIT_OUT_OF_MEMORY; KVJIT_BAD_TARGET where a policy has come since code_mapping() last found a way:
-/// asking again finds the other one, or says that there is none.
+/// Errors of both functions: KVJIT_OUT_OF_MEMORY; KVJIT_BAD_TARGET where a policy was imposed after code_mapping()
+/// found a way: calling it again finds the other one, or reports that there is none.
 class CodePages {
 public:
-    /// `bytes` zeros, whole pages.
+    /// Maps `bytes` of zeros, whole pages.
     static gen::Result<CodePages> map(std::size_t bytes, CodeMapping mapping);
 
-    /// Where they are written, until they are sealed.
+    /// The pages' address for writing, until seal().
     char* writable() const { return written_.at() ? written_.at() : used_.at(); }
-    /// Where they will lie.
+    /// The pages' final address.
     char* address() const { return used_.at(); }
 
     /// Ends the writing: pages get their protections.
     gen::Result<void> seal(std::span<const CodeSegment> segments);
-    /// Unmaps what lies behind the first `bytes`.
+    /// Unmaps pages past the first `bytes`.
     void shrink(std::size_t bytes) { used_.shrink(bytes); }
 
 private:
@@ -85,8 +85,8 @@ private:
     int try_seal(const CodeSegment& segment);
 
     View used_;
-    View written_;     // mapped twice: the second view
-    MemoryFile file_;  // mapped twice: what of
+    View written_;     // the second view, if mapped twice
+    MemoryFile file_;  // the file of both views, if mapped twice
 };
 
 }  // namespace kvjit::rt

@@ -19,7 +19,7 @@ namespace kvjit::rt {
 namespace {
 
 constexpr std::size_t kWorkspaceAlignment = 64;
-/// A stage that moves less than this runs on the calling thread: waking others would take longer.
+/// The calling thread runs a stage that moves less than this alone: waking others would take longer.
 constexpr std::int64_t kSerialElements = 32 * 1024;
 
 struct FreeAligned {
@@ -28,7 +28,7 @@ struct FreeAligned {
 
 class CpuPlan final : public CallPlan {
 public:
-    /// `user`: none where the executor is the caller's own. `slopes`: slopes_of.
+    /// `user`: empty where the executor is the caller's own. `slopes`: slopes_of.
     CpuPlan(KernelPtr kernel, const BatchView& view, const BatchRows& rows, std::vector<float> slopes,
             const kvjit_executor& executor, std::optional<PoolUser> user)
         : CallPlan(std::move(kernel), view, rows),

@@ -11,14 +11,14 @@
 namespace kvjit::rt {
 namespace {
 
-/// Tokens of a run, at most: so that few long sequences still make work for all threads.
+/// The most tokens of a run, so that a few long sequences still give work to all threads.
 constexpr std::int64_t kRunTokens = 256;
-/// A relayout that writes less than this runs on the calling thread: waking others would take longer.
+/// The calling thread runs a relayout that writes less than this alone: waking others would take longer.
 constexpr std::int64_t kSerialBytes = 64 * 1024;
-/// One that writes more is written around the caches.
+/// A relayout that writes more uses stores that bypass the caches.
 constexpr std::int64_t kStreamBytes = std::int64_t{4} << 20;
 
-/// Runs in groups of about equal tokens; where that makes fewer than `wanted`, the layers are shared out, too.
+/// Runs in groups of about equal tokens; where these are fewer than `wanted`, the layers are divided, too.
 std::vector<abi::RelayoutItem> items_of(const RelayoutRuns& all, std::int64_t layers, std::int64_t wanted) {
     const std::int64_t target = ceil_div(all.tokens, wanted), runs = std::ssize(all.runs);
     std::vector<abi::RelayoutItem> groups;
@@ -42,7 +42,7 @@ std::vector<abi::RelayoutItem> items_of(const RelayoutRuns& all, std::int64_t la
 
 class CpuRelayoutPlan final : public RelayoutPlan {
 public:
-    /// `user`: none where the executor is the caller's own.
+    /// `user`: empty where the executor is the caller's own.
     CpuRelayoutPlan(KernelPtr kernel, const RelayoutView& view, const kvjit_executor& executor,
                     std::optional<PoolUser> user)
         : RelayoutPlan(std::move(kernel), view, kRunTokens),

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <iterator>
 
-// In a virtual machine each CPUID is a trap, of microseconds: glibc has the words since the process began. Its header,
-// sys/platform/x86.h, is no C++ to Clang; it fixes name and numbers.
+// In a virtual machine each CPUID traps, which takes microseconds: glibc has read the words at the process's start. Its
+// header, sys/platform/x86.h, is not valid C++ to Clang; it defines name and numbers.
 #if __has_include(<sys/platform/x86.h>)
 #define KVJIT_ASK_GLIBC 1
-/// Four words of CPUID, and others behind them.
+/// Returns four words of CPUID, and others after them.
 extern "C" const std::uint32_t* cpuid_words(unsigned number) __asm__("__x86_get_cpuid_feature_leaf");
 #else
 #define KVJIT_ASK_GLIBC 0
@@ -20,7 +20,7 @@ namespace {
 enum Leaf { kLeaf1, kLeaf7, kLeaf7Sub1, kExtended1 };
 enum Word { kAx, kBx, kCx, kDx };
 
-/// What the system must keep, as bits of XCR0.
+/// Register state that the system must save, as bits of XCR0.
 enum Saved : std::uint64_t {
     kNone = 0,
     kXsave = 1,          // anything at all
@@ -28,9 +28,9 @@ enum Saved : std::uint64_t {
     kAvx512 = 0xe6,      // and masks, upper halves, the upper sixteen
     kAmx = 0x3ULL << 17  // tiles and their configuration
 };
-constexpr std::uint32_t kOsxsave = 1u << 27;  // leaf 1, ECX: XGETBV can be used
+constexpr std::uint32_t kOsxsave = 1u << 27;  // leaf 1, ECX: XGETBV is available
 
-/// Intel's and AMD's manuals give leaf, word and bit.
+/// A feature's leaf, word and bit, from Intel's and AMD's manuals.
 struct Row {
     std::string_view name;
     Leaf leaf;

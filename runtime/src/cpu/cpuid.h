@@ -1,4 +1,4 @@
-// What CPUID and XGETBV say of this machine's instruction set.
+// This machine's instruction set, from CPUID and XGETBV.
 #pragma once
 
 #include <array>
@@ -8,16 +8,16 @@
 
 namespace kvjit::rt {
 
-/// The words that tell features. Zeros: a leaf that the machine lacks.
+/// CPUID's words with feature bits. Zeros: a leaf that the machine lacks.
 struct CpuWords {
     std::array<std::array<std::uint32_t, 4>, 4> leaves{};  // see Leaf in cpuid.cc; EAX, EBX, ECX, EDX
-    std::uint64_t saved = 0;                               // XCR0: the registers that the system keeps for threads
+    std::uint64_t saved = 0;                               // XCR0: the registers that the system saves for threads
 };
 
 CpuWords read_cpu();
 
-/// What code may use: the machine has it and what it implies (gen::consistent), and the system keeps its registers.
-/// Allocates nothing.
+/// The features that code may use: the machine has them and what they imply (gen::consistent), and the system saves
+/// their registers. Allocates nothing.
 gen::X86Features features_of(const CpuWords& words);
 
 }  // namespace kvjit::rt

@@ -13,7 +13,7 @@ namespace {
 
 namespace orc = llvm::orc;
 
-/// ORC's way to gdb's list, which tells what it has put there.
+/// ORC's way to gdb's list, which remembers what it has registered.
 class Registrar final : public orc::DebugObjectRegistrar {
 public:
     llvm::Error registerDebugObject(orc::ExecutorAddrRange object, bool) override {
@@ -23,14 +23,14 @@ public:
         return llvm::Error::success();
     }
 
-    /// What was registered since this was asked; null if nothing was.
+    /// The object registered since the last call; null if none was.
     const char* take_last() { return std::exchange(last_, nullptr); }
 
 private:
     const char* last_ = nullptr;
 };
 
-/// LLVM 19's plugin frees an object's copy with its code but leaves it in gdb's list: this one takes it out before.
+/// LLVM 19's plugin frees an object's copy with its code but leaves it in gdb's list: this one removes it first.
 class DebuggerPlugin final : public orc::DebugObjectManagerPlugin {
 public:
     DebuggerPlugin(orc::ExecutionSession& session, std::unique_ptr<Registrar> registrar, Registrar& same)
@@ -51,7 +51,7 @@ public:
 private:
     static constexpr bool kRequireDebugSections = false, kAutoRegisterCode = true;
 
-    Registrar& registrar_;  // the base owns it
+    Registrar& registrar_;  // owned by the base class
     std::map<orc::ResourceKey, const char*> objects_;
 };
 

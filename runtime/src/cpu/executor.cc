@@ -27,7 +27,7 @@
 namespace kvjit::rt {
 namespace {
 
-// ThreadSanitizer doesn't see what orders pthreadpool's threads: the library isn't built with it.
+// ThreadSanitizer doesn't see the synchronisation of pthreadpool, which isn't built with it.
 #if defined(__SANITIZE_THREAD__)
 void publish(void* place) {
     __tsan_release(place);
@@ -40,8 +40,8 @@ void publish(void*) {}
 void observe(void*) {}
 #endif
 
-/// Its threads are started beside whoever asks for the pool first: on a busy machine they take milliseconds to get at a
-/// core. Null until they are there.
+/// A pool whose threads are started in the background of the first request: on a busy machine they take milliseconds to
+/// get a core. Null until they have started.
 using Pool = std::atomic<pthreadpool*>;
 
 struct Call {
@@ -57,7 +57,7 @@ void run_one(void* context, std::size_t i) {
     publish(context);
 }
 
-/// The caller works alone until the threads are there.
+/// The caller works alone until the threads have started.
 void run_on_pool(void* context, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
     const Pool& pool = *static_cast<const Pool*>(context);
     Call call{task, argument, 0};
@@ -71,7 +71,7 @@ void run_on_pool(void* context, void (*task)(void*, std::int64_t), void* argumen
     observe(&call);
 }
 
-/// Starts a thread that ends with `latch`; false if there are no more, or no memory for one.
+/// Starts a thread that ends with `latch`; false if the system has no more threads, or no memory for one.
 bool start_thread(std::vector<std::thread>& threads, const std::latch& latch) {
     try {
         threads.emplace_back([&latch] { latch.wait(); });
@@ -81,7 +81,7 @@ bool start_thread(std::vector<std::thread>& threads, const std::latch& latch) {
     }
 }
 
-/// How many of `wanted` threads can be had at once, the caller included: pthreadpool waits for ever for one that can't.
+/// How many of `wanted` threads can exist at once, the caller included: pthreadpool waits for ever for one that can't.
 std::uint32_t available_threads(std::uint32_t wanted) {
     std::latch all_started(1);
     std::vector<std::thread> threads;
@@ -91,7 +91,7 @@ std::uint32_t available_threads(std::uint32_t wanted) {
     return static_cast<std::uint32_t>(threads.size()) + 1;
 }
 
-/// Where no thread can be had, the pool stays without any, and callers do all the work.
+/// If no thread can be created, the pool remains without any, and callers do all the work.
 void start_threads(Pool& pool, std::uint32_t num_threads) {
     const auto start = [&pool, num_threads] {
         try {
@@ -105,8 +105,8 @@ void start_threads(Pool& pool, std::uint32_t num_threads) {
     }
 }
 
-/// The pool is never destroyed: at the process's end, threads may still run kernels on it, for which a destructor would
-/// wait.
+/// The pool is never destroyed: at the process's end, threads may still run kernels on it, and a destructor would wait
+/// for them.
 kvjit_executor make_pool(std::uint32_t num_threads) {
     Pool& pool = *new Pool(nullptr);
     if (num_threads > 1) start_threads(pool, num_threads);
@@ -130,14 +130,14 @@ bool watch_forks() {
     return true;
 }
 
-/// Where a thread's stack lies. Both null: not known.
+/// The bounds of a thread's stack. Both null: not known.
 struct Stack {
     const char* lowest = nullptr;
     const char* highest = nullptr;
 };
 
-/// The first thread's stack grows up to a limit. How much of it lies above `here` would take reading /proc: taken as
-/// none, so that only a limit that is too small by itself is seen.
+/// The first thread's stack grows up to a limit. How much of it is in use above `here` would take reading /proc; it is
+/// taken as none, so that only a limit that is too small by itself is found.
 Stack first_threads_stack(const char* here) {
     rlimit limit{};
     if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kTaskStackBytes) return {};
@@ -155,7 +155,7 @@ Stack find_stack(const char* here) {
     return {static_cast<const char*>(lowest), static_cast<const char*>(lowest) + bytes};
 }
 
-/// Bytes that the calling thread has left. On a stack that isn't its own, a fiber's say, there is no telling: plenty.
+/// Bytes left to the calling thread. On a foreign stack, a fiber's say, that can't be known: returns plenty.
 std::size_t stack_left() {
     const char* here = static_cast<const char*>(__builtin_frame_address(0));
     thread_local const Stack stack = find_stack(here);
@@ -188,7 +188,7 @@ gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads) {
     [[maybe_unused]] static const bool watched = watch_forks();
     const std::uint32_t threads = num_threads != 0 ? num_threads : usable_cores();
     if (auto checked = check_stack(threads); !checked) return std::unexpected(checked.error());
-    const std::pair key{forks.load(), threads};  // a forked process has the parent's pools, but none of their threads
+    const std::pair key{forks.load(), threads};  // a forked process inherits the parent's pools without their threads
     const std::lock_guard lock(mutex);
     kvjit_executor& pool = pools[key];
     if (pool.run == nullptr) pool = make_pool(threads);

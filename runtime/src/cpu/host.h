@@ -5,7 +5,7 @@
 
 namespace kvjit::rt {
 
-/// What cpuid.h says of it. Computed once. Thread-safe.
+/// The host's CPU as a target. Computed once. Thread-safe.
 const gen::Target& host_target();
 
 }  // namespace kvjit::rt

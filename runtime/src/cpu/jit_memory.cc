@@ -18,7 +18,7 @@ namespace {
 namespace jitlink = llvm::jitlink;
 namespace orc = llvm::orc;
 
-/// More than any program has: only a damaged object asks for it.
+/// More than any program needs: only a damaged object requests it.
 constexpr std::uint64_t kMaxImageBytes = std::uint64_t{1} << 30;
 
 llvm::Error refused(const gen::Error& error) {
@@ -37,19 +37,19 @@ struct FreeBytes {
     void operator()(char* bytes) const { std::free(bytes); }
 };
 
-/// Where an image lies: in pages of its own, or on the heap, if it holds no code.
+/// Where an image lies: in pages of its own, or on the heap if it has no code.
 struct Room {
     CodePages pages;
     std::unique_ptr<char, FreeBytes> data;
 };
 
-/// What a FinalizedAlloc's address points to.
+/// The object at a FinalizedAlloc's address.
 struct Loaded {
     Room room;
     std::vector<orc::shared::WrapperFunctionCall> at_end;
 };
 
-/// An image while it is linked. Whichever way that ends, its pages go with it unless a Loaded has taken them.
+/// An image while it is linked. However linking ends, its pages are freed unless a Loaded has taken them.
 class Linking final : public jitlink::JITLinkMemoryManager::InFlightAlloc {
 public:
     Linking(jitlink::LinkGraph& graph, Room room, std::vector<CodeSegment> segments, std::size_t lasting_bytes)
@@ -88,7 +88,7 @@ llvm::Expected<CodePages> map_pages(std::uint64_t bytes) {
     return *std::move(pages);
 }
 
-/// Gives each segment its place: those that last first, then those that only the linking needs.
+/// Places the segments: lasting ones first, then those needed only for linking.
 std::vector<CodeSegment> place(jitlink::BasicLayout& layout, const CodePages& pages, std::size_t lasting_bytes,
                                std::uint64_t page_bytes) {
     std::vector<CodeSegment> segments;
@@ -111,8 +111,8 @@ bool holds_code(jitlink::BasicLayout& layout) {
     return false;
 }
 
-/// What holds no code, ORC's copies of objects for gdb, needs none of what code does: mapping pages for it would take
-/// longer than all the rest of a load.
+/// What has no code, such as ORC's copies of objects for gdb, goes on the heap: mapping pages for it would take longer
+/// than the rest of a load.
 jitlink::JITLinkMemoryManager::AllocResult start_data(jitlink::LinkGraph& graph, jitlink::BasicLayout& layout,
                                                       std::uint64_t bytes, std::uint64_t page_bytes) {
     if (llvm::Error error = check_size(bytes)) return error;

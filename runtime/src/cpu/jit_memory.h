@@ -1,4 +1,4 @@
-// The memory of loaded code, as LLVM's JITLink takes it, with or without ORC around.
+// The memory of loaded code, as LLVM's JITLink uses it, with or without ORC.
 #pragma once
 
 #include <llvm/ExecutionEngine/JITLink/JITLinkMemoryManager.h>
@@ -7,7 +7,7 @@
 
 namespace kvjit::rt {
 
-/// Why memory was refused. Never the object's fault.
+/// The reason why memory was refused. Never the object's fault.
 class JitMemoryError final : public llvm::ErrorInfo<JitMemoryError> {
 public:
     static char ID;
@@ -21,9 +21,9 @@ private:
     gen::Error error_;
 };
 
-/// One run of pages for each image that holds code, mapped in the way that the process may take (code_pages.h); what
-/// holds none lies on the heap. It answers before its functions return, in the caller's thread. Errors: JitMemoryError,
-/// or JITLinkError for an image too large to be one. Has no state: thread-safe, and images may outlive it.
+/// One range of pages for each image with code, mapped in the way that works in this process (code_pages.h); images
+/// without code lie on the heap. Completes before its functions return, in the caller's thread. Errors: JitMemoryError,
+/// or JITLinkError for an image that is too large. Has no state: thread-safe, and images may outlive it.
 class JitMemory final : public llvm::jitlink::JITLinkMemoryManager {
 public:
     using JITLinkMemoryManager::allocate;

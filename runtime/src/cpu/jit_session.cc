@@ -23,7 +23,7 @@ gen::Error bad_object(std::string why) {
     return {KVJIT_BAD_FILE, std::move(why), "object", 0, 0, -1};
 }
 
-/// The object's fault, unless memory was refused.
+/// The error is the object's fault, unless memory was refused.
 gen::Error why(llvm::Error error) {
     std::optional<gen::Error> refused, other;
     llvm::handleAllErrors(
@@ -32,7 +32,7 @@ gen::Error why(llvm::Error error) {
     return refused ? *refused : *other;
 }
 
-/// LLVM would end the process. Its code has no handlers to run on the way out: what it held is lost.
+/// LLVM would end the process. Its code has no exception handlers: what it held is leaked.
 void throw_bad_alloc(void*, const char*, bool) {
     throw std::bad_alloc();
 }
@@ -42,14 +42,14 @@ bool make_llvm_throw() {
     return true;
 }
 
-/// This process, as ORC sees it. Everything is done before a call returns, in the caller's thread.
+/// This process as ORC's target. Every call completes before it returns, in the caller's thread.
 std::unique_ptr<orc::ExecutorProcessControl> this_process() {
     [[maybe_unused]] static const bool throws = make_llvm_throw();
     return llvm::cantFail(orc::SelfExecutorProcessControl::Create(
         nullptr, std::make_unique<orc::InPlaceTaskDispatcher>(), std::make_unique<JitMemory>()));
 }
 
-/// LLVM's reader wants it aligned. Linking ends before the caller's bytes do.
+/// LLVM's reader needs aligned bytes. Linking ends before the lifetime of the caller's bytes.
 std::unique_ptr<llvm::MemoryBuffer> buffer_of(std::string_view object, const std::string& name) {
     const bool aligned = reinterpret_cast<std::uintptr_t>(object.data()) % alignof(std::max_align_t) == 0;
     if (!aligned) return llvm::MemoryBuffer::getMemBufferCopy(object, name);
@@ -60,11 +60,11 @@ constinit std::mutex sessions_mutex;  // of all sessions and of what they hold
 
 }  // namespace
 
-/// One thread uses it at a time: ORC takes what is to be linked from a list, whoever put it there, and says why that
-/// failed to the session alone.
+/// One thread uses it at a time: ORC takes what is to be linked from a shared list, and reports failures to the session
+/// alone.
 ///
-/// An exception that has come through ORC (out of memory) leaves its locks locked and its lists half-done: the session
-/// is not touched again, what it holds stays until the process ends, and the next image gets a new one.
+/// An exception that has passed through ORC (out of memory) leaves its locks locked and its lists inconsistent: this
+/// session is then abandoned, what it holds stays until the process ends, and the next image gets a new session.
 class JitSession {
 public:
     /// The process's. Never destroyed: an image may outlive statics.
@@ -82,7 +82,7 @@ public:
     }
 
     gen::Result<JitCode> link(std::string_view object, std::string_view entry, const std::string& name) {
-        broken_ = true;  // unless this goes on to its end
+        broken_ = true;  // unless this completes
         orc::JITDylib& library = session_.createBareJITDylib(name + " " + std::to_string(++libraries_));
         const gen::Result<void*> found = add(library, object, entry, name);
         if (!found) remove(library);
@@ -106,14 +106,14 @@ private:
             return std::unexpected(why(std::move(error)));
         auto symbol = session_.lookup({{&library, orc::JITDylibLookupFlags::MatchAllSymbols}}, session_.intern(entry));
         if (symbol && symbol->getFlags().isCallable()) return symbol->getAddress().toPtr<void*>();
-        if (!symbol) llvm::consumeError(symbol.takeError());  // that something failed, or isn't there
+        if (!symbol) llvm::consumeError(symbol.takeError());  // that linking failed, or found no symbol
         return std::unexpected(reported_.value_or(bad_object("no function named " + std::string(entry))));
     }
 
-    // Unmapping what was mapped doesn't fail, and nobody could act on it.
+    // Unmapping mapped pages doesn't fail, and there would be no remedy.
     void remove(orc::JITDylib& library) { llvm::consumeError(session_.removeJITDylib(library)); }
 
-    // Of one failure ORC may report several consequences.
+    // ORC may report several consequences of one failure: the first one counts.
     void note(llvm::Error error) {
         gen::Error one = why(std::move(error));
         if (!reported_) reported_ = std::move(one);
@@ -121,7 +121,7 @@ private:
 
     orc::ExecutionSession session_;
     orc::ObjectLinkingLayer layer_;
-    std::optional<gen::Error> reported_;  // what the link at hand failed of
+    std::optional<gen::Error> reported_;  // the failure of the current link
     std::uint64_t libraries_ = 0;
     bool broken_ = false;
 };
@@ -132,7 +132,7 @@ JitCode::~JitCode() {
     try {
         session_->unlink(*library_);
     } catch (const std::bad_alloc&) {
-        return;  // it stays
+        return;  // its memory is not freed
     }
 }
 

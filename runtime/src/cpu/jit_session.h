@@ -1,4 +1,4 @@
-// LLVM ORC's session, through which objects become code of this process.
+// LLVM ORC's session, which turns objects into code of this process.
 #pragma once
 
 #include <llvm/ExecutionEngine/Orc/Core.h>
@@ -16,7 +16,7 @@ namespace kvjit::rt {
 
 class JitSession;
 
-/// An object's code, in memory until this ends.
+/// An object's code, in memory for the lifetime of this.
 class JitCode {
 public:
     JitCode(JitSession& session, llvm::orc::JITDylib& library, void* entry)

@@ -35,7 +35,7 @@ llvm::Error check_machine(jitlink::LinkGraph& graph) {
     return llvm::make_error<jitlink::JITLinkError>("it holds no x86-64 code");
 }
 
-// Before what nothing refers to is left out: an object of kvjit's names nothing that it doesn't have.
+// Runs before unreferenced symbols are pruned: an object of kvjit's refers to nothing outside of it.
 llvm::Error check_symbols(jitlink::LinkGraph& graph) {
     std::string names;
     for (const jitlink::Symbol* symbol : graph.external_symbols()) names += " " + symbol->getName().str();
@@ -56,7 +56,7 @@ llvm::Error check_fixups(jitlink::LinkGraph& graph) {
     return llvm::Error::success();
 }
 
-// ORC drops what isn't reached by a name from outside, and of functions that share a section, the others' names.
+// ORC drops what can't be reached from an external name, and of functions that share a section, the others' names.
 llvm::Error keep_names(jitlink::LinkGraph& graph) {
     for (jitlink::Symbol* symbol : graph.defined_symbols()) symbol->setLive(true);
     return llvm::Error::success();
@@ -64,7 +64,7 @@ llvm::Error keep_names(jitlink::LinkGraph& graph) {
 
 class LinkPasses final : public PassesPlugin {
 public:
-    // JITLink's own passes for an x86-64 object are in the list already: they cut sections up, and don't apply fixups.
+    // The list already has JITLink's own passes for x86-64, which split sections and don't apply fixups.
     void modifyPassConfig(llvm::orc::MaterializationResponsibility&, jitlink::LinkGraph&,
                           jitlink::PassConfiguration& passes) override {
         auto& list = passes.PrePrunePasses;

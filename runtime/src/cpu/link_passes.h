@@ -1,4 +1,4 @@
-// Plugins of ORC's object layer that are passes over a graph, and those that every object of kvjit's goes through.
+// Plugins of ORC's object layer that add passes over a graph, and those that every object of kvjit's goes through.
 #pragma once
 
 #include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
@@ -7,7 +7,7 @@
 
 namespace kvjit::rt {
 
-/// Adds passes to each link, and keeps nothing of what was linked.
+/// Adds passes to each link. Has no state.
 class PassesPlugin : public llvm::orc::ObjectLinkingLayer::Plugin {
 public:
     llvm::Error notifyFailed(llvm::orc::MaterializationResponsibility&) final { return llvm::Error::success(); }
@@ -17,8 +17,8 @@ public:
     void notifyTransferringResources(llvm::orc::JITDylib&, llvm::orc::ResourceKey, llvm::orc::ResourceKey) final {}
 };
 
-/// Refuses what JITLink would link wrongly, or by a look into the process: code of another machine, undefined symbols,
-/// relocations outside of their sections. Keeps every function's name, for profilers.
+/// Refuses what JITLink would link wrongly, or by resolving symbols in the process: code of another machine, undefined
+/// symbols, relocations outside of their sections. Preserves every function's name, for profilers.
 std::shared_ptr<PassesPlugin> make_link_passes();
 
 }  // namespace kvjit::rt

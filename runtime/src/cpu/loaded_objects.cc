@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-// LLVM's JITLoaderGDB defines both; "Registering Code" in gdb's manual fixes their names and types.
+// LLVM's JITLoaderGDB defines both; "Registering Code" in gdb's manual defines their names and types.
 extern "C" {
 void __jit_debug_register_code();
 extern jit_descriptor __jit_debug_descriptor;
@@ -23,7 +23,7 @@ jit_code_entry* find(const char* bytes) {
     return entry;
 }
 
-/// gdb stops where this calls it, and reads what stands in the descriptor.
+/// gdb stops where this calls the hook, and reads the descriptor.
 void tell(jit_code_entry& entry, jit_actions_t action) {
     __jit_debug_descriptor.relevant_entry = &entry;
     __jit_debug_descriptor.action_flag = action;

@@ -1,4 +1,4 @@
-// The objects whose code is loaded, as gdb sees them: its JIT interface is a list.
+// The list of objects whose code is loaded, which is gdb's JIT interface.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace kvjit::rt {
 
-/// Puts an object, with the addresses of its sections filled in, into the list and tells gdb. It stays the caller's,
-/// who removes it before it ends. LLVM's own way there takes memory that it doesn't check for. Thread-safe.
+/// Adds an object, with the addresses of its sections filled in, to the list and notifies gdb. The caller owns it, and
+/// removes it before freeing it. LLVM's own function doesn't check its allocation. Thread-safe.
 void add_loaded_object(std::string_view object);
 
-/// Takes the object whose bytes lie there out of the list and tells gdb, which LLVM 19 doesn't do. Thread-safe.
+/// Removes the object with these bytes from the list and notifies gdb, which LLVM 19 doesn't do. Thread-safe.
 void remove_loaded_object(const char* bytes);
 
 /// The object whose code is loaded at `address`; empty if none is. Thread-safe.

@@ -9,8 +9,8 @@
 namespace kvjit::rt {
 namespace {
 
-/// Room that LLVM takes on the heap to link an object of ours, many times over: asked for before it begins, since what
-/// it has in hand when memory ends is never freed.
+/// Many times the heap memory that LLVM takes to link an object of ours. Allocated once before linking begins, since
+/// LLVM leaks what it holds when memory runs out.
 constexpr std::size_t kLinkingBytes = std::size_t{4} << 20;
 
 void check_room() {
@@ -32,7 +32,7 @@ gen::Result<ImagePtr> load_object(std::string_view object, std::string_view entr
                                   const LaunchShape& launch) {
     check_room();
     gen::Result<JitCode> code = link_object(object, entry, name);
-    // A policy came over the process since it last loaded: now there is another way, or a refusal that says so.
+    // A policy has come since the process last loaded: now another way works, or the refusal says why none does.
     if (!code && code.error().status == KVJIT_BAD_TARGET) code = link_object(object, entry, name);
     if (code) return std::make_shared<LinkedImage>(*std::move(code), launch);
     code.error().message = "the object of " + name + " can't be loaded: " + code.error().message;

@@ -29,7 +29,7 @@ std::string perf_line(const jitlink::Symbol& function, const std::string& progra
            " " + program + ":" + function.getName().str() + "\n";
 }
 
-// perf fixes the name, in a folder that others can write to: never follow a link there.
+// perf dictates the name, in a folder that others can write to: never follow a link there.
 void append_to_map(const std::string& lines) {
     const std::string path = "/tmp/perf-" + std::to_string(getpid()) + ".map";
     const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -55,7 +55,7 @@ public:
     }
 };
 
-/// LLVM 19 leaves the flags in the file's header unset, and perf refuses flags that it doesn't know.
+/// LLVM 19 leaves the flags in the file's header uninitialised, and perf refuses flags that it doesn't know.
 void clear_flags(const fs::path& dump) {
     constexpr std::uint64_t kNoFlags = 0;
     constexpr off_t kFlagsAt = 32;
@@ -65,7 +65,7 @@ void clear_flags(const fs::path& dump) {
     close(file);
 }
 
-/// LLVM doesn't say where it lies, but has it open. Files that are closed meanwhile are passed over.
+/// LLVM doesn't return the file's path, but has it open. Files that are closed meanwhile are skipped.
 void mend_header() {
     const std::string name = "jit-" + std::to_string(getpid()) + ".dump";
     std::error_code error, unreadable;
@@ -75,7 +75,7 @@ void mend_header() {
     }
 }
 
-/// Says that all is well in any case: ORC's plugin fails a link whose records can't be written.
+/// Always reports success: ORC's plugin fails a link whose records can't be written.
 shared::CWrapperFunctionResult write_records(const char* records, std::uint64_t bytes) {
     const shared::WrapperFunctionResult ignored(llvm_orc_registerJITLoaderPerfImpl(records, bytes));
     mend_header();
@@ -85,7 +85,7 @@ shared::CWrapperFunctionResult write_records(const char* records, std::uint64_t 
 
 std::shared_ptr<orc::ObjectLinkingLayer::Plugin> make_jitdump(orc::ExecutionSession& session) {
     constexpr bool kLines = true;
-    constexpr bool kUnwinding = false;  // kernels have no .eh_frame to tell it from, and LLVM would print of it
+    constexpr bool kUnwinding = false;  // kernels have no .eh_frame for it, and LLVM would print a message
     return std::make_shared<orc::PerfSupportPlugin>(session.getExecutorProcessControl(),
                                                     orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfStart),
                                                     orc::ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfEnd),

@@ -13,15 +13,15 @@ namespace {
 
 /// Query rows of a prefill item: enough to spread the cost of packing a key block.
 constexpr std::int64_t kPrefillRows = 256;
-/// Workspace that a plan's partials may take: 64 MiB. What would need more is left whole; it has rows enough to share.
+/// Limit of the workspace for a plan's partials: 64 MiB. A tile that would need more stays whole; it has rows to share.
 constexpr std::int64_t kMaxPartialFloats = 16 * 1024 * 1024;
 /// Elements that a store or load item moves.
 constexpr std::int64_t kTokenItemElements = 64 * 1024;
-/// A stage has items for each sequence, and up to a few times as many as these beyond. A plan splits what it is told
-/// before it sees a tensor, and memory has to last for wrong lengths, too: where there would be more, all are larger.
+/// A stage has items for each sequence, and a small multiple of this number more. A plan splits before it sees a
+/// tensor, so memory must suffice for wrong lengths, too: where there would be more items, all become larger.
 constexpr std::int64_t kMaxItems = 32 * 1024;
 
-/// Tokens or keys of a sequence. Nobody may have checked them: starts may fall, or lie so far apart that sums would
+/// A number of tokens or keys of a sequence. It may be unchecked: starts may fall, or lie so far apart that sums would
 /// overflow.
 std::int64_t bounded(std::int64_t rows) {
     return std::clamp<std::int64_t>(rows, 0, kMaxInt64 / 4);
@@ -30,13 +30,13 @@ std::int64_t rows_of(const abi::Indices& starts, std::int64_t b) {
     return bounded(length(starts, b));
 }
 
-/// What the tiles of a path span: query rows, and kv heads.
+/// The extent of a path's tiles: query rows, and kv heads.
 struct TileSize {
     std::int64_t rows;
     std::int64_t heads;
 };
 
-/// A range of query rows and kv heads of one sequence, with the chunks that any of its rows can see.
+/// A range of query rows and kv heads of one sequence, with the chunks that some of its rows can see.
 struct Tile {
     std::int64_t sequence;
     std::int64_t row_begin, row_end;
@@ -46,7 +46,7 @@ struct Tile {
 
     std::int64_t chunks() const { return chunk_end - chunk_begin; }
     std::int64_t heads() const { return head_end - head_begin; }
-    /// Proportional to the time it takes, at least 1.
+    /// Proportional to the time that the tile takes, at least 1.
     std::int64_t cost(std::int64_t group) const {
         const std::int64_t rows = decode ? 1 : (row_end - row_begin) * group;
         return std::max<std::int64_t>(1, saturating_product(rows, heads(), chunks()));
@@ -77,8 +77,8 @@ public:
     }
 
 private:
-    /// Of each range of rows the tile of its first heads, the longest first. Those of the others are like it: a batch
-    /// is sorted by its sequences, not by their heads.
+    /// For each range of rows, the tile of its first heads, by descending cost. The tiles of other heads are like it: a
+    /// batch is sorted by its sequences, not by their heads.
     std::vector<Tile> first_tiles() const {
         std::vector<Tile> tiles;
         const TileSize decode_size = tile_size(true), prefill_size = tile_size(false);
@@ -96,8 +96,8 @@ private:
 
     bool decodes(std::int64_t b) const { return rows_of(batch_.seqstarts, b) <= decode_tokens_; }
 
-    /// The finest that pays, made coarser where it gave too many tiles: first in heads, which share nothing, then in
-    /// rows. What remains are up to 2 * kMaxItems tiles, or one for each sequence and kMaxItems more.
+    /// The finest that pays, made coarser where it gives too many tiles: first in heads, which share nothing, then in
+    /// rows. Gives up to 2 * kMaxItems tiles, or one for each sequence and kMaxItems more.
     TileSize tile_size(bool decode) const {
         TileSize size{std::max<std::int64_t>(1, decode ? decode_tokens_ : kPrefillRows / spec_.group),
                       decode ? decode_heads() : 1};
@@ -112,8 +112,8 @@ private:
         return size;
     }
 
-    /// Kv heads that one decode item takes: all where a token's heads are neighbours in memory, if that leaves enough
-    /// items; one where each head's tokens are.
+    /// Kv heads of one decode item: all where a token's heads are neighbours in memory, if that gives enough items; one
+    /// where each head's tokens are.
     std::int64_t decode_heads() const {
         if (!gen::is_head_inner(spec_)) return 1;
         std::int64_t pieces = 0;
@@ -136,7 +136,7 @@ private:
         return {b, row_begin, row_end, 0, heads, keys.begin / abi::kChunk, ceil_div(keys.end, abi::kChunk), decode};
     }
 
-    /// By some of the sequence's new tokens row_begin..row_end-1.
+    /// Keys that some of the sequence's new tokens row_begin..row_end-1 see.
     KeyRange seen(std::int64_t b, std::int64_t row_begin, std::int64_t row_end) const {
         const std::int64_t first = keys(b) - rows_of(batch_.seqstarts, b);  // position of new token 0
         const Reach reach = batch_.reach(b);
@@ -144,7 +144,7 @@ private:
                             keys_in_reach(keys(b), first + row_end - 1, reach));
     }
 
-    /// `tile`, and those of the other heads.
+    /// Adds `tile`, and the same tile of the other heads.
     void add_tiles(Tile tile, std::int64_t item_cost, Work& work) const {
         const std::int64_t wanted = ceil_div(tile.cost(spec_.group), item_cost);
         const std::int64_t pieces = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, tile.chunks()));
@@ -156,7 +156,7 @@ private:
         }
     }
 
-    /// Cuts the tile into items of chunks_each chunks, if there is room for their partials.
+    /// Divides the tile into items of chunks_each chunks, if there is room for their partials.
     void add_tile(const Tile& tile, std::int64_t chunks_each, Work& work) const {
         const bool whole = chunks_each >= tile.chunks() || !fits(tile, work);
         const std::int64_t partials = whole ? -1 : reserve_partials(tile, work);
@@ -171,7 +171,7 @@ private:
         } while (chunk < tile.chunk_end);
     }
 
-    /// Of the partials of one chunk.
+    /// Floats of the partials of one chunk.
     std::int64_t chunk_floats(const Tile& tile) const {
         return saturating_product(tile.row_end - tile.row_begin, tile.heads(), std::int64_t{spec_.group},
                                   spec_.head_dim + abi::kPartialTail);
@@ -185,8 +185,8 @@ private:
         return partial_floats(tile) <= kMaxPartialFloats - work.partial_floats;
     }
 
-    /// Room for every chunk's partial of the tile, laid out as abi.h says, and the merge of them, a kv head an item
-    /// where that doesn't give too many.
+    /// Reserves room for every chunk's partial of the tile, laid out as abi.h says, and adds their merge: a kv head an
+    /// item where that doesn't give too many.
     std::int64_t reserve_partials(const Tile& tile, Work& work) const {
         const std::int64_t stride = spec_.head_dim + abi::kPartialTail;
         const std::int64_t query_heads = tile.heads() * spec_.group;
@@ -222,13 +222,13 @@ private:
     std::int64_t target_items_;
 };
 
-/// Tokens of an item that moves about kTokenItemElements elements, or more where `tokens` in all gave too many items.
+/// Tokens of an item of about kTokenItemElements elements; more where `tokens`, the total, gives too many items.
 std::int64_t tokens_each(std::int64_t tokens, std::int64_t token_elements) {
     const std::int64_t least = ceil_div(tokens, kMaxItems);
     return std::max({std::int64_t{1}, least, kTokenItemElements / std::max<std::int64_t>(1, token_elements)});
 }
 
-/// Cuts 0..count-1 of each sequence into items.
+/// Divides 0..count-1 of each sequence into items.
 std::vector<abi::TokenItem> token_items(const BatchView& batch, const abi::Indices& starts,
                                         std::int64_t token_elements) {
     std::int64_t tokens = 0;
@@ -244,7 +244,7 @@ std::vector<abi::TokenItem> token_items(const BatchView& batch, const abi::Indic
     return items;
 }
 
-/// Merge: output tokens in items; where their parts lie is known when the tensors are (bind.cc).
+/// Merge: items of output tokens; the places of their parts are known when the tensors are (bind.cc).
 std::vector<abi::MergeItem> merge_items(const BatchView& batch) {
     const std::int64_t tokens = index_at(batch.seqstarts, batch.batch_size);
     const std::int64_t step = tokens_each(tokens, batch.num_heads * batch.spec.head_dim + 1);
@@ -271,7 +271,7 @@ Work split(const BatchView& batch, std::int64_t concurrency) {
     const std::int64_t token_elements = saturating_product(batch.num_kv_heads, std::int64_t{batch.spec.head_dim});
     if (batch.stores) work.store = token_items(batch, batch.seqstarts, token_elements);
     if (gen::loads(batch.spec)) {
-        if (!is_given(batch.keys.starts)) return work;  // nothing says where a sequence's rows would begin
+        if (!is_given(batch.keys.starts)) return work;  // a sequence's rows in the loaded tensors have no known begin
         work.load = token_items(batch, batch.keys.starts, saturating_product(token_elements, batch.num_repeat));
     } else {
         AttendSplitter(batch, concurrency).split(work);

@@ -19,7 +19,7 @@ struct Work {
     std::int64_t partial_floats = 0;  // workspace that split items write and merge reads
 };
 
-/// `concurrency`: how many items the executor runs at once. The batch is checked.
+/// `concurrency`: how many items the executor runs at once. Precondition: the batch is checked.
 Work split(const BatchView& batch, std::int64_t concurrency);
 
 }  // namespace kvjit::rt

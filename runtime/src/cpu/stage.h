@@ -1,4 +1,4 @@
-// A stage of a call on CPUs: items of work, handed to an executor.
+// A stage of a call on CPUs: items of work for an executor.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace kvjit::rt {
 /// Items of a stage for each thread, so that the last ones to finish are short.
 inline constexpr std::int64_t kItemsPerThread = 4;
 
-/// One stage's items handed to an executor: task i calls the kernel on item i. Attention has two kernels, whose items
-/// go out together so that no thread waits between them; `others` are the second one's.
+/// Passes one stage's items to an executor: task i calls the kernel on item i. Attention has two kernels, whose items
+/// run in one stage so that no thread waits between them; `others` are the second one's.
 template <class Args, class Item>
 class Stage {
 public:

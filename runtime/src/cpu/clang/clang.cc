@@ -34,7 +34,7 @@ void initialise_llvm() {
     });
 }
 
-// What passes and code generation have to say goes to the log. LLVM's own handler would end the process at an error.
+// Diagnostics of passes and code generation go to the log. LLVM's own handler would end the process at an error.
 class LogHandler final : public llvm::DiagnosticHandler {
 public:
     LogHandler(llvm::raw_ostream& log, bool& failed) : log_(log), failed_(failed) {}
@@ -88,8 +88,8 @@ private:
     bool make_ir() {
         instance_.createDiagnostics(new clang::TextDiagnosticPrinter(log_stream_, &instance_.getDiagnosticOpts()));
         instance_.setVerboseOutputStream(std::make_unique<llvm::raw_null_ostream>());
-        // A file system with the source alone: what is compiled can't depend on the machine's files. (A bare buffer as
-        // input would do, but sanitizers look for the main file's entry.)
+        // A file system with the source alone: the result can't depend on the machine's files. (A bare buffer as input
+        // would do, but sanitizers look for the main file's entry.)
         auto files = llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>();
         llvm::StringRef source(request_.source, request_.source_size);
         files->addFile(request_.name, 0, llvm::MemoryBuffer::getMemBufferCopy(source, request_.name));
@@ -183,7 +183,7 @@ void* run_job(void* job) {
     return nullptr;
 }
 
-// Not llvm::thread, which aborts where no thread can be had.
+// Not llvm::thread, which aborts where no thread can be created.
 void run_on_large_stack(Job& job) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);

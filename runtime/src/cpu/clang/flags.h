@@ -1,5 +1,5 @@
-// How every compile is done: Clang's flags and LLVM's passes. Both stand in the provenance, so a change here makes no
-// stale cache entry match.
+// The flags of every compile: Clang's, and LLVM's passes. Both are in the provenance, so a change here invalidates
+// older cache entries.
 #pragma once
 
 #include <array>
@@ -7,21 +7,21 @@
 
 namespace kvjit::rt {
 
-/// cc1's.
+/// For clang -cc1.
 inline constexpr std::array kClangFlags = std::to_array<const char*>({
     "-std=c++20",
     "-x",
     "c++",
-    // The level of code generation alone: passes before it are kClangPasses. Level 1 saves 2% of a compile, and costs a
-    // store of int8 20%; level 3 makes nothing faster.
+    // The level of code generation alone: the passes before it are kClangPasses. Level 1 saves 2% of a compile and
+    // costs 20% of an int8 store; level 3 makes nothing faster.
     "-O2",
     "-disable-llvm-passes",
-    // Nothing of the machine: no header, no libc, no run-time type information.
+    // Nothing from the machine: no header, no libc, no run-time type information.
     "-ffreestanding",
     "-nostdsysteminc",
     "-nobuiltininc",
     "-fno-rtti",
-    // A constructor of a global would never run: the loader runs the entry point only.
+    // A global's constructor would never run: the loader calls only the entry point.
     "-Werror=global-constructors",
     "-Wall",
     "-Wno-psabi",
@@ -34,16 +34,16 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
     "-fvisibility=hidden",
     // a * b + c in one expression fuses, nothing else does: numerics are fixed by the source.
     "-ffp-contract=on",
-    // Without it, tuning for some CPUs splits 64-byte vectors in halves.
+    // Without this, tuning for some CPUs splits 64-byte vectors in halves.
     "-mprefer-vector-width=512",
     // Clang's own output is not checked again, as in its driver.
     "-disable-llvm-verifier",
     // Templates reach memory as vectors of bytes that may alias anything: types would tell LLVM next to nothing.
     "-relaxed-aliasing",
-    // Bytes of the product depend on the source alone.
+    // The object's bytes depend on the source alone.
     "-fno-ident",
     "-fdebug-compilation-dir=.",
-    // Frames are up to 600 KiB: each page is touched in turn, so that a stack that is too small meets its guard page.
+    // Frames take up to 600 KiB: each page is touched in turn, so that a stack that is too small hits its guard page.
     "-fstack-clash-protection",
     // Lines, for debuggers and profilers. Columns would cost 2% of a compile.
     "-debug-info-kind=line-tables-only",
@@ -51,22 +51,22 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
     "-dwarf-version=5",
 });
 
-/// LLVM's passes from Clang's IR to optimised IR, as `opt -passes=` reads them: what templates need of -O3, whose
-/// passes take three times as long for code that is no faster. Templates are many small functions whose loops are
-/// written as they should run: there is nothing to vectorise or to version.
+/// LLVM's passes from Clang's IR to optimised IR, in the language of `opt -passes=`: the part of -O3 that templates
+/// need. All of it would take three times as long for code that is no faster. Templates are many small functions whose
+/// loops are written as they should run: there is nothing to vectorise or to version.
 inline constexpr std::string_view kClangPasses =
-    // Small functions shrink before they are copied into their callers; then only phases and the entry are left. What
-    // Clang writes for `a ? b : c` of vectors, ten operations on masks, must become a select here: inlined as it is, it
-    // becomes narrow ones, which cost instructions (9% of storing int8).
+    // Small functions shrink before they are inlined; after that only phases and the entry remain. Clang's code for `a
+    // ? b : c` of vectors, ten operations on masks, must become a select here: inlined first, it becomes narrow
+    // operations, which cost instructions (9% of storing int8).
     "function(sroa<modify-cfg>,instcombine<no-verify-fixpoint>),cgscc(inline),globaldce,"
     "function(sroa<modify-cfg>,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
-    // Loops that are to be unrolled whole become plain code, whose arrays become registers.
+    // Loops to unroll fully become straight code, whose arrays become registers.
     "loop-mssa(loop-rotate,licm<allowspeculation>),loop(loop-unroll-full),"
     "sroa<modify-cfg>,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
-    // Others are unrolled in part, where the template asks for it or rows are long: a third of load's time at head_dim
+    // Others are unrolled partly, where the template requests it or rows are long: a third of load's time at head_dim
     // 512.
     "loop-unroll<O2;no-runtime>,"
-    // What a template asks for and doesn't get is a warning.
+    // A transformation that a template requests and doesn't get is a warning.
     "transform-warning)";
 
 }  // namespace kvjit::rt

@@ -6,16 +6,16 @@
 namespace kvjit::rt {
 namespace {
 
-// Code for a target with 64-byte registers uses them in every function (flags.h), so what Clang writes down here about
-// each function's vectors tells nothing; but LLVM builds a description of the processor for every value it finds.
+// Functions always use 64-byte registers where the target has them (flags.h), so Clang's note of each function's vector
+// width adds nothing; but LLVM builds a description of the processor for every value it finds.
 void drop_vector_widths(llvm::Module& module) {
     for (llvm::Function& function : module) function.removeFnAttr("min-legal-vector-width");
 }
 
 }  // namespace
 
-// All functions have the target's features. Unless somebody reads the IR, they are given to the TargetMachine alone:
-// spelt out, they are a KiB of text that Clang sorts, and LLVM compares, for each of some 150 functions.
+// All functions have the target's features. Unless the IR is the output, only the TargetMachine gets them: spelt out,
+// they are a KiB of text that Clang sorts, and LLVM compares, for each of some 150 functions.
 std::unique_ptr<clang::ASTConsumer> IrAction::CreateASTConsumer(clang::CompilerInstance& instance,
                                                                 llvm::StringRef file) {
     if (!keep_features_) features_.swap(instance.getTargetOpts().Features);

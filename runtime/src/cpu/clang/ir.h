@@ -1,4 +1,4 @@
-// Clang's half of a compile: a source to LLVM's IR, before any pass.
+// Clang's half of a compile: from source to LLVM's IR, before any pass.
 #pragma once
 
 #include <clang/Frontend/FrontendAction.h>
@@ -17,7 +17,7 @@ namespace kvjit::rt {
 
 class IrAction final : public clang::ASTFrontendAction {
 public:
-    /// `keep_features`: each function says which of the target's features it uses, as IR that is to be read does.
+    /// `keep_features`: each function lists the target's features that it uses, for IR that people read.
     IrAction(llvm::LLVMContext& context, bool keep_features) : context_(context), keep_features_(keep_features) {}
 
     /// The module, if the action has succeeded.

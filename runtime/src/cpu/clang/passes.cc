@@ -6,7 +6,7 @@
 namespace kvjit::rt {
 namespace {
 
-// Destroyed in an order that their references to each other stand: functions' before modules'.
+// Declared so that the modules' analyses are destroyed first, since they refer to the functions'.
 struct Analyses {
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;

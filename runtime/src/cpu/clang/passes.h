@@ -1,4 +1,4 @@
-// LLVM's passes over a module, from Clang's IR to what code is generated from.
+// LLVM's passes over a module, from Clang's IR to the input of code generation.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -7,8 +7,8 @@
 
 namespace kvjit::rt {
 
-/// `passes` in the language of opt -passes=. `sanitize_threads`: then ThreadSanitizer's hooks, where Clang has asked
-/// for them (-fsanitize=thread). An error names the pass that LLVM doesn't know, and the module is as it was.
+/// `passes` in the language of opt -passes=. `sanitize_threads`: ThreadSanitizer's hooks follow, where Clang has
+/// requested them (-fsanitize=thread). An error names the pass that LLVM doesn't know; the module is then unchanged.
 llvm::Error run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm::StringRef passes,
                        bool sanitize_threads);
 
