@@ -18,7 +18,7 @@ struct Shared {
     std::int64_t kvjit_batch::* member;
 };
 
-/// What a mirror must repeat: all of a batch that checks and bounds go by and no array holds.
+/// What a mirror must repeat: the values of a batch, outside of arrays, that checks and bounds depend on.
 constexpr Shared kShared[] = {
     {"batch_size", &kvjit_batch::batch_size},     {"num_heads", &kvjit_batch::num_heads},
     {"num_kv_heads", &kvjit_batch::num_kv_heads}, {"num_layers", &kvjit_batch::num_layers},
@@ -27,7 +27,7 @@ constexpr Shared kShared[] = {
     {"num_repeat", &kvjit_batch::num_repeat},     {"decoding_batches", &kvjit_batch::decoding_batches},
 };
 
-/// Of arrays that exclude one another, and of those that a table is read by, a mirror has the same.
+/// Arrays that exclude one another, or say how a table is read: a mirror must have the same ones.
 constexpr struct {
     const char* name;
     const void* kvjit_batch::* member;
@@ -48,7 +48,7 @@ Result<void> check_same_arrays(const kvjit_batch& batch, const kvjit_batch& mirr
     return {};
 }
 
-/// The batch's may be longer, and strides are each memory's own.
+/// The batch's tensor may be longer, and strides may differ.
 Result<void> check_same_tensor(std::string_view name, const kvjit_tensor& given, const kvjit_tensor& wanted) {
     const auto differs = [&](std::string_view member, std::int64_t is, std::int64_t takes) {
         return refuse(KVJIT_BAD_ARGUMENT, text("host_batch.", name, member), is, takes, text("the batch's is ", takes));
@@ -62,7 +62,7 @@ Result<void> check_same_tensor(std::string_view name, const kvjit_tensor& given,
     return {};
 }
 
-/// The batch's have been checked, so that their ranks are those of tensors.
+/// Precondition: the batch's tensors have been checked, so that their ranks are legal.
 Result<void> check_same_tensors(const kvjit_batch& batch, const kvjit_batch& mirror) {
     constexpr struct {
         const char* name;
@@ -96,7 +96,7 @@ Result<void> check_same(const kvjit_batch& batch, const kvjit_batch& mirror) {
     return result ? check_same_tensors(batch, mirror) : result;
 }
 
-/// `count(b)` of the sequence that has most.
+/// The largest `count(b)` of all sequences.
 std::int64_t longest(std::int64_t batch_size, const auto& count) {
     std::int64_t most = 0;
     for (std::int64_t b = 0; b < batch_size; ++b) most = std::max<std::int64_t>(most, count(b));

@@ -1,4 +1,4 @@
-// What the host knows of a batch whose index arrays lie on the device: upper bounds, from which grids are sized.
+// The host's bounds of a batch whose index arrays lie on the device, from which grids are sized.
 #pragma once
 
 #include "check/check_batch.h"
@@ -13,8 +13,8 @@ struct LengthBounds {
     std::int64_t max_kvlen;
 };
 
-/// Checks `batch`, and `mirror` (null: none), which says the same with arrays in host memory; then finds the bounds.
-/// max_seqlen and max_kvlen of the batch count, since lengths may change between runs; where they are 0, the mirror's
+/// Checks `batch`, and `mirror` (null: none), the same batch with arrays in host memory; then finds the bounds. The
+/// batch's max_seqlen and max_kvlen count, since lengths may change between runs; where they are 0, the mirror's
 /// lengths do. Errors: as check_batch, and KVJIT_BAD_ARGUMENT where an attention call has neither.
 gen::Result<LengthBounds> check_device_batch(const gen::KernelSpec& spec, const kvjit_batch& batch,
                                              const kvjit_batch* mirror, const BatchUse& use);

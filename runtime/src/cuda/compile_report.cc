@@ -6,7 +6,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// The number right before `unit`, as in "16 bytes stack frame"; leaves `value` where there is none.
+/// Reads the number right before `unit`, as in "16 bytes stack frame"; without one `value` is unchanged.
 void read_before(std::string_view line, std::string_view unit, int& value) {
     const std::size_t end = line.find(unit);
     if (end == line.npos || end == 0) return;
@@ -15,7 +15,7 @@ void read_before(std::string_view line, std::string_view unit, int& value) {
     std::from_chars(line.data() + begin, line.data() + end, value);
 }
 
-/// What stands in quotes behind `key`; empty if there is no such key.
+/// The quoted text after `key`; empty if there is no such key.
 std::string_view quoted_after(std::string_view line, std::string_view key) {
     const std::size_t at = line.find(key);
     if (at == line.npos) return {};

@@ -1,4 +1,4 @@
-// What ptxas says of each kernel, as numbers.
+// The report of ptxas on each kernel, as numbers.
 #pragma once
 
 #include <string>
@@ -7,18 +7,17 @@
 
 namespace kvjit::rt {
 
-/// One entry of a cubin. Bytes are those of one thread; of shared memory those of one block, static ones only. -1: the
-/// log doesn't say.
+/// One entry of a cubin. Bytes are per thread; of shared memory per block, static only. -1: the log doesn't say.
 struct EntryReport {
     std::string entry;
     int registers = -1;
     int stack_bytes = -1;
     int spill_store_bytes = -1;
     int spill_load_bytes = -1;
-    int shared_bytes = 0;  // said only where there is some
+    int shared_bytes = 0;  // reported only if there is any
 };
 
-/// The entries of a compile's log (CompileOutput::log), in its order. Lines of other kinds, warnings say, are skipped.
+/// The entries in a compile's log (CompileOutput::log), in its order. Other lines, such as warnings, are skipped.
 std::vector<EntryReport> parse_compile_report(std::string_view log);
 
 /// The log without its lines of times, which differ from compile to compile, and without empty lines.

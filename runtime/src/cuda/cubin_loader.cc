@@ -8,8 +8,8 @@ namespace {
 
 constexpr unsigned kCudaMachine = 190;  // EM_CUDA
 
-/// A library of the driver's, unloaded at the end. A driver that is gone by then has unloaded it already, and says so
-/// without harm.
+/// A library loaded by the driver, unloaded at the end. A driver that has been shut down before has unloaded it
+/// already, and returns a harmless error.
 class LoadedLibrary {
 public:
     LoadedLibrary(const cuda::DriverApi& api, cuda::Library library) : api_(api), library_(library) {}
@@ -41,7 +41,7 @@ std::unexpected<gen::Error> unusable(const std::string& name, const std::string&
     return gen::fail(KVJIT_BAD_FILE, "object", "the cubin of " + name + " can't be loaded: " + why);
 }
 
-/// The driver is told no length: it trusts what a cubin says of itself.
+/// The driver isn't given a length: it trusts the cubin's own.
 bool is_whole_cubin(std::string_view bytes) {
     const std::optional<ElfView> elf = ElfView::open(bytes);
     return elf && elf->machine() == kCudaMachine && elf->is_whole();

@@ -70,7 +70,7 @@ private:
         std::unique_ptr<Device> device;
     };
 
-    /// Asked of the driver once, shared by all plans. A GPU that isn't there may come: failures are not kept.
+    /// Queried from the driver once, shared by all plans. A missing GPU may appear later: failures are not kept.
     gen::Result<Gpu*> gpu(int ordinal) {
         const std::lock_guard lock(mutex_);
         if (const auto found = gpus_.find(ordinal); found != gpus_.end()) return &found->second;
@@ -93,7 +93,7 @@ std::unique_ptr<Backend> make_cuda_backend() {
 gen::Result<gen::Target> gpu_target(int ordinal) {
     const gen::Result<GpuInfo> gpu = gpu_of(ordinal);
     if (!gpu) return std::unexpected(gpu.error());
-    const int numbers[] = {gpu->major * 10 + gpu->minor};  // there it is, listed or not
+    const int numbers[] = {gpu->major * 10 + gpu->minor};  // it exists, whether listed or not
     gen::Result<gen::Target> target = gen::named_target(device_target_name(*gpu), numbers);
     if (target) target->device = ordinal;
     return target;

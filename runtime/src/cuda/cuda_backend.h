@@ -10,11 +10,11 @@ namespace kvjit::rt {
 
 std::unique_ptr<Backend> make_cuda_backend();
 
-/// The target that GPU `ordinal` of this machine is: its architecture and its ordinal. Errors: KVJIT_CUDA_ERROR.
+/// GPU `ordinal` of this machine as a target: its architecture and its ordinal. Errors: KVJIT_CUDA_ERROR.
 gen::Result<gen::Target> gpu_target(int ordinal);
 
-/// A CUDA target by its name. What isn't in the generator's list is one if the NVRTC of this machine knows it: then it
-/// is newer than this build. Errors: KVJIT_BAD_TARGET.
+/// A CUDA target by its name. A name that the generator doesn't list is accepted if this machine's NVRTC knows it: that
+/// NVRTC is newer than this build. Errors: KVJIT_BAD_TARGET.
 gen::Result<gen::Target> architecture_target(std::string_view name);
 
 }  // namespace kvjit::rt

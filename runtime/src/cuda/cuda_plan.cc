@@ -71,13 +71,13 @@ public:
     std::string describe() const override;
 
 private:
-    /// Of a program that the plan needs.
+    /// The shape of a program that the plan needs.
     const LaunchShape& shape(kvjit_programs program) const { return image(program)->launch(); }
     bool attends() const { return needs(KVJIT_PROGRAM_DECODE); }
     bool prefills() const { return needs(KVJIT_PROGRAM_PREFILL); }
     std::int64_t decode_tokens() const { return gen::decode_tokens(spec(), kernel().target().backend); }
 
-    /// Without what the bounds and the level of checks make needless.
+    /// possible_programs without those that the bounds and the check level make needless.
     std::uint32_t needed_programs() const {
         std::uint32_t needless = 0;
         if (bounds_.max_seqlen <= decode_tokens()) needless |= KVJIT_PROGRAM_PREFILL;
@@ -94,13 +94,13 @@ private:
                              : choose_splits(decode_blocks(), slots, most_split_keys(kSplitUnit), kSplitUnit);
     }
 
-    /// That the rows of a decode's tile see, at most, and those before them from a multiple of `unit` on.
+    /// Upper bound of the keys seen by a decode tile's rows, and of those before them down to a multiple of `unit`.
     std::int64_t most_split_keys(std::int64_t unit) const {
         const std::int64_t reach = saturating_sum(batch().score.window_left, decode_tokens());
         return std::min(bounds_.max_kvlen, saturating_sum(reach, unit - 1));
     }
 
-    /// What a launch needs of the device beside the image.
+    /// Prepares what a launch needs of the device besides the image.
     gen::Result<void> prepare_kernels() {
         for (const ImagePtr& ready : images()) {
             if (!ready) continue;
@@ -110,14 +110,14 @@ private:
         return {};
     }
 
-    /// Tiles of rows that a decode's grid has, one block each without splits.
+    /// Tiles of rows in a decode's grid, of one block each without splits.
     std::int64_t decode_blocks() const {
         const int tiles =
             decode_tiles(spec().group, static_cast<int>(decode_tokens()), shape(KVJIT_PROGRAM_DECODE).rows);
         return batch().batch_size * batch().num_kv_heads * tiles;
     }
 
-    /// `slots`: extent of what table entries count; of packed keys, their rows.
+    /// `slots`: the number of slots that entries index; for packed keys, their rows.
     abi::Launch launch_of(std::int64_t slots) const {
         const abi::Fault* fault = workspace_.fault();
         const CacheView& cache = batch().cache;
@@ -131,7 +131,7 @@ private:
     }
     abi::Launch launch_of() const { return launch_of(batch().cache.num_slots()); }
 
-    /// `blocks` follow from `argument`.
+    /// `blocks` follow from `argument`, which the error names.
     static gen::Result<void> check_grid(const char* argument, std::int64_t blocks, std::int64_t limit) {
         if (blocks <= limit) return {};
         return gen::fail(KVJIT_BAD_ARGUMENT, argument,
@@ -144,7 +144,7 @@ private:
         return check_rows(tensors);
     }
 
-    /// Grids that follow from the tensors' rows, before anything is launched.
+    /// Checks grids that follow from the tensors' rows, before anything is launched.
     gen::Result<void> check_rows(const kvjit_tensors& tensors) const {
         if (batch().batch_size == 0) return {};
         for (const kvjit_tensor* tensor : {&tensors.current_key, &tensors.key, &tensors.value}) {
@@ -171,7 +171,7 @@ private:
         return device_.launch(image(program)->entry(), grid, &args, sizeof args, stream_);
     }
 
-    /// A warp for each (row, kv head, key or value).
+    /// One warp for each (row, kv head, key or value).
     template <class Args>
     gen::Result<void> launch_rows(kvjit_programs program, std::int64_t rows, const Args& args) {
         const std::int64_t warps = rows * batch().num_kv_heads * 2;
@@ -220,8 +220,8 @@ private:
     Device& device_;
     LengthBounds bounds_;
     std::vector<float> slopes_;
-    kvjit_check_level check_level_;  // of the check kernel
-    std::int64_t fixed_split_keys_;  // 0: kernels share a tile's keys among the splits
+    kvjit_check_level check_level_;  // the check kernel's
+    std::int64_t fixed_split_keys_;  // 0: kernels divide a tile's keys among the splits
     void* stream_;
     Workspace workspace_;
     Splits splits_{};

@@ -11,7 +11,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// Tokens of a run, at most: a block's warps take a few rows each.
+/// The most tokens of a run: a block's warps take a few rows each.
 constexpr std::int64_t kRunTokens = 32;
 constexpr std::int64_t kMaxBlocks = 0x7fffffff;
 
@@ -50,7 +50,7 @@ private:
         return saturating_product(std::ssize(runs().runs), view().num_layers, std::int64_t{2});
     }
 
-    /// The plan's lists one behind the other, as the device has them.
+    /// Concatenates the plan's lists, as the device has them.
     void list() {
         for (const abi::TokenRun& run : runs().runs)
             lists_.insert(lists_.end(), {run.from_token, run.to_token, run.count});
@@ -86,7 +86,7 @@ private:
         return device_.launch(image()->entry(), grid, &args, sizeof args, stream_);
     }
 
-    /// Where a list begins among all.
+    /// Where a list begins in the concatenation.
     struct Begin {
         const std::vector<std::int64_t>* list;
         std::int64_t at;

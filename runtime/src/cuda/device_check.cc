@@ -9,7 +9,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// Rows that all of these have; those that are absent don't count.
+/// The least number of rows of these tensors; absent ones don't count.
 std::int64_t least_rows(std::initializer_list<const kvjit_tensor*> tensors) {
     std::int64_t rows = abi::kNoLimit;
     for (const kvjit_tensor* tensor : tensors) {

@@ -73,9 +73,9 @@ std::unexpected<gen::Error> too_old(int version) {
 
 std::span<const std::string> usual_places() {
     static const std::string places[] = {
-        "libcuda.so.1",                          // where the linker looks
+        "libcuda.so.1",                          // found by the linker
         "/usr/local/nvidia/lib64/libcuda.so.1",  // containers whose host mounts the driver there
-        "/usr/lib/wsl/lib/libcuda.so.1",         // Windows' subsystem for Linux
+        "/usr/lib/wsl/lib/libcuda.so.1",         // Windows Subsystem for Linux
     };
     return places;
 }
@@ -89,7 +89,7 @@ std::string cuda_version_text(int version) {
 gen::Result<Driver> Driver::open(std::span<const std::string> candidates) {
     const gen::Result<DynamicLibrary> library = DynamicLibrary::open(kText, candidates);
     if (!library) return std::unexpected(library.error());
-    // An old driver lacks functions: its version says more than the first name that is missing.
+    // An old driver lacks functions: an error with its version is clearer than one with the first missing name.
     constexpr Symbol<cuda::DriverApi> kFirst[] = {symbol<&cuda::DriverApi::driver_get_version>("cuDriverGetVersion")};
     Driver driver;
     if (auto filled = library->fill<cuda::DriverApi>(driver.api_, kFirst); !filled) {

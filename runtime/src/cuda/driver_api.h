@@ -17,7 +17,7 @@ using Library = struct LibraryTag*;
 using Kernel = struct KernelTag*;
 using Function = struct FunctionTag*;
 
-/// CUresult: those that kvjit treats on their own.
+/// CUresult: the values that kvjit distinguishes.
 enum Code : int {
     kSuccess = 0,
     kOutOfMemory = 2,
@@ -65,7 +65,7 @@ struct Copy2d {
     struct Side {
         std::size_t x, y;
         MemoryType type;
-        void* host;  // which of the two is looked at, the type says
+        void* host;  // the memory's type says which of the two is used
         Address device;
         void* array;
         std::size_t pitch;
@@ -127,7 +127,7 @@ struct DriverApi {
     Code (*thread_exchange_capture_mode)(CaptureMode* mode);
 };
 
-/// By the names that libcuda.so.1 exports: functions that changed have a version behind their name.
+/// By their names in libcuda.so.1: functions that changed have a version after their name.
 std::span<const Symbol<DriverApi>> driver_symbols();
 
 }  // namespace kvjit::rt::cuda

@@ -8,7 +8,7 @@
 
 namespace kvjit::rt {
 
-/// What an error about a library says.
+/// The texts of errors about a library.
 struct LibraryText {
     kvjit_status status;
     const char* argument;
@@ -16,7 +16,7 @@ struct LibraryText {
     const char* advice;  // what to install, a clause
 };
 
-/// Errors: text.status in a process that can't open libraries at all.
+/// Errors: text.status in a process that can't open any library.
 gen::Result<void> check_process(const LibraryText& text);
 
 /// A function of a library: its symbol, and the member of `Api` that its address goes to.
@@ -32,7 +32,7 @@ template <class Api, class Function>
 Api api_of(Function* Api::*);
 }
 
-/// Symbol<Api> of a member that is a pointer to a function.
+/// The Symbol<Api> of a member that is a pointer to a function.
 template <auto kMember>
 constexpr auto symbol(const char* name, bool required = true) {
     using Api = decltype(detail::api_of(kMember));
@@ -51,12 +51,12 @@ public:
     /// has each candidate and why it failed, or why this process can't open any.
     static gen::Result<DynamicLibrary> open(const LibraryText& text, std::span<const std::string> candidates);
 
-    /// Null: there is none.
+    /// Null: no such symbol.
     void* find(const char* symbol) const;
     /// Resolved path of the file.
     std::string path() const;
 
-    /// Sets all members. Errors: text.status, with the first required symbol that the library lacks.
+    /// Sets all members. Errors: text.status, naming the first required symbol that the library lacks.
     template <class Api>
     gen::Result<void> fill(Api& api, std::span<const Symbol<Api>> symbols) const {
         for (const Symbol<Api>& symbol : symbols) {

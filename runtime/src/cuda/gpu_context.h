@@ -1,5 +1,5 @@
-// Which CUDA context work goes to: the caller's, if it is current and of the right GPU, else the GPU's primary one,
-// which the CUDA runtime uses too.
+// Chooses the CUDA context for work: the caller's, if it is current and of the right GPU, else the GPU's primary one,
+// which the CUDA runtime uses, too.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace kvjit::rt {
 
-/// While it lives, a context of the GPU is current on this thread; afterwards, what was current before.
+/// Makes a context of the GPU current on this thread while it lives; then restores the one before.
 class ContextScope {
 public:
     ContextScope(const cuda::DriverApi& api, cuda::Context context, bool pushed)
@@ -25,7 +25,7 @@ private:
     cuda::Context context_;
 };
 
-/// While it lives, this thread may do what a stream capture elsewhere in the process would forbid: allocate and load.
+/// While it lives, this thread may call what a stream capture elsewhere in the process would forbid: allocate and load.
 class RelaxedCapture {
 public:
     explicit RelaxedCapture(const cuda::DriverApi& api) : api_(api) { api_.thread_exchange_capture_mode(&mode_); }
@@ -44,12 +44,12 @@ public:
     GpuContext(const Driver& driver, cuda::Device device) : driver_(driver), device_(device) {}
     GpuContext(const GpuContext&) = delete;
     GpuContext& operator=(const GpuContext&) = delete;
-    /// Gives the primary context back, if it was taken.
+    /// Releases the primary context, if it was retained.
     ~GpuContext();
 
-    /// Allocates nothing once the primary context is taken. Errors: KVJIT_CUDA_ERROR, KVJIT_OUT_OF_MEMORY.
+    /// Allocates nothing once the primary context is retained. Errors: KVJIT_CUDA_ERROR, KVJIT_OUT_OF_MEMORY.
     gen::Result<ContextScope> enter();
-    /// Whether `context`, current here, is the primary one; if so, it is kept alive from now on.
+    /// Whether `context`, current here, is the primary one; if so, it is retained from now on.
     gen::Result<bool> keep_if_primary(cuda::Context context);
 
 private:
@@ -57,7 +57,7 @@ private:
 
     const Driver& driver_;
     const cuda::Device device_;
-    std::mutex mutex_;  // taken to retain
+    std::mutex mutex_;  // locked to retain
     std::atomic<cuda::Context> primary_{nullptr};
 };
 

@@ -7,7 +7,7 @@
 namespace kvjit::rt {
 namespace {
 
-constexpr unsigned kPlainSharedBytes = 48 * 1024;  // what every kernel may have without asking
+constexpr unsigned kPlainSharedBytes = 48 * 1024;  // what every kernel may use without opting in
 
 cuda::Address address(const void* memory) {
     return reinterpret_cast<cuda::Address>(memory);
@@ -62,7 +62,7 @@ public:
     }
 
     void release(void* memory) noexcept override {
-        // Where this fails, the context is broken or gone, and the memory with it.
+        // If this fails, the context is broken or destroyed, and the memory with it.
         const gen::Result<ContextScope> scope = context_.enter();
         if (!scope) return;
         const RelaxedCapture relaxed(api_);
@@ -91,7 +91,7 @@ public:
     int multiprocessors() const override { return gpu_.multiprocessors; }
 
 private:
-    /// Raises what the kernel may have to `bytes`, never lowers it: other plans may need more.
+    /// Raises the kernel's limit to `bytes`, never lowers it: other plans may need more.
     gen::Result<void> allow_shared_memory(cuda::Kernel kernel, unsigned bytes) {
         if (bytes <= kPlainSharedBytes) return {};
         if (bytes > static_cast<unsigned>(gpu_.max_shared_bytes)) return too_much_shared_memory(bytes);
@@ -141,12 +141,12 @@ private:
         return code;
     }
 
-    /// Enqueues, then waits for the stream; refuses a stream under capture, whose capture waiting would break.
+    /// Enqueues, then waits for the stream; refuses a stream under capture, since waiting would break the capture.
     template <class Enqueue>
     gen::Result<void> wait_for(cuda::Stream stream, const Enqueue& enqueue) {
         const gen::Result<ContextScope> scope = context_.enter();
         if (!scope) return std::unexpected(scope.error());
-        const RelaxedCapture relaxed(api_);  // another thread's capture is none of this stream's business
+        const RelaxedCapture relaxed(api_);  // another thread's capture must not affect this stream
         bool capturing = false;
         cuda::Code code = ask_capturing(stream, capturing);
         if (code == cuda::kSuccess && capturing) code = cuda::kStreamCaptureUnsupported;
@@ -159,7 +159,7 @@ private:
     const cuda::DriverApi& api_;
     const GpuInfo gpu_;
     GpuContext context_;
-    TransferStreams transfers_;  // goes before the context it may have a stream of
+    TransferStreams transfers_;  // destroyed before the context, of which it may have a stream
     std::mutex mutex_;
 };
 

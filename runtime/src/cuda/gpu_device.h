@@ -9,8 +9,8 @@
 namespace kvjit::rt {
 
 /// Work goes to the thread's current context if it is the GPU's, else to the GPU's primary context. A stream belongs to
-/// that context, and memory is used in the one in which it was allocated. `driver` outlives the device; kernels and
-/// memory go before it. Makes no context yet.
+/// that context, and memory is used in the one in which it was allocated. `driver` outlives the device, which outlives
+/// kernels and memory. Creates no context yet.
 std::unique_ptr<Device> make_gpu_device(const Driver& driver, const GpuInfo& gpu);
 
 }  // namespace kvjit::rt

@@ -4,9 +4,9 @@ namespace kvjit::rt {
 namespace {
 
 constexpr int kOldestMajor = 8;         // cp.async and mma.m16n8k16
-constexpr int kFirstSpecificMajor = 9;  // from here on "a" stands for what one architecture alone has
+constexpr int kFirstSpecificMajor = 9;  // from here on "a" names what one architecture alone has
 
-/// The attributes, one after the other, up to the first error.
+/// Reads the attributes in turn, up to the first error.
 class Reader {
 public:
     Reader(const Driver& driver, cuda::Device device) : api_(driver.api()), device_(device) {}

@@ -11,7 +11,7 @@ namespace kvjit::rt::nvrtc {
 
 using Program = struct ProgramTag*;
 
-/// nvrtcResult: those that kvjit treats on their own.
+/// nvrtcResult: the values that kvjit distinguishes.
 enum Code : int {
     kSuccess = 0,
     kOutOfMemory = 1,

@@ -28,13 +28,13 @@ std::unexpected<gen::Error> unknown_target(const gen::Target& target, const Nvrt
     return gen::fail(KVJIT_BAD_TARGET, "target", std::move(message));
 }
 
-/// By the list alone, so that NVRTC needn't be open for what each that is taken knows.
+/// Whether every accepted NVRTC knows the target, by the list alone, so that NVRTC needn't be opened.
 bool all_know(const gen::Target& target) {
     const gen::KnownArchitecture* found = gen::find_architecture(target.architecture.number);
     return found != nullptr && found->cuda <= kOldestNvrtc;
 }
 
-/// Nothing: NVRTC compiles nothing that `target` runs.
+/// nullopt: NVRTC compiles nothing that `target` runs.
 std::optional<gen::Architecture> nearest(const gen::Target& target, const NvrtcLibrary& library) {
     return gen::nearest_architecture(target.architecture, {library.architectures, library.version >= kFirstFamilies});
 }
@@ -78,7 +78,7 @@ public:
         if (all_know(target)) return target;
         const gen::Result<const NvrtcLibrary*> library = open_once();
         const auto architecture = library ? nearest(target, **library) : std::nullopt;
-        gen::Target known = target;  // where there is none, compile() says why
+        gen::Target known = target;  // if there is none, compile() reports why
         if (architecture) known.architecture = *architecture;
         return known;
     }
@@ -86,7 +86,7 @@ public:
     double load_seconds() const override { return load_seconds_; }
 
 private:
-    /// Always the same answer, so that identity() and compile() speak of one library.
+    /// Always the same answer, so that identity() and compile() use one library.
     gen::Result<std::string> locate() {
         if (!path_.empty()) return path_;
         gen::Result<std::string> found = find_nvrtc(options_.path, options_.driver_major ? options_.driver_major() : 0);

@@ -11,7 +11,7 @@ namespace kvjit::rt {
 
 struct NvrtcOptions {
     std::string path;  // of libnvrtc.so.13 or .12; empty: see find_nvrtc (nvrtc_search.h)
-    /// CUDA's major version that the driver supports, 0 for none: which NVRTC to prefer. Asked at most once. Empty: 0.
+    /// CUDA's major version by the driver, 0 for none: which NVRTC to prefer. Called at most once. Empty: 0.
     std::function<int()> driver_major;
     bool line_info =
         false;  // template lines for compute-sanitizer and Nsight: a quarter more time, three times the bytes

@@ -1,4 +1,4 @@
-// How every compile by NVRTC is done. The flags stand in the provenance; the architecture is part of the identity.
+// The flags of every compile by NVRTC. They are in the provenance; the architecture is part of the identity.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// An open NVRTC, and what it knows.
+// An open NVRTC, and the architectures that it knows.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct NvrtcLibrary {
     std::vector<int> architectures;  // 80, 90, 100, ascending
 };
 
-/// Stays open until the process ends. Errors: KVJIT_COMPILER_MISSING for what is no NVRTC, or one older than
+/// Stays open until the process ends. Errors: KVJIT_COMPILER_MISSING for a file that is no NVRTC, or one older than
 /// kOldestNvrtc; KVJIT_CUDA_ERROR where it would crash on this machine's driver (check_driver_for_nvrtc).
 gen::Result<NvrtcLibrary> open_nvrtc(const std::string& path);
 

@@ -21,7 +21,7 @@ public:
         if (code_ == nvrtc::kSuccess)
             code_ = api_.compile_program(handle_, static_cast<int>(flags.size()), flags.data());
     }
-    /// What NVRTC and ptxas said, also where they failed.
+    /// The log of NVRTC and ptxas, also after a failure.
     std::string log() const {
         std::string text;
         if (handle_ != nullptr) (void)read(text, api_.get_program_log_size, api_.get_program_log);
@@ -53,7 +53,7 @@ private:
     nvrtc::Code code_;
 };
 
-/// Every NVRTC that is taken knows the other flags.
+/// Every accepted NVRTC knows the other flags.
 std::unexpected<gen::Error> refused_target(const std::string& log) {
     return gen::fail(KVJIT_BAD_TARGET, "target", "NVRTC refuses the target: " + log);
 }

@@ -20,7 +20,7 @@ std::string variable(const char* name) {
     return environment_text(name).value_or("");
 }
 
-/// Names in a folder that begin with `prefix`, without folders above; fewer where it can't be read.
+/// Names in a folder that begin with `prefix`, without the folder's path; fewer where it can't be read.
 std::vector<std::string> entries(const std::string& folder, std::string_view prefix, std::error_code& error) {
     std::vector<std::string> found;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
@@ -54,13 +54,13 @@ void add_packages(std::vector<std::string>& folders, const std::string& prefix) 
     }
 }
 
-/// What the linker takes for one of the names; opens it. Empty: none.
+/// The library that the linker would load for one of the names; opens it. Empty: none.
 std::string open_by_name(const std::vector<std::string>& names) {
     const gen::Result<DynamicLibrary> opened = DynamicLibrary::open(kNvrtcText, names);
     return opened ? opened->path() : std::string();
 }
 
-/// Empty: none. Adds to `failures` what could not be looked for.
+/// Empty: not found. Adds to `failures` the searches that failed.
 std::string find_file(const std::string& name, const std::vector<std::string>& folders, std::string& failures) {
     if (std::string path = find_library(name, {}); !path.empty()) return path;
     for (const std::string& folder : folders) {

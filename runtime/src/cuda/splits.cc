@@ -9,14 +9,14 @@ namespace {
 
 /// Merging costs a split about as much as reading this many units of keys.
 constexpr std::int64_t kLeastUnits = 4;
-/// Where the GPU is full without splits, sequences of fewer units aren't split, and longer ones into no shorter parts.
+/// Where the GPU is full without splits: the fewest units of a sequence that is split, and of each of its parts.
 constexpr std::int64_t kLongUnits = 64;
-/// Blocks a slot, at most, that such splits may lead to: most of them return at once, and all have memory for a part.
+/// The most blocks a slot that such splits may lead to: most blocks return at once, but each has memory for a part.
 constexpr std::int64_t kMostWaves = 16;
 constexpr std::int64_t kMaxSplits = 128;
 constexpr double kGoodEnough = 0.85;
 
-/// Part of the slots that have a block, over all waves.
+/// The fraction of the slots that have a block, over all waves.
 double occupancy(std::int64_t blocks, std::int64_t slots) {
     return static_cast<double>(blocks) / static_cast<double>(ceil_div(blocks, slots) * slots);
 }

@@ -1,4 +1,4 @@
-// Into how many splits a decode's keys go.
+// Chooses the number of splits of a decode's keys.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@ namespace kvjit::rt {
 struct Splits {
     std::int64_t keys;   // of one split, a multiple of the unit
     std::int64_t count;  // at least 1; count * keys >= max_keys
-    std::int64_t least;  // keys of a split, of a sequence shorter than max_keys: it goes into fewer splits
+    std::int64_t least;  // the fewest keys of a split: a sequence shorter than max_keys goes into fewer splits
 };
 
-/// The fewest splits that keep the GPU within 85% of as busy as it can be; and of long sequences as many more as keep
-/// one of them from being all that the GPU still does when the others are done. 1 where there is nothing to win.
+/// The fewest splits that occupy the GPU within 85% of the best; for long sequences as many more as prevent one of them
+/// from running alone when the others are done. 1 where splits gain nothing.
 ///   tiles     blocks without splitting
 ///   slots     blocks that run at once
 ///   max_keys  upper bound of a sequence's keys
-///   unit      keys are cut at multiples of this
+///   unit      splits begin at multiples of this many keys
 Splits choose_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t unit);
 
 /// Splits of `keys` keys each, a multiple of the unit, whatever the batch.

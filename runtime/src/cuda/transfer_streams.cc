@@ -5,7 +5,7 @@ namespace kvjit::rt {
 TransferStreams::~TransferStreams() {
     if (primary_stream_ == nullptr) return;
     const RelaxedCapture relaxed(driver_.api());
-    // A stream belongs to its context, current or not.
+    // A stream belongs to its context, whether that is current or not.
     driver_.api().stream_destroy(primary_stream_);
 }
 

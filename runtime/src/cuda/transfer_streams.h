@@ -1,6 +1,6 @@
-// Streams for copies that nobody else waits for: the default stream would make each of them wait for all that the GPU
-// has to do. A plan's own stream would too, where the driver waits for it before it stages pageable memory; and a graph
-// captured there that is replayed elsewhere would find the plan's memory as it was before the copies.
+// Streams for copies alone: on the default stream each copy would wait for all work of the GPU. A plan's own stream
+// would, too, where the driver waits for it before it stages pageable memory; and a graph captured there and replayed
+// elsewhere would find the plan's memory as it was before the copies.
 #pragma once
 
 #include <mutex>
@@ -9,8 +9,8 @@
 
 namespace kvjit::rt {
 
-/// One stream for transfers in the primary context, and one for each transfer in other contexts, whose end nobody
-/// tells us of. Thread-safe.
+/// One stream for transfers in the primary context, and one for each transfer in another context, whose end is not
+/// known. Thread-safe.
 class TransferStreams {
 public:
     TransferStreams(const Driver& driver, GpuContext& context) : driver_(driver), context_(context) {}
@@ -18,7 +18,7 @@ public:
     TransferStreams& operator=(const TransferStreams&) = delete;
     ~TransferStreams();
 
-    /// Calls `enqueue(stream)`, which gives a cuda::Code, and waits for the stream. `what`: see Driver::check.
+    /// Calls `enqueue(stream)`, which returns a cuda::Code, and waits for the stream. `what`: see Driver::check.
     template <class Enqueue>
     gen::Result<void> run(const ContextScope& scope, std::string_view what, const Enqueue& enqueue) {
         const gen::Result<Lease> lease = take(scope);

@@ -5,7 +5,7 @@
 namespace kvjit::rt {
 namespace {
 
-constexpr std::size_t kAlignment = 64;  // what a caller's workspace has
+constexpr std::size_t kAlignment = 64;  // the alignment of a caller's workspace
 
 std::size_t aligned(std::size_t bytes) {
     return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -38,7 +38,7 @@ gen::Result<void> Workspace::take(const WorkspaceLayout& layout, void* given, st
     if (given != nullptr) behind_ = stream;
     if (layout.bytes() == 0) return {};
     if (gen::Result<void> found = find_memory(given, given_bytes); !found) return found;
-    const std::size_t zeros = layout.slopes_offset();  // fault and counters by one call
+    const std::size_t zeros = layout.slopes_offset();  // zeroes fault and counters in one call
     return zeros != 0 ? device_.zero(memory_, zeros, behind_) : gen::Result<void>{};
 }
 

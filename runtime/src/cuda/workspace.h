@@ -25,7 +25,7 @@ struct WorkspaceLayout {
     std::size_t bytes() const;
 };
 
-/// Device memory, given back when it goes.
+/// Owns device memory.
 class Workspace {
 public:
     explicit Workspace(Device& device) : device_(device) {}
@@ -33,13 +33,13 @@ public:
     Workspace(const Workspace&) = delete;
     Workspace& operator=(const Workspace&) = delete;
 
-    /// `given`: the caller's, of `given_bytes`, which work of `stream` may still use; null: allocates, which nobody
-    /// uses. So the caller's is written behind that work, and the other at once. Fault and counters are zeroed. Errors:
+    /// `given`: the caller's, of `given_bytes`, which queued work of `stream` may still use; null: allocates. So the
+    /// caller's memory is written after that work, allocated memory at once. Zeroes fault and counters. Errors:
     /// KVJIT_BAD_ARGUMENT where `given` is too small, KVJIT_OUT_OF_MEMORY, KVJIT_CUDA_ERROR.
     gen::Result<void> take(const WorkspaceLayout& layout, void* given, std::size_t given_bytes, void* stream);
-    /// The layout's slopes_bytes to slopes(), in the same order.
+    /// Writes the layout's slopes_bytes to slopes(), in the same order.
     gen::Result<void> write_slopes(const float* slopes);
-    /// The same of lists_bytes to lists().
+    /// Writes lists_bytes to lists() likewise.
     gen::Result<void> write_lists(const std::int64_t* lists);
 
     const WorkspaceLayout& layout() const { return layout_; }
