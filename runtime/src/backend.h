@@ -1,4 +1,4 @@
-// What the engine needs to know of a kind of target: who compiles its programs, loads them and plans calls of them.
+// A kind of target as the engine sees it: what compiles its programs, loads them and plans calls of them.
 #pragma once
 
 #include <array>
@@ -23,8 +23,8 @@ public:
     virtual Compiler& compiler() = 0;
     /// Whether images for `target` can run here. Errors: KVJIT_BAD_TARGET, KVJIT_CUDA_ERROR, KVJIT_OUT_OF_MEMORY.
     virtual gen::Result<void> check_machine(const gen::Target& target) = 0;
-    /// `name`: what profilers and debuggers show. Errors: KVJIT_BAD_FILE for an object that is none; what is not its
-    /// fault is KVJIT_BAD_TARGET, KVJIT_OUT_OF_MEMORY or KVJIT_CUDA_ERROR.
+    /// `name`: shown by profilers and debuggers. Errors: KVJIT_BAD_FILE for bytes that are no such object; for other
+    /// causes KVJIT_BAD_TARGET, KVJIT_OUT_OF_MEMORY or KVJIT_CUDA_ERROR.
     virtual gen::Result<ImagePtr> load(std::string_view object, const gen::Program& program,
                                        const std::string& name) = 0;
     /// See kvjit_plan_create.
@@ -35,14 +35,14 @@ public:
                                                     const kvjit_plan_options& options) = 0;
 };
 
-/// By gen::Backend. Null: this build lacks it.
+/// Indexed by gen::Backend. Null: this build lacks it.
 using Backends = std::array<std::unique_ptr<Backend>, gen::kBackends>;
 
 struct BackendOptions {
     std::string compiler;  // see make_compiler (cpu/clang_compiler.h)
 };
 
-/// Those of this build. Opens no library.
+/// The backends of this build. Opens no library.
 Backends make_backends(const BackendOptions& options);
 
 }  // namespace kvjit::rt

@@ -1,4 +1,4 @@
-// kvjit.h, handles: targets, engines, kernels, plans. What needs none is in c_values.cc.
+// The C entry points of kvjit.h that need handles: targets, engines, kernels, plans. The others are in c_values.cc.
 #include <atomic>
 
 #include "bundle/signature.h"
@@ -72,7 +72,7 @@ rt::LateCompile make_late_compile(const kvjit_engine_options& options) {
                const std::string& spec, const std::string& program) { told(context, spec.c_str(), program.c_str()); };
 }
 
-/// Null: nothing is traced.
+/// Null: specs are not traced.
 std::shared_ptr<rt::SpecTrace> open_trace(const kvjit_engine_options& options, const rt::Log& log) {
     const std::string path = options.trace_specs != nullptr
                                  ? options.trace_specs

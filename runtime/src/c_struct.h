@@ -30,7 +30,7 @@ kvjit_batch defaults();
 template <>
 kvjit_relayout defaults();
 
-/// Whether a caller's struct of `size` bytes is one of this header's or of an older one's, which is shorter.
+/// Whether a caller's struct of `size` bytes is this header's, or the shorter one of an older header.
 template <class T>
 gen::Result<void> check_size(std::size_t size, std::string_view name) {
     if (ends_field<T>(size)) return {};
@@ -41,8 +41,8 @@ gen::Result<void> check_size(std::size_t size, std::string_view name) {
                      static_cast<std::int64_t>(size), sizeof(T));
 }
 
-/// Copies what a caller's struct has over the defaults.
-/// Errors: KVJIT_BAD_ARGUMENT for null and for a size that no header of up to this version has.
+/// The caller's struct, with defaults for the fields that it lacks. Errors: KVJIT_BAD_ARGUMENT for null and for a size
+/// that no header up to this version has.
 template <class T>
 gen::Result<T> read_struct(const T* given, std::string_view name) {
     if (given == nullptr) return gen::fail(KVJIT_BAD_ARGUMENT, std::string(name), std::string(name) + " is null");
@@ -53,14 +53,14 @@ gen::Result<T> read_struct(const T* given, std::string_view name) {
     return read;
 }
 
-/// The same where null stands for the defaults.
+/// The same, except that null stands for the defaults.
 template <class T>
 gen::Result<T> read_optional_struct(const T* given, std::string_view name) {
     if (given == nullptr) return defaults<T>();
     return read_struct(given, name);
 }
 
-/// Hands `value` to a caller whose struct has `size` bytes. What a newer header has behind them is left alone.
+/// Writes `value` to a caller's struct of `size` bytes. Fields that only a newer header has are not written.
 template <class T>
 void write_struct(T* to, std::size_t size, const T& value) {
     if (size < sizeof to->struct_size) return;
@@ -68,22 +68,22 @@ void write_struct(T* to, std::size_t size, const T& value) {
     to->struct_size = static_cast<std::uint32_t>(size);
 }
 
-/// Sets a caller's struct of `size` bytes up, where there is one.
+/// Initialises a caller's struct of `size` bytes; null is ignored.
 template <class T>
 void init_struct(T* value, std::size_t size) {
     if (value == nullptr) return;
     write_struct(value, size, defaults<T>());
-    // What this library doesn't know of a newer header's struct: 0, and refused when it is used.
+    // Fields that only a newer header has: 0, and refused when the struct is used.
     if (size > sizeof(T)) std::memset(reinterpret_cast<char*>(value) + sizeof(T), 0, size - sizeof(T));
 }
 
-/// A plan's options with what they point to, in this version's sizes.
+/// A plan's options and the structs that they point to, in this version's sizes.
 struct PlanOptions {
     kvjit_plan_options options;
     kvjit_executor executor;
     kvjit_batch host_batch;
 
-    /// The options, with pointers into this object where the caller's have any.
+    /// The options, with pointers into this object where the caller's are not null.
     kvjit_plan_options pointing() const {
         kvjit_plan_options all = options;
         if (all.executor != nullptr) all.executor = &executor;
@@ -99,13 +99,13 @@ gen::Result<RelayoutRequest> read_relayout(const kvjit_relayout* given);
 gen::Result<void> not_null(const void* pointer, const char* name);
 gen::Result<void> has_sink(kvjit_sink sink);
 
-/// A kvjit_error of the first header: whoever's is shorter has not set it up.
+/// The size of the first header's kvjit_error: a shorter struct has not been initialised.
 inline constexpr std::size_t kErrorBytes = offsetof(kvjit_error, message) + sizeof(kvjit_error::message);
 
-/// Hands an error to the caller, who may not want it.
+/// Writes an error to the caller's struct, which may be null.
 kvjit_status report(const gen::Error& failure, kvjit_error* error);
 
-/// Runs a C entry point's body, which gives a Result; nothing is ever thrown across the C ABI.
+/// Runs the body of a C entry point, which returns a Result. No exception crosses the C ABI.
 template <class Body>
 kvjit_status guarded(kvjit_error* error, Body body) noexcept {
     try {

@@ -1,4 +1,4 @@
-// kvjit.h, plain values: errors, specs, views, and the structs as their init functions leave them.
+// The C entry points of kvjit.h for plain values: errors, specs, views, and the init functions of structs.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ using namespace kvjit;
 
 namespace {
 
-/// A program whose header is older can't be given fields that it doesn't know, unless they are as before.
+/// Fields that the caller's older header lacks must have their defaults, since they can't be returned.
 gen::Result<void> fields_fit(const gen::KernelSpec& spec, std::size_t size) {
     gen::KernelSpec known = gen::default_spec();
     std::memcpy(&known, &spec, size);
@@ -30,7 +30,7 @@ gen::Result<void> fields_fit(const gen::KernelSpec& spec, std::size_t size) {
     return {};
 }
 
-/// Fills a caller's struct of `size` bytes, if it has room for all that isn't a default.
+/// Fills a caller's struct of `size` bytes, if it has room for all values that are not defaults.
 gen::Result<void> hand_over(const gen::KernelSpec& made, kvjit_spec* to, std::size_t size, std::string_view name) {
     if (auto right = rt::check_size<kvjit_spec>(size, name); !right) return right;
     if (auto fits = fields_fit(made, size); !fits) return fits;
@@ -38,7 +38,7 @@ gen::Result<void> hand_over(const gen::KernelSpec& made, kvjit_spec* to, std::si
     return {};
 }
 
-/// The list's specs as the caller's struct has them.
+/// The list's specs in the caller's size.
 gen::Result<std::vector<kvjit_spec>> sized_specs(const gen::SpecList& list, std::size_t size) {
     std::vector<kvjit_spec> specs(list.specs.size());
     for (std::size_t i = 0; i < specs.size(); ++i) {
@@ -145,7 +145,7 @@ void kvjit_error_init_sized(kvjit_error* error, size_t size) {
     error->value = 0;
     error->limit = 0;
     error->sequence = -1;
-    // Not the rest of the texts: this is on the path of every successful call.
+    // Only the first bytes of the texts: every successful call runs this.
     error->argument[0] = '\0';
     error->message[0] = '\0';
 }
@@ -268,7 +268,7 @@ kvjit_tensor kvjit_tensor_contiguous(void* data, kvjit_dtype dtype, int32_t rank
     for (int axis = rank - 1; axis >= 0; --axis) {
         tensor.shape[axis] = shape[axis];
         tensor.strides[axis] = stride;
-        // A product that overflows is left to the checks, which see the shape.
+        // A product that overflows is found by the checks, which see the shape.
         if (__builtin_mul_overflow(stride, shape[axis], &stride)) stride = 0;
     }
     return tensor;

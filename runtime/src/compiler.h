@@ -1,4 +1,4 @@
-// A compiler as the engine sees it: source in, image's bytes out.
+// A compiler as the engine sees it: source in, an image's bytes out.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 namespace kvjit::rt {
 
 struct CompileOutput {
-    std::string object;  // ELF relocatable or cubin; or text, as `stage` asked
+    std::string object;  // ELF relocatable or cubin; or text, depending on the stage
     std::string log;     // the compiler's warnings and remarks; of CUDA, ptxas's report
 };
 
@@ -19,18 +19,18 @@ enum class CompileStage { kObject, kIr, kAsm };
 class Compiler {
 public:
     virtual ~Compiler() = default;
-    /// Text that changes whenever the compiler or its flags do, and not with the place where it lies: its libraries'
-    /// build ids, flags. Part of the provenance. Doesn't load the compiler. Errors: KVJIT_COMPILER_MISSING.
+    /// Identifies the compiler and its flags, wherever they are installed: its libraries' build ids, flags. Part of the
+    /// provenance. Doesn't load the compiler. Errors: KVJIT_COMPILER_MISSING.
     virtual gen::Result<std::string> identity() = 0;
-    /// `name`: what the object calls its source file, "attend_decode" say. The object has no undefined symbol.
+    /// `name`: the object's name for its source file, such as "attend_decode". The object has no undefined symbol.
     /// Errors: KVJIT_COMPILER_MISSING, KVJIT_COMPILE_FAILED with the log, KVJIT_BAD_TARGET where the compiler doesn't
     /// know the target. Thread-safe, parallel.
     virtual gen::Result<CompileOutput> compile(std::string_view source, std::string_view name,
                                                const gen::Target& target, CompileStage stage) = 0;
-    /// The target that code for `target` is really made for, which identities name: `target`, unless the compiler knows
-    /// only an older one whose code runs there, too. Thread-safe.
+    /// The target that code for `target` is actually compiled for, which identities name: `target`, unless the compiler
+    /// only knows an older one whose code runs there. Thread-safe.
     virtual gen::Target known_target(const gen::Target& target) { return target; }
-    /// Seconds that opening the compiler's library took; 0 while it isn't open.
+    /// Seconds that opening the compiler's library took; 0 until it is open.
     virtual double load_seconds() const = 0;
 };
 

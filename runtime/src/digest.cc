@@ -7,7 +7,7 @@
 namespace kvjit::rt {
 
 Digest digest_of(std::initializer_list<std::string_view> parts) {
-    // Chooses the vector code for this machine; without it the hash is as right, but slower.
+    // Chooses the vector code for this machine; without this call the hash is correct, but slower.
     [[maybe_unused]] static const int ready = sodium_init();
     crypto_generichash_state state;
     crypto_generichash_init(&state, nullptr, 0, std::tuple_size_v<Digest>);

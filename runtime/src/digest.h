@@ -11,11 +11,11 @@ namespace kvjit::rt {
 
 using Digest = std::array<std::uint8_t, 32>;
 
-/// BLAKE2b-256 of the parts, one after the other. Where a part ends is not hashed: a caller to whom it matters hashes
+/// BLAKE2b-256 of the concatenated parts. The boundaries of the parts are not hashed: a caller that needs them hashes
 /// lengths too. Thread-safe.
 Digest digest_of(std::initializer_list<std::string_view> parts);
 
-/// Its 32 bytes, which live as long as it does.
+/// The digest's 32 bytes, which live as long as it does.
 inline std::string_view as_text(const Digest& digest) {
     return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
@@ -23,7 +23,7 @@ inline std::string_view as_text(const Digest& digest) {
 /// 64 lower-case hexadecimal digits.
 std::string digest_hex(const Digest& digest);
 
-/// Of the text's digest.
+/// The hexadecimal digest of the text.
 std::string digest_hex(std::string_view text);
 
 }  // namespace kvjit::rt

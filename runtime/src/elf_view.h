@@ -1,4 +1,4 @@
-// A careful look at ELF bytes, without LLVM: a library's build id and needs, and whether a cubin is whole.
+// A bounds-checked view of ELF bytes, without LLVM: a library's build id and needs, and whether a cubin is whole.
 #pragma once
 
 #include <elf.h>
@@ -11,10 +11,10 @@
 namespace kvjit::rt {
 
 /// Bytes of a 64-bit little-endian ELF file, which may be damaged: nothing outside of them is ever read. Doesn't own
-/// them.
+/// the bytes.
 class ElfView {
 public:
-    /// Nothing if `bytes` don't begin with such a file's header.
+    /// nullopt if `bytes` don't begin with such a file's header.
     static std::optional<ElfView> open(std::string_view bytes);
 
     /// EM_X86_64, EM_CUDA.
@@ -23,13 +23,13 @@ public:
     bool is_whole() const;
     /// In hexadecimal digits; empty if there is none.
     std::string build_id() const;
-    /// What its dynamic section says in texts, in order: DT_NEEDED, DT_RUNPATH.
+    /// The texts of one tag in the dynamic section, in order: DT_NEEDED, DT_RUNPATH.
     std::vector<std::string> dynamic_texts(std::int64_t tag) const;
 
 private:
     ElfView(std::string_view bytes, const Elf64_Ehdr& header) : bytes_(bytes), header_(header) {}
 
-    /// The record at `offset`; nothing where that lies outside.
+    /// The record at `offset`; nullopt if that lies outside.
     template <class T>
     std::optional<T> read(std::size_t offset) const;
     std::optional<Elf64_Phdr> segment(unsigned index) const;
@@ -37,7 +37,7 @@ private:
     bool is_inside(std::size_t offset, std::size_t size) const;
     std::string build_id_in(const Elf64_Phdr& notes) const;
     std::vector<Elf64_Dyn> dynamic_entries() const;
-    /// From where `address` will lie in memory to the end of the bytes; empty for what no segment brings.
+    /// The bytes from the one loaded at `address` to the end of the file; empty if no segment loads one there.
     std::string_view bytes_from(std::uint64_t address) const;
 
     std::string_view bytes_;

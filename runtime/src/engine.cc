@@ -33,7 +33,7 @@ KernelPtr Engine::known(const Key& key) {
     const std::shared_lock lock(mutex_);
     const auto it = kernels_.find(key);
     if (it == kernels_.end()) return nullptr;
-    // Written once, then only read: lookups on other cores keep their copy of the line.
+    // Written only if it changes, so that lookups on other cores keep their copy of the cache line.
     if (!it->second.asked_again.load(std::memory_order_relaxed)) it->second.asked_again = true;
     return it->second.kernel;
 }
@@ -66,12 +66,12 @@ std::size_t Engine::trim() {
 }
 
 std::vector<KernelPtr> Engine::take_idle(std::size_t most_left) {
-    // Only through the registry could a kernel that nobody else has get another owner, and that is locked.
+    // A kernel with no other owner could get one only through the registry, which is locked.
     const auto is_idle = [](const auto& entry) { return entry.second.kernel.use_count() == 1; };
     std::size_t idle = static_cast<std::size_t>(std::ranges::count_if(kernels_, is_idle));
     std::vector<KernelPtr> taken;
     taken.reserve(idle);  // before anything leaves the registry
-    // First those that nobody has asked for again since room was last made, then any.
+    // First those not requested again since room was last made, then any.
     for (int round = 0; round < 2 && idle > most_left; ++round) {
         for (auto it = kernels_.begin(); it != kernels_.end() && idle > most_left;) {
             if (is_idle(*it) && !it->second.asked_again.exchange(false)) {

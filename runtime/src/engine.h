@@ -15,8 +15,8 @@ namespace kvjit::rt {
 
 struct EngineOptions {
     ImagesOptions images;
-    std::size_t max_idle_kernels = 0;          // kept for those who ask again, though nobody holds them
-    std::optional<PublicKey> bundle_key = {};  // that bundles must be signed by; nothing: signed or not
+    std::size_t max_idle_kernels = 0;          // idle kernels that stay for the next request
+    std::optional<PublicKey> bundle_key = {};  // the key that must have signed bundles; nothing: any key or none
 };
 
 /// Thread-safe. Kernels and plans live on without it.
@@ -24,22 +24,22 @@ class Engine {
 public:
     explicit Engine(EngineOptions options);
 
-    /// The kernel for a spec; made at the first request. `targets` are interned (targets.h). Errors: Kernel::make's.
+    /// The kernel for a spec, made at the first request. `targets` are interned (targets.h). Errors: Kernel::make's.
     gen::Result<KernelPtr> kernel(const gen::KernelSpec& spec, const gen::TargetList& targets);
 
-    /// See kvjit_engine_explain. Errors, but for those of `served`: of a bad spec, and of programs that it lacks.
+    /// See kvjit_engine_explain. Errors, besides `served`'s: a bad spec, or programs that the op lacks.
     gen::Result<Explanation> explain(const gen::KernelSpec& spec, const gen::TargetList& targets,
                                      std::uint32_t programs) const {
         return explain_kernel(*images_, spec, targets, programs);
     }
 
-    /// See kvjit_engine_add_bundle. `name`: in messages; `place`: where it lies. Errors: KVJIT_BAD_FILE.
+    /// See kvjit_engine_add_bundle. `name`: in messages; `place`: its file. Errors: KVJIT_BAD_FILE.
     gen::Result<void> add_bundle(std::string name, std::string place,
                                  std::expected<std::unique_ptr<BundleBytes>, std::string> bytes);
-    /// One that is open. It is asked after those that were added before.
+    /// Adds an open bundle, to be searched after those that were added before.
     void add_bundle(std::shared_ptr<Store> bundle) { images_->add_bundle(std::move(bundle)); }
 
-    /// Drops the kernels that nobody holds, with the images that no other kernel or plan has. How many.
+    /// Drops the idle kernels, and the images that no other kernel or plan has. Returns the number of kernels.
     std::size_t trim();
 
     /// See kvjit_engine_seal.
@@ -62,8 +62,8 @@ private:
     };
 
     KernelPtr known(const Key& key);
-    /// Takes idle kernels out of the registry until `most_left` are left. The caller holds mutex_ alone; what the
-    /// kernels own goes when it has let go.
+    /// Takes idle kernels out of the registry until `most_left` are left. The caller holds mutex_ exclusively, and
+    /// destroys the kernels after releasing it.
     std::vector<KernelPtr> take_idle(std::size_t most_left);
     std::size_t drop(std::vector<KernelPtr> kernels);
 

@@ -56,7 +56,7 @@ constexpr VariableInfo kVariables[] = {
     {Variable::kTraceSpecs, "KVJIT_TRACE_SPECS", "a file", is_anything, ""},
 };
 
-/// Beginnings of names that belong to kvjit's build and tests, which a process may inherit from them.
+/// Prefixes of names that belong to kvjit's build and tests, which a process may inherit from them.
 constexpr std::string_view kOthers[] = {"KVJIT_BUILD_", "KVJIT_CONFORMANCE_", "KVJIT_CPU_COMPILER", "KVJIT_CPU_JIT",
                                         "KVJIT_TEST_"};
 
@@ -74,7 +74,7 @@ void report_value(const VariableInfo& variable, const Log& log) {
     log(KVJIT_LOG_WARNING, not_taken(variable, value) + ": " + variable.otherwise);
 }
 
-/// "" if it is empty or not set. Errors: `status`.
+/// "" if the variable is empty or not set. Errors: `status`.
 gen::Result<std::string> legal_text(Variable variable, kvjit_status status) {
     const VariableInfo& row = info(variable);
     std::string value = environment_text(variable).value_or("");

@@ -1,4 +1,4 @@
-// The environment variables of kvjit: all of them, and the only place that reads them.
+// All environment variables of kvjit. Only this code reads them.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct VariableInfo {
 /// The table. docs/compiling.md says what each variable is for.
 std::span<const VariableInfo> environment_variables();
 
-/// Text of any variable, kvjit's or not; nothing where it isn't set. A set-user-id program sees none: its environment
-/// is not to be trusted.
+/// The value of any variable, kvjit's or not; nullopt if it isn't set. For a set-user-id program none is set: its
+/// environment can't be trusted.
 std::optional<std::string> environment_text(const char* name);
 std::optional<std::string> environment_text(Variable variable);
 

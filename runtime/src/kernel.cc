@@ -8,7 +8,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// For what shows programs: there is one at least.
+/// Checks that there is a program to show.
 gen::Result<void> check_present(std::uint32_t asked, const gen::KernelSpec& spec, const gen::Target& target) {
     if (auto known = check_programs(asked); !known) return known;
     const std::uint32_t present = gen::program_bits(spec, target.backend);
@@ -16,18 +16,18 @@ gen::Result<void> check_present(std::uint32_t asked, const gen::KernelSpec& spec
     return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, present, text("on its target this op has ", present));
 }
 
-/// What is missing, and what to do that the next bundle has it.
+/// Adds the missing line of a specs.txt, with which the next bundle has the program.
 gen::Error with_line(gen::Error error, const gen::KernelSpec& spec, const gen::Target& target) {
     if (error.status == KVJIT_NOT_FOUND || error.status == KVJIT_COMPILER_MISSING) {
         const std::string name = target.name();
-        const std::string level = name.substr(0, name.find('+'));  // what a bundle is made for, rather than one machine
+        const std::string level = name.substr(0, name.find('+'));  // for bundles, rather than one machine's features
         error.message += "; to have it in a bundle for " + level +
                          ", add this line to the bundle's specs.txt: " + gen::print_spec(spec);
     }
     return error;
 }
 
-/// Behind each target that the compiler doesn't know the one that it makes code of instead, if it isn't in the list.
+/// Adds after each target that the compiler doesn't know the target it compiles for instead, unless it is in the list.
 gen::TargetList with_known(const Images& images, const gen::TargetList& targets) {
     gen::TargetList all;
     for (const gen::Target& target : targets) {
@@ -199,7 +199,7 @@ gen::Result<void> Kernel::make_one(std::size_t program) {
         gen::Result<ImagePtr> image = images_->make(wanted);
         if (!image) return std::unexpected(with_line(image.error(), spec_, *wanted.target));
         if (!settles(*wanted.target))
-            continue;  // a store had another program meanwhile: what is made is for its target
+            continue;  // a store has found another program meanwhile; what is made is for its target
         take(program, *wanted.target, *std::move(image));
         return {};
     }
@@ -218,7 +218,7 @@ std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {
     try {
         return std::async(std::launch::async, make);
     } catch (const std::system_error&) {
-        return std::async(std::launch::deferred, make);  // no thread to be had: in turn, then
+        return std::async(std::launch::deferred, make);  // without a thread: run in turn
     }
 }
 
@@ -262,7 +262,7 @@ gen::Result<std::vector<KernelImage>> Kernel::images(std::uint32_t asked) const 
         if (!of) return std::unexpected(of.error());
         if (!settled) settled = *of;
     }
-    // What nobody has is made for the target that the others settled.
+    // Programs that no store has are made for the target that the others settled on.
     for (std::size_t i = 0; i < all.size() && settled.value_or(0) != first; ++i) {
         if (all[i].origin) continue;
         if (const auto of = locate(all[i], numbers[i], *settled); !of) return std::unexpected(of.error());

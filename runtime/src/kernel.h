@@ -1,4 +1,4 @@
-// A kernel: a checked spec, its programs on each target that may serve it, and the images that were asked for so far.
+// A kernel: a checked spec, its programs on each target that may serve it, and the images requested so far.
 #pragma once
 
 #include <future>
@@ -12,7 +12,7 @@
 
 namespace kvjit::rt {
 
-/// Something for each program that there is.
+/// An element for each program.
 template <class T>
 class PerProgram {
 public:
@@ -24,7 +24,7 @@ public:
 private:
     std::vector<T> all_ = std::vector<T>(gen::programs().size());
 };
-/// Null where nobody has asked for the image yet, or the op lacks the program.
+/// Null: the image was not requested yet, or the op lacks the program.
 using ImageSet = PerProgram<ImagePtr>;
 
 /// The image that a kernel runs for one of its programs, or would run.
@@ -39,10 +39,10 @@ struct KernelImage {
 /// Which variants serve a spec's programs, and why the others don't.
 struct Explanation {
     std::string text;
-    gen::Result<void> served;  // else why there is no such kernel
+    gen::Result<void> served;  // or why there is no such kernel
 };
-/// Of the kernel that Kernel::make would make. Errors: KVJIT_BAD_SPEC, KVJIT_BAD_ARGUMENT where the op has none of the
-/// programs in `asked`.
+/// Explains the kernel that Kernel::make would make. Errors: KVJIT_BAD_SPEC, KVJIT_BAD_ARGUMENT where the op has none
+/// of the programs in `asked`.
 gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelSpec& spec,
                                         const gen::TargetList& targets, std::uint32_t asked);
 
@@ -52,70 +52,69 @@ gen::Result<void> check_programs(std::uint32_t asked);
 /// Thread-safe.
 class Kernel {
 public:
-    /// Checks the spec, compiles nothing. `targets`: what may serve it, best first. A kernel takes all its images from
-    /// one of them, if it can. Errors: KVJIT_BAD_SPEC.
+    /// Checks the spec, compiles nothing. `targets`: those that may serve it, best first. A kernel takes all its images
+    /// from one of them, if possible. Errors: KVJIT_BAD_SPEC.
     static gen::Result<KernelPtr> make(std::shared_ptr<Images> images, const gen::KernelSpec& spec,
                                        const gen::TargetList& targets);
 
     const gen::KernelSpec& spec() const { return spec_; }
-    /// The best target that the compiler knows: what is compiled is for it. Images that were found may be of a lesser
-    /// one.
+    /// The best target that the compiler knows, for which it compiles. Images from stores may be of a lesser target.
     const gen::Target& target() const { return lowered_[lowered_.front().made_as].target; }
-    /// Errors: KVJIT_BAD_TARGET where this build has none for the target.
+    /// Errors: KVJIT_BAD_TARGET if this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
 
-    /// Of kvjit_programs: those that the op has on its target.
+    /// The programs that the op has on its target, as bits of kvjit_programs.
     std::uint32_t bits() const { return gen::program_bits(spec_, target().backend); }
-    /// The images of `asked`, and what else was asked for before; compiles missing ones in parallel. Bits that the op
-    /// lacks are passed over; KVJIT_BAD_ARGUMENT for one that no op has.
+    /// The images of `asked`, and those requested before; compiles missing ones in parallel. Bits that the op lacks are
+    /// ignored; KVJIT_BAD_ARGUMENT for one that no op has.
     gen::Result<ImageSet> prepare(std::uint32_t asked);
-    /// Takes what memory and stores have of `asked`, all at once, so that what they have decides on the target before
-    /// anything is compiled. The bits that are left. Errors: prepare's.
+    /// Takes the images of `asked` that memory and stores have, all at once, so that these decide on the target before
+    /// anything is compiled. Returns the remaining bits. Errors: prepare's.
     gen::Result<std::uint32_t> take_stored(std::uint32_t asked);
-    /// Of each program in `asked`, as prepare would take or make it now. Whatever they point to is the kernel's.
-    /// Errors: KVJIT_BAD_ARGUMENT where there is none; without compiling, what keeps a store from answering.
+    /// The image of each program in `asked`, as prepare would take or make it now. The kernel owns what they point to.
+    /// Errors: KVJIT_BAD_ARGUMENT where there is none; without compiling, the error of a store that can't answer.
     gen::Result<std::vector<KernelImage>> images(std::uint32_t asked) const;
-    /// What the stage holds for each of these images. See kvjit_kernel_emit.
+    /// The stage's text for each of these images. See kvjit_kernel_emit.
     gen::Result<std::string> emit(std::uint32_t asked, kvjit_stage stage) const;
 
 private:
-    /// All programs on one target; each target has the same kinds, in the same order.
+    /// All programs on one target; each target has the same programs, in the same order.
     struct Lowered {
         gen::Target target;
         std::vector<gen::Program> programs;
-        std::size_t made_as;  // the number of the target that the compiler makes code of instead; of itself, if it can
+        std::size_t made_as;  // index of the target that the compiler compiles for instead; its own if that is known
     };
 
     Kernel(std::shared_ptr<Images> images, const gen::KernelSpec& spec, std::vector<Lowered> lowered);
 
-    /// On the target that was asked for.
+    /// The programs on the requested target.
     const std::vector<gen::Program>& programs() const { return lowered_.front().programs; }
-    /// Numbers of the programs in `asked` that have no image yet.
+    /// Indices of the programs in `asked` that have no image yet.
     std::vector<std::size_t> missing(std::uint32_t asked) const;
-    /// Tells who traces that they were asked for.
+    /// Adds the programs to the engine's trace of specs.
     void trace(const std::vector<std::size_t>& wanted) const;
-    /// On each target: the one that the kernel's other images are of first, then the best.
+    /// The program on each target: first the target of the kernel's other images, then the best.
     std::vector<Candidate> candidates(std::size_t program) const;
     std::vector<Candidate> candidates(std::size_t program, std::size_t first) const;
-    /// What would be compiled: for the target that the kernel's other images are of, or what the compiler knows of it.
+    /// The candidate to compile: for the target of the kernel's other images, or the compiler's known_target of it.
     Candidate to_make(std::size_t program) const;
     Candidate to_make(std::size_t program, std::size_t first) const;
-    /// The number of a target that a candidate has.
+    /// Index of the candidate's target.
     std::size_t number_of(const gen::Target& target) const;
-    /// A program's image as it is now; nothing that is not loaded.
+    /// A program's image as it is now; without an origin if it is not loaded.
     KernelImage loaded(std::size_t program) const;
-    /// The image of a program that memory or a store has, and the number of its target; else what would be compiled.
+    /// The image of a program in memory or a store, and the index of its target; else what would be compiled.
     gen::Result<std::optional<std::size_t>> locate(KernelImage& image, std::size_t program, std::size_t first) const;
-    /// Numbers of the programs in `asked` that must be made, once what memory and stores have is taken.
+    /// Indices of the programs in `asked` that must be made, once memory and stores have been searched.
     gen::Result<std::vector<std::size_t>> unknown(std::uint32_t asked);
-    /// Takes what memory and stores have of `wanted`, and leaves in it what they lack.
+    /// Takes the images of `wanted` that memory and stores have, and removes those from `wanted`.
     gen::Result<void> take_known(std::vector<std::size_t>& wanted);
-    /// Whether the target is the one that all images should be of, which it becomes if there is none.
+    /// Whether all images should be of this target; if none is settled, it becomes that target.
     bool settles(const gen::Target& target);
     void take(std::size_t program, const gen::Target& target, ImagePtr image);
     gen::Result<void> make_all(const std::vector<std::size_t>& wanted);
     gen::Result<void> make_one(std::size_t program);
-    /// Any exception comes out where it is waited for.
+    /// An exception is rethrown by the future.
     std::future<gen::Result<void>> make_beside(std::size_t program);
 
     std::shared_ptr<Images> images_;

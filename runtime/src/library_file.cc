@@ -31,7 +31,7 @@ std::string describe_time(const timespec& time) {
 
 }  // namespace
 
-/// Its bytes; none where they can't be had.
+/// The file's bytes; none if they can't be read.
 class LibraryFile::Mapping {
 public:
     Mapping(const File& file, std::size_t size) : size_(size) {

@@ -1,4 +1,4 @@
-// A library's file, looked at without loading it.
+// Reads a library's file without loading it.
 #pragma once
 
 #include <sys/stat.h>
@@ -11,14 +11,14 @@
 
 namespace kvjit::rt {
 
-/// Mapped to be read. Only what lies in its program headers is touched: its ends may be 100 MB apart.
+/// Mapped to be read. Only the parts that its program headers name are touched: its ends may be 100 MB apart.
 class LibraryFile {
 public:
-    /// Nothing if there is no readable ELF file at `path`.
+    /// nullopt if there is no readable ELF file at `path`.
     static std::optional<LibraryFile> open(const std::string& path);
 
-    /// What tells the library from others that go by `name`, and a newline: "libLLVM.so.19.1 build=5f1c...", wherever
-    /// it lies and whenever it was put there. One without a build id is told by its place, size and time of change:
+    /// A line that distinguishes the library from others of the same `name`: "libLLVM.so.19.1 build=5f1c...", wherever
+    /// and whenever it was installed. A library without a build id is identified by place, size and time of change:
     /// "libLLVM.so.19.1 /opt/lib/libLLVM.so.19.1 size=129271672 mtime=1750723200.000000000".
     std::string describe(const std::string& name) const;
 

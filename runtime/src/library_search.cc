@@ -13,7 +13,7 @@
 namespace kvjit::rt {
 namespace {
 
-/// Whether the program asks for a dynamic linker. The first that glibc tells of is the program.
+/// Whether the program has a dynamic linker. The first object that glibc lists is the program.
 bool has_interpreter() {
     bool found = false;
     const auto look = [](dl_phdr_info* program, std::size_t, void* answer) {
@@ -38,7 +38,7 @@ std::vector<std::string> search_folders(const std::vector<std::string>& runpath)
     link_map* self = own_link_map();
     if (!self) return runpath;
     Dl_serinfo size;
-    if (dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) throw std::bad_alloc();  // the linker lacks nothing else
+    if (dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) throw std::bad_alloc();  // the only possible error
     std::vector<std::max_align_t> storage(size.dls_size / sizeof(std::max_align_t) + 1);
     auto* info = reinterpret_cast<Dl_serinfo*>(storage.data());
     if (dlinfo(self, RTLD_DI_SERINFOSIZE, info) != 0 || dlinfo(self, RTLD_DI_SERINFO, info) != 0) {
@@ -84,7 +84,7 @@ std::string parent_folder(const std::string& path) {
 std::string own_folder() {
     const link_map* self = own_link_map();
     if (!self) return {};
-    const bool is_program = self->l_name[0] == '\0';  // it has no name there, only what it was called by
+    const bool is_program = self->l_name[0] == '\0';  // the program has no name there, only argv[0]
     const std::string file = is_program ? "/proc/self/exe" : self->l_name;
     return parent_folder(real_path(file).value_or(file));
 }

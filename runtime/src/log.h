@@ -1,4 +1,4 @@
-// What the engine has to say that is no error. The library itself prints nothing.
+// The engine's messages that are not errors. The library itself prints nothing.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Work that several threads share.
+// Divides work among threads.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace kvjit::rt {
 
-/// False: there is no thread to be had.
+/// False: no thread could be created.
 template <class Work>
 bool start_thread(std::vector<std::future<void>>& threads, const Work& work) {
     try {
@@ -21,8 +21,8 @@ bool start_thread(std::vector<std::future<void>>& threads, const Work& work) {
     }
 }
 
-/// each(0) .. each(count - 1), on the calling thread and on others, `threads` in all where they are to be had. Returns
-/// when all have ended. What one throws comes out here, and nothing more is begun.
+/// Calls each(0) .. each(count - 1) on the calling thread and others, up to `threads` in all. Returns when all calls
+/// have ended. The first exception is rethrown here; nothing is begun after it.
 template <class Each>
 void in_parallel(std::size_t threads, std::size_t count, const Each& each) {
     std::atomic<std::size_t> next{0};

@@ -18,7 +18,7 @@ public:
     virtual ~Plan() = default;
     /// See kvjit_run. Allocates nothing unless it fails.
     virtual gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) = 0;
-    /// See kvjit_relayout_run. The same.
+    /// See kvjit_relayout_run. Allocates nothing unless it fails.
     virtual gen::Result<void> relayout(const kvjit_tensors& from, std::int64_t from_layer, const kvjit_tensors& to,
                                        std::int64_t to_layer) = 0;
     /// See kvjit_plan_synchronize.

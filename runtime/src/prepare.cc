@@ -13,13 +13,13 @@
 namespace kvjit::rt {
 namespace {
 
-/// One spec's share.
+/// The work on one spec.
 struct Share {
     const gen::KernelSpec* spec;
     KernelPtr kernel;                                 // null: refused
     std::vector<std::optional<gen::Error>> failures;  // by program
-    std::uint32_t left = 0;                           // bits of what no store has
-    std::size_t missing = 0;                          // of these, how many nobody has finished
+    std::uint32_t left = 0;                           // bits of programs that no store has
+    std::size_t missing = 0;                          // how many of these are unfinished
 
     const gen::Error* failure() const {
         const auto failed = std::ranges::find_if(failures, [](const auto& failure) { return failure.has_value(); });
@@ -30,7 +30,7 @@ struct Share {
 /// One program of one spec.
 struct Job {
     std::size_t share;
-    std::size_t place;  // in failures
+    std::size_t place;  // index in failures
     std::uint32_t bit;
 };
 
@@ -42,7 +42,7 @@ public:
         for (const gen::KernelSpec& spec : specs) shares_.push_back(share(engine, spec, targets));
     }
 
-    /// What stores have is taken of all specs first: it decides on each kernel's target.
+    /// First takes from stores what they have of all specs: that decides on each kernel's target.
     gen::Result<void> run() {
         const std::size_t threads = options_.num_threads != 0 ? options_.num_threads : usable_cores();
         in_parallel(threads, shares_.size(), [this](std::size_t i) { take_stored(shares_[i]); });
@@ -111,7 +111,7 @@ private:
     const PrepareOptions& options_;
     std::vector<Share> shares_;
     std::vector<Job> jobs_;
-    std::mutex mutex_;  // guards what jobs change: failures, missing, done_; held while progress is told
+    std::mutex mutex_;  // guards what jobs change: failures, missing, done_; held during calls of progress
     std::size_t done_ = 0;
 };
 

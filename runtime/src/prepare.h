@@ -12,7 +12,7 @@ namespace kvjit::rt {
 struct PrepareOptions {
     std::uint32_t programs = KVJIT_ALL_PROGRAMS;
     std::int32_t num_threads = 0;  // that work, the caller included; 0: one for each core that the caller may run on
-    /// `done` of all specs are dealt with, `spec` just now; null: all of it is ready. One call at a time. May be empty.
+    /// `spec` was dealt with, the `done`-th one; `failure` null: it is ready. One call at a time. May be empty.
     std::function<void(std::size_t done, const gen::KernelSpec& spec, const gen::Error* failure)> progress;
 };
 

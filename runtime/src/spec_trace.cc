@@ -18,19 +18,19 @@
 namespace kvjit::rt {
 namespace {
 
-/// Lines that are in their files, as this process knows, or knew the one that it was forked from.
+/// Lines that this process, or the one that it was forked from, knows to be in their files.
 struct Written {
     std::mutex mutex;
     std::set<std::pair<std::string, std::string>> lines;  // path, line
 };
 
-/// Never destroyed: at the process's end, threads may still ask for kernels.
+/// Never destroyed: at the process's end, threads may still request kernels.
 Written& written() {
     static auto& written = *new Written;
     return written;
 }
 
-/// A fork waits for the line that is being written: its child would wait for a thread that it doesn't have.
+/// A fork waits for a line being written: the child would wait for a thread that it doesn't have.
 bool watch_forks() {
     const auto lock = [] { written().mutex.lock(); };
     const auto unlock = [] { written().mutex.unlock(); };
@@ -38,12 +38,12 @@ bool watch_forks() {
     return true;
 }
 
-/// As kvjit_target_create takes it.
+/// The name that kvjit_target_create accepts.
 std::string target_name(const gen::Target& target) {
     return target.backend == gen::Backend::kCudaEmulated ? "cuda-emulated" : target.name();
 }
 
-/// A file's lock among all who trace to it. What has none to give, a pipe say, is written to all the same.
+/// Locks a file against other processes that trace to it. A file that can't be locked, a pipe, is written to anyway.
 class Turn {
 public:
     explicit Turn(int file) : file_(file) {
@@ -57,7 +57,7 @@ private:
     int file_;
 };
 
-/// 0 or an errno; `rest` is what has not been written.
+/// Returns 0 or an errno; `rest` is what has not been written.
 int write_all(int file, std::string_view& rest) {
     while (!rest.empty()) {
         const ssize_t put = write(file, rest.data(), rest.size());
@@ -68,7 +68,7 @@ int write_all(int file, std::string_view& rest) {
     return 0;
 }
 
-/// All of the line, or nothing of it: what follows would be glued to a part. 0 or an errno.
+/// Appends the whole line, or nothing: the next line would be joined to a partial one. Returns 0 or an errno.
 int append(int file, const std::string& line) {
     const Turn turn(file);
     const off_t begin = lseek(file, 0, SEEK_END);

@@ -1,4 +1,4 @@
-// What a running program asks for, as a list of specs.
+// The kernels that a running program requests, as a list of specs.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace kvjit::rt {
 
-/// Lines of a file that any number of engines and processes append to. What can't be written is said once, and then no
-/// more is tried. Thread-safe.
+/// Lines of a file to which any number of engines and processes append. After a failed write, which is logged, nothing
+/// more is written. Thread-safe.
 class SpecTrace {
 public:
     SpecTrace(std::string path, Log log);
@@ -18,12 +18,12 @@ public:
     SpecTrace(const SpecTrace&) = delete;
     SpecTrace& operator=(const SpecTrace&) = delete;
 
-    /// Appends "op=MultiHeadCacheAttention,head_dim=64  # target=x86-64-v3 program=store", unless this process has, or
-    /// the one that it was forked from.
+    /// Appends "op=MultiHeadCacheAttention,head_dim=64  # target=x86-64-v3 program=store", unless this process, or the
+    /// one that it was forked from, has done so.
     void add(const gen::KernelSpec& spec, const gen::Target& target, const gen::ProgramInfo& program);
 
 private:
-    /// 0 or an errno.
+    /// Returns 0 or an errno.
     int write_once(const std::string& line);
     void give_up(int error);
 

@@ -1,5 +1,5 @@
-// The fields of the C ABI's structs: for bindings that read no header, and for where a struct may end, since an older
-// header's has the first fields of today's.
+// The fields of the C ABI's structs: for bindings that read no header, and to check a caller's struct size, since an
+// older header's struct has the first fields of today's.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +36,7 @@ private:
     std::size_t size_ = 0;
 };
 
-/// Offsets of a field, and the size of the struct of a header that has no field behind it.
+/// A field's offset, and the size of the struct in a header where that field is the last one.
 struct FieldPlace {
     std::size_t begin, end, struct_bytes;
 };
@@ -65,7 +65,7 @@ constexpr std::string_view element_type() {
     if constexpr (std::is_same_v<T, kvjit_tensor>) return "kvjit_tensor";
 }
 
-/// As kvjit_struct_fields names it.
+/// A type's name in kvjit_struct_fields.
 template <class T>
 constexpr Word type_word() {
     Word word(element_type<std::remove_extent_t<T>>());
@@ -81,7 +81,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t alignment) {
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// C lays fields out by their sizes and alignments alone, in order.
+/// C places fields by their sizes and alignments alone, in order.
 template <class T, class... Members>
 constexpr std::array<FieldPlace, sizeof...(Members)> places(Members T::*...) {
     std::array<FieldPlace, sizeof...(Members)> all{};
@@ -96,14 +96,14 @@ constexpr std::array<FieldPlace, sizeof...(Members)> places(Members T::*...) {
     return all;
 }
 
-/// "&kvjit_spec::layout" of a field of this type.
+/// "&kvjit_spec::layout" for a field of this type.
 template <class Member>
 constexpr FieldWords words_of(std::string_view pointer) {
     const std::size_t owner = pointer.find('&') + 1, colons = pointer.find("::");
     return {Word(pointer.substr(owner, colons - owner)), Word(pointer.substr(colons + 2)), type_word<Member>()};
 }
 
-/// `pointers` is the text of the arguments behind it: "&kvjit_spec::struct_size, &kvjit_spec::op".
+/// `pointers` is the text of the remaining arguments: "&kvjit_spec::struct_size, &kvjit_spec::op".
 template <class T, class... Members>
 constexpr std::array<FieldWords, sizeof...(Members)> words(std::string_view pointers, Members T::*...) {
     const auto next = [&] {
@@ -126,7 +126,7 @@ inline constexpr int kFields = 0;
 #include "struct_fields.inc"
 #undef KVJIT_STRUCT
 
-/// One struct, whichever it is.
+/// The fields of one struct of any type.
 struct StructFields {
     std::size_t bytes;
     std::span<const FieldPlace> places;
@@ -147,7 +147,7 @@ inline constexpr StructFields kStructs[] = {
 };
 #undef KVJIT_STRUCT
 
-/// No field lies where an older header's struct has padding, which its programs hand over with anything in it.
+/// No field lies in an older header's padding, whose bytes are undefined in callers' structs.
 template <std::size_t N>
 constexpr bool none_in_padding(const std::array<FieldPlace, N>& all) {
     for (std::size_t i = 1; i < N; ++i) {
@@ -156,7 +156,7 @@ constexpr bool none_in_padding(const std::array<FieldPlace, N>& all) {
     return true;
 }
 
-/// Whether a T of `size` bytes ends with a field, or with the padding behind it. Any other size would cut one in two.
+/// Whether a T of `size` bytes ends with a field, or with the padding after it. Any other size would split a field.
 template <class T>
 constexpr bool ends_field(std::size_t size) {
     static_assert(none_in_padding(kFields<T>.places), "a new field lies behind the padding of older headers");

@@ -36,7 +36,7 @@ gen::Result<gen::Target> emulation() {
 #endif
 }
 
-/// The ordinal in "cuda:N" and "cuda"; nothing for other names.
+/// The ordinal in "cuda:N" and "cuda"; nullopt for other names.
 std::optional<int> gpu_ordinal(std::string_view name) {
     if (name == "cuda") return 0;
     if (!name.starts_with("cuda:")) return std::nullopt;
@@ -62,7 +62,7 @@ gen::Result<gen::TargetList> make_targets(std::string_view name) {
     return gen::with_lesser(*gpu);
 }
 
-/// What the level of this number, from 1 on, has that those before it lack.
+/// The features of this level, counted from 1, that the levels before it lack.
 std::string level_help(int level) {
     std::string features;
     for (const gen::X86Feature& feature : gen::x86_features()) {
@@ -102,7 +102,7 @@ std::vector<TargetRow> target_rows() {
 }
 
 gen::Result<const gen::TargetList*> find_targets(std::string_view name) {
-    if (name == "host") {  // asked for with each kernel: without a lock
+    if (name == "host") {  // every kernel request may do this: without a lock
         static const gen::Result<gen::TargetList> machine = host();
         if (!machine) return std::unexpected(machine.error());
         return &*machine;

@@ -9,9 +9,9 @@
 
 namespace kvjit::rt {
 
-/// By a name that kvjit_target_create takes: what may serve it, best first. Of this machine's CPU and GPUs that is what
-/// runs there, too; of a named level or architecture it alone. Errors: KVJIT_BAD_TARGET; for a GPU that can't be used,
-/// KVJIT_CUDA_ERROR. Thread-safe.
+/// The targets that may serve a name of kvjit_target_create, best first: for this machine's CPU and GPUs also lesser
+/// ones that run there; for a named level or architecture it alone. Errors: KVJIT_BAD_TARGET; KVJIT_CUDA_ERROR for an
+/// unusable GPU. Thread-safe.
 gen::Result<const gen::TargetList*> find_targets(std::string_view name);
 
 /// See kvjit_target_list.

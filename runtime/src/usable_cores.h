@@ -5,8 +5,8 @@
 
 namespace kvjit::rt {
 
-/// Cores that the calling thread may run on, whose affinity new threads inherit: in a container often few of the
-/// machine's, which is what hardware_concurrency counts. Threads that share a core only get in each other's way.
+/// Cores that the calling thread, and threads that inherit its affinity, may run on: in a container often fewer than
+/// the machine has, which hardware_concurrency counts. More threads than that slow each other down.
 std::uint32_t usable_cores();
 
 }  // namespace kvjit::rt

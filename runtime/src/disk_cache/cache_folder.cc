@@ -16,7 +16,7 @@ namespace kvjit::rt {
 namespace {
 
 constexpr mode_t kOthersMayWrite = S_IWGRP | S_IWOTH;
-constexpr int kDrafts = 16;  // names that a writer tries, if others take its files for abandoned
+constexpr int kDrafts = 16;  // names that a writer tries, if other processes take its files for abandoned
 
 std::string error_text(int error) {
     return std::generic_category().message(-error);
@@ -63,7 +63,7 @@ std::string why_untrusted(const struct stat& file) {
     return file.st_uid != ::geteuid() ? "belongs to another user" : "may be written by other users";
 }
 
-/// Up to out.size() bytes; fewer if the file ends before.
+/// Reads up to out.size() bytes; fewer if the file ends before.
 ssize_t read_all(FileCalls& calls, int fd, std::string& out) {
     std::size_t done = 0;
     while (done < out.size()) {
@@ -84,13 +84,13 @@ int write_all(FileCalls& calls, int fd, std::string_view bytes) {
     return 0;
 }
 
-/// Past this limit a write does not merely fail: SIGXFSZ ends the process.
+/// Past this limit a write raises SIGXFSZ, which ends the process.
 bool exceeds_file_size_limit(std::size_t bytes) {
     rlimit limit{};
     return ::getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
 }
 
-/// No other writer's, in this process or another one; O_EXCL catches what remains of chance.
+/// A name that no other writer uses, in this process or another one; O_EXCL catches collisions.
 std::string temporary_name(const std::string& name) {
     static std::atomic<unsigned> count{0};
     const auto now = std::chrono::system_clock::now().time_since_epoch().count();
@@ -101,14 +101,14 @@ std::string temporary_name(const std::string& name) {
     return text += kTemporarySuffix;
 }
 
-/// A new file that has its bytes still to come. While it is open it is locked: what killed writers left behind is not.
+/// A new file whose bytes are yet to be written. It is locked while it is open; the files of killed writers are not.
 struct Draft {
     std::string name;
     Fd file;
 };
 
-/// Locks a new file. False if somebody was faster, who took it for abandoned and removes it. Where there are no locks,
-/// nobody can have been.
+/// Locks a new file. False if another process was faster, took it for abandoned and removes it, which can't happen
+/// where there are no locks.
 bool claim(FileCalls& calls, const Fd& file) {
     if (calls.lock(file.get()) == -EWOULDBLOCK) return false;
     struct stat status{};
@@ -162,7 +162,7 @@ std::expected<CacheFolder, ReadFailure> CacheFolder::subfolder(const std::string
 std::expected<CacheFolder, std::string> CacheFolder::make_subfolder(const std::string& name) const {
     const int made = calls_->make_folder(descriptor(), name.c_str(), 0700);
     if (made < 0 && made != -EEXIST) return std::unexpected(sentence("make", name, made));
-    if (made == 0) calls_->sync(descriptor());  // its name must survive a crash, for what will lie in it to survive one
+    if (made == 0) calls_->sync(descriptor());  // files survive a crash only if the folder's name does
     auto folder = subfolder(name);
     if (folder) return std::move(*folder);
     return std::unexpected("the cache folder " + path_ + '/' + name + ' ' + folder.error().reason);
@@ -202,14 +202,14 @@ std::expected<void, std::string> CacheFolder::write(const std::string& name, std
         calls_->remove(descriptor(), draft.name.c_str());
         return fail(filled < 0 ? "write" : "rename", renamed);
     }
-    // The name must survive a crash too, not only the bytes.
+    // The name must survive a crash, too, not only the bytes.
     if (const int error = calls_->sync(descriptor()); error < 0) return fail("sync", error);
     return {};
 }
 
 int CacheFolder::remove(const std::string& name) const {
     const int error = calls_->remove(descriptor(), name.c_str());
-    // A folder: Linux says EISDIR, POSIX EPERM.
+    // For a folder Linux returns EISDIR, POSIX EPERM.
     if (error != -EISDIR && error != -EPERM) return error;
     const int removed = calls_->remove_folder(descriptor(), name.c_str());
     return removed == -ENOTDIR ? error : removed;

@@ -1,4 +1,4 @@
-// A folder of files that are trusted when read and whole when written. What the files hold is not its business.
+// A folder whose files are trusted when read, and complete when written. Knows nothing of their contents.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,28 +13,28 @@
 
 namespace kvjit::rt {
 
-/// Where a cache may lie.
+/// A possible place of a cache.
 struct CachePlace {
-    std::string path;  // "": nowhere
-    std::string home;  // the part of it that is never made; "": all that is missing is
+    std::string path;  // "": no cache
+    std::string home;  // the part of it that is never created; "": all missing folders are
 };
 
-/// $KVJIT_CACHE_DIR (set but empty: nowhere), else $XDG_CACHE_HOME/kvjit, else $HOME/.cache/kvjit; the latter two must
-/// be absolute. A home folder is not ours to make: accounts without one name a folder that is to stay missing.
+/// $KVJIT_CACHE_DIR (set but empty: no cache), else $XDG_CACHE_HOME/kvjit, else $HOME/.cache/kvjit; the latter two must
+/// be absolute. kvjit never creates the home folder: accounts without one name a folder that must stay missing.
 CachePlace default_cache_place();
 
-/// A file of our own: regular, owned by the effective user, writable by nobody else.
+/// Whether a file is ours: regular, owned by the effective user, not writable by others.
 bool is_trusted(const struct stat& file);
 
-/// What the names of files end with that are still being written.
+/// The suffix of files that are still being written.
 inline constexpr std::string_view kTemporarySuffix = ".tmp";
 
-/// Why a file or folder was not handed out; `reason` completes a sentence that begins with its name.
+/// Why a file or folder was not opened; `reason` completes a sentence that begins with its name.
 struct ReadFailure {
     enum class Kind {
         kAbsent,      // no such file: the usual miss
-        kUnreadable,  // the system would not say: nothing known about the file
-        kUntrusted    // a link, somebody else's, writable by others, not a file, too large
+        kUnreadable,  // an error of the system: nothing is known about the file
+        kUntrusted    // a link, another user's, writable by others, not a regular file, too large
     };
     Kind kind;
     std::string reason;
@@ -44,26 +44,26 @@ struct ReadFailure {
 /// directory does not redirect it.
 class CacheFolder {
 public:
-    /// Opens the folder, made with mode 0700 (and so its missing parents) if need be. The error is a sentence for a
-    /// log: it can't be made or opened, belongs to another user, or others may write to it. `calls` must outlive it.
+    /// Opens the folder; creates it, and its missing parents, with mode 0700 if needed. The error is a sentence for a
+    /// log: it can't be created or opened, belongs to another user, or others may write to it. `calls` must outlive it.
     static std::expected<CacheFolder, std::string> open(FileCalls& calls, const CachePlace& place);
 
-    /// A folder in this one, under the same conditions, links not followed.
+    /// Opens a folder in this one, under the same conditions, without following links.
     std::expected<CacheFolder, ReadFailure> subfolder(const std::string& name) const;
-    /// The same, made if need be.
+    /// The same, but creates the folder if needed.
     std::expected<CacheFolder, std::string> make_subfolder(const std::string& name) const;
 
-    /// The whole file in private memory, and now the most recently used one. Opened without following a link or
-    /// waiting for a pipe's writer. At most `limit` bytes.
+    /// Reads a whole file into private memory and marks it as the most recently used. Doesn't follow a link or wait for
+    /// a pipe's writer. At most `limit` bytes.
     std::expected<std::string, ReadFailure> read(const std::string& name, std::size_t limit) const;
 
-    /// Puts a file of these bytes, mode 0600, at `name` at once and durably: written and synced under another name,
-    /// which ends in kTemporarySuffix and is locked meanwhile (flock), then renamed. Readers see the old file or the
-    /// new one. The error is a sentence for a log; `name` then holds what it did before, or the new bytes if only
-    /// making it durable failed.
+    /// Writes a file of these bytes, mode 0600, atomically and durably: it is written and synced under another name,
+    /// which ends in kTemporarySuffix and is locked meanwhile (flock), then renamed to `name`. Readers see the old file
+    /// or the new one. The error is a sentence for a log; `name` then has its old contents, or the new ones if only
+    /// making them durable failed.
     std::expected<void, std::string> write(const std::string& name, std::string_view bytes) const;
 
-    /// Removes a file of any kind, or an empty folder. 0 or -errno.
+    /// Removes a file of any kind, or an empty folder. Returns 0 or -errno.
     int remove(const std::string& name) const;
 
     FileCalls& calls() const { return *calls_; }

@@ -13,7 +13,7 @@
 namespace kvjit::rt {
 namespace {
 
-// Of a search for any maker's entry: names of a shard that it looks at, and entries that it opens.
+// Limits of a search for any maker's entry: names of a shard to list, and entries to open.
 constexpr std::size_t kMostNames = 65536;
 constexpr std::size_t kMostMakers = 64;
 
@@ -61,7 +61,7 @@ DiskStore::DiskStore(std::expected<CacheFolder, std::string> folder, const DiskS
 Answer DiskStore::find(std::span<Wanted> candidates) {
     if (!folder_ && folder_.error().empty()) return NotThere{};
     if (!folder_) return Failed{folder_.error()};
-    Answer answer = NotThere{};  // the first failure, unless a later candidate is there
+    Answer answer = NotThere{};  // the first failure, unless a later candidate is found
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const gen::Result<EntryKey> key = candidates[i].key();
         if (!key) return Failed{"the disk cache, which goes by the source, can't be asked: " + key.error().message};
@@ -113,8 +113,8 @@ DiskStore::Lookup DiskStore::find(const EntryKey& key) {
     return unreadable(folder_->path() + '/' + shard_name(digest), shard.error());
 }
 
-/// Sorted, so that every process takes the same one, and all programs of a kernel come from one maker where one made
-/// all.
+/// In sorted order, so that every process takes the same entry, and all programs of a kernel come from one maker if one
+/// made them all.
 DiskStore::Lookup DiskStore::find_any(const CacheFolder& shard, const EntryKey& key) {
     auto names = shard.calls().list(shard.descriptor(), kMostNames);
     if (!names) return unreadable(shard.path(), {ReadFailure::Kind::kUnreadable, why_not_listed(names.error())});
@@ -172,7 +172,7 @@ std::unique_ptr<Cache::Guard> DiskStore::lock(const EntryKey& key) {
 NotThere DiskStore::reject(const CacheFolder& shard, const std::string& name, std::string_view why) {
     const std::string found = shard.path() + '/' + name + ' ' + std::string(why);
     const int error = shard.remove(name);
-    if (error == -ENOENT) return {};  // another process has removed it, and said so
+    if (error == -ENOENT) return {};  // another process has removed it, and logged that
     if (error == 0) {
         warn("removed from the cache: " + found);
     } else if (is_new_in_the_way(name)) {

@@ -18,29 +18,29 @@ namespace kvjit::rt {
 
 struct DiskStoreOptions {
     std::optional<std::string> folder;            // nothing: default_cache_place(); "": none
-    std::int64_t max_bytes = 512LL << 20;         // entries are pruned to this; a larger one is not kept at all
+    std::int64_t max_bytes = 512LL << 20;         // entries are pruned to this; a larger entry is not stored
     std::chrono::milliseconds lock_wait{10'000};  // then lock() gives up, and the caller compiles privately
     Log log;                                      // may be empty; may be called on several threads at once
     FileCalls* calls = &system_calls();           // must outlive the store
 };
 
-/// Finds and keeps entries in a folder. Whatever goes wrong with the disk costs a hit, never a call:
-///   no usable folder     nothing is kept and looking fails; the log says so once, when the store is opened
-///   can't read           looking fails, the log says so; the entry stays
-///   can't write          hits still work, nothing is kept; the log says so once
+/// Finds and stores entries in a folder. A failing disk costs hits, never calls:
+///   no usable folder     nothing is stored and lookups fail; logged once, when the store is opened
+///   can't read           the lookup fails, logged; the entry stays
+///   can't write          hits still work, nothing is stored; logged once
 ///   bad entry            removed, logged, a miss
-///   can't remove it      its program is not kept while it is there; the log says so once
+///   can't remove it      its program is not stored while it is there; logged once
 /// Thread-safe; any number of stores and processes may share a folder.
 class DiskStore final : public Cache {
 public:
-    /// What the folder says to a key.
+    /// The folder's answer for a key.
     struct Found {
         Entry entry;
         StoredEntry stored;
     };
     using Lookup = std::variant<Found, NotThere, Failed>;
 
-    /// The error says why there is no folder; "": none is wanted.
+    /// The error says why there is no folder; "" if none is wanted.
     DiskStore(std::expected<CacheFolder, std::string> folder, const DiskStoreOptions& options);
 
     Answer find(std::span<Wanted> candidates) override;
@@ -49,13 +49,13 @@ public:
     void publish(Wanted& wanted, const Entry& entry) override;
     std::unique_ptr<Guard> lock(Wanted& wanted) override;
 
-    /// The same for one key. Where it names no maker: any maker's entry, the first by name that is good; nothing is
-    /// kept, and the guard holds nobody.
+    /// The same for one key. If the key has no maker: any maker's entry, the first good one by name; nothing is stored,
+    /// and the guard locks nothing.
     Lookup find(const EntryKey& key);
     void publish(const EntryKey& key, const Entry& entry);
     std::unique_ptr<Guard> lock(const EntryKey& key);
 
-    /// Where the entries are; "" if nowhere.
+    /// The folder of the entries; "" if there is none.
     std::string folder() const { return folder_ ? folder_->path() : ""; }
 
 private:
@@ -63,7 +63,7 @@ private:
     Lookup find_in(const CacheFolder& shard, const std::string& name, const EntryKey& key);
     NotThere reject(const CacheFolder& shard, const std::string& name, std::string_view why);
     Failed unreadable(const std::string& path, const ReadFailure& why) const;
-    /// Notes that something that can't be removed has this name; false if that was known.
+    /// Records the name of a file that can't be removed; false if it was recorded before.
     bool is_new_in_the_way(const std::string& name);
     void forget_in_the_way(const std::string& name);
     bool is_in_the_way(const std::string& name);
@@ -76,7 +76,7 @@ private:
     std::chrono::milliseconds lock_wait_;
     Log log_;
     std::atomic<bool> said_unwritable_{false};
-    /// What may yet be published before room must be made again. Beginning with none, the first publish looks at the
+    /// Bytes that may be published before room must be made again. It begins at 0: the first publish examines the
     /// folder, so that a process which only reads never does.
     std::atomic<std::int64_t> budget_bytes_{0};
     std::mutex pruning_;

@@ -16,7 +16,7 @@ constexpr std::size_t kLengthsOffset = 16;
 constexpr std::size_t kDigestOffset = kLengthsOffset + 8 * kSections;
 static_assert(kDigestOffset + sizeof(Digest) == kEntryHeaderBytes);
 
-/// Cuts the bytes after the header into sections; false if the lengths do not add up to them exactly.
+/// Splits the bytes after the header into sections; false if the lengths do not add up to them exactly.
 bool cut_sections(std::string_view bytes, std::span<std::string_view, kSections> sections) {
     std::string_view rest = bytes.substr(kEntryHeaderBytes);
     for (std::size_t i = 0; i < kSections; ++i) {
@@ -75,7 +75,7 @@ bool holds_key(const EntryView& view, const EntryKey& key) {
 }
 
 std::string entry_digest(const EntryKey& key) {
-    // The identity's length keeps ("ab", "c") apart from ("a", "bc").
+    // The identity's length distinguishes ("ab", "c") from ("a", "bc").
     std::string lead;
     put_little_endian(lead, kEntryVersion, 4);
     put_little_endian(lead, key.identity.size(), 8);

@@ -15,10 +15,10 @@ namespace kvjit::rt {
 /// Changes whenever the bytes of an entry, or what its key's texts mean, change.
 inline constexpr std::uint32_t kEntryVersion = 2;
 inline constexpr std::size_t kEntryHeaderBytes = 96;
-/// Larger ones are neither written nor read, so that a damaged file can't exhaust memory.
+/// The limit for writing and reading, so that a damaged file can't exhaust memory.
 inline constexpr std::size_t kMaxEntryBytes = std::size_t{256} << 20;
 
-/// Parts of an entry's bytes; they live as long as those do.
+/// The parts of an entry's bytes; valid as long as those are.
 struct EntryView {
     std::string_view identity;
     std::string_view source_digest;
@@ -29,18 +29,18 @@ struct EntryView {
     std::string_view digest;  // of all of them
 };
 
-/// `key` names its maker.
+/// Precondition: `key` has a maker.
 std::string encode_entry(const EntryKey& key, const Entry& entry);
 
-/// Checks magic, version, lengths and digest before it hands anything out. The error says what is wrong, for a log:
-/// "cut short", "digest does not match". Whether the key is the one looked for is the caller's to compare.
+/// Checks magic, version, lengths and digest before it returns anything. The error is for a log: "cut short", "digest
+/// does not match". The caller must compare the key with the requested one.
 std::expected<EntryView, std::string_view> decode_entry(std::string_view bytes);
 
-/// Whether all texts are equal, byte by byte; the maker's only if the key names one.
+/// Whether all texts are equal, byte by byte; the maker's only if the key has one.
 bool holds_key(const EntryView& view, const EntryKey& key);
 
-/// What the names of all makers' entries begin with, 64 hexadecimal digits, and the name of one maker's, which has 16
-/// digits more behind "-". A place to look, never proof of what lies there.
+/// The common prefix of the names of all makers' entries, 64 hexadecimal digits; and one maker's name, which has 16
+/// more digits after "-". Names say where to look; they prove nothing about the contents.
 std::string entry_digest(const EntryKey& key);
 std::string entry_name(const EntryKey& key, std::string_view maker);
 

@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// A flock can't be waited for with a limit, so it is asked for again and again, less and less often.
+/// A flock can't be waited for with a time limit, so it is tried repeatedly, at growing intervals.
 class Patience {
 public:
     explicit Patience(std::chrono::milliseconds wait) : end_(Clock::now() + wait) {}
@@ -35,7 +35,7 @@ Fd open_lock_file(const CacheFolder& folder, const std::string& name) {
     return Fd(folder.calls().open(folder.descriptor(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600));
 }
 
-/// False for a lock on a file that its last holder has removed meanwhile: it keeps nobody out.
+/// False for a lock on a file that its last holder has removed meanwhile: such a lock excludes no process.
 bool still_named(const CacheFolder& folder, const std::string& name, const Fd& file) {
     struct stat mine{};
     struct stat named{};
@@ -60,8 +60,8 @@ EntryLock EntryLock::acquire(const CacheFolder& folder, std::string name, std::c
 
 EntryLock::~EntryLock() {
     if (!held()) return;
-    // Removed while still held, so that it can't be the name's next file, locked by the next holder. A child process
-    // forked meanwhile may keep this one locked past the close: without its name it keeps nobody out.
+    // Removed while still held, so that the next holder can't lock this file under its new name. A child process forked
+    // meanwhile may hold the lock past the close: without its name it excludes no process.
     folder_->calls().remove(folder_->descriptor(), name_.c_str());
 }
 

@@ -1,4 +1,4 @@
-// A lock on a name, among threads and among processes, that its holder's death releases.
+// A lock on a name, among threads and processes, that is released when its holder dies.
 #pragma once
 
 #include <chrono>
@@ -8,12 +8,12 @@
 
 namespace kvjit::rt {
 
-/// Held from acquire to destruction: an flock on a file beside the entries. The file's existence means nothing, so a
-/// killed holder blocks nobody. Readers never look at it. Owned by one thread at a time; `folder` must outlive it.
+/// Held from acquire to destruction: an flock on a file beside the entries. The file's mere existence means nothing, so
+/// a killed holder blocks no process. Readers ignore it. Owned by one thread at a time; `folder` must outlive it.
 class EntryLock {
 public:
-    /// Waits up to `wait` for other holders, threads of this process included. If that was not enough, or the folder
-    /// has no room for locks, the result is a lock that is not held: never an error.
+    /// Waits up to `wait` for other holders, threads of this process included. After that, or if the folder can't have
+    /// locks, the result is a lock that is not held: never an error.
     static EntryLock acquire(const CacheFolder& folder, std::string name, std::chrono::milliseconds wait);
 
     EntryLock(EntryLock&&) noexcept = default;

@@ -78,7 +78,7 @@ int FileCalls::lock(int fd) {
 }
 
 std::expected<std::vector<std::string>, int> FileCalls::list(int folder, std::size_t at_most) {
-    // A descriptor of its own: readdir moves the position that duplicates would share.
+    // A new open file description: readdir moves the position, which duplicates would share.
     const int fd = ::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return std::unexpected(-errno);
     const std::unique_ptr<DIR, CloseStream> stream(::fdopendir(fd));

@@ -1,4 +1,4 @@
-// The system calls that the disk cache makes, in one place, so that a test can fail, or die in, any one of them.
+// The system calls of the disk cache, in one place, so that a test can make any one of them fail or end the process.
 #pragma once
 
 #include <sys/stat.h>
@@ -12,8 +12,8 @@
 
 namespace kvjit::rt {
 
-/// Each function is the system call of its comment, repeated while a signal interrupts it. Results are the call's own,
-/// or -errno. `folder` is a folder's descriptor; `name` is relative to it. Thread-safe.
+/// Each function is the system call in its comment, repeated while a signal interrupts it. Returns the call's own
+/// result, or -errno. `folder` is a folder's descriptor; `name` is relative to it. Thread-safe.
 class FileCalls {
 public:
     virtual ~FileCalls() = default;
@@ -29,11 +29,11 @@ public:
     virtual int remove_folder(int folder, const char* name);                 // unlinkat: an empty folder
     virtual int touch(int fd);                                               // futimens: now
     virtual int lock(int fd);                                                // flock: exclusive, no waiting
-    /// openat, readdir: names in the folder, `at_most` so many.
+    /// openat, readdir: up to `at_most` names in the folder.
     virtual std::expected<std::vector<std::string>, int> list(int folder, std::size_t at_most);
 };
 
-/// The real ones.
+/// The real system calls.
 FileCalls& system_calls();
 
 /// Owns a descriptor.
@@ -46,7 +46,7 @@ public:
         return *this;
     }
     ~Fd();
-    /// Negative: nothing is open, and it is the -errno that says why.
+    /// Negative: nothing is open; the value is the -errno of the failure.
     int get() const { return fd_; }
     bool open() const { return fd_ >= 0; }
 

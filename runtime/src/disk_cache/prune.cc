@@ -20,8 +20,8 @@ constexpr std::string_view kLockSuffix = ".lock";
 
 constexpr std::int64_t kShards = 256;
 constexpr std::size_t kShardDigits = 2;
-constexpr std::size_t kEnoughFiles = 128;        // seen in whole shards, they stand for all
-constexpr std::size_t kMostNamesBeside = 1024;   // of other files that lie beside the shards
+constexpr std::size_t kEnoughFiles = 128;        // in whole shards, enough to represent all
+constexpr std::size_t kMostNamesBeside = 1024;   // of files beside the shards
 constexpr std::size_t kMostFilesOfShard = 1024;  // far more than a shard within its part of the limit holds
 
 constexpr std::time_t kLongestWriteSeconds = 3600;
@@ -60,7 +60,7 @@ std::string numbered_shard(std::size_t number) {
 
 using Shards = std::bitset<kShards>;
 
-/// Those that there are, or may be: a list costs less than asking for each one that is missing.
+/// The shards that exist, or may: a listing costs less than opening each one that is missing.
 Shards existing_shards(const CacheFolder& folder) {
     constexpr std::size_t kMost = kShards + kMostNamesBeside;
     const auto names = folder.calls().list(folder.descriptor(), kMost);
@@ -72,12 +72,12 @@ Shards existing_shards(const CacheFolder& folder) {
     return found;
 }
 
-/// Nothing is written for so long. What no lock protects, where there are none, goes in its turn after it.
+/// Whether a file may still be being written. Where there are no locks, an older one is pruned like an entry.
 bool is_young(const struct stat& file) {
     return file.st_mtim.tv_sec > std::time(nullptr) - kLongestWriteSeconds;
 }
 
-/// Removes a file that nobody holds, by taking its lock and letting go of it.
+/// Removes a file that no process holds, by taking its lock and releasing it.
 bool sweep(const CacheFolder& shard, const std::string& name) {
     return EntryLock::acquire(shard, name, std::chrono::milliseconds(0)).held();
 }
@@ -108,8 +108,7 @@ public:
     std::int64_t part_of(std::int64_t all) const { return all / kShards * shards_ + all % kShards * shards_ / kShards; }
     std::int64_t whole_of(std::int64_t part) const { return shards_ == 0 ? 0 : part / shards_ * kShards; }
 
-    /// Whether what goes went or another process took it first, it no longer counts; if it can't be removed it is
-    /// counted again next time.
+    /// A removed file no longer counts, whoever removed it; one that can't be removed is counted again next time.
     void shrink_to(std::int64_t most) {
         std::sort(files_.begin(), files_.end(), used_later);
         std::int64_t kept = being_written_;
@@ -141,7 +140,7 @@ private:
     Shards existing_;
     std::vector<File> files_;
     std::int64_t bytes_ = 0;
-    std::int64_t being_written_ = 0;  // of bytes_
+    std::int64_t being_written_ = 0;  // part of bytes_
     std::int64_t shards_ = 0;
     std::size_t seen_ = 0;
 };
@@ -180,9 +179,9 @@ std::int64_t make_room(const CacheFolder& folder, const std::string& first, std:
     const std::int64_t most_before = most - sample.part_of(bytes);
     const bool fits = sample.bytes() <= most_before;
     if (!fits) sample.shrink_to(std::min(most / 8 * 7, most_before));
-    // What was too much in a part is too much elsewhere, too: the next publish makes room there.
+    // The parts that were not examined exceed their share, too: the next publish makes room there.
     if (!fits && !sample.is_all()) return 0;
-    // Other processes publish as well, so even an empty folder is looked at again after an eighth.
+    // Other processes publish as well, so even an empty folder is examined again after an eighth.
     return std::min(max_bytes / 8, sample.whole_of(most - sample.bytes()));
 }
 

@@ -1,4 +1,4 @@
-// What an image was made of: its texts and its object, from where it came from, or made again and compared.
+// An image's texts and its object, read from its origin, or made again and compared.
 #include "digest.h"
 #include "generator/identity.h"
 #include "images/images.h"
@@ -47,7 +47,7 @@ gen::Result<std::string> Images::identity_of(Wanted& wanted, const Origin* origi
     return gen::print_stage(key->identity, provenance_text(*key));
 }
 
-/// Rendering gives a text again as long as templates are the same, which its digest proves.
+/// While templates are unchanged, rendering gives the same text again, which the digest proves.
 gen::Result<std::string> Images::source_of(Wanted& wanted, const Origin* origin) {
     if (origin == nullptr) return wanted.source();
     gen::Result<std::string> kept = gen::fail(KVJIT_NOT_FOUND, "templates", "no store has the source of the image");
@@ -62,7 +62,7 @@ gen::Result<std::string> Images::source_of(Wanted& wanted, const Origin* origin)
     return std::unexpected(std::move(error));
 }
 
-/// Counts as no compile of the engine's: nothing comes of it.
+/// Not counted as a compile of the engine: its result is only shown.
 gen::Result<CompileOutput> Images::compile_to_show(const Wanted& wanted, const std::string& source,
                                                    CompileStage stage) {
     const gen::Result<Backend*> backend = this->backend(wanted.target());

@@ -1,4 +1,4 @@
-// What names an entry of a store that tells makers apart.
+// The key of an entry in a store that distinguishes makers.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace kvjit::rt {
 struct EntryKey {
     std::string identity;  // lowered program + kernel ABI + target
     std::string source;    // the rendered source's digest
-    /// Compiler + flags; else why they can't be told: then whoever made code of this source will do, and none is kept.
+    /// Compiler + flags, or why they are unknown: then any maker's code of this source serves, and none is stored.
     gen::Result<std::string> maker;
 };
 
-/// How the code of a key that names its maker was made.
+/// The provenance of a key that has a maker.
 inline std::string provenance_text(const EntryKey& key) {
     return gen::print_provenance(key.source, *key.maker);
 }

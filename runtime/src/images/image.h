@@ -7,7 +7,7 @@
 
 namespace kvjit::rt {
 
-/// Owns executable memory (never writable at the same time). Immutable, shared between kernels and plans.
+/// Owns executable memory, which is never writable at the same time. Immutable, shared between kernels and plans.
 class Image {
 public:
     /// `launch`: the program's (generator/program.h).
@@ -18,7 +18,7 @@ public:
 
     /// Address of the program's entry point. Valid while the image lives.
     virtual void* entry() const = 0;
-    /// How it is launched. All zero for the CPU's code.
+    /// The shape of its launches. All zero for the CPU's code.
     const LaunchShape& launch() const { return launch_; }
 
 private:

@@ -25,7 +25,7 @@ OriginPtr compiled_origin(const Entry& made) {
 
 }  // namespace
 
-/// One identity. The mutex is held while its image is made: whoever asks meanwhile waits for it.
+/// One identity. The mutex is held while its image is made: other requests wait for it.
 struct Images::Cell {
     std::mutex making;
     std::weak_ptr<const Image> image;  // guarded by cells_mutex_, as is the next
@@ -34,10 +34,10 @@ struct Images::Cell {
     gen::Error last_failure;  // guarded by making
 };
 
-/// One walk through memory and stores.
+/// One search through memory and stores.
 struct Images::Search {
-    bool loads;                         // else it only finds out, and counts nothing
-    std::optional<gen::Error> failure;  // the first thing that kept a store from answering
+    bool loads;                         // false: only searches, and counts nothing
+    std::optional<gen::Error> failure;  // the first error that prevented a store from answering
 };
 
 Images::Images(ImagesOptions options) : options_(std::move(options)) {}
@@ -51,7 +51,7 @@ gen::Result<Backend*> Images::backend(const gen::Target& target) const {
 }
 
 gen::Target Images::known_target(const gen::Target& target) const {
-    if (!options_.jit) return target;  // what was compiled elsewhere, for all that it knows
+    if (!options_.jit) return target;  // another machine's compiler may have compiled it for this target
     const gen::Result<Backend*> backend = this->backend(target);
     return backend ? (*backend)->compiler().known_target(target) : target;  // kernels of no backend can still be shown
 }
@@ -65,7 +65,7 @@ gen::Result<Wanted> Images::wanted(const Candidate& candidate) const {
 std::shared_ptr<Images::Cell> Images::cell(const std::string& identity) {
     const std::lock_guard lock(cells_mutex_);
     if (const auto it = cells_.find(identity); it != cells_.end()) return it->second;
-    return cells_.emplace(identity, std::make_shared<Cell>()).first->second;  // no name without a cell: memory may end
+    return cells_.emplace(identity, std::make_shared<Cell>()).first->second;  // both or neither: memory may run out
 }
 
 ImagePtr Images::in_memory(const std::string& identity) {
@@ -103,7 +103,7 @@ ImagePtr Images::keep(const std::string& identity, ImagePtr image, OriginPtr ori
 
 void Images::sweep() {
     const std::lock_guard lock(cells_mutex_);
-    // A cell that somebody else holds is being made.
+    // A cell with another owner is being made.
     std::erase_if(cells_,
                   [](const auto& entry) { return entry.second.use_count() == 1 && entry.second->image.expired(); });
 }
@@ -163,7 +163,7 @@ gen::Result<std::optional<Images::Found>> Images::what_was_made(std::span<Wanted
     return found;
 }
 
-/// Without a disk cache nobody needs to know whether there is a compiler before it is needed.
+/// Without a disk cache there is no need to find out early whether there is a compiler.
 bool Images::compiles(Compiler& compiler) const {
     return options_.jit && (!options_.disk || compiler.identity().has_value());
 }
@@ -186,7 +186,7 @@ gen::Result<ImagePtr> Images::make(const Candidate& candidate) {
 
 gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
     if (!options_.jit) return std::unexpected(not_found(wanted));
-    // Another process may have published it since this one looked.
+    // Another process may have published it since the last lookup.
     const std::unique_ptr<Cache::Guard> guard = lock(wanted);
     Search search{true, {}};
     const gen::Result<std::optional<Found>> hit = from_disk({&wanted, 1}, search);
@@ -236,7 +236,7 @@ gen::Error Images::not_found(const Wanted& wanted) const {
     return error;
 }
 
-/// For each candidate in turn, so that the best one that any has wins. What was loaded is not read again.
+/// Tries each candidate in turn, so that the best one that any bundle has wins. Loaded images are not read again.
 gen::Result<std::optional<Images::Found>> Images::from_bundles(std::span<Wanted> wanted, Search& search) {
     const std::vector<std::shared_ptr<Store>> bundles = this->bundles();
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -282,8 +282,8 @@ gen::Result<std::optional<Images::Found>> Images::ask(Store& store, std::span<Wa
             return Found{which, std::move(kept), origin(identity)};
         }
         options_.log(KVJIT_LOG_WARNING, "a stored object can't be loaded: " + image.error().message);
-        // A digest that holds over an object that doesn't load is a defect, but a lesser candidate, another store or
-        // the compiler may serve. Memory or permission that is missing here would be missing for what they give, too.
+        // An object whose digest is right and that doesn't load is a defect, but a lesser candidate, another store or
+        // the compiler may serve. Where memory or permission is lacking, it would be lacking for those, too.
         if (image.error().status != KVJIT_BAD_FILE) return std::unexpected(image.error());
         note(image.error());
         next = which + 1;

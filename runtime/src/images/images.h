@@ -20,7 +20,7 @@
 
 namespace kvjit::rt {
 
-/// The spec's canonical text and the program's name.
+/// Called with the spec's canonical text and the program's name.
 using LateCompile = std::function<void(const std::string& spec, const std::string& program)>;
 
 struct ImagesOptions {
@@ -29,75 +29,75 @@ struct ImagesOptions {
     std::unique_ptr<Cache> disk;  // null: none
     gen::TemplateReader templates;
     Log log;
-    LateCompile on_late_compile = nullptr;       // empty: nobody listens
+    LateCompile on_late_compile = nullptr;       // may be empty
     std::shared_ptr<SpecTrace> trace = nullptr;  // null: none
 };
 
-/// An entry with all that names it.
+/// An entry with its key and provenance.
 struct MadeEntry {
-    EntryKey key;  // names its maker
+    EntryKey key;  // has a maker
     Entry entry;
 };
 
-/// Where an image's bytes are from.
+/// The origin of an image's bytes.
 struct Origin {
     kvjit_origin kind;   // not KVJIT_ORIGIN_NONE
     const Store* store;  // null: this engine's compiler. Lives as long as the Images
     StoredEntry stored;  // compiled: no place, and the object's digest
     std::size_t object_bytes;
-    std::string log;  // compiled: what the compiler said; stores keep it themselves
+    std::string log;  // compiled: the compiler's log; stores keep their own
 };
 using OriginPtr = std::shared_ptr<const Origin>;
 
-/// Thread-safe. Holds images weakly: those that neither a kernel nor a plan holds are gone.
+/// Thread-safe. Holds images weakly: those without a kernel or plan are freed.
 class Images {
 public:
     explicit Images(ImagesOptions options);
     ~Images();
 
-    /// A store that was shipped with the program: asked before the disk cache, behind those that were added before.
+    /// Adds a store shipped with the program, searched before the disk cache and after the bundles added before.
     void add_bundle(std::shared_ptr<Store> bundle);
 
     struct Found {
-        std::size_t which;  // of the candidates
+        std::size_t which;  // index of the candidate
         ImagePtr image;     // null: not loaded
         OriginPtr origin;
     };
-    /// The image of a candidate that memory or a store has; nothing if none has any. Candidates stand best first and
-    /// are of one backend. Who is asked, in this order (docs/bundles.md):
+    /// Finds the image of a candidate in memory or a store; nullopt if there is none. Candidates are sorted, best
+    /// first, and are of one backend. The order of the search (docs/bundles.md):
     ///   1. memory        for the first candidate
     ///   2. bundles       for each candidate in turn, in the order in which they were added
-    ///   3. disk cache    where there is a compiler, memory and then the cache for what it would make: the first
-    ///                    candidate, or, if it doesn't know that one, what it knows of it (known_target); else for all
-    ///   4. memory        for the others, where there is no compiler
-    /// Errors: what the machine can't run; without compiling, what keeps a store from answering.
+    ///   3. disk cache    with a compiler: memory, then the cache, for what it would make, which is the first candidate
+    ///                    or the compiler's known_target of it; without one: the cache for all candidates
+    ///   4. memory        for the others, if there is no compiler
+    /// Errors: the machine can't run the target; without compiling, the error of a store that can't answer.
     gen::Result<std::optional<Found>> find(std::span<const Candidate> candidates);
 
-    /// What find would give, for any target: loads nothing and counts nothing.
+    /// As find, for any target: loads nothing and counts nothing.
     gen::Result<std::optional<Found>> locate(std::span<const Candidate> candidates);
 
-    /// Of an image that is loaded. Null: none of this identity is.
+    /// The origin of a loaded image. Null: no image of this identity is loaded.
     OriginPtr origin(const std::string& identity);
 
-    /// The image of one candidate that find had nothing for, from the compiler. One compile an identity, however many
-    /// threads and processes ask; those who waited for a failing one get its error. Errors: KVJIT_NOT_FOUND without
+    /// Compiles the image of a candidate that find has not found. Each identity is compiled once, however many threads
+    /// and processes request it; those who wait for a failing compile get its error. Errors: KVJIT_NOT_FOUND without
     /// compiling, with what bundles have of the same program.
     gen::Result<ImagePtr> make(const Candidate& candidate);
 
-    /// What an image is made of, from the disk cache or the compiler, which then publishes it there. Of any target:
-    /// nothing is loaded. Each call compiles for itself what is not there.
+    /// The entry of an image, from the disk cache or the compiler, which then publishes it there. For any target:
+    /// nothing is loaded. Calls don't share compiles.
     gen::Result<MadeEntry> entry(const Candidate& candidate);
 
-    /// What a stage (KVJIT_STAGE_*) holds for the image of this origin, or, where that is null, for the one that would
-    /// be compiled. See kvjit_kernel_emit.
+    /// The text of a stage (KVJIT_STAGE_*) for the image of this origin; null: for the image that would be compiled.
+    /// See kvjit_kernel_emit.
     gen::Result<std::string> emit(const Candidate& candidate, const OriginPtr& origin, kvjit_stage stage);
 
-    /// See Compiler::known_target. Without compiling no compiler is asked: it would be opened to answer.
+    /// See Compiler::known_target. Without compiling, `target`: the compiler would have to be opened.
     gen::Target known_target(const gen::Target& target) const;
-    /// Errors: KVJIT_BAD_TARGET where this build has none for it.
+    /// Errors: KVJIT_BAD_TARGET if this build has none for the target.
     gen::Result<Backend*> backend(const gen::Target& target) const;
     const Log& log() const { return options_.log; }
-    /// Null: nobody wants to know what is asked for.
+    /// Null: specs are not traced.
     SpecTrace* trace() const { return options_.trace.get(); }
     /// See kvjit_engine_seal.
     void seal() { sealed_ = true; }
@@ -108,7 +108,7 @@ public:
 private:
     struct Cell;
     struct Search;
-    /// Of one kind of stores.
+    /// Counts of one kind of stores.
     struct Tally {
         const kvjit_origin kind;
         std::atomic<std::int64_t> hits{0};
@@ -120,11 +120,11 @@ private:
     std::shared_ptr<Cell> cell(const std::string& identity);
     ImagePtr in_memory(const std::string& identity);
     std::optional<Found> in_memory(std::span<Wanted> wanted, std::size_t which, const Search& search);
-    /// Another thread's image, if it was first.
+    /// Stores the image, or returns another thread's if that was first.
     ImagePtr keep(const std::string& identity, ImagePtr image, OriginPtr origin);
     std::vector<std::shared_ptr<Store>> bundles() const;
-    /// In the order of find. The next four hand out nothing, and no error, where a store can't say or has what doesn't
-    /// load: the search then has the first such error.
+    /// Called in the order of find. The next four return neither an image nor an error if a store can't answer or its
+    /// entry doesn't load: the search then has the first such error.
     gen::Result<std::optional<Found>> look(std::span<const Candidate> candidates, Search& search);
     gen::Result<std::optional<Found>> what_was_made(std::span<Wanted> wanted, Search& search);
     gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, Search& search);

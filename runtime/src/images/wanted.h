@@ -1,4 +1,4 @@
-// A program on a target as stores and compilers are asked for it: what names it is made when somebody wants to know.
+// A program on a target, as requested from stores and compilers. Its names are computed at first use.
 #pragma once
 
 #include <optional>
@@ -11,11 +11,11 @@
 
 namespace kvjit::rt {
 
-/// A program, lowered for the target. All is the caller's.
+/// A program, lowered for the target. The caller owns everything.
 struct Candidate {
     const gen::Target* target;
     const gen::Program* program;
-    const gen::KernelSpec* spec = nullptr;  // whose program it is, where somebody may be told of it
+    const gen::KernelSpec* spec = nullptr;  // the program's spec, for traces and callbacks
 };
 
 /// "attend_decode-4f1c09d2": what perf, gdb and logs call the image of this identity.
@@ -30,11 +30,11 @@ public:
     const gen::Target& target() const { return *candidate_.target; }
     /// Null: not known.
     const gen::KernelSpec* spec() const { return candidate_.spec; }
-    /// What the code must do, and where. Without reading a template.
+    /// The identity; reads no template.
     const std::string& identity() const;
     /// The rendered source.
     const gen::Result<std::string>& source();
-    /// Errors: KVJIT_BAD_FILE for templates. A compiler that is missing is none, see EntryKey.
+    /// Errors: KVJIT_BAD_FILE for templates. A missing compiler is no error, see EntryKey.
     gen::Result<EntryKey> key();
     std::string name() const { return image_name(program(), identity()); }
 
@@ -42,7 +42,7 @@ private:
     Candidate candidate_;
     Compiler& compiler_;
     const gen::TemplateReader& templates_;
-    mutable std::string identity_;  // "": nobody has asked for it; most candidates are never looked for
+    mutable std::string identity_;  // "": not computed yet; most candidates are never looked up
     std::optional<gen::Result<std::string>> source_;
 };
 

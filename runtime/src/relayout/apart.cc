@@ -19,7 +19,7 @@ struct Span {
     bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
 };
 
-/// What a tensor's elements reach over. The way of axis 2 may be negative.
+/// The addresses of a tensor's elements. The stride of axis 2 may be negative.
 Span span_of(const kvjit_tensor& tensor) {
     if (!is_present(tensor) || is_empty(tensor)) return {0, 0};
     const auto at = reinterpret_cast<std::uintptr_t>(tensor.data);
@@ -39,7 +39,7 @@ bool are_the_same(const kvjit_tensor& a, const kvjit_tensor& b) {
            std::equal(a.shape, a.shape + a.rank, b.shape) && std::equal(a.strides, a.strides + a.rank, b.strides);
 }
 
-/// Whether both sides mean the same by an address, or by the same tensors.
+/// Whether equal addresses, or equal tensors, mean the same on both sides.
 bool mean_the_same(const RelayoutView& view) {
     const gen::KernelSpec &from = view.from.batch.spec, &to = view.to.batch.spec;
     const CacheView &a = view.from.batch.cache, &b = view.to.batch.cache;
@@ -75,7 +75,7 @@ std::unexpected<gen::Error> refuse_overlap(std::string_view name, std::string_vi
                           "; two caches lie apart, or are the same tensors by the same layout"));
 }
 
-/// The first tensors that share memory.
+/// The first pair of tensors that share memory.
 struct Met {
     const gen::OperatorTensor *to, *from;
 };
@@ -94,7 +94,7 @@ bool are_the_same(const kvjit_tensors& from, const kvjit_tensors& to) {
     });
 }
 
-/// What a side reads or writes at an address.
+/// The bytes that a side reads or writes at an address.
 struct Block {
     std::int64_t address, bytes;
 
@@ -118,7 +118,7 @@ std::unexpected<gen::Error> refuse_block_written(const Block& block, std::string
                      block.address);
 }
 
-/// The blocks of one side against the tensors of the other.
+/// Checks the blocks of one side against the tensors of the other.
 Result<void> check_side_blocks(const RelayoutView& view, const RelayoutSideView& side, const RunEntries& entries,
                                const kvjit_tensors& others) {
     const auto check = [&](const Block& block) -> Result<void> {

@@ -1,4 +1,4 @@
-// That a relayout writes nothing that it reads.
+// Checks that a relayout writes nothing that it reads.
 #pragma once
 
 #include <optional>
@@ -8,15 +8,15 @@
 
 namespace kvjit::rt {
 
-/// What a plan knows of that before it sees a tensor.
+/// The checks that a plan can do before it sees a tensor.
 class Apart {
 public:
     explicit Apart(const RelayoutView& view) : view_(view), shared_(shared_slots(view)) {}
 
-    /// Blocks at addresses of their own; layers that one plane holds. Errors: KVJIT_BAD_INDEX.
+    /// Checks blocks at addresses of their own, and layers that share one plane. Errors: KVJIT_BAD_INDEX.
     gen::Result<void> check_tables() const;
-    /// The tensors of a run; they have been checked. Errors: KVJIT_BAD_ARGUMENT. O(runs) where one side has blocks at
-    /// addresses and the other tensors, else O(layers).
+    /// Checks a run's tensors, which have passed check_tensors. Errors: KVJIT_BAD_ARGUMENT. O(runs) where one side has
+    /// blocks at addresses and the other tensors, else O(layers).
     gen::Result<void> check_run(const RelayoutRuns& runs, const kvjit_tensors& from, std::int64_t from_layer,
                                 const kvjit_tensors& to, std::int64_t to_layer) const;
 

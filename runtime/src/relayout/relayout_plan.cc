@@ -11,7 +11,7 @@ namespace {
 
 using gen::Result;
 
-/// Two of a cache's planes of a layer and of the next one, of which only the base differs.
+/// Combines a cache's planes of a layer and of the next one, which differ only in the base.
 abi::LayerPlane layered(const abi::Plane& plane, const abi::Plane& next, std::int64_t head) {
     const auto base = reinterpret_cast<std::intptr_t>(plane.base);
     const std::int64_t layer = reinterpret_cast<std::intptr_t>(next.base) - base;
@@ -20,7 +20,7 @@ abi::LayerPlane layered(const abi::Plane& plane, const abi::Plane& next, std::in
     return {first, layer};
 }
 
-/// Layers first..first+count-1 are the side's.
+/// Checks that the side has layers first..first+count-1.
 Result<void> check_layers(std::string name, std::int64_t first, std::int64_t count, const CacheView& cache) {
     const std::int64_t most = cache.num_layers() - count;
     if (first >= 0 && first <= most) return {};

@@ -1,4 +1,4 @@
-// A plan of op Relayout: the lists of what goes where, and the arguments of a run. Backends only launch it.
+// A plan of op Relayout: the lists of what to copy where, and the arguments of a run. Backends only launch it.
 #pragma once
 
 #include "kernel.h"
@@ -9,10 +9,10 @@
 
 namespace kvjit::rt {
 
-/// Whether the kernel and the options are right for such a plan. Errors: KVJIT_BAD_ARGUMENT.
+/// Checks that the kernel and the options suit such a plan. Errors: KVJIT_BAD_ARGUMENT.
 gen::Result<void> check_relayout_kernel(const Kernel& kernel, const kvjit_plan_options& options);
 
-/// And whether it is right for any other plan.
+/// Checks that the kernel suits any other plan. Errors: KVJIT_BAD_ARGUMENT.
 gen::Result<void> check_no_relayout(const Kernel& kernel);
 
 class RelayoutPlan : public Plan {
@@ -22,25 +22,25 @@ public:
                                std::int64_t to_layer) final;
 
 protected:
-    /// `most`: tokens of a run. The view is checked.
+    /// `most`: the limit of a run's tokens. Precondition: the view is checked.
     RelayoutPlan(KernelPtr kernel, const RelayoutView& view, std::int64_t most)
         : kernel_(std::move(kernel)), view_(view), apart_(view_), runs_(relayout_runs(view_, most)) {}
 
-    /// Has the program ready, if there is anything to copy. Errors: of Apart::check_tables, of Kernel::prepare.
+    /// Has the program ready if there is anything to copy. Errors: those of Apart::check_tables and Kernel::prepare.
     gen::Result<void> prepare();
 
     const RelayoutView& view() const { return view_; }
     const RelayoutRuns& runs() const { return runs_; }
     const ImagePtr& image() const { return images_[KVJIT_PROGRAM_RELAYOUT]; }
-    /// Of the codes that a run writes.
+    /// Bytes of the codes that a run writes.
     std::int64_t bytes() const;
-    /// What describe says of any such plan.
+    /// The part of describe that all such plans share.
     std::string outline() const;
 
 private:
-    /// What the launch needs beside right tensors.
+    /// Checks what the launch needs besides correct tensors.
     virtual gen::Result<void> check_run(const kvjit_tensors&, const kvjit_tensors&) { return {}; }
-    /// Where the kernels find a list of the plan's.
+    /// The address at which kernels find one of the plan's lists.
     virtual const std::int64_t* place_of(const std::vector<std::int64_t>& entries) const = 0;
     virtual const abi::TokenRun* place_of_runs() const = 0;
     virtual gen::Result<void> launch(const abi::RelayoutArgs& args) = 0;

@@ -13,7 +13,7 @@ namespace {
 struct Place {
     std::int64_t page;   // entry of its sequence's row
     std::int64_t token;  // in that page
-    std::int64_t rest;   // tokens that are copied from it on to the page's end
+    std::int64_t rest;   // tokens to copy from it on, to the end of the page
 };
 
 Place place_of(const RelayoutSideView& side, std::int64_t position) {
@@ -29,7 +29,7 @@ std::int64_t entry_at(const void* entries, bool narrow, std::int64_t at) {
 using EntriesOf = const void* abi::Table::*;
 constexpr EntriesOf kCodes = &abi::Table::entries, kScales = &abi::Table::scales;
 
-/// The tables of a side.
+/// The tables of one side.
 class Tables {
 public:
     explicit Tables(const RelayoutSideView& side)
@@ -37,7 +37,7 @@ public:
 
     std::int64_t layers() const { return cache_.has_layers() ? cache_.num_layers() : 1; }
     bool has_scales() const { return cache_.table(0).scales != nullptr; }
-    /// Of codes or of scales.
+    /// An entry for codes or for scales.
     std::int64_t entry(EntriesOf entries, std::int64_t layer, std::int64_t b, std::int64_t page) const {
         const abi::Table table = cache_.table(layer);
         return entry_at(table.*entries, narrow_, row_begin(table, b) + page);
@@ -48,14 +48,14 @@ private:
     bool narrow_;
 };
 
-/// `count` tokens of sequence b from one place on.
+/// `count` tokens of sequence b, from one place on each side.
 struct Piece {
     std::int64_t sequence;
     Place from, to;
     std::int64_t count;
 };
 
-/// Calls f(Piece) for all that is copied.
+/// Calls f(Piece) for all tokens to copy.
 template <class F>
 void for_each_piece(const RelayoutView& view, std::int64_t most, const F& f) {
     for (std::int64_t b = 0; b < view.from.batch.batch_size; ++b) {
@@ -70,7 +70,7 @@ void for_each_piece(const RelayoutView& view, std::int64_t most, const F& f) {
     }
 }
 
-/// Of one side of a piece.
+/// One side of a piece.
 using PlaceOf = Place Piece::*;
 
 RunEntries entries_of(const RelayoutView& view, const RelayoutSideView& side, PlaceOf place, std::int64_t most) {
@@ -96,9 +96,9 @@ struct RunSide {
     RunEntries& entries;
     std::int64_t abi::TokenRun::* token;
     std::int64_t ranks;
-    bool tokens;  // entries are tokens: a run goes on in whatever entry has the next one
+    bool tokens;  // entries are tokens: a run continues in any entry that has the next one
 
-    /// Whether `next` begins where `last`, of run `before`, ends, in all layers.
+    /// Whether `next` continues `last`, of run `before`, in all layers.
     bool goes_on(std::size_t last, const abi::TokenRun& before, std::size_t next, const abi::TokenRun& run,
                  std::size_t runs) const {
         const std::int64_t way = run.*token - before.*token - before.count * ranks;
@@ -110,7 +110,7 @@ struct RunSide {
         }
         return true;
     }
-    /// Keeps of each layer those of the runs in `kept`.
+    /// Keeps, for each layer, the entries of the runs in `kept`.
     void keep(const std::vector<std::size_t>& kept, std::size_t runs) {
         for (std::vector<std::int64_t>* list : {&entries.codes, &entries.scales}) {
             if (list->empty()) continue;
@@ -124,7 +124,7 @@ struct RunSide {
     }
 };
 
-/// Joins runs that go on where the one before them ends.
+/// Joins runs that continue the one before them.
 void join(RelayoutRuns& all, const RelayoutView& view, std::int64_t most) {
     RunSide from{all.from, &abi::TokenRun::from_token, view.from.ranks, counts_tokens(view.from)};
     RunSide to{all.to, &abi::TokenRun::to_token, view.to.ranks, counts_tokens(view.to)};
@@ -148,19 +148,19 @@ void join(RelayoutRuns& all, const RelayoutView& view, std::int64_t most) {
     to.keep(kept, count);
 }
 
-/// Tokens behind an entry: begin, and each that is a multiple of the side's ranks behind it, before end.
+/// Tokens in an entry: begin, and every ranks-th one after it, before end.
 struct Used {
     std::int64_t entry, begin, end;
     std::int64_t sequence;
 };
 
-/// Of tables. Where one stands for all layers, it is that one.
+/// Layers of tables. Where one table serves all layers, it is the only one.
 struct LayerRange {
     std::int64_t begin, end;
 };
 constexpr LayerRange kAllLayers = {0, kMaxInt64};
 
-/// What the sides of a relayout have of a kind, codes or scales: mostly both of one.
+/// The slots that both sides use, of codes or of scales.
 class UsedSlots {
 public:
     UsedSlots(const RelayoutView& view, EntriesOf entries, const LayerRange& layers)
@@ -169,7 +169,7 @@ public:
         : view_(view), from_(used(view.from, &Piece::from, from, layers)), to_(used(view.to, &Piece::to, to, layers)) {}
 
     std::optional<SharedSlot> shared() const {
-        // Those that end before one begins are done with: both come in the order of their begins.
+        // Ranges that end before one begins are finished: both lists are sorted by begin.
         auto first = to_.begin();
         for (const Used& read : from_) {
             while (first != to_.end() && std::pair(first->entry, first->end) <= std::pair(read.entry, read.begin))
@@ -185,7 +185,7 @@ public:
 
     std::optional<SharedSlot> overlapping(std::int64_t read_bytes, std::int64_t written_bytes, bool one_cache) const {
         for (const Used& read : from_) {
-            // Blocks of `to` are apart: of those below, the last one alone may reach so far.
+            // Blocks of `to` don't overlap: of those below the address, only the last one may reach it.
             const auto next = std::ranges::lower_bound(to_, read.entry, {}, &Used::entry);
             const auto other = one_cache ? std::ranges::upper_bound(to_, read.entry, {}, &Used::entry) : next;
             if (next != to_.begin() && way(next[-1].entry, read.entry) < written_bytes) return pair_of(read, next[-1]);
@@ -204,7 +204,7 @@ public:
     }
 
 private:
-    /// In ascending order.
+    /// Sorted.
     std::vector<Used> used(const RelayoutSideView& side, PlaceOf place, EntriesOf entries,
                            const LayerRange& layers) const {
         const Tables tables(side);
@@ -223,7 +223,7 @@ private:
         return all;
     }
 
-    /// The first one, if any: sides of ranks leave out those between theirs.
+    /// The first common token, if any: a side with ranks skips the tokens of other ranks.
     std::optional<std::int64_t> common_token(const Used& read, const Used& written) const {
         const std::int64_t step = view_.from.ranks, begin = std::max(read.begin, written.begin);
         std::int64_t token = read.begin + ceil_div(begin - read.begin, step) * step;
@@ -233,7 +233,7 @@ private:
         return std::nullopt;
     }
 
-    /// From an address up to another one; the largest number where it is none.
+    /// Bytes from one address to another; the largest number if that overflows.
     static std::int64_t way(std::int64_t begin, std::int64_t end) {
         std::int64_t bytes = 0;
         return __builtin_sub_overflow(end, begin, &bytes) ? kMaxInt64 : bytes;
@@ -247,7 +247,7 @@ private:
     std::vector<Used> from_, to_;
 };
 
-/// Scales at addresses of their own are looked at, too.
+/// Also looks at scales at addresses of their own.
 std::optional<SharedSlot> shared_in(const RelayoutView& view, const LayerRange& layers) {
     const std::optional<SharedSlot> codes = UsedSlots(view, kCodes, layers).shared();
     const bool scales = Tables(view.from).has_scales() && Tables(view.to).has_scales();
@@ -286,7 +286,7 @@ std::optional<SharedSlot> slot_of_two_layers(const RelayoutView& view) {
 
 std::optional<SharedSlot> overlapping_block(const RelayoutView& view, bool one_cache) {
     const CacheView &from = view.from.batch.cache, &to = view.to.batch.cache;
-    // What is written may reach into anything that is read, scales into codes, too.
+    // What is written may overlap anything that is read, also scales codes.
     struct Blocks {
         EntriesOf entries;
         std::int64_t bytes;

@@ -12,7 +12,7 @@ namespace {
 
 using gen::Result;
 
-/// Counts stay below this, as a batch's do.
+/// Counts are limited to this, as a batch's are.
 constexpr std::int64_t kMaxRanks = 0x7fffffff;
 
 Result<void> check_number(std::string name, std::int64_t value, std::int64_t least, std::int64_t most) {
@@ -28,7 +28,7 @@ Result<void> check_ranks(std::string_view side, std::int64_t ranks, std::int64_t
     return check_number(name + "_rank", rank, 0, ranks - 1);
 }
 
-/// Tokens that are copied must be there, and where start_pos says; of those that are stored check_batch has seen to it.
+/// Tokens to copy must exist, at the positions that start_pos gives. For tokens to store check_batch has checked that.
 Result<void> check_enough(const BatchView& view, const abi::Indices& start_pos) {
     for (std::int64_t b = 0; b < view.batch_size; ++b) {
         const std::int64_t tokens = length(view.seqstarts, b), keys = key_count(view.keys, b);
@@ -48,9 +48,9 @@ Result<void> check_enough(const BatchView& view, const abi::Indices& start_pos) 
     return {};
 }
 
-/// What a relayout's batch has, and has not, beside what all batches have.
+/// Checks a relayout's batch for fields that it needs, or must not have, beyond those of all batches.
 Result<void> check_outline(const gen::KernelSpec& spec, const kvjit_batch& batch) {
-    // An attention's batch may say how many query heads there are; nothing says here how many share a kv head.
+    // An attention's batch may give query heads alone; here nothing says how many of them share a kv head.
     if (batch.num_kv_heads == 0)
         return refuse(KVJIT_BAD_ARGUMENT, "num_kv_heads", 0, 1,
                       "a relayout knows no groups of heads, it takes at least 1");
@@ -72,7 +72,7 @@ Result<BatchView> check_side(const gen::KernelSpec& spec, const kvjit_batch& bat
     return view;
 }
 
-/// Heads first..first+count-1 are the side's.
+/// Checks that the side has heads first..first+count-1.
 Result<void> check_heads(std::string_view side, std::int64_t first, std::int64_t count, const BatchView& view) {
     const std::int64_t heads = view.num_kv_heads;
     if (auto below = check_number(std::string(side) + "_head", first, 0, heads - 1); !below) return below;
@@ -82,7 +82,7 @@ Result<void> check_heads(std::string_view side, std::int64_t first, std::int64_t
                        heads - first));
 }
 
-/// How many heads or layers are copied: what is asked for, or all, which both sides then have alike.
+/// The number of heads or layers to copy: the requested one, or all, which both sides must then have alike.
 Result<std::int64_t> chosen(const char* name, std::int64_t asked, std::int64_t from, std::int64_t to) {
     if (asked != 0) {
         if (auto right = check_number(name, asked, 1, std::min(from, to)); !right)
@@ -120,7 +120,7 @@ Result<void> check_together(const RelayoutView& view, const kvjit_relayout& rela
 
 gen::Error error_of_side(std::string_view side, gen::Error error) {
     if (const std::size_t at = error.message.find(kIfStored); at != std::string::npos)
-        error.message.erase(at, kIfStored.size());  // which no relayout takes
+        error.message.erase(at, kIfStored.size());  // an option that no relayout takes
     if (error.message.starts_with(error.argument)) error.message.insert(0, side);
     error.argument.insert(0, side);
     return error;
@@ -128,7 +128,7 @@ gen::Error error_of_side(std::string_view side, gen::Error error) {
 
 RelayoutSideView::Tokens RelayoutSideView::tokens(std::int64_t b) const {
     const std::int64_t end = key_count(batch.keys, b), begin = end - length(batch.seqstarts, b);
-    const std::int64_t ahead = (rank - begin % ranks + ranks) % ranks;  // to the first that takes part
+    const std::int64_t ahead = (rank - begin % ranks + ranks) % ranks;  // positions to the first one that takes part
     const std::int64_t rest = end - begin - ahead;
     return {begin + ahead, rest <= 0 ? 0 : (rest - 1) / ranks + 1};
 }

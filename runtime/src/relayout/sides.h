@@ -11,19 +11,19 @@
 
 namespace kvjit::rt {
 
-/// What a caller has given, with the structs that it points to in this version's sizes.
+/// The caller's structs, all in this version's sizes.
 struct RelayoutRequest {
     kvjit_relayout relayout;
     kvjit_batch from, to;
 };
 
-/// One of them. Its batch's arrays are the caller's.
+/// One side. Its batch's arrays are the caller's.
 struct RelayoutSideView {
     BatchView batch;
     std::int64_t ranks, rank;  // positions j take part where j % ranks == rank
     std::int64_t head;         // the first to copy
 
-    /// Of sequence b, the tokens that are copied: their first position, and how many.
+    /// The tokens of sequence b to copy: their first position, and their number.
     struct Tokens {
         std::int64_t first, count;
     };
@@ -36,10 +36,10 @@ struct RelayoutView {
     std::int64_t num_layers;  // of one run
 };
 
-/// What names of the sides' arguments begin with.
+/// The prefixes of the sides' arguments.
 inline constexpr std::string_view kFromSide = "from.", kToSide = "to.";
-/// The error with its argument named so, in the message, too, where that begins with it, and without advice that only
-/// other plans can take.
+/// The error with the prefix before its argument, also in a message that begins with the argument, and without advice
+/// that only other plans can follow.
 gen::Error error_of_side(std::string_view side, gen::Error error);
 
 /// `spec`: of op Relayout, validated. `alignment`: see BatchUse. O(B + pages + tokens log tokens of `to`). Errors:
