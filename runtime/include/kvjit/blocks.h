@@ -1,4 +1,4 @@
-/* kvjit: blocks of KV caches as objects, which are moved, exchanged and zeroed without a look at what they hold.
+/* kvjit: blocks of KV caches as objects, which are moved, exchanged and zeroed whatever they hold.
  *
  *   kvjit_blocks_copy    copy on write of a shared prefix's last block; out to another memory, and back
  *   kvjit_blocks_move    defragmentation, within one cache
@@ -22,7 +22,7 @@ typedef enum kvjit_memory {
     KVJIT_MEMORY_CUDA = 1  /* of the GPU that the options name, or managed memory: the driver copies */
 } kvjit_memory;
 
-/* A cache whose blocks are handled as they are. Only read, during the calls.
+/* A cache whose blocks are handled as bytes. Read during the calls only.
  *
  * A block is what an entry of the cache's table stands for, in all layers that the tensors have, keys and values, all
  * heads, codes and scales:
@@ -39,12 +39,12 @@ typedef struct kvjit_blocks {
     const kvjit_spec *spec; /* of an operator with a cache. Any layout, also one that attention refuses. Not yet: values
                                of another head_dim */
     const kvjit_batch *batch;     /* num_kv_heads (0: num_heads / group), num_layers (1 where the layout has no L),
-                                     max_tokens and num_blocks; nothing else is looked at */
-    const kvjit_tensors *tensors; /* the cache's, as kvjit_run takes them; nothing else is looked at. NULL is fine for
+                                     max_tokens and num_blocks; all else is ignored */
+    const kvjit_tensors *tensors; /* the cache's, as kvjit_run takes them; all else is ignored. May be NULL for
                                      block_pointers */
 } kvjit_blocks;
 
-/* Host memory; the pointers are NULL. */
+/* Sets the defaults: host memory, NULL pointers. Thread-safe. */
 KVJIT_API void kvjit_blocks_init_sized(kvjit_blocks *blocks, size_t size);
 static inline void kvjit_blocks_init(kvjit_blocks *blocks) {
     kvjit_blocks_init_sized(blocks, sizeof *blocks);
@@ -67,21 +67,21 @@ static inline void kvjit_blocks_options_init(kvjit_blocks_options *options) {
 
 /* Common to all four. `options` may be NULL, and so may ids where count is 0.
  *
- * What is checked before a byte is written: all of spec and tensors that kvjit_run would check, and the ids. An id that
- * leads out of the cache, a null or misaligned address, a block that is written and overlaps another one of the call:
+ * Checked before a byte is written: all of spec and tensors that kvjit_run would check, and the ids. An id that leads
+ * out of the cache, a null or misaligned address, a block that is written and overlaps another one of the call:
  * KVJIT_BAD_INDEX with "to_ids[3]", its value and the limit. Caches of two structs are one and the same if their
  * tensors have the same addresses and strides, or if both lie at addresses. Tensors of different caches must not
- * overlap: what begins at the same address in another way is refused, other overlaps are not looked for.
+ * overlap: those that begin at the same address are refused, other overlaps are not detected.
  *
  * CUDA: returns when all is enqueued on the stream; memory stays valid until the stream is past it. Copies between host
  * and GPU overlap with other work only if the host memory is page-locked: for other memory the driver waits. Work goes
- * to the thread's current context if it is the GPU's, else to the GPU's primary one. Moves in cycles, and swaps, take
- * memory for a block from the stream's order (cuMemAllocAsync). What the driver refuses once some calls have been
- * enqueued is KVJIT_CUDA_ERROR, and the blocks that are written then hold anything.
+ * to the thread's current context if it is the GPU's, else to the GPU's primary one. Moves in cycles, and swaps,
+ * allocate memory for a block in the stream's order (cuMemAllocAsync). What the driver refuses once some calls have
+ * been enqueued is KVJIT_CUDA_ERROR, and the blocks that are written then hold anything.
  *
  * Errors: KVJIT_BAD_SPEC, KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX, KVJIT_CUDA_ERROR,
- * KVJIT_OUT_OF_MEMORY. Arguments say of which struct they are: "to.tensors.cache.strides[1]". Thread-safe, as far as
- * the calls' blocks are apart. */
+ * KVJIT_OUT_OF_MEMORY. Arguments begin with their struct's name: "to.tensors.cache.strides[1]". Thread-safe, if the
+ * calls' blocks don't overlap. */
 
 /* Block to_ids[i] of `to` becomes what block from_ids[i] of `from` is. The two may be one cache, whose blocks are then
  * sources or destinations, not both. Else they are of one format, whatever their layouts, strides, modes and memories:
@@ -98,7 +98,7 @@ KVJIT_API kvjit_status kvjit_blocks_move(const kvjit_blocks *blocks, const int64
                                          int64_t count, const kvjit_blocks_options *options, kvjit_error *error);
 
 /* Block a_ids[i] of `a` and block b_ids[i] of `b` change places. The two may be one cache; else they are of one format,
- * as for kvjit_blocks_copy. No block stands twice. */
+ * as for kvjit_blocks_copy. No block occurs twice. */
 KVJIT_API kvjit_status kvjit_blocks_swap(const kvjit_blocks *a, const kvjit_blocks *b, const int64_t *a_ids,
                                          const int64_t *b_ids, int64_t count, const kvjit_blocks_options *options,
                                          kvjit_error *error);
