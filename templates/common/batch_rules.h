@@ -1,9 +1,10 @@
-// What the index arrays of a batch must hold (docs/semantics.md, section 8), each rule once. The host's loops call
-// these functions for one sequence after the other, the check kernel's lanes for one each;
-// runtime/src/check/rule_text.cc says what they find.
+// The rules that the index arrays of a batch must keep (docs/semantics.md, section 8). The host calls these functions
+// for one sequence after the other, the check kernel for one sequence per lane; runtime/src/check/rule_text.cc has a
+// sentence for each finding.
 //
-// Rules come in steps: totals, tokens, keys, position and row of a sequence, its table's entries, its new tokens'
-// slots. A step relies on those before it, from entries on of all sequences: then no one reads past an array.
+// The rules come in steps: totals; a sequence's tokens, keys, position and row; its table's entries; its new tokens'
+// slots. A step relies on the earlier ones, and from entries on, on theirs for all sequences: so no check reads past
+// an array.
 #pragma once
 
 #include "common/abi.h"
@@ -19,22 +20,22 @@ using abi::Rule;
 
 using abi::Entries;
 
-/// Tokens that an entry of the table stands for, 0: a whole sequence; and what entries are.
+/// What entries of the table are, and how many tokens one stands for; 0: a whole sequence.
 struct Paging {
     i64 page;
     Entries entries;
 
-    /// Whether they are blocks of tokens, by number or by address, and not tokens.
+    /// Whether an entry is a block of tokens, by number or by address, rather than a token.
     constexpr bool blocks() const { return entries != Entries::kTokens; }
 };
 
-/// Whether it holds; if not, what was found.
+/// Returns `holds`; sets `found` if it is false.
 KVJIT_INLINE bool expect(bool holds, Finding& found, const Finding& broken) {
     if (!holds) found = broken;
     return holds;
 }
 
-// ---- Starts. What is computed of them wraps: a lane may see wrong ones of which another lane has to tell. -----------
+// ---- Starts. Arithmetic with them wraps: a lane may read wrong starts that another lane reports. --------------------
 
 KVJIT_INLINE i64 sum(i64 a, i64 b) {
     return static_cast<i64>(static_cast<u64>(a) + static_cast<u64>(b));
@@ -48,13 +49,13 @@ KVJIT_INLINE i64 product(i64 a, i64 b) {
     return static_cast<i64>(static_cast<u64>(a) * static_cast<u64>(b));
 }
 
-/// The last of `starts`, a number of rows.
+/// The last of an array of starts is a number of rows that a tensor may have.
 KVJIT_INLINE bool total_holds(Finding& found, i64 rows, i64 batch_size, i64 most, Rule below, Rule bytes) {
     return expect(rows >= 0, found, {below, batch_size - 1, batch_size, rows, 0}) &&
            expect(rows <= most, found, {bytes, batch_size - 1, batch_size, rows, most});
 }
 
-/// There are keys: in the table, and in the cache, which may have been left out of the batch.
+/// Table and cache have room for `keys` keys; the batch may have left the cache's size out.
 KVJIT_INLINE bool room_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 keys) {
     const Rule none = paging.blocks() ? Rule::kNoBlocks : Rule::kNoTokens;
     return expect(keys <= batch.table_keys, found, {Rule::kTableKeys, -1, 0, batch.table_keys, keys}) &&
@@ -75,7 +76,7 @@ KVJIT_INLINE bool totals_hold(Finding& found, const CheckedBatch& batch, Paging 
            room_holds(found, batch, paging, keys);
 }
 
-/// Of starts[b] and starts[b + 1] those that a reader of sequence b uses.
+/// starts[b] and starts[b + 1] are a range; starts[0] is 0.
 KVJIT_INLINE bool start_holds(Finding& found, const abi::Indices& starts, i64 b, Rule begins, Rule falls) {
     const i64 begin = index_at(starts, b), end = index_at(starts, b + 1);
     return expect(b != 0 || begin == 0, found, {begins, 0, 0, begin, 0}) &&
@@ -91,13 +92,13 @@ KVJIT_INLINE bool tokens_hold(Finding& found, const CheckedBatch& batch, i64 b) 
            bound_holds(found, b, length(batch.seqstarts, b), batch.max_seqlen, Rule::kMaxSeqlen);
 }
 
-/// Whether the batch has keys at all: that of Merge has none.
+/// Whether the batch has keys at all; Merge's has none.
 KVJIT_INLINE bool has_keys(const abi::KeyCounts& keys) {
     return is_given(keys.starts) || is_given(keys.counts) || is_given(keys.last);
 }
 
-/// Sequence b has `excess` keys more than it should, or fewer, if that is below 0: the element that says how many, and
-/// what it had to be.
+/// Sequence b has `excess` keys too many, or too few if that is negative: names the array's element that gives their
+/// number, and the value that it should have.
 KVJIT_INLINE Finding of_keys(const abi::KeyCounts& keys, Rule rule, i64 b, i64 excess, i64 detail = 0) {
     const i64 index = is_given(keys.starts) ? b + 1 : b;
     const abi::Indices& array = is_given(keys.starts) ? keys.starts : is_given(keys.counts) ? keys.counts : keys.last;
@@ -105,7 +106,7 @@ KVJIT_INLINE Finding of_keys(const abi::KeyCounts& keys, Rule rule, i64 b, i64 e
     return {rule, b, index, value, difference(value, excess), detail};
 }
 
-/// What the arrays of one element a sequence hold.
+/// The elements that give sequence b's number of keys.
 KVJIT_INLINE bool count_holds(Finding& found, const CheckedBatch& batch, i64 b) {
     const abi::KeyCounts& keys = batch.keys;
     if (is_given(keys.starts)) return start_holds(found, keys.starts, b, Rule::kKvstartsBegin, Rule::kKvstartsFall);
@@ -129,8 +130,8 @@ KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, i64 b) {
            bound_holds(found, b, keys, batch.max_kvlen, Rule::kMaxKvlen);
 }
 
-/// Where new tokens are stored: they are the last of their sequence's keys, which start_pos may say, too. If they are
-/// more than those, no start_pos suits.
+/// New tokens are stored as the last of their sequence's keys, so they may not outnumber them, and start_pos, if given,
+/// is the number of keys before them.
 KVJIT_INLINE bool position_holds(Finding& found, const CheckedBatch& batch, i64 b) {
     if (!batch.stores) return true;
     const i64 keys = key_count(batch.keys, b), tokens = length(batch.seqstarts, b), past = difference(keys, tokens);
@@ -175,7 +176,7 @@ KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging pa
         found = {Rule::kRowLength, b, b, keys, product(entries, paging.page), entries};
         return false;
     }
-    // Where keys have a total, the rules of totals say so.
+    // Where kvstarts give a total, room_holds has checked this.
     const bool room = is_given(batch.keys.starts) || keys == 0 || batch.num_slots > 0;
     if (!expect(room, found, {Rule::kNoRoom, b, b, keys, 0})) return false;
     const bool one_block = paging.page == 0 && paging.blocks();
@@ -190,22 +191,22 @@ struct EntryRange {
     i64 first, last;
 };
 
-/// Entries of keys that a row of sequence b may see: what lies before the window of its first new token is neither read
-/// nor checked. New tokens are among them.
+/// Entries that rows of sequence b may read, its new tokens' included: those before the window of its first new token
+/// are neither read nor checked.
 KVJIT_INLINE EntryRange seen_entries(const CheckedBatch& batch, Paging paging, i64 b) {
     const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b);
     const KeyRange seen = keys_in_reach(keys, past, {batch.window_left, abi::kNoLimit});
     return {paging.page == 0 ? 0 : seen.begin / paging.page, used_entries(keys, paging)};
 }
 
-/// A table: of the codes, or of the scales where they have one.
+/// One of the tables: that of the codes, or that of the scales where they have their own.
 struct EntryTable {
     const void* entries;
     abi::BlockMemory memory;
     bool of_scales;
 };
 
-/// Of a layer, entries of type Index.
+/// A layer's tables, with entries of type Index.
 template <class Index>
 KVJIT_INLINE EntryTable code_table(const CheckedBatch& batch, i64 layer) {
     return {static_cast<const Index*>(batch.table.entries) + layer * batch.layer_entries, batch.codes, false};
@@ -215,7 +216,7 @@ KVJIT_INLINE EntryTable scale_table(const CheckedBatch& batch, i64 layer) {
     return {static_cast<const Index*>(batch.table.scales) + layer * batch.layer_entries, batch.scales, true};
 }
 
-/// Sequence b's row of it.
+/// Sequence b's row of the table.
 template <class Index>
 KVJIT_INLINE const Index* row_of(const EntryTable& table, const CheckedBatch& batch, i64 b) {
     return static_cast<const Index*>(table.entries) + row_begin(batch.table, b);
@@ -227,12 +228,12 @@ KVJIT_INLINE Rule rule_of(const EntryTable& table, Rule of_codes) {
     return table.of_scales ? static_cast<Rule>(static_cast<int>(of_codes) + kApart) : of_codes;
 }
 
-/// The largest entry whose first `tokens` tokens lie in the cache; negative: there is none.
+/// The largest entry, not an address, whose first `tokens` tokens lie in the cache; negative: there is none.
 KVJIT_INLINE i64 last_entry(const CheckedBatch& batch, Paging paging, i64 tokens) {
     return batch.num_slots - (paging.blocks() ? 1 : tokens);
 }
 
-/// Whether the entry's first `tokens` tokens (or its block) may lie in the cache.
+/// Whether the entry may lie in the cache: it is at most `last`, or an address that is aligned.
 KVJIT_INLINE bool is_inside(const EntryTable& table, Paging paging, i64 entry, i64 last) {
     if (paging.entries == Entries::kAddresses)
         return entry > 0 && (static_cast<u64>(entry) & static_cast<u64>(table.memory.alignment - 1)) == 0;
@@ -250,7 +251,7 @@ KVJIT_INLINE Rule broken_rule(const EntryTable& table, Paging paging, i64 entry)
     }
 }
 
-/// The tokens (or the block) of sequence b's entry p, of which it uses `tokens`, lie in the cache.
+/// Entry p of sequence b, of which the sequence uses `tokens` tokens, lies in the cache.
 KVJIT_INLINE bool entry_holds(Finding& found, const CheckedBatch& batch, const EntryTable& in, Paging paging, i64 b,
                               i64 p, i64 entry, i64 tokens) {
     if (is_inside(in, paging, entry, last_entry(batch, paging, tokens))) return true;
@@ -262,23 +263,23 @@ KVJIT_INLINE bool entry_holds(Finding& found, const CheckedBatch& batch, const E
     return false;
 }
 
-// ---- Slots of new tokens: none for two ------------------------------------------------------------------------------
+// ---- Slots of new tokens: no two tokens share one -------------------------------------------------------------------
 
-/// Those that get new tokens.
+/// Entries that new tokens of sequence b are stored to.
 KVJIT_INLINE EntryRange new_entries(const CheckedBatch& batch, Paging paging, i64 b) {
     const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b);
     if (keys == past) return {0, 0};
     return {paging.page == 0 ? 0 : past / paging.page, used_entries(keys, paging)};
 }
 
-/// Slots begin..end-1 of new tokens, where entries are blocks, of the block `entry`, else of the whole cache.
+/// Slots begin..end-1 of new tokens: in the block `entry` where entries are blocks, else in the whole cache.
 struct NewSlots {
     i64 entry;
     i64 begin, end;
     i64 sequence;
 };
 
-/// Of new tokens after entry p of sequence b. It is in range: no sum or product overflows.
+/// The slots of new tokens in sequence b's entry p, whose value is `entry`. That is in range: nothing here overflows.
 KVJIT_INLINE NewSlots new_slots(const CheckedBatch& batch, Paging paging, i64 b, i64 p, i64 entry) {
     const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b), begin = p * paging.page;
     const i64 first = begin > past ? begin : past;
@@ -287,7 +288,7 @@ KVJIT_INLINE NewSlots new_slots(const CheckedBatch& batch, Paging paging, i64 b,
     return {0, entry + first - begin, entry + last - begin, b};
 }
 
-/// Blocks at different addresses don't reach into one another; else the upper one's address is found.
+/// Blocks at different addresses don't overlap; if they do, the finding names the upper one's address.
 KVJIT_INLINE bool blocks_are_apart(Finding& found, const EntryTable& table, const NewSlots& a, const NewSlots& b) {
     const i64 low = a.entry < b.entry ? a.entry : b.entry, high = a.entry < b.entry ? b.entry : a.entry;
     const u64 apart = static_cast<u64>(high) - static_cast<u64>(low);
@@ -314,24 +315,24 @@ KVJIT_INLINE bool slots_hold(Finding& found, const EntryTable& table, Paging pag
 
 // ---- Slots that the caller chose ------------------------------------------------------------------------------------
 
-/// Where new token `row` of a layer goes; below 0: nowhere.
+/// The slot that the caller chose for new token `row` in a layer; negative: it is not stored.
 KVJIT_INLINE i64 chosen_slot(const CheckedBatch& batch, i64 layer, i64 row) {
     return index_at(batch.slots, layer * batch.layer_slots + row);
 }
 
-/// The slots of the cache, numbered through its blocks: their product was checked.
+/// Number of slots in the cache, counted through its blocks; the host has checked that the product doesn't overflow.
 KVJIT_INLINE i64 all_slots(const CheckedBatch& batch, Paging paging) {
     return paging.blocks() ? batch.num_slots * batch.block_tokens : batch.num_slots;
 }
 
-/// Row `row` of sequence b goes nowhere, or into the cache.
+/// New token `row` of sequence b is not stored, or is stored inside the cache.
 KVJIT_INLINE bool chosen_slot_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 b, i64 row,
                                     i64 slot) {
     const i64 slots = all_slots(batch, paging);
     return expect(slot < slots, found, {Rule::kStoreSlot, b, row, slot, slots});
 }
 
-/// Rows a and b of these sequences don't go to one slot.
+/// Two new tokens have different slots.
 KVJIT_INLINE bool chosen_slots_hold(Finding& found, const NewSlots& a, const NewSlots& b) {
     const i64 first = a.sequence < b.sequence ? a.sequence : b.sequence, second = a.sequence + b.sequence - first;
     return expect(a.begin != b.begin, found, {Rule::kSharedStoreSlot, second, 0, a.begin, 0, first});

@@ -10,7 +10,8 @@
 
 namespace kvjit {
 
-/// What a cache in pieces holds: no codes with scales. Where a spec block has some, as the checked-in one does, T1.
+/// Element of a cache in pieces, which is never quantised. T1 where the spec block is, as the checked-in one is, so
+/// that this file compiles.
 template <bool kCodes>
 struct CutElement {
     using Type = T2;
@@ -21,7 +22,7 @@ struct CutElement<true> {
 };
 using CutRow = RowFormat<CutElement<kQuantised>::Type, T3, 0, kHeadDim>;
 
-/// slot_address in a plane whose pages are cut into pieces of kTokens; 0: they are whole.
+/// slot_address in a plane whose pages are cut into pieces of kTokens tokens; 0: pages are whole.
 template <int kTokens>
 KVJIT_INLINE char* piece_address(const abi::Plane& plane, const abi::Pieces& pieces, i64 entry, i64 token, i64 head) {
     if constexpr (kTokens == 0) {

@@ -1,5 +1,5 @@
-// Rows of a cache, and quantisation arithmetic (docs/semantics.md, section 6), once for scalars and vectors of either
-// backend. V is float or a vector of floats; the backend defines round_to.
+// Formats of cache rows, and the arithmetic of quantisation (docs/semantics.md, section 6), for scalars and vectors of
+// either backend: V is float or a vector of floats. The backend defines round_to.
 #pragma once
 
 #include "common/spec_block.h"
@@ -30,11 +30,11 @@ inline constexpr bool kQuantised = CacheRow::kQuantised;
 inline constexpr int kScalesPerRow = CacheRow::kScales;
 inline constexpr float kScaleFloor = 1e-5f;
 
-/// x rounded to T, nearest even, as float32.
+/// x rounded to T, to nearest even, as float32.
 template <class T, class V>
 KVJIT_INLINE V round_to(V x);
 
-/// The scale that is stored, as float32, for a group whose max|x| is `largest`; NaN if that is NaN or infinite.
+/// The stored scale, as float32, of a group whose max|x| is `largest`; NaN if that is NaN or infinite.
 ///     s = T3( max( largest / qmax, 1e-5 ) ), saturating
 template <class Row, class V>
 KVJIT_INLINE V quant_scale(V largest) {
@@ -46,12 +46,12 @@ KVJIT_INLINE V quant_scale(V largest) {
 }
 
 /// Whether |x| / scale may round to more than qmax in a group of finite numbers: only where the scale has saturated,
-/// which float16 inputs and float32 scales can't bring about. Else rounding takes from a scale 0.3% at most.
+/// which takes float32 inputs and narrower scales. Otherwise rounding lowers a scale by 0.3% at most.
 template <class Row>
 inline constexpr bool kClamps = kSame<T1, float> && !kSame<typename Row::T3, float>;
 
-/// clamp(round_half_even(q), -qmax, qmax) + kRoundMagic, q = x / scale rounded to float32: the code is the sum's bits
-/// minus kRoundMagicBits. Clamping first is the same, because qmax is an integer. Of a NaN q, any number.
+/// clamp(round_half_even(q), -qmax, qmax) + kRoundMagic, q = x / scale rounded to float32: the code is the result's
+/// bits minus kRoundMagicBits. Clamping before rounding is the same, as qmax is an integer. NaN q gives any code.
 template <class Row, class V>
 KVJIT_INLINE V quant_code_magic(V q) {
     if constexpr (kClamps<Row>) {

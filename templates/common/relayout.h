@@ -1,5 +1,4 @@
-// Rows of a relayout: where they lie in either cache, and whether they are copied or converted (docs/semantics.md,
-// section 2).
+// Rows of a relayout: where they lie in the two caches, and their formats (docs/semantics.md, section 2).
 #pragma once
 
 #include "common/abi.h"
@@ -9,31 +8,31 @@
 
 namespace kvjit {
 
-/// Rows of one format are copied as they are. Others become what load makes of them, and of that what store does.
+/// Between equal formats rows are copied as they are; else a row is what store makes of what load makes of it.
 using FromRow = CacheRow;
 using ToRow = RowFormat<ToT2, ToT3, kToQuantBit, kToQuantGroup>;
 
-/// Rows of a run, of one layer's keys or values: that of token i and head h is at first + i * token_stride +
-/// h * head_stride.
+/// A run's rows of one layer's keys or values: row (token i, head h) is at first + i * token_stride + h * head_stride.
 struct RunPlane {
     char* first;
     i64 token_stride, head_stride;
 };
 
-/// A run in one of the caches.
+/// A run's tokens in one of the caches.
 struct RunPlace {
     i64 entry, scale_entry;
-    i64 token;       // the first one's number in its page
-    i64 token_step;  // from one to the next
+    i64 token;       // number of the first one in its page
+    i64 token_step;  // from one token of the run to the next
 };
 
-/// Run `run` of layer `layer`, counted from the first to copy; `token`: the run's in this cache.
+/// Run `run` in layer `layer`, counted from the first one to copy; `token`: number of the run's first token in its
+/// page.
 KVJIT_INLINE RunPlace place_of(const abi::RelayoutSide& side, i64 run, i64 layer, i64 token) {
     const i64 at = layer * side.layer_entries + run;
     return {side.entries[at], side.scales[at], token, side.token_step};
 }
 
-/// An entry may be an address: then the base is no pointer, and a sum with it none into its object.
+/// Computed with integers: an entry may be an address, and the base an offset from it.
 KVJIT_INLINE RunPlane run_plane(const abi::LayerPlane& at, i64 entry, const RunPlace& place, i64 layer) {
     const abi::Plane& plane = at.plane;
     const i64 first = reinterpret_cast<i64>(plane.base) + entry * plane.page_stride + layer * at.layer_stride +
@@ -43,7 +42,7 @@ KVJIT_INLINE RunPlane run_plane(const abi::LayerPlane& at, i64 entry, const RunP
 
 /// Codes and scales of a run's keys or values.
 struct RunRows {
-    RunPlane codes, scales;  // scales: unused in a cache that isn't quantised
+    RunPlane codes, scales;  // scales: unused unless the cache is quantised
 };
 
 template <class Row>

@@ -27,7 +27,7 @@ struct CutPlane {
     abi::Pieces pieces;
 };
 
-/// Of the page that the run lies in, from its first token on.
+/// Rows of the page that the run lies in, from the page's first token on.
 KVJIT_INLINE RunPlane page_plane(const abi::LayerPlane& at, i64 entry, i64 layer) {
     return run_plane(at, entry, {0, 0, 0, 1}, layer);
 }
@@ -42,7 +42,7 @@ KVJIT_INLINE CutPlane cut_values(const abi::RelayoutSide& side, const RunPlace& 
             side.value_pieces};
 }
 
-/// Row of the run's token i.
+/// The row of the run's token i.
 template <class Cut>
 KVJIT_INLINE char* cut_row(const CutPlane& plane, i64 i, i64 head) {
     const i64 token = plane.place.token + i * plane.place.token_step;
@@ -55,7 +55,7 @@ KVJIT_INLINE char* cut_row(const CutPlane& plane, i64 i, i64 head) {
     }
 }
 
-/// And its scales: of a cache that has some pages are whole.
+/// Its scales: caches that have some are not in pieces.
 template <class Cut>
 KVJIT_INLINE char* cut_scales(const CutPlane& plane, i64 i, i64 head) {
     static_assert(Cut::kRowIsWhole && Cut::kTokenPiece == 0);

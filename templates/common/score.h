@@ -1,7 +1,6 @@
-// From q·k to the score that the softmax sees: scale, mask, ALiBi, and which keys a query sees at all
-// (docs/semantics.md, section 3). Another modification of scores belongs into modify_score and kModified. V is float or
-// a vector of floats: what the backends have each in their own way is declared here and defined there, as round_to of
-// quant.h is.
+// From q·k to the score that the softmax takes: scale, soft cap, mask, ALiBi, and the keys that a query sees at all
+// (docs/semantics.md, section 3). A further modification of scores belongs in modify_score and kModified. V is float or
+// a vector of floats; what each backend computes in its own way is declared here and defined there.
 #pragma once
 
 #include "common/abi.h"
@@ -12,15 +11,15 @@
 
 namespace kvjit {
 
-/// Sequence b of the call: `tokens` new ones (n) whose rows begin at query_begin, `keys` (m) whose columns begin at
-/// key_begin.
+/// A sequence of the call: `tokens` new tokens (n), whose query rows begin at query_begin, and `keys` keys (m), whose
+/// columns of the mask begin at key_begin.
 struct CallSequence {
     i64 query_begin, tokens;
     i64 key_begin, keys;
     Reach reach;
 };
 
-/// What the batch's window leaves, where the spec has one.
+/// The batch's window; no limit where the spec has none.
 KVJIT_INLINE Reach window_of(const abi::AttendArgs& args) {
     if constexpr (kWindow)
         return {args.score.window_left, args.score.window_right};
@@ -38,7 +37,7 @@ KVJIT_INLINE i64 query_position(const CallSequence& sequence, i64 i) {
     return sequence.keys - sequence.tokens + i;
 }
 
-/// What new token i sees, less the keys that the mask hides.
+/// The keys that new token i sees by their positions; the mask may hide more.
 KVJIT_INLINE KeyRange visible_keys(const CallSequence& sequence, i64 i) {
     return keys_in_reach(sequence.keys, query_position(sequence, i), sequence.reach);
 }
@@ -57,15 +56,15 @@ KVJIT_INLINE float alibi_slope(const abi::AttendArgs& args, i64 head) {
         return 0.0f;
 }
 
-/// Whether a score is more than the product times softmax_scale: where it isn't, tensor cores' programs skip
+/// Whether a score is more than the product times softmax_scale. Where it isn't, programs of tensor cores skip
 /// modify_score.
 inline constexpr bool kModified = kMaskRank > 0 || kAlibi || kSoftCap;
 
-/// e^x, of the backend.
+/// e^x; the backend defines it.
 template <class V>
 KVJIT_INLINE V exp_of(V x);
 
-/// tanh(x) to a few ulp; NaN stays. Close to 0, 1 - e^-2|x| would lose digits.
+/// tanh(x) to a few ulp; NaN stays. A polynomial below 0.5, where 1 - e^-2|x| would lose digits.
 template <class V>
 KVJIT_INLINE V tanh(V x) {
     const V square = x * x, size = x < V(0.0f) ? -x : x, rest = exp_of(V(-2.0f) * size);
@@ -75,7 +74,7 @@ KVJIT_INLINE V tanh(V x) {
     return size < V(0.5f) ? near : x < V(0.0f) ? -far : far;
 }
 
-/// What a score depends on that is the same for all rows and keys of the call.
+/// Terms of a score that all rows and keys of the call share.
 template <class V>
 struct ScoreTerms {
     V scale, soft_cap;
@@ -85,8 +84,8 @@ KVJIT_INLINE ScoreTerms<V> score_terms(const abi::AttendArgs& args) {
     return {V(args.score.softmax_scale), V(args.score.soft_cap)};
 }
 
-/// score = dot * scale, capped at soft_cap * tanh(score / soft_cap), + mask + slope * distance. Operands of what the
-/// spec lacks are ignored.
+/// cap(dot * scale) + mask + slope * distance, with cap(x) = soft_cap * tanh(x / soft_cap). Terms that the spec lacks
+/// are left out.
 template <class V>
 KVJIT_INLINE V modify_score(V dot, const ScoreTerms<V>& rule, V mask, V slope, V distance) {
     V score = dot * rule.scale;
@@ -96,7 +95,7 @@ KVJIT_INLINE V modify_score(V dot, const ScoreTerms<V>& rule, V mask, V slope, V
     return score;
 }
 
-/// A mask of -inf hides the key whatever its score, NaN included.
+/// A mask of -inf hides the key whatever its score is, NaN included.
 template <class V>
 KVJIT_INLINE V apply_hiding(V score, V mask) {
     if constexpr (kMaskRank > 0)

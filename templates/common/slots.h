@@ -9,13 +9,14 @@
 
 namespace kvjit {
 
-/// What positions are divided by. Without pages nothing is, but compilers read that code, too.
+/// What positions are divided by. Without pages it is unused, but must be valid: compilers parse the division all the
+/// same.
 inline constexpr i64 kPageDivisor = kPageSize == 0 ? 1 : kPageSize;
 
-/// Whether scales have a table of their own: where entries are addresses, of scale blocks.
+/// Whether scales have a table of their own: addresses of scale blocks beside addresses of code blocks.
 inline constexpr bool kScaleTable = kAddresses && kQuantised;
 
-/// What the table says of a page: the entry of its codes, and that of its scales.
+/// A page's entries in the tables: that of its codes, and that of its scales.
 template <bool kTwo>
 struct PageEntryOf {
     i64 codes;
@@ -30,7 +31,7 @@ struct PageEntryOf<true> {
 };
 using PageEntry = PageEntryOf<kScaleTable>;
 
-/// Where the entry is in a row that position t falls into.
+/// Address, in a row of the table, of the entry of position t's page.
 KVJIT_INLINE const Index* page_entry_at(const Index* row, i64 t) {
     if constexpr (kPageSize == 0)
         return row;
@@ -46,7 +47,7 @@ struct TableRowOf {
     KVJIT_INLINE static TableRowOf at(const abi::Table& table, i64 begin) {
         return {static_cast<const Index*>(table.entries) + begin};
     }
-    /// What the table says of position t's page, of whose codes it says `entry`.
+    /// The entries of position t's page, whose codes have `entry`.
     KVJIT_INLINE PageEntryOf<false> complete(i64 entry, i64) const { return {entry}; }
 };
 template <>
@@ -56,24 +57,23 @@ struct TableRowOf<true> {
     KVJIT_INLINE static TableRowOf at(const abi::Table& table, i64 begin) {
         return {static_cast<const Index*>(table.entries) + begin, static_cast<const Index*>(table.scales) + begin};
     }
-    /// Nothing lies at 0: that stands for a page that isn't looked up.
+    /// Entry 0, no block's address, stands for a page that isn't looked up.
     KVJIT_INLINE PageEntryOf<true> complete(i64 entry, i64 t) const {
         return {entry, entry == 0 ? 0 : *page_entry_at(scales, t)};
     }
 };
 using TableRow = TableRowOf<kScaleTable>;
 
-/// Sequence b's row of the table.
 KVJIT_INLINE TableRow table_row(const abi::Table& table, i64 b) {
     return TableRow::at(table, row_begin(table, b));
 }
 
-/// The entry that position t falls into.
+/// The entries of position t's page.
 KVJIT_INLINE PageEntry page_entry(const TableRow& row, i64 t) {
     return row.complete(*page_entry_at(row.codes, t), t);
 }
 
-/// Position t's token inside its page.
+/// Number of position t's token in its page.
 KVJIT_INLINE i64 token_in_page(i64 t) {
     if constexpr (kPageSize == 0)
         return t;
@@ -87,7 +87,7 @@ struct Slot {
     i64 token;
 };
 
-/// The slot that the caller chose for a new token. Blocks at addresses have no numbers, so none can be chosen.
+/// The slot that the caller chose for a new token, from its number. Blocks at addresses have no numbered slots.
 KVJIT_INLINE Slot chosen_slot(const abi::StoreArgs& args, i64 slot) {
     if (args.slot_tokens == 0 || slot < 0) return {{slot}, 0};
     return {{slot / args.slot_tokens}, slot % args.slot_tokens};
@@ -96,7 +96,7 @@ KVJIT_INLINE Slot chosen_slot(const abi::StoreArgs& args, i64 slot) {
 /// Address of (entry, token in page, kv head) in one of the cache's planes.
 KVJIT_INLINE char* slot_address(const abi::Plane& plane, i64 entry, i64 token, i64 head) {
     const i64 within = token * plane.token_stride + head * plane.head_stride;
-    // The base is no pointer then, and a sum with it none into its object.
+    // Integers: the base is an offset here, from which C++ has no pointer arithmetic into the block.
     if constexpr (kAddresses)
         return reinterpret_cast<char*>(entry + reinterpret_cast<i64>(plane.base) + within);
     else
@@ -111,7 +111,7 @@ struct Run {
     i64 count;
 };
 
-/// Calls f(Run) for positions begin..end-1 in ascending order, once a page. Reads no entry past position end-1's.
+/// Calls f(Run) for positions begin..end-1 in ascending order, once per page. Reads no entry past that of end-1.
 template <class F>
 KVJIT_INLINE void for_each_run(const TableRow& row, i64 begin, i64 end, F&& f) {
     i64 token = token_in_page(begin);

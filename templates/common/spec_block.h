@@ -1,5 +1,5 @@
-// The default of the spec block, so that every template is a valid file as it stands. Rendering replaces this include
-// by the constants of one program; generator/src/program.cc decides on each.
+// A default spec block, so that every template compiles as it stands. Rendering replaces this include by the constants
+// of one program; generator/src/program_table.cc decides on each.
 #pragma once
 
 #include "common/types.h"
@@ -14,15 +14,15 @@ using Partial = float;  // merge: element of the partial outputs
 
 constexpr int kHeadDim = 128;
 constexpr int kGroup = 4;            // query heads per kv head
-constexpr int kDecodeTokens = 4;     // CUDA: new tokens of a sequence that decode takes, at most
+constexpr int kDecodeTokens = 4;     // CUDA: the most new tokens of a sequence that decode takes
 constexpr int kQuantBit = 8;         // 0, 8, 4
 constexpr int kQuantGroup = 8;       // elements that share a scale
 constexpr int kPageSize = 128;       // 0: a sequence's slots are consecutive
 constexpr bool kAddresses = true;    // entries of the table are addresses of blocks
 constexpr bool kHeadInner = true;    // in the cache, the heads of one token lie closer than the tokens of one head
-constexpr int kKeyPiece = 8;         // of layouts that cut rows: neighbouring elements of a key's row, and a value's
+constexpr int kKeyPiece = 8;         // layouts that cut rows: elements of a piece, of keys and of values
 constexpr int kValuePiece = 1;       // kHeadDim: rows are whole
-constexpr int kKeyTokenPiece = 16;   // of layouts that cut pages: tokens of a piece, of keys and of values
+constexpr int kKeyTokenPiece = 16;   // layouts that cut pages: tokens of a piece, of keys and of values
 constexpr int kValueTokenPiece = 0;  // 0: pages are whole
 constexpr bool kCausal = true;
 constexpr bool kAlibi = false;
@@ -31,9 +31,9 @@ constexpr bool kSoftCap = false;
 constexpr bool kSinks = false;  // attend, merge
 constexpr int kMaskRank = 0;    // 0, 2, 3
 constexpr bool kCached = true;  // check: keys and values lie in a cache
-constexpr int kEntries = 0;     // check: what its table's entries are, of abi::Entries
+constexpr int kEntries = 0;     // check: what table entries are, an abi::Entries
 
-// relayout: the cache that it copies to.
+// relayout: the cache to copy to; those above are of the cache to copy from.
 using ToT2 = f16_t;
 using ToT3 = float;
 constexpr int kToQuantBit = 0;
@@ -43,10 +43,10 @@ constexpr int kToValuePiece = 128;
 constexpr int kToKeyTokenPiece = 0;
 constexpr int kToValueTokenPiece = 4;
 
-// CUDA: shared memory that a block may have.
+// CUDA: the most shared memory of a block.
 constexpr int kMaxSharedBytes = 99 * 1024;
 
-// The target's, here taken from the compiler's own idea of it.
+// Features of the target, here those that the compiler compiles for.
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__) && defined(__AVX512DQ__)
 constexpr bool kHasAvx512 = true;
 #else

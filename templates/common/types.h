@@ -1,4 +1,4 @@
-// Storage types of tensors and the plain integers that templates use. Templates see no system header.
+// Storage types of tensors, and the integer types that templates use: they include no system header.
 #pragma once
 
 #include "common/abi.h"
@@ -10,12 +10,12 @@
 #define KVJIT_INLINE [[gnu::always_inline]] inline
 #endif
 
-/// But a part of a program that is long stays a function: compile time grows faster than a function's length.
+/// A long part of a program stays a function of its own: compile time grows faster than a function's length.
 #define KVJIT_NOINLINE [[gnu::noinline, maybe_unused]] static
 
 namespace kvjit {
 
-// By their keywords: NVRTC has neither <stdint.h> nor the compilers' __INT8_TYPE__.
+// Defined by keywords, since NVRTC has neither <stdint.h> nor the compilers' __INT8_TYPE__.
 using i8 = signed char;
 using u8 = unsigned char;
 using i16 = short;
@@ -45,15 +45,15 @@ inline constexpr bool kSame = false;
 template <class A>
 inline constexpr bool kSame<A, A> = true;
 
-/// What an element type is, once for kernels; generator/element_type.h is the host's. Conversions are overloads for
-/// each of them, in cpu/ and cuda/: load, store, load_one, store_pair, element ...
+/// Properties of an element type; generator/element_type.h has the host's. Conversions are overloads for each type, in
+/// cpu/ and cuda/: load, store, load_one, store_pair, element ...
 struct Element {
     int bits;
-    bool fits_f16;  // each value is one of float16, so that products of float16 may take it
-    float largest;  // the largest finite value; 0 of codes, of which no arithmetic is
-    u32 quiet_nan;  // bits of one; 0 of codes
+    bool fits_f16;  // float16 represents every value, so that products of float16 may take it
+    float largest;  // the largest finite value; 0 for quantisation codes, whose arithmetic is float32's
+    u32 quiet_nan;  // bits of a NaN; 0 for quantisation codes
 };
-/// By functions, since NVRTC keeps constants of a struct's type in memory. A type that has none doesn't compile.
+/// Functions, since NVRTC keeps constants of a struct type in memory. A type without a specialisation doesn't compile.
 template <class T>
 constexpr Element element_of() = delete;
 template <>
@@ -73,7 +73,7 @@ constexpr Element element_of<i4x2_t>() {
     return {4, true, 0, 0};
 }
 
-/// Bytes of `elements` consecutive elements (not bytes' worth of them: an int4 element is half a byte).
+/// Bytes of `elements` consecutive elements; an int4 element is half a byte.
 template <class T>
 constexpr i64 bytes_of(i64 elements) {
     constexpr int kBits = element_of<T>().bits;
@@ -83,12 +83,12 @@ constexpr i64 bytes_of(i64 elements) {
 inline constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000);
 inline constexpr float kNan = __builtin_bit_cast(float, element_of<float>().quiet_nan);
 
-/// 1.5 * 2^23. x + kRoundMagic has ulp 1 for |x| <= 2^22, so adding it rounds x to the nearest even integer, which then
-/// is the sum's bits minus kRoundMagicBits; and subtracting it again gives that integer as a float.
+/// 1.5 * 2^23. x + kRoundMagic has ulp 1 for |x| <= 2^22, so the addition rounds x to an integer, ties to even. That
+/// integer is the sum's bits minus kRoundMagicBits, or, as a float, the sum minus kRoundMagic.
 inline constexpr float kRoundMagic = 12582912.0f;
 inline constexpr i32 kRoundMagicBits = 0x4b400000;
 
-// The constants of the program at hand live in kvjit::spec and are used unqualified.
+// The rendered program's constants live in kvjit::spec and are used unqualified.
 namespace spec {}
 using namespace spec;
 
