@@ -1,5 +1,5 @@
-// attend, for few query rows: bound by reading keys and values, which happens once for all rows of a kv head
-// (docs/semantics.md, section 3).
+// attend for few query rows (docs/semantics.md, section 3). Reading keys and values bounds it: each is read once for
+// all rows of a kv head.
 #include "common/abi.h"
 #include "common/score.h"
 #include "common/slots.h"
@@ -19,17 +19,17 @@ static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 
 inline constexpr int kPanelTiles = 32 / kRows;
 inline constexpr int kPanelRows = kPanelTiles * kRows;
-/// Positions whose values are summed before the next span's and the next tile's turn: few where those read on in what
-/// lies side by side, so that memory is read in its order.
+/// Keys whose values are summed before the next span of elements and the next tile: few, since those continue in
+/// neighbouring memory, so that memory is read in order.
 inline constexpr int kValueBlock = kHeadInner ? 32 : 16;
 
-/// One (new token, query head) of the panel. The rows of a tile have token and kv head in common, so that all see the
-/// same keys; what pads a token's last tile repeats its last head: it computes, and writes, the same once more.
+/// One (new token, query head) of the panel. The rows of a tile share token and kv head, so that they see the same
+/// keys. Rows that pad a token's last tile repeat its last head: they compute and write the same result again.
 struct QueryRow {
     i64 token, head, kv_head;
     KeyRange seen;
-    float max, sum;   // of the chunk at hand
-    Running running;  // of those before
+    float max, sum;   // of the present chunk
+    Running running;  // of the chunks before
 };
 
 struct alignas(64) Panel {
@@ -49,7 +49,7 @@ struct alignas(64) Panel {
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
-/// A query row into line row `r` of its tile.
+/// Writes a query row as row `r` of its tile's lines.
 KVJIT_INLINE void load_query(float* tile, i64 r, const T1* from) {
     float* to = tile + r * kLanes;
 #pragma clang loop unroll(disable)
@@ -57,7 +57,7 @@ KVJIT_INLINE void load_query(float* tile, i64 r, const T1* from) {
     if constexpr (kWholeDim < kHeadDim) store<kLanes>(to + kWholeDim * kRows, pad(load<8>(from + kWholeDim)));
 }
 
-/// The panel's rows are those of tiles first_tile.. of the item, of which a kv head has `tiles_per_head`.
+/// Loads the rows of the item's tiles from first_tile on; each kv head has `tiles_per_head` tiles.
 KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head) {
     const abi::Rows& query = panel.args->query;
     clear(panel.acc, panel.count * kPadDim);
@@ -83,14 +83,14 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
 
 // ---- 4. Per key chunk: scores, mask, softmax, PV -------------------------------------------------------------------
 
-/// Keys of the chunk that begins at key `begin`, counted from there.
+/// The part of `seen` in the chunk that begins at key `begin`, counted from there.
 KVJIT_INLINE KeyRange in_chunk(KeyRange seen, i64 begin) {
     return part_from(begin, kChunkKeys, seen);
 }
 
-/// Lists a chunk's keys or values, from place `at` of the list on, and after them, as whole tiles, the first rows of
-/// what is read next: rows are prefetched kAhead ahead, so that memory stays busy between the two. Returns where the
-/// listed rows end. Past that the last row is repeated, as far as prefetches reach, and before the first row the first.
+/// Lists a chunk's keys or values from place `at` of the list on, padded to whole tiles, and after them the first rows
+/// of `next`, what is read next, so that prefetches continue into it. Returns where the listed rows end. Up to kAhead
+/// rows further on, as far as prefetches reach, the last row is repeated; in the tile of `at`, before it, the first.
 KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const Positions& next) {
     if (rows.count == 0) return at;
     const TableRow table = table_row(panel.args->table, panel.item->sequence);
@@ -98,12 +98,12 @@ KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const
     if constexpr (kWindow) repeat_first(panel.list, at / kKeys * kKeys, at);
     const i64 last = at + rows.count, end = (last + kKeys - 1) / kKeys * kKeys, listed = end + next.count;
     repeat_last(panel.list, last, end);
-    list_rows_at(panel.list, end, table, next);  // of the same head stride, or something else is prefetched
+    list_rows_at(panel.list, end, table, next);  // with another head stride it prefetches other rows: only slower
     repeat_last(panel.list, listed, end + kAhead);
     return listed;
 }
 
-/// Prefetches the first of the list's rows at..listed-1, of all heads of the panel.
+/// Prefetches the first kAhead of the list's rows at..listed-1, for all kv heads of the panel.
 KVJIT_NOINLINE void prefetch_first(const Panel& panel, i64 at, i64 listed) {
 #pragma clang loop unroll(disable)
     for (i64 t = at; t < smaller(listed, at + kAhead); ++t) {
@@ -113,7 +113,7 @@ KVJIT_NOINLINE void prefetch_first(const Panel& panel, i64 at, i64 listed) {
     }
 }
 
-/// Whether the tile at `row` is the first of its kv head: it prefetches the head's keys.
+/// Whether the tile at `row` is the first of its kv head, the one that prefetches the head's keys.
 KVJIT_INLINE bool is_first_of_head(const Panel& panel, i64 row) {
     return row == 0 || panel.rows[row].kv_head != panel.rows[row - 1].kv_head;
 }
@@ -133,13 +133,13 @@ KVJIT_INLINE vf<kLanes> lane_numbers(Sequence<int, I...>) {
     return vf<kLanes>{I...};
 }
 
-/// The first lane of the vector that has the range's first key: vectors lie as they would if all were seen, so that
-/// sums are the same.
+/// First key of the vector that holds the range's first key. Vectors begin at multiples of kLanes wherever the range
+/// begins, so that sums have the same bits.
 KVJIT_INLINE i64 first_lane(KeyRange keys) {
     return kWindow ? keys.begin / kLanes * kLanes : 0;
 }
 
-/// Dot products become scores, -inf outside of `keys`. Returns the largest.
+/// Turns dot products into scores, -inf outside of `keys`. Returns the largest score.
 KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow& row, i64 begin, KeyRange keys) {
     const T1* mask = kMaskRank > 0 ? mask_row(*panel.args, panel.sequence, row.head, row.token, begin) : nullptr;
     const ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(*panel.args);
@@ -159,7 +159,7 @@ KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow&
     return max_of<kLanes>(largest);
 }
 
-/// Scores become probabilities, not yet divided by their sum, which is returned.
+/// Turns scores into probabilities, not yet divided by their sum, which it returns.
 KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
     const vf<kLanes> shift(max == -kInfinity ? 0.0f : max);
     vf<kLanes> sum(0.0f);
@@ -197,7 +197,7 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
     }
 }
 
-/// The parts of chunk c, for all rows of the panel.
+/// Computes the parts of chunk c for all rows of the panel.
 KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const abi::Cache& cache = panel.args->cache;
     const i64 begin = c * kChunkKeys, next = begin + kChunkKeys;
@@ -206,8 +206,8 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const i64 first = begin + keys.begin, count = keys.count();
     const i64 listed = list_chunk(panel, keys.begin, {cache.key, cache.key_scale, first, count},
                                   {cache.value, cache.value_scale, first, smaller(count, kAhead)});
-    // The first chunk's rows were not prefetched by a predecessor; after a chunk shorter than kAhead, neither were all
-    // of its values.
+    // The first chunk's rows were not prefetched by a predecessor, and scoring fewer than kAhead keys does not prefetch
+    // all of the chunk's values.
     if (c == panel.item->chunk_begin || first == panel.seen.begin || count < kAhead)
         prefetch_first(panel, keys.begin, listed);
     score_chunk(panel, keys);
@@ -220,7 +220,7 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
 
 // ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
 
-/// Sums of values back into the order of elements.
+/// Puts sums of values back into the order of elements.
 KVJIT_INLINE void order_row(float* row) {
     if constexpr (kOrdered) return;
 #pragma clang loop unroll(disable)
@@ -256,7 +256,7 @@ KVJIT_NOINLINE void attend_panel(Panel& panel, i64 first_tile, i64 tiles_per_hea
 KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem& item) {
     const i64 tiles_per_head = (item.row_end - item.row_begin) * kTilesPerToken;
     const i64 tiles = (item.head_end - item.head_begin) * tiles_per_head;
-    Panel panel;  // mostly buffers: nothing that would have to be cleared
+    Panel panel;  // not cleared: it is mostly buffers
     panel.args = &args;
     panel.item = &item;
     panel.sequence = sequence_of(args, item.sequence);

@@ -1,5 +1,5 @@
-// attend, for many query rows: bound by arithmetic. Keys and values are dequantised once per block for all rows of a
-// panel (docs/semantics.md, section 3).
+// attend for many query rows (docs/semantics.md, section 3). Arithmetic bounds it: each block of keys and values is
+// dequantised once for all rows of a panel.
 #include "common/abi.h"
 #include "common/score.h"
 #include "common/slots.h"
@@ -17,7 +17,7 @@ static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 // ---- 2. Work split: panels of tiles, whose rows are (token, query head) of one kv head, heads inner ----------------
 
 constexpr int panel_tiles() {
-    constexpr int kFloats = 32768;  // of queries, and as many of sums: they stay in the second-level cache
+    constexpr int kFloats = 32768;  // of queries, and of sums, so that both stay in the second-level cache
     const int tiles = kFloats / (kPadDim * kTileRows);
     const int most = 256 / kTileRows;
     return tiles < 1 ? 1 : tiles < most ? tiles : most;
@@ -31,7 +31,7 @@ struct alignas(64) Tile {
     float slope[kTileRows];
     i32 position[kTileRows];  // of the query among the keys
     i32 seen_begin[kTileRows], seen_end[kTileRows];
-    KeyRange seen_by_some, seen_by_all;  // of the rows
+    KeyRange seen_by_some, seen_by_all;  // keys that some, and that all rows see
     i64 first_row;
 };
 
@@ -48,7 +48,7 @@ struct alignas(64) Buffers {
     u8 order[kBlockKeys];
 };
 
-/// Tiles 0..tiles-1 of the buffers hold rows first_row.. of kv head `head`.
+/// A kv head's rows from first_row on, in tiles 0..tiles-1 of the buffers.
 struct Panel {
     const abi::AttendArgs& args;
     const abi::AttendItem& item;
@@ -64,7 +64,7 @@ struct Panel {
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
-/// Lane r of the tile. Lanes past the last row repeat it, and are never written.
+/// Loads the row of lane r of the tile. Lanes past the last row repeat it; their results are not written.
 KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, float* to, i64 r) {
     const i64 row = smaller(tile.first_row + r, panel.rows() - 1);
     const i64 i = panel.token(row), head = panel.query_head(row);
@@ -104,13 +104,13 @@ KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
 
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
-/// Keys or values of one block of kBlockKeys, or those of them that the panel's rows see.
+/// A block of kBlockKeys keys, and those of them that the panel's rows see.
 struct Block {
     i64 begin;      // of the block
     KeyRange keys;  // counted from there
 };
 
-/// The block's rows of one plane as float32, up to kTall rows of zeros on each side of them.
+/// Packs the block's rows of one plane as float32, with zero rows on both sides up to multiples of kTall.
 KVJIT_NOINLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale,
                          const Block& block) {
     RowList<kBlockKeys> rows;
@@ -131,7 +131,7 @@ KVJIT_NOINLINE void pack(const Panel& panel, float* to, const abi::Plane& plane,
     clear(to + end * kPackStride, (padded - end) * kPackStride);
 }
 
-/// The masks of the tile's rows, a line for each key of the block.
+/// Loads the masks of the tile's rows, a line for each key of the block.
 KVJIT_NOINLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& buffers, const Block& block) {
     const i64 first = block.keys.begin / kLanes * kLanes, end = block.keys.end;
 #pragma clang loop unroll(disable)
@@ -150,7 +150,7 @@ KVJIT_NOINLINE void load_masks(const Panel& panel, const Tile& tile, Buffers& bu
     }
 }
 
-/// Of kLanes rows from lane r on: dot products become scores, -inf where hidden. Returns each row's largest so far.
+/// Turns dot products of kLanes rows from lane r on into scores, -inf where hidden. Returns each row's largest so far.
 /// diagonal: some row doesn't see all of the keys.
 KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffers& buffers, i64 r, const Block& block,
                                     bool diagonal) {
@@ -177,7 +177,7 @@ KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const Tile& tile, Buffer
     return largest;
 }
 
-/// Of kLanes rows: scores become probabilities relative to `shift`, which are added to `sum`.
+/// Turns scores of kLanes rows into probabilities relative to `shift`. Returns `sum` plus these.
 KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLanes> shift, vf<kLanes> sum) {
 #pragma clang loop unroll_count(2)
     for (i64 k = keys.begin; k < keys.end; ++k) {
@@ -189,7 +189,7 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLane
     return sum;
 }
 
-/// Online softmax over the block. The tile's sums so far are to be multiplied by buffers.rescale.
+/// Online softmax over the block. add_block is to multiply the tile's sums so far by buffers.rescale.
 KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
     const KeyRange keys = block.keys;
     const bool diagonal = !tile.seen_by_all.holds({block.begin + keys.begin, block.begin + keys.end});
@@ -205,8 +205,8 @@ KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffe
     }
 }
 
-/// Lists the keys that some row of the tile sees: nothing of another's value may be looked at. Without masks that is
-/// all of them. Returns which entries of `order` count, or keys where it isn't used.
+/// With masks, lists in `order` the keys that some row of the tile sees, since no other key's value may be read, and
+/// returns the range of the listed entries. Without masks all keys are seen: returns `keys`.
 KVJIT_INLINE KeyRange list_seen_keys(u8* order, const float* probabilities, KeyRange keys) {
     if constexpr (kMaskRank == 0) return keys;
     i64 seen = 0;
@@ -219,7 +219,7 @@ KVJIT_INLINE KeyRange list_seen_keys(u8* order, const float* probabilities, KeyR
     return {0, seen};
 }
 
-/// The packed keys of a block for one tile.
+/// Attends a packed block for one tile.
 KVJIT_INLINE void attend_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed) {
     const KeyRange keys = common_part(packed.keys, part_from(packed.begin, kBlockKeys, tile.seen_by_some));
     if (keys.empty()) return;
@@ -237,7 +237,7 @@ KVJIT_INLINE void begin_chunk(Tile& tile) {
     store<kTileRows>(tile.sum, Line(0.0f));
 }
 
-/// The parts of a chunk's keys, for all tiles.
+/// Computes the parts of a chunk's keys for all tiles.
 KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange keys) {
     const abi::Cache& cache = panel.args.cache;
 #pragma clang loop unroll(disable)
@@ -254,7 +254,7 @@ KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange ke
 
 // ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
 
-/// f(row of the kv head, tile, lane of the tile), for the rows that there are.
+/// f(row of the kv head, row of the panel, lane of tile t) for `lanes` lanes from first_lane on, as far as rows exist.
 template <class F>
 KVJIT_INLINE void for_each_row(const Panel& panel, const Buffers& buffers, i64 t, i64 first_lane, i64 lanes, F&& f) {
     const i64 first = buffers.tiles[t].first_row + first_lane;

@@ -1,4 +1,4 @@
-// merge: partial outputs become one by their running maxima, or by their lse (docs/semantics.md, section 2).
+// merge: combines partial outputs by their maxima and sums, or by their lse (docs/semantics.md, section 2).
 #include "common/abi.h"
 #include "common/spec_block.h"
 #include "common/types.h"
@@ -11,11 +11,11 @@ namespace kvjit {
 static_assert(kHeadDim % 8 == 0);
 static_assert(!kSame<T1, i8_t>);
 
-// ---- 2. Work split: a (token, query head) of the item after the other ----------------------------------------------
+// ---- 2. Work split: the item's (token, query head), one after the other --------------------------------------------
 
 // ---- 5. Merge: the parts of one (token, query head), in ascending order --------------------------------------------
 
-/// `acc` and `stat`: offsets of part 0, in elements and in floats.
+/// Merges into `sum`. `acc` and `stat`: offsets of part 0, in elements of Partial and in floats.
 KVJIT_INLINE Running merge_parts(const abi::MergeArgs& args, const abi::MergeItem& item, i64 acc, i64 stat,
                                  float* sum) {
     for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(sum + d, vf<N>(0.0f)); });

@@ -1,4 +1,4 @@
-// relayout: tokens of one cache go to another, copied or converted (docs/semantics.md, sections 2 and 6).
+// relayout: writes tokens of one cache to another, copied or converted (docs/semantics.md, sections 2 and 6).
 #include "common/relayout.h"
 #include "common/abi.h"
 #include "common/spec_block.h"
@@ -10,7 +10,7 @@ namespace kvjit {
 
 // ---- Converting ----------------------------------------------------------------------------------------------------
 
-/// Rows of From to slots of To, by way of T1.
+/// Converts rows of format From to format To, by way of T1.
 template <class From, class To>
 class Converter {
 public:
@@ -36,7 +36,7 @@ private:
     T1 rows_[kRowsAtOnce][kHeadDim];
 };
 
-/// In the order in which rows are written.
+/// Converts a run's rows, in the destination's order.
 template <class From, class To>
 KVJIT_NOINLINE void convert_run(const RunRows& to, const RunRows& from, i64 tokens, i64 heads) {
     Converter<From, To> converter;
@@ -52,7 +52,7 @@ KVJIT_NOINLINE void convert_run(const RunRows& to, const RunRows& from, i64 toke
 
 // ---- Copying -------------------------------------------------------------------------------------------------------
 
-/// Layers, and keys and values, that lie one like the other.
+/// The two outer axes of a copy: layers, and keys and values.
 struct Repeats {
     Axis layers, parts;
 };
@@ -66,7 +66,7 @@ KVJIT_INLINE void copy_plane(const RunPlane& to, const RunPlane& from, i64 row_b
     copy_nest(nest_of(row_bytes, axes), to.first, from.first, streams);
 }
 
-/// From keys to values.
+/// Bytes from keys to values.
 KVJIT_INLINE i64 way(const abi::LayerPlane& key, const abi::LayerPlane& value) {
     return reinterpret_cast<i64>(value.plane.base) - reinterpret_cast<i64>(key.plane.base);
 }
@@ -76,7 +76,7 @@ KVJIT_INLINE bool alike(const abi::LayerPlane& key, const abi::LayerPlane& value
            key.plane.token_stride == value.plane.token_stride && key.plane.head_stride == value.plane.head_stride;
 }
 
-/// Whether keys and values lie alike in a cache, whose layers have one table.
+/// Whether keys and values of a cache have the same strides, and its layers one table.
 KVJIT_INLINE bool is_regular(const abi::RelayoutSide& side) {
     return side.layer_entries == 0 && alike(side.key, side.value) && alike(side.key_scale, side.value_scale);
 }
@@ -87,7 +87,7 @@ inline constexpr i64 kCodeBytes = bytes_of<typename Row::T2>(kHeadDim);
 template <class Row>
 inline constexpr i64 kScaleBytes = bytes_of<typename Row::T3>(Row::kScales);
 
-/// All of a run's layers, keys and values at once.
+/// Copies a run's layers, keys and values all at once.
 template <class Row>
 KVJIT_INLINE void copy_whole(const abi::RelayoutArgs& args, i64 tokens, const RunPlace& from, const RunPlace& to,
                              const abi::RelayoutItem& item) {
@@ -115,7 +115,7 @@ KVJIT_INLINE void copy_rows(const RunRows& to, const RunRows& from, i64 tokens, 
 
 // ---- 2. Work split: runs, one after the other ----------------------------------------------------------------------
 
-/// A run in one layer, its keys or its values.
+/// Copies or converts a run's keys or values in one layer.
 template <class From, class To>
 KVJIT_INLINE void move_rows(const abi::RelayoutArgs& args, i64 run, i64 layer, bool value) {
     const abi::TokenRun& tokens = args.runs[run];

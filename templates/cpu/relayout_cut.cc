@@ -1,4 +1,4 @@
-// relayout where a layout cuts rows or pages into pieces: row by row, moved or converted (docs/semantics.md, sections 2
+// relayout where a layout cuts rows or pages into pieces: copies or converts row by row (docs/semantics.md, sections 2
 // and 4).
 #include "common/relayout_cut.h"
 #include "common/abi.h"
@@ -10,7 +10,7 @@
 
 namespace kvjit {
 
-/// Elements of a row of From in one piece: where they lie, or gathered to `room`.
+/// The elements of a row of From, contiguous: where they lie, or gathered into `room`.
 template <class From>
 KVJIT_INLINE const typename From::T2* whole_row(typename From::T2* room, const char* from, const abi::Pieces& pieces) {
     if constexpr (From::kRowIsWhole) {
@@ -21,7 +21,7 @@ KVJIT_INLINE const typename From::T2* whole_row(typename From::T2* room, const c
     }
 }
 
-/// Elements of a row of To to where they belong.
+/// Writes contiguous elements as a row of To.
 template <class To>
 KVJIT_INLINE void write_row(char* to, const abi::Pieces& pieces, const typename To::T2* row) {
     if constexpr (To::kRowIsWhole)
@@ -30,7 +30,7 @@ KVJIT_INLINE void write_row(char* to, const abi::Pieces& pieces, const typename 
         scatter_row<To::kNeighbours>(to, pieces.element_stride, row);
 }
 
-/// One of keys and values of a run, in one layer.
+/// Keys or values of a run in one layer.
 template <class From, class To>
 class Move {
 public:
@@ -57,7 +57,7 @@ private:
             return nullptr;
     }
 
-    /// Bytes as they are.
+    /// Copies a row without conversion.
     KVJIT_INLINE void move(const typename From::T2* read, i64 token, i64 head) const {
         write_row<To>(cut_row<To>(to_, token, head), to_.pieces, read);
         if constexpr (To::Row::kQuantised)

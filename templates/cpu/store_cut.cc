@@ -1,4 +1,4 @@
-// store into a cache whose layout cuts rows or pages into pieces: converted or moved (docs/semantics.md, sections 2, 4
+// store to a cache whose layout cuts rows or pages into pieces: converts or copies (docs/semantics.md, sections 2, 4
 // and 5).
 #include "common/abi.h"
 #include "common/cut.h"
@@ -14,10 +14,10 @@ namespace kvjit {
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-/// One of key and value of the call.
+/// Keys or values of the call.
 template <int kNeighbours, int kTokens>
 struct StoreStream {
-    using Encoder = RowEncoder<CutRow>;  // writes a row when it comes
+    using Encoder = RowEncoder<CutRow>;  // never quantises, so add() writes at once
 
     abi::Rows from;
     abi::Plane to;

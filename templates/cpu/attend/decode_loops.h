@@ -1,6 +1,6 @@
-// The two inner loops of decode: scores of a tile of query rows, and their sums of values. The arithmetic of a (row,
-// key) and of a (row, element) is the same whatever else shares the tile. Vectors here are as wide as a whole register
-// tile: one operation of the source, and of the optimiser, stands for several instructions.
+// The two inner loops of decode: scores of a tile of query rows, and their sums of values. The arithmetic of one row
+// doesn't depend on the others of its tile. Vectors here are as wide as a whole register tile, so that one operation
+// of the source stands for several instructions, which also makes it quicker to optimise.
 #pragma once
 
 #include "cpu/attend/lanes.h"
@@ -8,42 +8,42 @@
 
 namespace kvjit {
 
-/// Keys scored together: one transposed sum turns a row's 4 accumulators into 4 neighbouring scores.
+/// Keys scored together: a transposing sum turns a row's 4 accumulators into 4 neighbouring scores.
 inline constexpr int kKeys = 4;
 constexpr int tile_rows() {
     int rows = 1;
     while (rows < kGroup && rows < kVectorBytes / 16) rows *= 2;
     return rows;
 }
-/// Query heads of one token and kv head that make a tile, so that kKeys * kRows accumulators fit the registers.
+/// Rows of a tile, query heads of one token and kv head: as many as let kKeys * kRows accumulators fit the registers.
 inline constexpr int kRows = tile_rows();
 inline constexpr int kTilesPerToken = (kGroup + kRows - 1) / kRows;
-/// Elements of a value row summed together: kRows times 4 registers.
+/// Elements of a value row summed together: 4 registers for each of kRows rows.
 inline constexpr int kSpan = kVectorBytes;
 
 inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
-/// Floats from one row's scores to the next one's: not a power of two, which would crowd a few sets of the cache.
+/// Floats from one row's scores to the next row's. A power of two would crowd a few sets of the processor's cache.
 inline constexpr int kScoreStride = kChunkKeys + 16;
 
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
-/// Rows to prefetch ahead of their use: enough to cover its latency, few enough to stay in the first-level cache.
+/// Prefetch distance in rows: enough to cover memory's latency, few enough to stay in the first-level cache.
 inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 32 : 24;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
 
-/// kLanes elements of each of the tile's rows. A tile's queries are kVectors such lines.
+/// kLanes elements of each of the tile's rows. A tile's queries are kVectors lines.
 using QueryLine = vf<kRows * kLanes>;
 
-/// The key's lanes again for each of the tile's rows.
+/// A key's lanes, repeated for each of the tile's rows.
 template <int... I>
 KVJIT_INLINE QueryLine repeat_for_rows(vf<kLanes> key, Sequence<int, I...>) {
     return __builtin_shufflevector(key, key, (I % kLanes)...);
 }
 
-// Four vectors are summed four lanes at a time. Of lanes 4i..4i+3, written a0 a1 a2 a3:
-//     mix_pairs<0>(a, b) + mix_pairs<2>(a, b)  =  a0 b0 a1 b1 + a2 b2 a3 b3  =  a02 b02 a13 b13, and so of c and d
-//     mix_quads<0>(ab, cd) + mix_quads<2>(ab, cd)  =  a02 b02 c02 d02 + a13 b13 c13 d13
+// Four vectors a, b, c, d are summed and transposed, in each block of four lanes (a02: a0 + a2):
+//     ab = mix_pairs<0>(a, b) + mix_pairs<2>(a, b)  =  a0 b0 a1 b1 + a2 b2 a3 b3  =  a02 b02 a13 b13; cd likewise
+//     mix_quads<0>(ab, cd) + mix_quads<2>(ab, cd)   =  a02 b02 c02 d02 + a13 b13 c13 d13
 template <int kPart, int N, int... I>
 KVJIT_INLINE vf<N> mix_pairs(vf<N> a, vf<N> b, Sequence<int, I...>) {
     return __builtin_shufflevector(a, b, (I / 4 * 4 + I % 4 / 2 + I % 2 * N + kPart)...);
@@ -52,13 +52,13 @@ template <int kPart, int N, int... I>
 KVJIT_INLINE vf<N> mix_quads(vf<N> a, vf<N> b, Sequence<int, I...>) {
     return __builtin_shufflevector(a, b, (I / 4 * 4 + I % 2 + I % 4 / 2 * N + kPart)...);
 }
-/// Of each kFrom lanes the lower (kPart 0) or upper (kPart 1) half.
+/// The lower (kPart 0) or upper (kPart 1) half of each kFrom lanes.
 template <int kFrom, int kPart, int N, int... I>
 KVJIT_INLINE vf<N / 2> halves(vf<N> v, Sequence<int, I...>) {
     return __builtin_shufflevector(v, v, (I / (kFrom / 2) * kFrom + I % (kFrom / 2) + kPart * kFrom / 2)...);
 }
 
-/// Of kLanes lanes for each row to 4.
+/// Sums kFrom lanes of each row to 4.
 template <int kFrom, int N>
 KVJIT_INLINE vf<4 * kRows> fold(vf<N> v) {
     if constexpr (kFrom == 4)
@@ -67,14 +67,14 @@ KVJIT_INLINE vf<4 * kRows> fold(vf<N> v) {
         return fold<kFrom / 2, N / 2>(halves<kFrom, 0, N>(v, Lanes<N / 2>{}) + halves<kFrom, 1, N>(v, Lanes<N / 2>{}));
 }
 
-/// Lanes 4r..4r+3 to the scores of row r.
+/// Stores lanes 4r..4r+3 as scores of row r.
 KVJIT_INLINE void store_quads(float* scores, vf<4 * kRows> quads) {
 #pragma clang loop unroll(full)
     for (int r = 0; r < kRows; ++r)
         store<4>(scores + r * kScoreStride, vf<4>{quads[4 * r], quads[4 * r + 1], quads[4 * r + 2], quads[4 * r + 3]});
 }
 
-/// For each row the sums of its lanes in a, b, c and d.
+/// The sums of each row's lanes in a, b, c and d.
 template <int N = kRows * kLanes>
 KVJIT_INLINE vf<4 * kRows> sums_of_4(vf<N> a, vf<N> b, vf<N> c, vf<N> d) {
     const Lanes<N> lanes{};
@@ -83,13 +83,13 @@ KVJIT_INLINE vf<4 * kRows> sums_of_4(vf<N> a, vf<N> b, vf<N> c, vf<N> d) {
     return fold<kLanes, N>(mix_quads<0, N>(ab, cd, lanes) + mix_quads<2, N>(ab, cd, lanes));
 }
 
-/// Four keys: their rows and, where there are any, their scales as float32.
+/// Four keys: their rows and, if quantised, their scales as float32.
 struct KeyTile {
     const T2* codes[kKeys];
     alignas(64) float scales[kKeys][kScalesPerRow];
 };
 
-/// Elements d.. of key k; kTail: only 8 are left.
+/// kLanes elements of key k from d on. kTail: only 8 are left, followed by zeros.
 template <bool kTail>
 KVJIT_INLINE vf<kLanes> load_key(const KeyTile& keys, int k, int d) {
     if constexpr (kTail)
@@ -118,7 +118,7 @@ KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) 
         if (d == 0) prefetch(rows.scales(at, head));
 }
 
-/// Prefetches one of kVectors shares of kKeys rows from `at` on.
+/// Prefetches part `share` of kVectors of the kKeys rows from `at` on.
 KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int share) {
     constexpr int kRowLines = (kRowBytes + 63) / 64, kLines = kKeys * kRowLines;
     const int end = (share + 1) * kLines / kVectors;
@@ -129,14 +129,14 @@ KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int sh
     }
 }
 
-/// Keys at..at+kKeys-1 of a kv head. prefetch: those kAhead further on are prefetched.
+/// Keys at..at+kKeys-1 of a kv head. prefetch: the keys kAhead further on are prefetched meanwhile.
 struct ScoredKeys {
     i64 at, head;
     bool prefetch;
 };
 
-/// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic: loads would
-/// queue up after a burst of them.
+/// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic, since a burst of
+/// them would delay loads.
 template <bool kPrefetch>
 KVJIT_INLINE void multiply_keys(QueryLine (&sums)[kKeys], const float* query, const KeyTile& keys,
                                 const ChunkRows& rows, ScoredKeys scored) {
@@ -175,7 +175,7 @@ KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows&
 
 // ---- Sums of values ------------------------------------------------------------------------------------------------
 
-/// Whether key t is hidden from every row of the tile. Then nothing of its value may be looked at.
+/// Whether key t is hidden from every row of the tile. Its value must then not be read.
 KVJIT_INLINE bool hidden_from_tile(const float* probabilities, i64 t) {
     i32 differ = 0;
 #pragma clang loop unroll(full)
@@ -184,7 +184,7 @@ KVJIT_INLINE bool hidden_from_tile(const float* probabilities, i64 t) {
     return differ == 0;
 }
 
-/// Keys begin..end-1 of the chunk and the kv head whose values are summed.
+/// Keys begin..end-1 of the chunk and a kv head, whose values are summed.
 struct ValueRange {
     i64 begin, end, head;
 };
@@ -207,7 +207,7 @@ KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkR
     for (int r = 0; r < kRows; ++r) store<N>(sums + r * kPadDim + d, sum[r]);
 }
 
-/// Elements d.. in spans of N, then of half of that, down to 8.
+/// add_span for all elements: in spans of N, then of half as many, down to 8.
 template <int N, int kFrom = 0>
 KVJIT_INLINE void add_values(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range) {
     constexpr int kTo = kHeadDim - (kHeadDim - kFrom) % N;

@@ -1,13 +1,13 @@
-// Cache rows as wide vectors in lane order: the order of elements that costs least to load. Dot products don't mind it
-// as long as queries have it too; sums of values are put right when they are done.
+// Cache rows as wide vectors in lane order, the order of elements that is cheapest to load. Queries are put into the
+// same order, which dot products don't depend on; sums of values are put back into the elements' order at the end.
 #pragma once
 
 #include "cpu/cache/elements.h"
 
 namespace kvjit {
 
-/// Only int4 codes on AVX-512 have an order of their own: in each whole 16 lanes, lane 2i holds element i and lane 2i+1
-/// element 8+i, because the two halves of a row's 8 bytes come from one 64-bit broadcast.
+/// Whether lane order is the elements' order. It is, but for int4 on AVX-512: there lane 2i of 16 lanes holds element i
+/// and lane 2i+1 element 8+i, because a pair of lanes is the two halves of a row's 8 bytes, shifted alike.
 inline constexpr bool kOrdered = !(kSame<T2, i4x2_t> && kHasAvx512 && kLanes == 16);
 
 constexpr int element_of_lane(int lane) {
@@ -42,7 +42,7 @@ KVJIT_INLINE vf<kLanes> from_lanes(vf<kLanes> lanes) {
     return pick_from_lanes<kLanes>(lanes, Lanes<kLanes>{});
 }
 
-/// values[g] of the group g of the element in each of lanes d..d+N-1. d is a multiple of N, or of 16 if N is larger.
+/// values[g] for the quantisation group g of the element in each of lanes d..d+N-1. d is a multiple of N, or of 16.
 template <int N, class T>
 KVJIT_INLINE vf<N> group_lanes(const T* values, int d) {
     if constexpr (kQuantGroup >= N)
@@ -52,14 +52,14 @@ KVJIT_INLINE vf<N> group_lanes(const T* values, int d) {
                                                              Lanes<N>{});
 }
 
-/// 8 int4 codes: all 4 bytes in each lane, from which a shift to the left and one back, with the sign, pick its nibble.
+/// 8 int4 codes: each lane has all 4 bytes; a left shift and an arithmetic right shift leave its own nibble.
 KVJIT_INLINE vf<8> shift_codes(const i4x2_t* p) {
     const vec<u32, 8> bytes = __builtin_bit_cast(u32, load_raw<u8, 4>(p));
     const vec<u32, 8> shifts = {28, 24, 20, 16, 12, 8, 4, 0};
     return __builtin_convertvector(__builtin_bit_cast(vi<8>, bytes << shifts) >> 28, vf<8>);
 }
 
-/// 16 int4 codes in an order of their own, from a table: an instruction less than shifting.
+/// 16 int4 codes in lane order, by a table: an instruction less than by shifts.
 KVJIT_INLINE vf<16> codes_by_table(const i4x2_t* p) {
     const vec<u64, 8> bytes = __builtin_bit_cast(u64, load_raw<u8, 8>(p));
     const vec<u32, 16> shifts = {0, 0, 4, 4, 8, 8, 12, 12, 16, 16, 20, 20, 24, 24, 28, 28};
@@ -67,7 +67,7 @@ KVJIT_INLINE vf<16> codes_by_table(const i4x2_t* p) {
     return lookup16(codes, __builtin_bit_cast(vi<16>, __builtin_bit_cast(vec<u32, 16>, bytes) >> shifts));
 }
 
-/// The codes of N elements.
+/// The codes of N elements, in lane order.
 template <int N, class T>
 KVJIT_INLINE vf<N> load_codes(const T* p) {
     if constexpr (!kSame<T, i4x2_t>)
@@ -80,7 +80,7 @@ KVJIT_INLINE vf<N> load_codes(const T* p) {
         return join_lanes<N / 2>(load_codes<N / 2>(p), load_codes<N / 2>(advance(p, N / 2)), Lanes<N>{});
 }
 
-/// Elements d..d+N-1 of a cache row, dequantised.
+/// Lanes d..d+N-1 of a cache row, dequantised.
 template <int N, class T>
 KVJIT_INLINE vf<N> load_lanes(const T2* row, const T* scales, int d) {
     const vf<N> codes = load_codes<N>(advance(row, d));

@@ -1,4 +1,4 @@
-// Sections 5 and 6 of the attention programs: what becomes of a chunk's result.
+// A chunk's partial result: stored, or merged into the running one; and the output.
 #pragma once
 
 #include "common/abi.h"
@@ -7,18 +7,18 @@
 
 namespace kvjit {
 
-/// The result of one chunk for one (token, query head), as partial.h has it. acc: kHeadDim floats.
+/// The partial result of one chunk for one (token, query head), as partial.h defines it. acc: kHeadDim floats.
 struct Part {
     const float* acc;
     float max, sum;
 };
 
-/// No NaN may pass for "saw no key": a largest score of -inf with a sum that isn't a number.
+/// A part's max, but NaN where its sum is: all scores may be NaN, which leaves max at -inf, the mark of "no key".
 KVJIT_INLINE float part_max(float max, float sum) {
     return sum == sum ? max : kNan;
 }
 
-/// Where the item keeps chunk c's partial of (new token i, query head).
+/// Address of chunk c's partial of (new token i, query head).
 KVJIT_INLINE float* partial_at(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head) {
     const i64 rows = item.row_end - item.row_begin;
     const i64 heads = (item.head_end - item.head_begin) * kGroup;
@@ -26,9 +26,9 @@ KVJIT_INLINE float* partial_at(const abi::AttendArgs& args, const abi::AttendIte
     return args.partials + item.partial + at * (kHeadDim + abi::kPartialTail);
 }
 
-// ---- Merge: the same arithmetic now as the merge program would do later --------------------------------------------
+// ---- Merge: the same arithmetic as the merge program's --------------------------------------------------------------
 
-/// Keeps chunk c's part: in the workspace, or merged into what went before.
+/// Stores chunk c's part in the workspace, or merges it into the running result.
 KVJIT_INLINE void emit_part(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head, Part part,
                             float* acc, Running& running) {
     if (item.partial < 0) return admit_row(acc, running, part.acc, part.max, part.sum);

@@ -1,14 +1,14 @@
 // Merging partial results of attention over disjoint sets of keys. A part is (acc, max, sum):
 //     max = largest score,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
-// Parts are admitted one after the other, in ascending key order, to a state of the same form. Whoever merges, as it
-// goes or from memory later, calls these functions in that order and gets the same bits.
+// Parts are admitted one after the other, in ascending key order, to a running result of the same form. attend, chunk
+// by chunk, and merge, from memory, both call these functions in that order, and so get the same bits.
 #pragma once
 
 #include "cpu/machine/vector.h"
 
 namespace kvjit {
 
-/// max and sum of all parts admitted so far; the accumulator lies with the caller. Starts as "no key".
+/// max and sum of all parts admitted so far; the caller keeps the accumulator. Starts as "no key".
 struct Running {
     float max = -kInfinity;
     float sum = 0.0f;
@@ -20,13 +20,13 @@ struct Weights {
     float part;
 };
 
-/// A part that saw no key (max -inf) must be left out: its acc and sum are not looked at.
+/// A part that saw no key (max -inf) must be left out: its acc and sum are not read.
 KVJIT_INLINE bool is_empty_part(float part_max) {
     return part_max == -kInfinity;
 }
 
-/// Admits a part that is not empty: M' = max(M, m), a = e^(M-M'), b = e^(m-M'), L = L*a + l*b. Returns (a, b), by which
-/// the accumulator follows with merge_acc.
+/// Admits a part (m, l) that is not empty to (M, L): M' = max(M, m), a = e^(M-M'), b = e^(m-M'), L' = L*a + l*b.
+/// Returns (a, b), with which merge_acc then updates the accumulator.
 KVJIT_INLINE Weights admit(Running& running, float part_max, float part_sum) {
     const float max = max_nan(running.max, part_max);
     const vf<4> weights = exp<4>(vf<4>{running.max, part_max, max, max} - max);
@@ -42,22 +42,22 @@ KVJIT_INLINE vf<N> merge_acc(vf<N> running, vf<N> part, Weights weights) {
     return fma<N>(part, vf<N>(weights.part), kept);
 }
 
-/// With the head's e^sink in the sum, where the spec has sinks: what the output is divided by, and lse knows nothing
-/// of. A row without a key stays one.
+/// `running` with the head's e^sink added to its sum, where the spec has sinks. The output's divisor includes it, lse
+/// does not; a row without a key stays empty.
 KVJIT_INLINE Running add_sink(Running running, const float* sinks, i64 head) {
     if constexpr (!kSinks) return running;
     if (!is_empty_part(running.max)) running.sum += exp<4>(vf<4>(sinks[head] - running.max))[0];
     return running;
 }
 
-/// ACC/L: the output before its rounding to T1. 0 where no key was seen, whatever `running_acc` holds.
+/// ACC/L, the output before it is rounded to T1; 0 where no key was seen, whatever `running_acc` holds.
 template <int N>
 KVJIT_INLINE vf<N> finish_acc(vf<N> running_acc, const Running& running) {
     const vf<N> quotient = running_acc / vf<N>(running.sum);
     return is_empty_part(running.max) ? vf<N>(0.0f) : quotient;
 }
 
-/// log of the sum of exp of all scores: M + log L, rounded once; -inf where no key was seen.
+/// log of the sum of exp of all scores, M + log L, rounded once; -inf where no key was seen.
 KVJIT_INLINE float finish_lse(const Running& running) {
     if (is_empty_part(running.max)) return -kInfinity;
     return static_cast<float>(running.max + log(running.sum));
@@ -70,14 +70,14 @@ KVJIT_INLINE void merge_row(float* acc, const T* part, Weights weights) {
         [&]<int N>(int d) { store<N>(acc + d, merge_acc<N>(load<N>(acc + d), load<N>(part + d), weights)); });
 }
 
-/// What admitting the first part comes to, as its weights are 0 and 1: a copy. (Adding 0 turns -0 into 0.)
+/// Admits the first part, with weights 0 and 1: a copy. (Adding 0 turns -0 into 0, as a merge would.)
 template <class T>
 KVJIT_INLINE void admit_first_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
     running = {part_max, part_sum + 0.0f};
     for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(acc + d, load<N>(part + d) + vf<N>(0.0f)); });
 }
 
-/// A part of keys that this call has seen: `acc` is the running accumulator, zero at the start.
+/// Admits a part that attention computed. `acc`: the running accumulator, zero at the start.
 template <class T>
 KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
     if (is_empty_part(part_max)) return;
@@ -86,8 +86,8 @@ KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float p
     merge_row(acc, part, admit(running, part_max, part_sum));
 }
 
-/// A part that the caller hands over, (output, lse). An infinite lse says "no key", in other libraries' words too: the
-/// weight is 0, and the output is multiplied by it all the same, so that a NaN in it shows.
+/// Admits a part that the caller passes as (output, lse). An lse of -inf or, as other libraries have it, +inf means "no
+/// key": the weight is 0, and still multiplies the output, so that a NaN in it shows.
 template <class T>
 KVJIT_INLINE void admit_output(float* acc, Running& running, const T* output, float lse) {
     const bool no_key = lse == -kInfinity || lse == kInfinity;

@@ -1,6 +1,6 @@
-// The inner loops of prefill. Query rows lie in lanes: kTileRows of them are a tile, and queries, scores and sums are
-// matrices with a line of kTileRows for each element or key. So keys and values are read as they lie, and softmax is
-// lane by lane. The arithmetic of a row is the same whatever other rows share the tile.
+// The inner loops of prefill. Query rows lie in lanes: kTileRows rows are a tile, and queries, scores and sums are
+// matrices with a line of kTileRows floats for each element or key. So keys and values need no transposition, and
+// softmax is lane by lane. The arithmetic of one row doesn't depend on the others of its tile.
 #pragma once
 
 #include "common/key_range.h"
@@ -9,17 +9,17 @@
 
 namespace kvjit {
 
-/// kTall keys or elements times kTileRows rows are summed together, in as many accumulators as hide the latency of FMA.
+/// Keys or elements that are summed together for kTileRows rows, in enough accumulators to hide the latency of FMA.
 inline constexpr int kTall = kVectorBytes == 64 ? 8 : 4;
 inline constexpr int kTileRows = kVectorBytes == 16 ? 8 : 2 * kLanes;
-/// Keys packed at a time.
+/// Keys of a block, packed at a time.
 inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;
-/// Floats from one packed row to the next one's: not a power of two, which would crowd a few sets of the cache.
+/// Floats from one packed row to the next. A power of two would crowd a few sets of the processor's cache.
 inline constexpr int kPackStride = kPadDim + 16;
 static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kLanes == 0 && kBlockKeys % kTall == 0);
 static_assert(kHeadDim % kTall == 0);
 
-/// One line of a tile: a value for each of its rows.
+/// A line of a tile: one number for each of its rows.
 using Line = vf<kTileRows>;
 
 /// sums[i] += factors[i * kStep] * x, for kTall lines.
@@ -45,8 +45,8 @@ KVJIT_NOINLINE void score_block(float* scores, const float* keys, const float* q
     }
 }
 
-/// sums[d][row] = sums[d][row] * rescale[row] + probabilities[k][row] * value k [d], over the keys of a range, where
-/// there are masks of a range of `order`.
+/// sums[d][row] = sums[d][row] * rescale[row] + sum over k of probabilities[k][row] * value k [d]. k is in `range`, or,
+/// with masks, in `order` at the places in `range`.
 KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const float* values, const float* rescale,
                               const u8* order, KeyRange range) {
 #pragma clang loop unroll(disable)
@@ -75,7 +75,7 @@ KVJIT_INLINE vf<N> take_second(vf<N> a, vf<N> b, Sequence<int, I...>) {
     return __builtin_shufflevector(a, b, (I & kStep ? I + N : I + kStep)...);
 }
 
-/// Swaps blocks of kStep lanes with blocks of kStep vectors, then smaller ones.
+/// Transposes N x N numbers: exchanges the off-diagonal blocks of kStep x kStep, then those of half that size.
 template <int kStep, int N>
 KVJIT_INLINE void transpose(vf<N> (&v)[N]) {
 #pragma clang loop unroll(full)
@@ -98,7 +98,7 @@ KVJIT_NOINLINE void transpose_square(float* to, i64 to_stride, const float* from
     for (int i = 0; i < kLanes; ++i) store<kLanes>(to + i * to_stride, v[i]);
 }
 
-/// The first kPadDim columns of kLanes rows become lines, and lines rows.
+/// kLanes rows of kPadDim floats to kLanes lanes of kPadDim lines, and back.
 KVJIT_INLINE void rows_to_lines(float* lines, const float* rows) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kPadDim; d += kLanes) transpose_square(lines + d * kTileRows, kTileRows, rows + d, kPadDim);

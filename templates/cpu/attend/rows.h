@@ -1,4 +1,4 @@
-// Where the rows of a run of positions lie, and rows as padded float32 vectors: what decode and prefill share in front.
+// Addresses of cache rows, and rows as padded float32 vectors, for decode and prefill.
 #pragma once
 
 #include "common/abi.h"
@@ -7,10 +7,10 @@
 
 namespace kvjit {
 
-/// Rows are worked on as kVectors vectors of kLanes; lanes past kHeadDim are 0 and never stored.
+/// A row is kVectors vectors of kLanes; lanes past kHeadDim are 0 and never stored to output.
 inline constexpr int kVectors = (kHeadDim + kLanes - 1) / kLanes;
 inline constexpr int kPadDim = kVectors * kLanes;
-inline constexpr int kWholeDim = kHeadDim - kHeadDim % kLanes;  // up to here vectors are whole
+inline constexpr int kWholeDim = kHeadDim - kHeadDim % kLanes;  // elements in whole vectors
 static_assert(kHeadDim % 8 == 0 && (kLanes == 8 || kLanes == 16));
 
 template <int... I>
@@ -18,7 +18,7 @@ KVJIT_INLINE vf<16> pad_lanes(vf<8> v, Sequence<int, I...>) {
     return __builtin_shufflevector(v, vf<8>(0.0f), I...);
 }
 
-/// The 8 elements past the last whole vector, followed by zeros.
+/// v, the 8 elements past the last whole vector, followed by zeros.
 template <int N = kLanes>
 KVJIT_INLINE vf<N> pad(vf<8> v) {
     if constexpr (N == 8)
@@ -27,7 +27,7 @@ KVJIT_INLINE vf<N> pad(vf<8> v) {
         return pad_lanes(v, Lanes<N>{});
 }
 
-/// Keys or values of consecutive positions: their rows for kv head 0, and the strides to the other heads.
+/// Addresses of keys or values: their rows for kv head 0, and the stride to the other heads.
 template <int kCount>
 struct RowList {
     const char* row[kCount];
@@ -52,14 +52,14 @@ struct Positions {
     i64 begin, count;
 };
 
-/// `entry`: of the plane's table.
+/// rows[k] = row of the run's token k. `entry`: the run's entry in the plane's table.
 KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, i64 entry, const Run& run) {
     const char* row = slot_address(plane, entry, run.first, 0);
 #pragma clang loop vectorize(disable) unroll(disable)
     for (i64 k = 0; k < run.count; ++k, row += plane.token_stride) rows[k] = row;
 }
 
-/// The rows of `list` from `at` on become those of `positions`.
+/// Sets rows of `list` from `at` on to those of `positions`.
 template <int kCount>
 KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, TableRow table, const Positions& positions) {
     for_each_run(table, positions.begin, positions.begin + positions.count, [&](const Run& run) {
@@ -69,7 +69,7 @@ KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, TableRow table, 
     });
 }
 
-/// `list` becomes, from `at` on, the rows of `positions`.
+/// The same, and sets the strides of `list`.
 template <int kCount>
 KVJIT_INLINE void list_rows(RowList<kCount>& list, i64 at, TableRow table, const Positions& positions) {
     list.head_stride = positions.plane.head_stride;
@@ -77,8 +77,8 @@ KVJIT_INLINE void list_rows(RowList<kCount>& list, i64 at, TableRow table, const
     list_rows_at(list, at, table, positions);
 }
 
-/// Entries begin..end-1 of `rows` repeat the one before them, which is read once: a copy of the entry before each would
-/// wait for its store.
+/// Sets rows[begin..end-1] to rows[begin-1], which is read once: copying each from its predecessor would wait for the
+/// store of that.
 KVJIT_INLINE void repeat_last(const char** rows, i64 begin, i64 end) {
     const char* last = rows[begin - 1];
 #pragma clang loop unroll(disable)
@@ -91,7 +91,7 @@ KVJIT_INLINE void repeat_last(RowList<kCount>& list, i64 begin, i64 end) {
     if constexpr (kQuantised) repeat_last(list.scale, begin, end);
 }
 
-/// Entries begin..end-1 of the list repeat the one after them.
+/// Sets rows begin..end-1 of the list to row `end`.
 template <int kCount>
 KVJIT_INLINE void repeat_first(RowList<kCount>& list, i64 begin, i64 end) {
 #pragma clang loop unroll(disable)
@@ -101,14 +101,14 @@ KVJIT_INLINE void repeat_first(RowList<kCount>& list, i64 begin, i64 end) {
     }
 }
 
-/// One row of T1 as kPadDim floats.
+/// A row of T1 as kPadDim floats.
 KVJIT_INLINE void widen_row(float* to, const T1* from) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(to + d, load<kLanes>(from + d));
     if constexpr (kWholeDim < kHeadDim) store<kLanes>(to + kWholeDim, pad(load<8>(from + kWholeDim)));
 }
 
-/// Of a mask's row, elements t..t+kLanes-1; 0 from `count` on, which isn't read.
+/// Elements t..t+kLanes-1 of a mask's row; 0 from element `count` on, where nothing is read.
 KVJIT_INLINE vf<kLanes> load_mask(const T1* mask, i64 t, i64 count) {
     if constexpr (kMaskRank == 0) return vf<kLanes>(0.0f);
     if (t + kLanes <= count) return load<kLanes>(mask + t);
@@ -130,7 +130,7 @@ KVJIT_INLINE vf<N> mark_hidden(vf<N> probability, vf<N> score) {
         return probability;
 }
 
-/// `floats`: a multiple of kLanes.
+/// Zeros `floats` floats, a multiple of kLanes.
 KVJIT_INLINE void clear(float* to, i64 floats) {
 #pragma clang loop unroll(disable)
     for (i64 at = 0; at < floats; at += kLanes) store<kLanes>(to + at, vf<kLanes>(0.0f));

@@ -1,4 +1,4 @@
-// Copies of bytes: one after the other, or in a nest of axes.
+// Copies of contiguous bytes, and of bytes in a nest of axes.
 #pragma once
 
 #include "cpu/machine/simd.h"
@@ -11,20 +11,20 @@ KVJIT_INLINE void copy_vector(char* to, const char* from) {
     store_raw<u8, kVectorBytes>(to, load_raw<u8, kVectorBytes>(from));
 }
 
-/// Fewer bytes than a vector has.
+/// Copies fewer bytes than a vector has.
 KVJIT_INLINE void copy_few(char* to, const char* from, i64 bytes) {
     i64 i = 0;
     for (; i + 8 <= bytes; i += 8) store_raw<u8, 8>(to + i, load_raw<u8, 8>(from + i));
     for (; i < bytes; ++i) to[i] = from[i];
 }
 
-/// From byte i on. The last vector of `bytes`, which are at least as many, may repeat some that were copied.
+/// Copies bytes i..bytes-1. `bytes` is a vector's at least: the last vector may overlap the one before it.
 KVJIT_INLINE void copy_ordinary(char* to, const char* from, i64 bytes, i64 i = 0) {
     for (; i + kVectorBytes <= bytes; i += kVectorBytes) copy_vector(to + i, from + i);
     if (i < bytes) copy_vector(to + bytes - kVectorBytes, from + bytes - kVectorBytes);
 }
 
-/// Around the machine's caches: what is written isn't read into them first.
+/// Copies with stores that bypass the processor's caches, so that no line is read before it is overwritten.
 KVJIT_INLINE void copy_streaming(char* to, const char* from, i64 bytes) {
     constexpr i64 kStep = 4 * kVectorBytes;
     copy_vector(to, from);
@@ -49,25 +49,25 @@ KVJIT_INLINE void copy_bytes(char* to, const char* from, i64 bytes, bool streams
         copy_ordinary(to, from, bytes);
 }
 
-/// Streamed bytes are written before any later store.
+/// Orders streaming stores before any later store.
 KVJIT_INLINE void finish_streaming() {
 #ifdef __SSE2__
     __builtin_ia32_sfence();
 #endif
 }
 
-/// From one of `count` to the next, in bytes.
+/// `count` parts, and the bytes from one to the next in source and destination.
 struct Axis {
     i64 count, from, to;
 };
 
-/// What lies at `bytes` consecutive bytes on both sides, along all axes, the innermost first.
+/// Runs of `bytes` bytes, contiguous on both sides, along axes, the innermost first.
 struct Nest {
     i64 bytes;
     int depth;
     Axis axes[4];
 
-    /// The next axis outwards: one more, or more of what is there.
+    /// Adds the next axis outwards: merged into the last one where both sides continue it, else as a new one.
     KVJIT_INLINE void add(const Axis& axis) {
         if (axis.count == 1) return;
         const Axis inner = depth == 0 ? Axis{bytes, 1, 1} : axes[depth - 1];
@@ -81,7 +81,7 @@ struct Nest {
     }
 };
 
-/// Of rows of `bytes` bytes along four axes, in the order in which they are written.
+/// The nest of rows of `bytes` bytes along four axes, which it sorts by their strides in the destination.
 KVJIT_INLINE Nest nest_of(i64 bytes, Axis (&axes)[4]) {
     for (int i = 1; i < 4; ++i) {
         for (int k = i; k > 0 && axes[k].to < axes[k - 1].to; --k) {

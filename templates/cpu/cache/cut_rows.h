@@ -7,7 +7,7 @@
 
 namespace kvjit {
 
-/// A row in one piece to a row in pieces.
+/// Writes a contiguous row in pieces.
 template <int kNeighbours, class T>
 KVJIT_INLINE void scatter_row(char* to, i64 stride, const T* row) {
     static_assert(kHeadDim % kNeighbours == 0);
@@ -15,7 +15,7 @@ KVJIT_INLINE void scatter_row(char* to, i64 stride, const T* row) {
         move_bytes<static_cast<int>(bytes_of<T>(kNeighbours))>(to, reinterpret_cast<const char*>(row + d));
 }
 
-/// A row in pieces to a row in one piece.
+/// Reads a row in pieces as a contiguous row.
 template <int kNeighbours, class T>
 KVJIT_INLINE void gather_row(T* row, const char* from, i64 stride) {
     static_assert(kHeadDim % kNeighbours == 0);

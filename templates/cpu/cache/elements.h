@@ -17,7 +17,7 @@ KVJIT_INLINE V round_to(V x) {
     }
 }
 
-/// values[g] for the group g of each of elements d..d+N-1: the scales of a row, say. d is a multiple of N.
+/// values[g], such as scales, for the quantisation group g of each of elements d..d+N-1. d is a multiple of N.
 template <int N, class Row, class T>
 KVJIT_INLINE vf<N> group_values(const T* values, int d) {
     constexpr int kGroup = Row::kQuantGroup;
@@ -27,7 +27,7 @@ KVJIT_INLINE vf<N> group_values(const T* values, int d) {
         return repeat_each<float, N, N / kGroup>(load<N / kGroup>(values + d / kGroup));
 }
 
-/// Elements d..d+N-1 of a cache row, dequantised: float(code) * float(scale). `scales` is unused in a plain cache.
+/// Elements d..d+N-1 of a cache row, dequantised: float(code) * float(scale). `scales` is unused without quantisation.
 template <int N, class Row = CacheRow>
 KVJIT_INLINE vf<N> load_cache(const typename Row::T2* row, const typename Row::T3* scales, int d) {
     const vf<N> codes = load<N>(advance(row, d));

@@ -1,5 +1,5 @@
-// Work of load, whatever it makes of a row: load_slot(stream, output row, entry, token, head) loads that of a key or a
-// value. stream.to.base null: not wanted.
+// The loops of load. The entry file's load_slot(stream, output row, entry, token, head) loads one row; its stream is
+// that of keys or of values, not wanted where stream.to.base is null.
 #pragma once
 
 #include "common/abi.h"
@@ -9,7 +9,7 @@
 
 namespace kvjit {
 
-// ---- Work split: runs of tokens in one page, in the order in which the cache has them ------------------------------
+// ---- Work split: runs of tokens in one page, in the cache's order of heads and tokens -------------------------------
 
 /// Loads one run; `row` is the output row of the run's first position.
 template <class Stream>

@@ -5,7 +5,7 @@
 
 namespace kvjit {
 
-/// Copies kBytes, in pieces as wide as they go.
+/// Copies kBytes bytes by the widest accesses that fit.
 template <int kBytes, int kWidest = kVectorBytes>
 KVJIT_INLINE void move_bytes(void* to, const void* from) {
     constexpr int kMain = kBytes - kBytes % kWidest;
@@ -16,17 +16,17 @@ KVJIT_INLINE void move_bytes(void* to, const void* from) {
     if constexpr (kMain < kBytes) move_bytes<kBytes - kMain, kWidest / 2>(write + kMain, read + kMain);
 }
 
-/// Copies a row as it is.
+/// Copies a row without conversion.
 template <class T>
 KVJIT_INLINE void move_row(T* to, const T* from) {
     move_bytes<static_cast<int>(bytes_of<T>(kHeadDim))>(to, from);
 }
 
-// ---- Quantising: several rows in three passes, so that divisions for scales fill whole vectors, and no row waits for
-// ---- them: a pass needs of the one before it what was done long ago -------------------------------------------------
+// ---- Quantising: several rows in three passes (maxima, scales, codes), so that the divisions for scales fill whole
+// ---- vectors, and no row waits for its own -------------------------------------------------------------------------
 
-/// Bits of an element without its sign: integers, which order as the numbers do, with NaN above infinity, so that a
-/// maximum keeps every fault.
+/// Bits of an element without its sign. As integers they order as magnitudes do, with NaN above infinity: a maximum
+/// keeps every NaN.
 template <class T>
 struct MagnitudeOf {
     using Type = i32;
@@ -46,11 +46,11 @@ KVJIT_INLINE vec<Magnitude<T>, N> magnitudes(const T* p) {
 }
 
 inline constexpr int kRowsAtOnce = 8;
-/// Their groups, and what a last vector of them may have more: that is computed with, never stored.
+/// Groups of kRowsAtOnce rows, and room for a last vector that reaches past them, whose further lanes are ignored.
 template <class Row>
 inline constexpr int kScalesAtOnce = kRowsAtOnce * Row::kScales + kLanes;
 
-/// Of these groups, row after row.
+/// Maxima and scales of the groups, row after row.
 template <class Row>
 struct ScaleRows {
     Magnitude<T1> maxima[kScalesAtOnce<Row>];
@@ -58,15 +58,15 @@ struct ScaleRows {
     typename Row::T3 rounded[kScalesAtOnce<Row>];
 };
 
-/// Lanes of a vector of them: all that it has room for, and 8 at least.
+/// Lanes of a vector of magnitudes: as many as the target's vectors have, and 8 at least.
 template <class T>
 inline constexpr int kMagnitudeLanes = kVectorBytes == 16 && sizeof(T) == 4 ? 8 : kVectorBytes / sizeof(T);
-/// Whether groups lie within one.
+/// Whether each group lies within one such vector.
 template <class Row, class T>
 inline constexpr bool kNarrowGroups =
     Row::kQuantGroup <= kMagnitudeLanes<T> && (Row::kQuantGroup & (Row::kQuantGroup - 1)) == 0;
 
-/// In each lane the largest of its group of kLanesOfGroup consecutive lanes.
+/// Each lane becomes the largest of its group of kLanesOfGroup consecutive lanes.
 template <class E, int N, int kLanesOfGroup, int kStep = 1>
 KVJIT_INLINE vec<E, N> group_max(vec<E, N> v) {
     if constexpr (kStep == kLanesOfGroup)
@@ -75,7 +75,7 @@ KVJIT_INLINE vec<E, N> group_max(vec<E, N> v) {
         return group_max<E, N, kLanesOfGroup, 2 * kStep>(max_fast(v, exchange<E, N, kStep>(v)));
 }
 
-/// Groups within one vector: the maximum of each.
+/// Maxima of groups that lie within one vector.
 template <class Row, class From>
 KVJIT_INLINE void narrow_group_maxima(Magnitude<From>* maxima, const From* row) {
     using E = Magnitude<From>;
@@ -89,7 +89,7 @@ KVJIT_INLINE void narrow_group_maxima(Magnitude<From>* maxima, const From* row) 
     });
 }
 
-/// Groups wider than a vector, or of no power of two.
+/// Maxima of groups that are wider than a vector, or no power of two.
 template <class Row, class From>
 KVJIT_INLINE void wide_group_maxima(Magnitude<From>* maxima, const From* row) {
     using E = Magnitude<From>;
@@ -119,9 +119,9 @@ KVJIT_INLINE void make_scales(ScaleRows<Row>& groups, int rows) {
     }
 }
 
-/// x / scale, rounded to nearest even, `inverse` being 1 / scale so rounded. Where the target has FMA that takes no
-/// division: an approximate quotient and its exact remainder give the right one (Markstein's theorem; scales are
-/// neither so large nor so small that a number on the way would lose bits, unless the code is 0).
+/// x / scale, rounded to nearest even; `inverse` is 1 / scale, rounded likewise. With FMA that takes no division: an
+/// approximate quotient and its exact remainder give the right one (Markstein's theorem). Scales are neither so large
+/// nor so small that an intermediate result would lose bits, unless the code is 0.
 template <int N>
 KVJIT_INLINE vf<N> quotient(vf<N> x, vf<N> scale, vf<N> inverse) {
     if constexpr (kHasFma) {
@@ -132,8 +132,8 @@ KVJIT_INLINE vf<N> quotient(vf<N> x, vf<N> scale, vf<N> inverse) {
     }
 }
 
-/// The codes' bytes of N elements. A code sits in the low bits of quant_code_magic's result, whose other bits end above
-/// the byte. It is 0 where the scale is NaN; a NaN made of float16 has low bits of 0 anyway.
+/// The codes of N elements, one per byte: the low bytes of quant_code_magic's results. A code is 0 where the scale is
+/// NaN; for T1 float16 q is then a NaN whose low bits are 0 already.
 template <int N, class Row>
 KVJIT_INLINE vec<i8, N> codes_of(vf<N> q, vf<N> scale) {
     vf<N> magic = quant_code_magic<Row>(q);
@@ -152,7 +152,7 @@ KVJIT_INLINE void store_codes(i4x2_t* to, vec<i8, N> codes) {
     store_raw<u8, N / 2>(to, __builtin_convertvector((pairs & 0x0f) | ((pairs >> 4) & 0xf0), vec<u8, N / 2>));
 }
 
-/// A row of T1, and its slot.
+/// A row of T1, and the slot to quantise it to.
 template <class Row>
 struct RowToQuantise {
     typename Row::T2* codes;
@@ -180,7 +180,7 @@ KVJIT_INLINE void quantise_row(typename Row::T2* codes, const T1* from, const fl
 template <class Row>
 KVJIT_NOINLINE void quantise_rows(const RowToQuantise<Row>* rows, int count) {
     ScaleRows<Row> groups;
-    // Behind the last group: any value whose scale is a number.
+    // Past the last group: any value whose scale is a number.
     store_raw<Magnitude<T1>, kLanes>(groups.maxima + count * Row::kScales, 0);
     for (int i = 0; i < count; ++i) find_maxima<Row>(groups.maxima + i * Row::kScales, rows[i].from);
     make_scales(groups, count);
@@ -193,7 +193,7 @@ KVJIT_NOINLINE void quantise_rows(const RowToQuantise<Row>* rows, int count) {
 
 // ---- Rows to and from the cache ------------------------------------------------------------------------------------
 
-/// Rows of T1 to their slots. What was added is written at the latest by finish(); until then `from` stays as it is.
+/// Writes rows of T1 to their slots, by finish() at the latest; until then `from` must not change.
 template <class Row>
 class RowEncoder {
 public:
@@ -213,7 +213,7 @@ public:
             count_ = 0;
         }
     }
-    /// Rows that were added and wait.
+    /// Number of rows that were added and not yet written.
     KVJIT_INLINE int waiting() const { return count_; }
 
 private:
@@ -221,7 +221,7 @@ private:
     int count_ = 0;
 };
 
-/// A slot to a row of T1, rounded once.
+/// Reads a slot as a row of T1, rounded once.
 template <class Row = CacheRow>
 KVJIT_INLINE void decode_row(T1* to, const typename Row::T2* from, const typename Row::T3* scales) {
     if constexpr (kSame<T1, typename Row::T2>)

@@ -1,5 +1,5 @@
-// Work of store, whatever it makes of a row: store_slot(encoder, stream, input row, entry, token, head) stores that of
-// a key or a value.
+// The loops of store. The entry file's store_slot(encoder, stream, input row, entry, token, head) stores one row; its
+// stream is that of keys or of values.
 #pragma once
 
 #include "common/abi.h"
@@ -9,7 +9,7 @@
 
 namespace kvjit {
 
-// ---- Work split: runs of tokens in one page, in the order in which the cache has them ------------------------------
+// ---- Work split: runs of tokens in one page, in the cache's order of heads and tokens -------------------------------
 
 /// Stores one run; `row` is the input row of the run's first token.
 template <class Key, class Value>
@@ -31,7 +31,7 @@ KVJIT_NOINLINE void store_run(const Key& key, const Value& value, const abi::Tok
     encoder.finish();
 }
 
-/// Stores each token where args.slots says.
+/// Stores each token in the slot that args.slots has for it.
 template <class Key, class Value>
 KVJIT_INLINE void store_chosen(const Key& key, const Value& value, const abi::StoreArgs& args,
                                const abi::TokenItem& item) {

@@ -1,12 +1,12 @@
-// float16 <-> float32, exact for every input: by F16C where the target has it, by integers where not (Clang would call
-// __extendhfsf2 there).
+// Conversion between float16 and float32, correctly rounded for every input: by F16C where the target has it, else by
+// integers, since Clang would call __extendhfsf2.
 #pragma once
 
 #include "cpu/machine/simd.h"
 
 namespace kvjit {
 
-/// Bits of binary16 (in 32-bit lanes) to float32. A signalling NaN becomes quiet, as the instruction has it.
+/// Bits of binary16 (in 32-bit lanes) to float32. A signalling NaN becomes quiet, as by F16C's instruction.
 template <int N>
 KVJIT_INLINE vf<N> half_to_float_by_integers(vi<N> half) {
     const vi<N> sign = (half & 0x8000) << 16;
@@ -19,8 +19,8 @@ KVJIT_INLINE vf<N> half_to_float_by_integers(vi<N> half) {
     return from_bits<N>((rest < 0x7c00 ? finite : special) | sign);
 }
 
-/// float32 to bits of binary16 (in 32-bit lanes): nearest even, overflow to infinity, NaN quiet with its payload's
-/// head.
+/// float32 to bits of binary16 (in 32-bit lanes): to nearest even, overflow to infinity. A NaN becomes quiet and keeps
+/// the upper bits of its payload.
 template <int N>
 KVJIT_INLINE vi<N> float_to_half_by_integers(vf<N> value) {
     const vi<N> bits = bits_of<N>(value);

@@ -1,11 +1,11 @@
-// exp and log. No call, no table, no conversion that could be undefined.
+// exp and log, without calls, tables or conversions that could be undefined.
 #pragma once
 
 #include "cpu/machine/simd.h"
 
 namespace kvjit {
 
-/// value * 2^n for integral n in -252..252, rounded once. kHasAvx512: one instruction.
+/// value * 2^n for integral n in -252..252, rounded once; one instruction with AVX-512.
 template <int N>
 KVJIT_INLINE vf<N> scale_by_power(vf<N> value, vf<N> n) {
 #ifdef __AVX512F__
@@ -40,17 +40,17 @@ KVJIT_INLINE vf<N> nearest_integer(vf<N> x) {
     return shifted - kRoundMagic;
 }
 
-/// e^x to 2 ulp, but 0 where it is below 2^-126: many processors take a hundred cycles to make a subnormal number.
+/// e^x to 2 ulp; 0 where it is below 2^-126, since subnormal results cost many processors a hundred cycles.
 /// exp(-inf) == 0, exp(0) == 1, exp(inf) == inf, NaN stays.
 template <int N>
 KVJIT_INLINE vf<N> exp(vf<N> x) {
-    constexpr float kLeast = -0x1.5d589ep+6f;  // the first x of which e^x is at least 2^-126
+    constexpr float kLeast = -0x1.5d589ep+6f;  // the least x whose e^x is at least 2^-126
     const auto vanishes = x < kLeast;
     // Beyond these bounds the result is 0 or infinite whatever x is. The order of operands keeps NaN.
     x = min_fast(vf<N>(89.0f), x);
     x = max_fast(vf<N>(kLeast), x);
     const vf<N> n = nearest_integer<N>(x * 0x1.715476p+0f);
-    // ln(2) in two parts; the first has 9 bits, so that n times it is exact without FMA too.
+    // ln(2) in two parts; the first has 9 bits, so that n times it is exact even without FMA.
     vf<N> r = fma<N>(n, vf<N>(-0x1.63p-1f), x);
     r = fma<N>(n, vf<N>(0x1.bd0106p-13f), r);
     return vanishes ? vf<N>(0.0f) : scale_by_power<N>(exp_reduced<N>(r), n);
@@ -64,7 +64,7 @@ KVJIT_INLINE V exp_of(V x) {
 /// log(x) to a relative 1e-10; -inf at 0, NaN for negative x.
 KVJIT_INLINE double log(float x) {
     if (!(x > 0.0f) || x == kInfinity) return x == 0.0f ? -__builtin_inf() : x > 0.0f ? x : __builtin_nan("");
-    // A float32 is a normal float64, so that the exponent is always there to be read.
+    // Every positive float32, subnormal ones included, is a normal float64, whose exponent can be read from its bits.
     const i64 bits = __builtin_bit_cast(i64, static_cast<double>(x));
     const i64 exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;  // mantissa in sqrt(1/2)..sqrt(2)
     const double mantissa = __builtin_bit_cast(double, bits - (exponent << 52));

@@ -1,5 +1,5 @@
-// The three functions that Clang may call although no template does (struct copies, `= {}`): defined here, hidden,
-// because a kernel has no undefined symbol. Kept as plain loops: small, and off every hot path.
+// The three functions that Clang may call on its own (for struct copies and `= {}`). They are defined here, hidden,
+// because a kernel may have no undefined symbol, and as plain loops, because no hot path calls them.
 #pragma once
 
 #pragma GCC visibility push(hidden)

@@ -1,6 +1,5 @@
-// Vectors by Clang's extensions: one text for SSE, AVX2 and AVX-512. A vector wider than the target's is split by
-// the compiler. Nothing here reads or writes memory beyond the lanes it names, and no address needs alignment beyond
-// its element's.
+// Vectors by Clang's extensions: one source for SSE, AVX2 and AVX-512. The compiler splits a vector wider than the
+// target's. No function accesses memory beyond the lanes that it names, or needs more alignment than an element has.
 #pragma once
 
 #include "common/spec_block.h"
@@ -16,7 +15,7 @@ using vf = vec<float, N>;
 template <int N>
 using vi = vec<i32, N>;
 
-/// Lanes to work with by default. On 16-byte targets two registers make one vector, so that 8 always divides head_dim.
+/// Lanes of a vector by default. On 16-byte targets a vector is two registers, so that it has 8 lanes at least.
 inline constexpr int kLanes = kVectorBytes == 64 ? 16 : 8;
 
 template <class E, int N>
@@ -24,7 +23,7 @@ struct [[gnu::packed, gnu::may_alias]] Unaligned {
     vec<E, N> value;
 };
 
-/// N elements of E from p, as they are.
+/// N elements of E from p, without conversion.
 template <class E, int N>
 KVJIT_INLINE vec<E, N> load_raw(const void* p) {
     return static_cast<const Unaligned<E, N>*>(p)->value;
@@ -45,8 +44,7 @@ KVJIT_INLINE vf<N> from_bits(vi<N> v) {
     return __builtin_bit_cast(vf<N>, v);
 }
 
-/// a*b + c, rounded once where the target has FMA, twice where it doesn't. A function of the target alone, never of
-/// what the optimiser finds.
+/// a*b + c, rounded once where the target has FMA, else twice. So results depend on the target, never on the optimiser.
 template <int N>
 KVJIT_INLINE vf<N> fma(vf<N> a, vf<N> b, vf<N> c) {
     if constexpr (kHasFma) {
@@ -57,20 +55,20 @@ KVJIT_INLINE vf<N> fma(vf<N> a, vf<N> b, vf<N> c) {
     }
 }
 
-/// Larger of two; NaN if either is. (A bare maxps drops a NaN in its first operand.)
+/// The larger of two; NaN if either is. (maxps alone drops a NaN in its first operand.)
 template <class V>
 KVJIT_INLINE V max_nan(V a, V b) {
     const V larger = a > b ? a : b;
     return a == a ? larger : a;
 }
 
-/// Larger of two where no NaN matters: b if either is NaN. One instruction.
+/// The larger of two; b if either is NaN. One instruction.
 template <class V>
 KVJIT_INLINE V max_fast(V a, V b) {
     return a > b ? a : b;
 }
 
-/// Smaller of two: b if either is NaN. One instruction.
+/// The smaller of two; b if either is NaN. One instruction.
 template <class V>
 KVJIT_INLINE V min_fast(V a, V b) {
     return a < b ? a : b;
@@ -106,7 +104,7 @@ template <class E, int N, int M, int... I>
 KVJIT_INLINE vec<E, N> repeat_lanes(vec<E, M> v, Sequence<int, I...>) {
     return __builtin_shufflevector(v, v, (I / (N / M))...);
 }
-/// Each of M lanes N/M times: lane i of the result is lane i / (N/M).
+/// Each of M lanes N/M times: lane i of the result is lane i / (N/M) of v.
 template <class E, int N, int M>
 KVJIT_INLINE vec<E, N> repeat_each(vec<E, M> v) {
     return repeat_lanes<E, N, M>(v, Lanes<N>{});
@@ -126,7 +124,7 @@ template <class E, int N, int kStep, int... I>
 KVJIT_INLINE vec<E, N> exchange_lanes(vec<E, N> v, Sequence<int, I...>) {
     return __builtin_shufflevector(v, v, (I ^ kStep)...);
 }
-/// Lane i gets lane i ^ kStep.
+/// Lane i of the result is lane i ^ kStep of v.
 template <class E, int N, int kStep>
 KVJIT_INLINE vec<E, N> exchange(vec<E, N> v) {
     return exchange_lanes<E, N, kStep>(v, Lanes<N>{});
@@ -142,7 +140,8 @@ KVJIT_INLINE vec<E, 2 * N> interleave(vec<E, N> even, vec<E, N> odd) {
     return interleave_lanes<E, N>(even, odd, Lanes<2 * N>{});
 }
 
-// ---- Reductions, always by halves: the order of additions is the source's -------------------------------------------
+// ---- Reductions, always by halves: the source fixes the order of additions
+// -------------------------------------------
 
 template <int N>
 KVJIT_INLINE float sum_of(vf<N> v) {
@@ -152,7 +151,7 @@ KVJIT_INLINE float sum_of(vf<N> v) {
         return sum_of<N / 2>(low_half<float, N>(v) + high_half<float, N>(v));
 }
 
-/// Largest lane; NaN lanes may get lost.
+/// The largest lane; NaN lanes may get lost.
 template <int N>
 KVJIT_INLINE float max_of(vf<N> v) {
     if constexpr (N == 2)
@@ -161,7 +160,7 @@ KVJIT_INLINE float max_of(vf<N> v) {
         return max_of<N / 2>(max_fast(low_half<float, N>(v), high_half<float, N>(v)));
 }
 
-/// N lanes halved until M are left, each the larger of two.
+/// Halves N lanes until M are left, by the larger of lane i of either half.
 template <class E, int N, int M>
 KVJIT_INLINE vec<E, M> fold_max(vec<E, N> v) {
     if constexpr (N == M)
@@ -172,8 +171,8 @@ KVJIT_INLINE vec<E, M> fold_max(vec<E, N> v) {
 
 // ---- Walking a row -----------------------------------------------------------------------------------------------
 
-/// Calls f.template operator()<N>(d) so that the vectors d..d+N-1 cover 0..D-1 exactly: kLanes at a time, and one of 8
-/// for what is left where D is no multiple of 16.
+/// Calls f.template operator()<N>(d) so that vectors d..d+N-1 cover 0..D-1 exactly: N is kLanes, and 8 for the last one
+/// where kLanes doesn't divide D.
 template <int D, class F>
 KVJIT_INLINE void for_each_vector(F&& f) {
     static_assert(D % 8 == 0);
@@ -182,7 +181,7 @@ KVJIT_INLINE void for_each_vector(F&& f) {
     if constexpr (kMain < D) f.template operator()<8>(kMain);
 }
 
-/// The same with vectors of kWidest, and of half as many for what is left, down to 8.
+/// The same with vectors of kWidest lanes, then of half as many for the remainder, down to 8.
 template <int kWidest, int D, class F>
 KVJIT_INLINE void for_each_vector_of(F&& f, int begin = 0) {
     static_assert(D % 8 == 0 && kWidest >= 8);
@@ -191,7 +190,7 @@ KVJIT_INLINE void for_each_vector_of(F&& f, int begin = 0) {
     if constexpr (kMain < D) for_each_vector_of<kWidest / 2, D - kMain>(f, begin + kMain);
 }
 
-/// The same without unrolling: for what is off the hot path, where code costs more to compile than it saves.
+/// for_each_vector without unrolling, for code off the hot path, which would take longer to compile than it saves.
 template <int D, class F>
 KVJIT_INLINE void for_each_vector_rolled(F&& f) {
     static_assert(D % 8 == 0);

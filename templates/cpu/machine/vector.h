@@ -1,4 +1,4 @@
-// Elements of tensors as float32 vectors: what the CPU templates include.
+// Elements of tensors as float32 vectors.
 #pragma once
 
 #include "cpu/machine/half.h"
@@ -22,7 +22,7 @@ KVJIT_INLINE vf<16> lookup16(vf<16> table, vi<16> index) {
     }
 }
 
-/// N int4 codes from N/2 bytes, as bytes.
+/// N int4 codes from N/2 bytes, as int8.
 template <int N>
 KVJIT_INLINE vec<i8, N> unpack_nibbles(const i4x2_t* p) {
     const vec<u8, N / 2> bytes = load_raw<u8, N / 2>(p);
@@ -30,8 +30,8 @@ KVJIT_INLINE vec<i8, N> unpack_nibbles(const i4x2_t* p) {
     return __builtin_bit_cast(vec<i8, N>, (nibbles ^ 8) - 8);
 }
 
-// load<N>(p): N consecutive elements as float32; of a quantised row, its codes. For i4x2_t p is the byte of the first
-// element, which is an even one.
+// load<N>(p): N consecutive elements as float32; the codes of a quantised row. For i4x2_t the first element's number is
+// even.
 
 template <int N>
 KVJIT_INLINE vf<N> load(const float* p) {
@@ -51,7 +51,7 @@ KVJIT_INLINE vf<N> load(const i8_t* p) {
 template <int N>
 KVJIT_INLINE vf<N> load(const i4x2_t* p) {
     if constexpr (kHasAvx512 && N == 16) {
-        // A byte in each 64-bit lane, its high nibble moved to the upper half: lookup16 looks at 4 bits only.
+        // Each 64-bit lane has a byte, and in its upper half the byte's high nibble: lookup16 uses the low 4 bits only.
         const vec<u64, 8> bytes = __builtin_convertvector(load_raw<u8, 8>(p), vec<u64, 8>);
         const vf<16> codes = {0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1};
         return lookup16(codes, __builtin_bit_cast(vi<16>, bytes | bytes << 28));
@@ -60,7 +60,7 @@ KVJIT_INLINE vf<N> load(const i4x2_t* p) {
     }
 }
 
-// store<N>(p, v): to N consecutive elements, each rounded once to nearest even.
+// store<N>(p, v): v to N consecutive elements, each rounded once, to nearest even.
 
 template <int N>
 KVJIT_INLINE void store(float* p, vf<N> v) {
@@ -72,7 +72,6 @@ KVJIT_INLINE void store(f16_t* p, vf<N> v) {
     store_raw<u16, N>(p, float_to_half<N>(v));
 }
 
-// One element.
 KVJIT_INLINE float load_one(const float* p) {
     return *p;
 }
@@ -86,7 +85,7 @@ KVJIT_INLINE vf<N> load_splat(const float* p) {
 }
 template <int N>
 KVJIT_INLINE vf<N> load_splat(const f16_t* p) {
-    // The instruction converts N as fast as one, and a splat from memory costs less than one between registers.
+    // Converting N halves costs no more than one, and a splat from memory costs less than one between registers.
     if constexpr (kHasF16c)
         return half_to_float<N>(vec<u16, N>(p->bits));
     else
@@ -100,7 +99,7 @@ KVJIT_INLINE void store_one(f16_t* p, float x) {
     p->bits = float_to_half<4>(vf<4>(x))[0];
 }
 
-/// The first kCount of v's lanes, to kCount elements.
+/// The first kCount lanes of v, to kCount elements.
 template <int kCount, int N, class T>
 KVJIT_INLINE void store_first(T* p, vf<N> v) {
     if constexpr (kCount == N) {
