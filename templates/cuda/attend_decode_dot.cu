@@ -1,4 +1,4 @@
-// attend, for few query rows, by dot products in float32 (docs/semantics.md, section 3): for inputs or caches of
+// attend for few query rows, by dot products in float32 (docs/semantics.md, section 3): for queries or caches of
 // float32, and for one query head per kv head.
 #include "cuda/attend/decode.h"
 #include "cuda/attend/dot/tiles.h"
@@ -11,13 +11,14 @@ namespace kvjit {
 
 // ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
 
-/// What the warps of a decode block found for kDotMergeRows rows.
+/// The warps' results for kDotMergeRows rows, in shared memory.
 struct DotMerge {
     float acc[kAttendWarps][kDotMergeRows][kHeadDim];
     Running running[kAttendWarps][kDotMergeRows];
 };
 
-/// All warps have the same rows and other keys: a few rows at a time go through shared memory, a row for each warp.
+/// Merges the results of all warps, which have the same rows and different keys: a few rows at a time are exchanged
+/// through shared memory, and each warp merges one of them.
 template <int kRows>
 KVJIT_INLINE void merge_warps(const AttendWork& work, DotMerge& merge, const WarpRows& rows,
                               const RowLanes (&acc)[kRows]) {
@@ -43,7 +44,7 @@ KVJIT_INLINE void merge_warps(const AttendWork& work, DotMerge& merge, const War
     }
 }
 
-/// A tile of rows and a split of its keys. The block calls it together.
+/// Attends a tile of rows and a split of its keys. The block calls it together.
 KVJIT_INLINE void attend_dot(const AttendWork& work) {
     static_assert(sizeof(DotMerge) == dot_merge_bytes(kFormat));
     auto& shared = shared_memory<DotShared<true>>();

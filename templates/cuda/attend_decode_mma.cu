@@ -1,10 +1,10 @@
-// attend, for few query rows, by matrix products (docs/semantics.md, section 3). What takes the time is to read keys
-// and values once. Each warp of a block takes every fourth tile of 16 keys, through a ring of its own in shared memory:
-// warps don't wait for each other until they merge. Which keys a warp has depends on their positions alone.
+// attend for few query rows, by matrix products (docs/semantics.md, section 3). Reading keys and values, once, takes
+// the time. Each warp of a block takes every fourth tile of 16 keys, by their positions, through a ring of its own in
+// shared memory, so that warps don't wait for each other until they merge.
 //
-// A product may sum over elements in any order, if both operands have the same: a lane takes 8 neighbouring elements of
-// a key where the matrices have columns 2t, 2t + 1, 2t + 8, 2t + 9 of two steps. Likewise the columns of the sums of
-// values may be any elements: column n of matrix j is element 8n + j, so that a lane takes 8 neighbouring ones.
+// A product may sum over elements in any order that both operands share: a lane loads 8 neighbouring elements of a key
+// and uses them as columns 2t, 2t + 1, 2t + 8, 2t + 9 of two steps. The columns of the sums of values may be any
+// elements, too: column n of matrix j is element 8n + j, so that a lane loads 8 neighbouring elements of a value.
 #include "cuda/attend/decode.h"
 #include "cuda/attend/mma/fragments.h"
 #include "cuda/attend/mma/ring.h"
@@ -21,7 +21,7 @@ inline constexpr int kKeyParts = mma_key_elements(kFormat) / 32;      // of 32 e
 inline constexpr int kValueParts = mma_value_elements(kFormat) / 64;  // of 64 elements: eight matrices
 inline constexpr bool kQueryShared = mma_shares_query(kFormat);
 
-/// What a warp stages for the merge.
+/// A warp's result, staged for the merge.
 struct WarpSums {
     static constexpr int kStride = mma_sums_stride(kFormat);
     float sums[kDecodeTileRows][kStride];
@@ -44,12 +44,12 @@ static_assert(sizeof(DecodeShared) == mma_decode_shape(kFormat, kMaxSharedBytes)
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
-/// Left operands over all elements, for long rows those of the part at hand.
+/// The queries as left operands: of all steps, or for long rows of the current part's two.
 struct QueryOperands {
     u32 step[kQueryShared ? 2 : 2 * kKeyParts][4];
 };
 
-/// Left operands of the two steps over elements 32*part..32*part+31. Rows that aren't there are zeros.
+/// Loads the left operands of the two steps over elements 32*part..32*part+31; zeros for rows that don't exist.
 KVJIT_INLINE void load_query_part(u32 (&first)[4], u32 (&second)[4], const AttendWork& work, int part) {
     const i32 element = 32 * part + kFragment * lane_pair();
 #pragma unroll
@@ -67,7 +67,7 @@ KVJIT_INLINE char* shared_step(char* query, int step) {
     return query + (step * kWarpSize + lane_index()) * 16;
 }
 
-/// The block calls it together.
+/// Loads the queries into registers, or long ones into shared memory. The block calls it together.
 KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWork& work) {
 #pragma unroll
     for (int part = 0; part < kKeyParts; ++part) {
@@ -109,7 +109,7 @@ KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const ch
     }
 }
 
-/// sums += probabilities * values of a stage. seen: which of the lane's keys are, where a mask may hide them.
+/// sums += probabilities * values of a stage. seen, with masks: seen_pair of the lane's keys.
 KVJIT_INLINE void add_values(Fragment<8 * kValueParts>& sums, const u32 (&probabilities)[4], const Stage& stage,
                              const u32 (&seen)[2]) {
 #pragma unroll
@@ -132,13 +132,13 @@ KVJIT_INLINE void add_values(Fragment<8 * kValueParts>& sums, const u32 (&probab
     }
 }
 
-/// What a warp knows of the tile's rows.
+/// A warp's running state of the tile's rows.
 struct WarpState {
     Fragment<8 * kValueParts> sums;
     RowState rows;
 };
 
-/// Scores of one tile of keys to probabilities, packed.
+/// Turns scores of one tile of keys into packed probabilities, and rescales the running sums.
 KVJIT_INLINE void softmax_tile(u32 (&probabilities)[4], u32 (&seen)[2], Fragment<2>& scores, WarpState& state,
                                const TileRows& rows, ProductRule rule, i32 begin, bool whole) {
     modify_tile(scores, rows, rule, begin, whole);
@@ -158,7 +158,7 @@ KVJIT_INLINE TileRows rows_of_lane(const AttendWork& work) {
             {terms_of_row(work, row), terms_of_row(work, row + 8)}};
 }
 
-/// All tiles of the warp. The first turns only issue copies of keys and values.
+/// Attends all tiles of the warp. The first turns, of negative tiles, only fill the ring.
 KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const AttendWork& work, ProductRule rule) {
     Ring ring = start_ring(work, shared.warps[warp_index()].ring);
     QueryOperands query;
@@ -186,7 +186,7 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
 
 // ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
 
-/// The warp's sums and states to shared memory. A lane has 16 neighbouring elements of each part of a row.
+/// Stages the warp's sums and running states in shared memory. A lane has 16 neighbouring elements of each part.
 KVJIT_INLINE void stage_sums(WarpSums& staged, const WarpState& state, float factor) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -207,7 +207,7 @@ KVJIT_INLINE void stage_sums(WarpSums& staged, const WarpState& state, float fac
     }
 }
 
-/// Merges the warps' parts of each row, in the order of warps, and writes what came out.
+/// Merges the warps' parts of each row, in the order of warps, and writes the results.
 KVJIT_INLINE void merge_warps(const DecodeShared& shared, const AttendWork& work) {
     for (i64 row = work.row_begin + warp_index(); row < work.row_end; row += kAttendWarps) {
         const i32 at = static_cast<i32>(row - work.row_begin);
@@ -219,7 +219,7 @@ KVJIT_INLINE void merge_warps(const DecodeShared& shared, const AttendWork& work
     }
 }
 
-/// A tile of rows and a split of its keys. The block calls it together.
+/// Attends a tile of rows and a split of its keys. The block calls it together.
 KVJIT_INLINE void attend_mma(const AttendWork& work) {
     DecodeShared& shared = shared_memory<DecodeShared>();
     const ProductRule rule = product_rule(work);

@@ -1,4 +1,4 @@
-// attend, for many query rows, by dot products in float32 (docs/semantics.md, section 3): for inputs or caches of
+// attend for many query rows, by dot products in float32 (docs/semantics.md, section 3): for queries or caches of
 // float32, and for one query head per kv head.
 #include "cuda/attend/dot/tiles.h"
 #include "cuda/attend/partial.h"
@@ -11,7 +11,7 @@ namespace kvjit {
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-/// The warp's rows are its own: they pass through the shared memory of their queries, because registers have no index.
+/// Writes the warp's rows. They pass through the shared memory of their queries, because registers can't be indexed.
 template <int kRows>
 KVJIT_INLINE void emit_rows(const AttendWork& work, float* query, const WarpRows& rows, const RowLanes (&acc)[kRows]) {
 #pragma unroll
@@ -24,7 +24,7 @@ KVJIT_INLINE void emit_rows(const AttendWork& work, float* query, const WarpRows
     }
 }
 
-/// A tile of rows and all of its keys. The block calls it together.
+/// Attends a tile of rows and all of its keys. The block calls it together.
 KVJIT_INLINE void attend_dot(const AttendWork& work) {
     DotResult<false> result;
     attend_rows(result, shared_memory<DotShared<false>>(), work);

@@ -1,6 +1,6 @@
-// attend, for many query rows, by matrix products (docs/semantics.md, section 3). What takes the time is arithmetic.
-// The warps of a block share its rows, and all pass over the same tiles of keys; while they multiply, the next tile of
-// keys or values is on its way.
+// attend for many query rows, by matrix products (docs/semantics.md, section 3). Arithmetic takes the time. The warps
+// of a block split its rows and pass over the same tiles of keys; while they multiply, the next tile of keys or values
+// is being copied.
 #include "cuda/attend/mma/block.h"
 #include "cuda/attend/mma/fragments.h"
 #include "cuda/attend/mma/tile.h"
@@ -18,7 +18,7 @@ inline constexpr int kScoreTiles = kBlockKeys / 8;            // of 8 keys
 inline constexpr int kSumTiles = round_up(kHeadDim, 16) / 8;  // of 8 elements
 inline constexpr bool kQueryHeld = kHeadDim <= 64;            // in registers, for all tiles of keys
 
-/// A warp's results on their way to the output.
+/// A warp's results, staged for the output.
 struct alignas(16) OutputRows {
     static constexpr int kStride = mma_output_stride(kFormat);
     float sums[16 * kRowTiles][kStride];
@@ -39,17 +39,17 @@ struct QueryMatrices {
     u32 a[kQueryHeld ? kSteps : 1][kRowTiles][4];
 };
 
-/// What a warp knows of its rows.
+/// A warp's running state of its rows.
 struct PrefillState {
     Fragment<kSumTiles> sums[kRowTiles];
     RowState rows[kRowTiles];
 };
 
-// ---- 2. Work split: cuda/attend/prefill.h; warps share the rows ----------------------------------------------------
+// ---- 2. Work split: cuda/attend/prefill.h; warps split the rows ----------------------------------------------------
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
-/// The lane's row of the warp's first matrix, as load_matrices takes it.
+/// The address that the lane gives load_matrices for the warp's first matrix of queries.
 KVJIT_INLINE const char* query_of_lane(const PrefillTiles& tiles) {
     const i32 thread = opaque(thread_index()), lane = thread % kWarpSize;
     return tiles.query[thread / kWarpSize * kRowTiles * 16 + lane % 16] + lane / 16 * 16;
@@ -64,7 +64,7 @@ KVJIT_INLINE void load_step(u32 (&a)[kRowTiles][4], const char* query, int step)
 
 using Scores = Fragment<kScoreTiles>[kRowTiles];
 
-/// scores += products with 16 elements of 16 keys, those of score tiles n and n + 1.
+/// scores += products of 16 elements with the 16 keys of score tiles n and n + 1.
 KVJIT_INLINE void multiply_keys(Scores& scores, const u32 (&query)[kRowTiles][4], int n, const char* keys) {
     u32 b[4];
     load_matrices(b, keys);
@@ -96,12 +96,13 @@ KVJIT_INLINE void score_block(Scores& scores, QueryMatrices& query, const Prefil
     }
 }
 
-/// For each pair of the lane's keys which of them some row of the warp sees.
+/// seen_pair of the lane's keys over all rows of the warp.
 struct SeenKeys {
     u32 pair[kMaskRank > 0 ? kScoreTiles : 1];
 };
 
-/// Scores become probabilities; the sums follow. whole: all rows of the warp see all keys of the tile.
+/// Turns scores into probabilities, and rescales the running sums. whole: all rows of the warp see all keys of the
+/// tile.
 KVJIT_INLINE void softmax_block(Scores& scores, SeenKeys& seen, PrefillState& state, const PrefillShared& shared,
                                 ProductRule rule, i32 begin, bool whole) {
     if constexpr (kMaskRank > 0) {
@@ -147,12 +148,12 @@ KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const See
     }
 }
 
-/// Number of the first tile, counted from key 0.
+/// Number of the block's first tile of keys, counted from key 0.
 KVJIT_INLINE i32 first_key_tile(KeyRange keys) {
     return kWindow ? static_cast<i32>(keys.begin) / kBlockKeys : 0;
 }
 
-/// All tiles of keys.
+/// Attends all tiles of the block's keys.
 KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ProductRule rule) {
     PrefillTiles& tiles = shared.tiles;
     const BlockContext& context = shared.context;
@@ -181,7 +182,7 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
     barrier();
 }
 
-/// Before the first tile: its keys are issued, and the queries have arrived.
+/// Prepares the first tile: saves the context, loads the queries, and issues the copies of the tile's keys.
 KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
     PrefillTiles& tiles = shared.tiles;
     const ShortRange keys = short_range(work.keys);
@@ -202,7 +203,7 @@ KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-/// Matrix m of the warp's sums, and the states of its rows, to shared memory.
+/// Stages matrix m of the warp's sums, with max and sum of its rows, in shared memory.
 KVJIT_INLINE void stage_matrix(OutputRows& output, const PrefillState& state, int m, float factor) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -218,7 +219,7 @@ KVJIT_INLINE void stage_matrix(OutputRows& output, const PrefillState& state, in
     }
 }
 
-/// Writes the warp's rows, as many as there are. The warp calls it together.
+/// Writes those of the warp's rows that exist. The warp calls it together.
 KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
     const i64 first = work.row_begin + warp_index() * (16 * kRowTiles);
 #pragma unroll 1
@@ -229,7 +230,7 @@ KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
     }
 }
 
-/// A tile of rows and all of its keys. The block calls it together.
+/// Attends a tile of rows and all of its keys. The block calls it together.
 KVJIT_INLINE void attend_mma(const AttendWork& work) {
     PrefillShared& shared = shared_memory<PrefillShared>();
     const ProductRule rule = product_rule(work);

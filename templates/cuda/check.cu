@@ -1,5 +1,5 @@
-// check: finds what is wrong with index arrays that only the device can read, before a kernel trusts them
-// (docs/semantics.md, section 8).
+// check: checks index arrays that only the device can read, before other kernels rely on them (docs/semantics.md,
+// section 8).
 #include "common/batch_rules.h"
 #include "common/spec_block.h"
 #include "cuda/machine/contract.h"
@@ -11,15 +11,14 @@ namespace kvjit {
 
 inline constexpr Paging kPaging = {kPageSize, static_cast<Entries>(kEntries)};
 
-/// Keeps the first of all.
-/// Of a layer, where layers have tables or slots of their own.
+/// Stores the finding if it is the first one. layer: where layers have tables or slots of their own.
 KVJIT_INLINE void report(abi::Fault& fault, const Finding& found, i64 layer = -1) {
     if (atomic_add(&fault.count, 1) != 0) return;
     fault.found = found;
     fault.found.layer = layer;
 }
 
-// ---- 2. Work split: sequences and their pages go round the warps of the grid ----------------------------------------
+// ---- 2. Work split: the warps of the grid take sequences' pages in turn ---------------------------------------------
 
 struct Place {
     i64 warp, warps;
@@ -32,7 +31,7 @@ KVJIT_INLINE Place place_of_thread(i64 blocks) {
 
 // ---- 3. Sequences, a lane for each ----------------------------------------------------------------------------------
 
-/// Tensors have rows for the tokens and keys of sequences 0..b.
+/// The tensors have rows for all tokens and keys of sequences 0..b.
 KVJIT_INLINE bool rows_hold(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
     const bool counted = is_given(args.batch.keys.starts);
     const i64 tokens = index_at(args.batch.seqstarts, b + 1);
@@ -41,7 +40,7 @@ KVJIT_INLINE bool rows_hold(const abi::CudaCheckArgs& args, Finding& found, i64 
            expect(keys <= args.key_rows, found, {Rule::kKeyRows, b, b + 1, keys, args.key_rows});
 }
 
-/// What of sequence b must hold before anyone may look at its table's entries.
+/// The rules of sequence b that must hold before its table's entries may be read.
 KVJIT_INLINE bool sequence_holds(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
     const CheckedBatch& batch = args.batch;
     if (b + 1 == batch.batch_size && !totals_hold(found, batch, kPaging)) return false;
@@ -50,13 +49,13 @@ KVJIT_INLINE bool sequence_holds(const abi::CudaCheckArgs& args, Finding& found,
     return position_holds(found, batch, b) && row_holds(found, batch, kPaging, b);
 }
 
-// ---- 4. Entries and new slots, once all sequences hold -------------------------------------------------------------
+// ---- 4. Entries and new tokens' slots, once all sequences hold -----------------------------------------------------
 
-/// What is checked: the table of codes, or that of scales.
+/// The table that is checked, of codes or of scales.
 struct Checked {
     const abi::CudaCheckArgs& args;
     EntryTable table;
-    i64 layer;  // a Finding's
+    i64 layer;  // as a Finding names it
 
     KVJIT_INLINE i64 entry(i64 b, i64 p) const { return row_of<Index>(table, args.batch, b)[p]; }
 };
@@ -74,15 +73,15 @@ KVJIT_INLINE NewSlots new_slots_of(const Checked& checked, i64 b, i64 p) {
     return new_slots(checked.args.batch, kPaging, b, p, checked.entry(b, p));
 }
 
-/// Entry q of sequence `other` shares no new token's slot with `own`.
+/// No new token in entry q of sequence `other` has a slot of `own`.
 KVJIT_INLINE void check_apart(const Checked& checked, const NewSlots& own, i64 other, i64 q) {
     Finding found;
     if (!slots_hold(found, checked.table, kPaging, own, new_slots_of(checked, other, q)))
         report(*checked.args.fault, found, checked.layer);
 }
 
-/// No new token of an entry after (b, p) has a slot of (b, p)'s. Lanes share the entries of b, then the sequences
-/// after it; those with several entries, as prefills have them, they take one by one, together.
+/// No new token in an entry after entry p of sequence b has a slot of one in that entry. Lanes take later entries of b,
+/// then a later sequence each; sequences with several new entries, such as prefills, are taken by all lanes together.
 KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, i64 b, i64 p) {
     const CheckedBatch& batch = checked.args.batch;
     const NewSlots own = new_slots_of(checked, b, p);
@@ -105,8 +104,8 @@ KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, i64 b
 
 // ---- 6. Store: nothing but the fault --------------------------------------------------------------------------------
 
-/// Each warp looks at all sequences: it trusts no other's word for what it reads next. The first one reports the first
-/// of them that is faulty.
+/// Each warp checks all sequences, since warps of different blocks can't wait for each other's result. The first warp
+/// reports the first faulty sequence.
 KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& place) {
     for (i64 first = 0; first < args.batch.batch_size; first += kWarpSize) {
         const i64 b = first + place.lane;
@@ -123,14 +122,14 @@ KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& p
 
 KVJIT_INLINE void check_entries(const Checked& checked, const Place& place, i64 b) {
     const EntryRange seen = seen_entries(checked.args.batch, kPaging, b);
-    const u32 turn = static_cast<u32>(place.warp + b) % static_cast<u32>(place.warps);  // others begin with other warps
+    const u32 turn = static_cast<u32>(place.warp + b) % static_cast<u32>(place.warps);  // spreads short rows over warps
     for (i64 p = seen.first + i64{turn} * kWarpSize + place.lane; p < seen.last; p += place.warps * kWarpSize)
         check_entry(checked, b, p);
 }
 
 KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
     const CheckedBatch& batch = checked.args.batch;
-    i64 turn = 0;  // of which warp
+    i64 turn = 0;  // the warp whose turn it is
     for (i64 b = 0; b < batch.batch_size; ++b) {
         check_entries(checked, place, b);
         if (!batch.stores || is_given(batch.slots)) continue;
@@ -142,18 +141,18 @@ KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
     }
 }
 
-/// A Finding's layer, of slots.
+/// The layer that a Finding about slots names.
 KVJIT_INLINE i64 named_slots(const CheckedBatch& batch, i64 layer) {
     return batch.layer_slots == 0 ? -1 : layer;
 }
 
-/// New token `row` of sequence b, where the caller chose its slot.
+/// The slot that the caller chose for new token `row` of sequence b.
 KVJIT_INLINE NewSlots chosen_slots(const abi::CudaCheckArgs& args, i64 layer, i64 b, i64 row) {
     const i64 slot = chosen_slot(args.batch, layer, row);
     return {0, slot, slot + 1, b};
 }
 
-/// No row after `own`, which is row `row` of sequence b, has its slot. Lanes share those of a sequence.
+/// No new token after `row`, whose slot is `own`, has the same slot. Lanes take the tokens of a sequence in turn.
 KVJIT_INLINE void check_chosen_apart(const abi::CudaCheckArgs& args, const Place& place, i64 layer, const NewSlots& own,
                                      i64 row) {
     for (i64 b = own.sequence; b < args.batch.batch_size; ++b) {
@@ -166,7 +165,7 @@ KVJIT_INLINE void check_chosen_apart(const abi::CudaCheckArgs& args, const Place
     }
 }
 
-/// Rows go round the warps.
+/// Checks all chosen slots of a layer; warps take new tokens in turn.
 KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& place, i64 layer) {
     for (i64 b = 0; b < args.batch.batch_size; ++b) {
         const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);

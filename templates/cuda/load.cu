@@ -1,4 +1,4 @@
-// load: positions of the cache are read back, dequantised, converted or moved, each head num_repeat times
+// load: reads positions of the cache back, dequantised, converted or copied, each head num_repeat times
 // (docs/semantics.md, sections 2, 5 and 6).
 #include "common/abi.h"
 #include "common/slots.h"

@@ -1,4 +1,4 @@
-// load out of a cache whose layout cuts rows or pages into pieces: converted or moved, each head num_repeat times
+// load from a cache whose layout cuts rows or pages into pieces: converts or copies, each head num_repeat times
 // (docs/semantics.md, sections 2, 4 and 5).
 #include "common/abi.h"
 #include "common/cut.h"

@@ -1,4 +1,4 @@
-// merge: partial outputs become one by their running maxima, or by their lse (docs/semantics.md, section 2).
+// merge: combines partial outputs by their lse (docs/semantics.md, section 2).
 #include "common/abi.h"
 #include "common/indices.h"
 #include "common/spec_block.h"
@@ -16,7 +16,7 @@ static_assert(!kSame<T1, i8_t>);
 
 // ---- 2. Work split: a warp for each (token, query head) ------------------------------------------------------------
 
-/// The parts of one (token, query head), the first one's offsets being in elements and in floats.
+/// The parts of one (token, query head). acc, stat: offsets of the first one, in elements of Partial and in floats.
 struct Parts {
     i64 token, head;
     i64 acc, stat;
@@ -29,7 +29,7 @@ KVJIT_INLINE Parts parts_of_warp(const abi::MergeItem& item) {
             item.stat + token * item.stat_token + head * item.stat_head};
 }
 
-/// Tokens that there are: of the item, and of the batch, if the call has one.
+/// The end of the item's tokens, and of the batch's, if the call has one.
 KVJIT_INLINE i64 token_end(const abi::CudaMergeArgs& args) {
     const i64 end = is_given(args.seqstarts) ? index_at(args.seqstarts, args.launch.batch_size) : args.item.token_end;
     return end < args.item.token_end ? end : args.item.token_end;
@@ -40,7 +40,7 @@ KVJIT_INLINE i64 token_end(const abi::CudaMergeArgs& args) {
 KVJIT_INLINE Running merge_head(const abi::CudaMergeArgs& args, const Parts& parts, RowLanes& acc) {
     const abi::MergeArgs& merge = args.merge;
     const Partial* first = reinterpret_cast<const Partial*>(merge.acc) + parts.acc;
-    // An infinite lse says "no key", in other libraries' words too.
+    // An lse of -inf or, as other libraries have it, +inf means "no key".
     const auto stat = [&](i64 part) {
         const float lse = merge.max[parts.stat + part * args.item.stat_part];
         return Running{lse == kInfinity ? -kInfinity : lse, 1.0f};

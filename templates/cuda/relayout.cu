@@ -1,4 +1,4 @@
-// relayout: tokens of one cache go to another, copied or converted (docs/semantics.md, sections 2 and 6).
+// relayout: writes tokens of one cache to another, copied or converted (docs/semantics.md, sections 2 and 6).
 #include "common/abi.h"
 #include "common/relayout.h"
 #include "common/spec_block.h"

@@ -1,4 +1,4 @@
-// relayout where a layout cuts rows or pages into pieces: row by row, moved or converted (docs/semantics.md, sections 2
+// relayout where a layout cuts rows or pages into pieces: copies or converts row by row (docs/semantics.md, sections 2
 // and 4).
 #include "common/abi.h"
 #include "common/relayout.h"
@@ -13,7 +13,7 @@
 
 namespace kvjit {
 
-/// A lane's pieces of a row of From, rounded to Between.
+/// Loads the lane's pieces of a row of From, rounded to Between.
 template <class From, class Between>
 KVJIT_INLINE void read_pieces(RowPieces& x, const CutPlane& plane, i64 token, i64 head) {
     const char* row = cut_row<From>(plane, token, head);
@@ -28,7 +28,7 @@ KVJIT_INLINE void read_pieces(RowPieces& x, const CutPlane& plane, i64 token, i6
     });
 }
 
-/// The warp calls it together.
+/// Stores a row's pieces as a row of To. The warp calls it together.
 template <class To>
 KVJIT_INLINE void write_pieces(const CutPlane& plane, i64 token, i64 head, const RowPieces& x) {
     char* row = cut_row<To>(plane, token, head);

@@ -1,5 +1,5 @@
-// How much of a call one block of a CUDA kernel takes, with how many threads and how much shared memory. The host calls
-// these functions with a spec's values and the templates with their constants, so that the two can't drift apart.
+// How much of a call one block of a CUDA kernel takes, its threads and its shared memory. The host calls these
+// functions with a spec's values, the templates call them with their constants.
 #pragma once
 
 #include "common/abi.h"
@@ -9,12 +9,12 @@ namespace kvjit {
 using abi::i64;
 
 inline constexpr int kWarpSize = 32;
-inline constexpr int kTokenWarps = 8;       // warps of a block of store, load and merge
-inline constexpr int kAttendWarps = 4;      // of a block of attention
+inline constexpr int kTokenWarps = 8;       // warps of a block of store, load, merge, check and relayout
+inline constexpr int kAttendWarps = 4;      // warps of a block of attention
 inline constexpr int kDecodeTileRows = 16;  // packed rows (token, query head of a kv head) that a decode block takes
 inline constexpr int kSplitUnit = 64;       // keys of a split are a multiple of this
 
-/// What of a spec shapes attention's use of a block.
+/// A cache's format, as far as blocks of attention depend on it.
 struct CacheFormat {
     int head_dim;
     int t2_bits;      // 32, 16, 8, 4
@@ -22,21 +22,21 @@ struct CacheFormat {
     int quant_group;
 };
 
-/// What each of two blocks may have, so that a multiprocessor holds both. The driver takes 1 KiB of its own for each
-/// block; the multiprocessor has that 1 KiB more than one block may have.
+/// The most shared memory of a block of which a multiprocessor is to hold two. It has 1 KiB more than one block may
+/// have, and the driver takes 1 KiB for each block.
 constexpr int half_of_shared(int max_shared_bytes) {
     return (max_shared_bytes + 1024) / 2 - 1024;
 }
 
-/// What a plan must know of a program's blocks.
+/// A program's blocks, as plans launch them.
 struct LaunchShape {
     int rows;  // packed rows of a block's tile; of store, load and merge, one for each warp
     int threads;
-    int blocks_per_sm;  // at least so many must fit into a multiprocessor's registers
+    int blocks_per_sm;  // the least number of blocks that must fit into a multiprocessor's registers
     int shared_bytes;
 };
 
-/// Store, load and merge; and check, whose blocks each take a multiprocessor.
+/// Shapes of store, load, merge and relayout, and of check, whose blocks have a multiprocessor each.
 inline constexpr LaunchShape kTokenShape = {kTokenWarps, kTokenWarps* kWarpSize, 4, 0};
 inline constexpr LaunchShape kCheckShape = {kTokenWarps, kTokenWarps* kWarpSize, 1, 0};
 
@@ -48,19 +48,19 @@ constexpr int scale_row_bytes(const CacheFormat& format) {
     return format.head_dim / format.quant_group * format.scale_bytes;
 }
 
-/// The widest access that rows of `bytes` bytes allow: addresses of rows are multiples of it, and 16 at most.
+/// The widest access that rows of `bytes` bytes allow, 16 at most: addresses of rows are multiples of it.
 constexpr int widest_access(int bytes) {
     return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }
 
 // ---- Attention by dot products: cuda/attend/dot/tiles.h ------------------------------------------------------------
 
-/// From row to row in shared memory: an odd number of 16 bytes, so that 8 lanes with a row each use all banks once.
+/// Stride of rows in shared memory: an odd number of 16 bytes, so that 8 lanes with a row each use all banks once.
 constexpr int dot_stride(int bytes) {
     return bytes == 0 ? 0 : ((bytes + 15) / 16 | 1) * 16;
 }
 
-/// Rows of one warp: all warps of a decode block share its tile, those of a prefill block split it.
+/// Rows of one warp: the warps of a decode block share its tile of rows, those of a prefill block split it.
 constexpr int dot_warp_rows(bool decode, const CacheFormat& format) {
     return decode || format.head_dim <= 128 ? 16 : 8;
 }
@@ -69,14 +69,14 @@ constexpr int dot_tile_rows(bool decode, const CacheFormat& format) {
     return dot_warp_rows(decode, format) * (decode ? 1 : kAttendWarps);
 }
 
-/// Bytes of `keys` keys and as many values, with their scales, of each of the teams that have tiles of their own: the
-/// warps of a decode block; a prefill block is one team.
+/// Bytes of the tiles of `keys` keys and values, with their scales, of all teams of a block. A team has tiles of its
+/// own: each warp of a decode block, all warps of a prefill block together.
 constexpr int dot_tiles_bytes(bool decode, const CacheFormat& format, int keys) {
     const int row = dot_stride(row_bytes(format)) + dot_stride(scale_row_bytes(format));
     return (decode ? kAttendWarps : 1) * 2 * keys * row;
 }
 
-/// Keys of a tile: 32, one for each lane, unless rows are long; then lanes share a key.
+/// Keys of a tile: 32, one for each lane; fewer where rows are long, so that lanes share a key.
 constexpr int dot_tile_keys(bool decode, const CacheFormat& format) {
     const int limit = (decode ? 72 : 48) * 1024;
     for (int keys = kWarpSize; keys > 8; keys /= 2) {
@@ -85,13 +85,13 @@ constexpr int dot_tile_keys(bool decode, const CacheFormat& format) {
     return 8;
 }
 
-/// Rows that a decode block's warps merge at a time, and what they exchange for it: acc, max and sum of each warp.
+/// Rows that a decode block's warps merge at a time, and the bytes of their acc, max and sum, which the warps exchange.
 inline constexpr int kDotMergeRows = 4;
 constexpr int dot_merge_bytes(const CacheFormat& format) {
     return kAttendWarps * kDotMergeRows * (format.head_dim + 2) * 4;
 }
 
-/// Query rows and probabilities as float32, then the tiles, whose place the merge takes in the end.
+/// Query rows and probabilities as float32, and the tiles, which the final merge overwrites.
 constexpr int dot_shared_bytes(bool decode, const CacheFormat& format) {
     const int keys = dot_tile_keys(decode, format);
     const int query = dot_tile_rows(decode, format) * format.head_dim * 4;
@@ -105,17 +105,17 @@ constexpr LaunchShape dot_shape(bool decode, const CacheFormat& format) {
     return {dot_tile_rows(decode, format), kAttendWarps * kWarpSize, 2, dot_shared_bytes(decode, format)};
 }
 
-// ---- Attention by tensor cores: cuda/attend/mma/decode.h, cuda/attend/mma/prefill.h --------------------------------
+// ---- Attention by tensor cores: cuda/attend_decode_mma.cu, cuda/attend_prefill_mma.cu ------------------------------
 
-inline constexpr int kMmaTileKeys = 16;  // keys that a warp of a decode block takes at a time: one matrix product deep
+inline constexpr int kMmaTileKeys = 16;  // keys of a decode warp's tile: the depth of one matrix product
 inline constexpr int kMaxStages = 4;
 
 constexpr int round_up(int n, int unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/// Elements of a decode's rows in shared memory, with zeros past head_dim: each lane takes 8 of a key's 32, or of a
-/// value's 64, at a time.
+/// Elements of decode's rows in shared memory, with zeros past head_dim: a lane takes 8 elements at a time, of each 32
+/// of a key and of each 64 of a value.
 constexpr int mma_key_elements(const CacheFormat& format) {
     return round_up(format.head_dim, 32);
 }
@@ -123,8 +123,8 @@ constexpr int mma_value_elements(const CacheFormat& format) {
     return round_up(format.head_dim, 64);
 }
 
-/// From row to row: so that lanes which load together touch each bank once. A key's 4 lanes take 4 * 8 elements in a
-/// row, and their neighbours the next row's; of values, lanes take neighbouring elements of every other row.
+/// Strides of rows, such that lanes which load together touch each bank once. For keys, 4 lanes load 4 * 8 elements of
+/// one row, the next 4 lanes those of the next row; for values, lanes load neighbouring elements of every other row.
 constexpr int mma_key_stride(const CacheFormat& format) {
     const int span = 4 * format.t2_bits;
     return round_up(mma_key_elements(format) * format.t2_bits / 8 - span, 2 * span) + span;
@@ -136,13 +136,13 @@ constexpr int mma_scale_stride(const CacheFormat& format, int elements) {
     return dot_stride((elements + format.quant_group - 1) / format.quant_group * format.scale_bytes);
 }
 
-/// A warp's tile of keys, their scales, its tile of values, their scales.
+/// Bytes of a stage: a warp's tile of keys and one of values, with their scales.
 constexpr int mma_stage_bytes(const CacheFormat& format) {
     return kMmaTileKeys * (mma_key_stride(format) + mma_scale_stride(format, mma_key_elements(format)) +
                            mma_value_stride(format) + mma_scale_stride(format, mma_value_elements(format)));
 }
 
-/// What a warp stages for the merge: 16 rows of sums, and for each row max and sum.
+/// A warp's result, staged for the merge: 16 rows of sums of values, each with its max and sum.
 constexpr int mma_sums_stride(const CacheFormat& format) {
     return mma_value_elements(format) + 4;
 }
@@ -150,7 +150,7 @@ constexpr int mma_merge_bytes(const CacheFormat& format) {
     return kDecodeTileRows * (mma_sums_stride(format) + 2) * 4;
 }
 
-/// Whether a decode's query lies in shared memory: long rows leave no registers for it.
+/// Whether decode's queries lie in shared memory, as long rows leave no registers for them.
 constexpr bool mma_shares_query(const CacheFormat& format) {
     return format.head_dim > 128;
 }
@@ -158,7 +158,7 @@ constexpr int mma_query_bytes(const CacheFormat& format) {
     return mma_shares_query(format) ? kDecodeTileRows * mma_key_elements(format) * 2 : 16;
 }
 
-/// Tiles that a warp has under way: as many as let a multiprocessor hold two blocks.
+/// Stages of a warp's ring: as many as let a multiprocessor hold two blocks.
 constexpr int mma_stages(const CacheFormat& format, int max_shared_bytes) {
     const int stages =
         (half_of_shared(max_shared_bytes) - mma_query_bytes(format)) / (kAttendWarps * mma_stage_bytes(format));
@@ -175,7 +175,7 @@ constexpr LaunchShape mma_decode_shape(const CacheFormat& format, int max_shared
             mma_query_bytes(format) + kAttendWarps * mma_warp_bytes(format, max_shared_bytes)};
 }
 
-/// Prefill: matrices of 16 rows that a warp has.
+/// Prefill: number of a warp's matrices of 16 rows.
 constexpr int mma_row_tiles(const CacheFormat& format) {
     return format.head_dim <= 128 ? 2 : 1;
 }
@@ -183,36 +183,36 @@ constexpr int mma_prefill_rows(const CacheFormat& format) {
     return kAttendWarps * 16 * mma_row_tiles(format);
 }
 
-/// Bytes from row to row of queries, keys and values as float16, with zeros up to a multiple of 16 elements. Padded,
-/// the 8 rows of a matrix lie in different banks as they would swizzled; and a row's pieces have constant distances,
-/// which need no registers.
+/// Stride of rows of queries, keys and values as float16, with zeros up to a multiple of 16 elements. Padding puts the
+/// 8 rows of a matrix into different banks, as swizzling would, and keeps offsets in a row constant, which takes no
+/// registers.
 constexpr int mma_row_stride(const CacheFormat& format) {
     return dot_stride(round_up(format.head_dim, 16) * 2);
 }
 
-/// Bytes of a tile of quantised keys or values, with scales, on their way to float16.
+/// Bytes of a tile of quantised keys or values, with scales, before they are dequantised.
 constexpr int mma_raw_bytes(const CacheFormat& format, int keys) {
     return format.scale_bytes == 0 ? 2 * 16
                                    : keys * (round_up(row_bytes(format), 16) + round_up(scale_row_bytes(format), 16));
 }
 
-/// Bytes of what rounding to float16 takes from quantised keys.
+/// Bytes of the residuals of quantised keys: what rounding to float16 takes from them.
 constexpr int mma_residual_bytes(const CacheFormat& format, int keys) {
     return (format.scale_bytes == 0 ? 1 : keys) * mma_row_stride(format);
 }
 
-/// Addresses of a key's row, its value's, and the scales of both, for the tile at hand and the next, and an entry of
-/// the table.
+/// Bytes for a key of a tile: addresses of its key, its value and their scales, for this tile and the next, and an
+/// entry of the table.
 constexpr int mma_address_bytes(const CacheFormat& format) {
     return 2 * (format.scale_bytes == 0 ? 2 : 4) * 8 + 8;
 }
 
-/// The block's context (BlockContext), with a second table where scales have one, and each row's part of it.
+/// Bytes of BlockContext, with a second table where scales have one, and of its arrays per warp and per row.
 constexpr int mma_context_bytes(const CacheFormat& format) {
     return 240 + (format.scale_bytes == 0 ? 0 : 16) + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
 }
 
-/// Floats from row to row of the sums on their way to the output.
+/// Floats from row to row of the sums that are staged for the output.
 constexpr int mma_output_stride(const CacheFormat& format) {
     return round_up(format.head_dim, 32) + 8;
 }
@@ -225,7 +225,7 @@ constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
     return mma_context_bytes(format) + (tile > output ? tile : output);
 }
 
-/// Keys of a prefill's tile: many, unless that keeps a second block off the multiprocessor.
+/// Keys of prefill's tile: as many as leave room for a second block on the multiprocessor, if one fits at all.
 constexpr int mma_prefill_keys(const CacheFormat& format, int max_shared_bytes) {
     const int half = half_of_shared(max_shared_bytes);
     const int limit = mma_prefill_bytes(format, 32) <= half ? half : max_shared_bytes;
@@ -240,13 +240,13 @@ constexpr LaunchShape mma_prefill_shape(const CacheFormat& format, int max_share
 
 // ---- Grids ---------------------------------------------------------------------------------------------------------
 
-/// Tiles of the rows that `tokens` new tokens have with one kv head, `rows` rows a tile.
+/// Tiles of `rows` rows that `tokens` new tokens have in one kv head.
 constexpr int decode_tiles(int group, int tokens, int rows) {
     return (group * tokens + rows - 1) / rows;
 }
 
-/// Tiles that a prefill's grid has, for S new tokens at most in B sequences: sequence b's begin at the one numbered
-/// floor(seqstarts[b] * group / rows) + b, which leaves each as many as it needs.
+/// Tiles in prefill's grid for up to `tokens` new tokens in `sequences` sequences. Sequence b's tiles begin at number
+/// floor(seqstarts[b] * group / rows) + b, which leaves room for all tiles of each sequence.
 constexpr i64 prefill_tiles(i64 tokens, i64 sequences, int group, int rows) {
     return tokens * group / rows + sequences;
 }

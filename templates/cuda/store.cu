@@ -1,4 +1,5 @@
-// store: new keys and values go to their slots, quantised, converted or moved (docs/semantics.md, sections 2, 5 and 6).
+// store: writes new keys and values to their slots, quantised, converted or copied (docs/semantics.md, sections 2, 5
+// and 6).
 #include "common/abi.h"
 #include "common/slots.h"
 #include "common/spec_block.h"

@@ -1,4 +1,4 @@
-// store into a cache whose layout cuts rows or pages into pieces: converted or moved (docs/semantics.md, sections 2, 4
+// store to a cache whose layout cuts rows or pages into pieces: converts or copies (docs/semantics.md, sections 2, 4
 // and 5).
 #include "common/abi.h"
 #include "common/cut.h"

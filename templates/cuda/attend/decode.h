@@ -1,9 +1,9 @@
-// attend, for few query rows: bound by reading keys and values, which happens once for all rows of a kv head, and which
-// several blocks may share by splitting the keys (docs/semantics.md, section 3). What is the same whatever multiplies.
+// attend for few query rows (docs/semantics.md, section 3). Reading keys and values bounds it: each is read once for
+// all rows of a kv head, and several blocks may share the keys. This file is common to dot products and tensor cores.
 //
-// An algorithm, as an entry file passes it to attend_block:
+// An entry file passes an Algorithm to attend_block:
 //     kShape                        the LaunchShape of its blocks
-//     attend(const AttendWork&)     a tile of rows and a split of its keys; the block calls it together
+//     attend(const AttendWork&)     attends a tile of rows and a split of its keys; the block calls it together
 #pragma once
 
 #include "common/abi.h"
@@ -14,9 +14,9 @@
 
 namespace kvjit {
 
-// ---- Work split: a block has a tile of one sequence's and kv head's rows, and one split of their keys --------------
+// ---- Work split: a block for each tile of rows of a sequence and kv head, and each split of their keys -------------
 
-/// What block_x() counts: tiles of a kv head, kv heads, sequences.
+/// block_x() as (sequence, kv head, tile), the tile varying fastest.
 struct TilePlace {
     i64 sequence, kv_head, tile;
 };

@@ -1,7 +1,7 @@
 // Merging partial results of attention over disjoint sets of keys. A part is (acc, max, sum):
 //     max = largest score, or less,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
-// A warp has a row of kHeadDim elements spread over its lanes, and merges the parts of a row in ascending order: which
-// warp does it, and when, changes no bit.
+// A warp has a row of kHeadDim elements spread over its lanes, and merges the parts of a row in ascending order, so
+// that it changes no bit which warp merges, and when.
 #pragma once
 
 #include "common/spec_block.h"
@@ -28,29 +28,29 @@ KVJIT_INLINE float log(float v) {
     return log2(v) * kLn2;
 }
 
-/// max and sum of some keys of a row. Starts as "no key".
+/// max and sum over some keys of a row. Starts as "no key".
 struct Running {
     float max = -kInfinity;
     float sum = 0.0f;
 };
 
-/// A part that saw no key (max -inf) must be left out: its acc and sum may be anything.
+/// A part that saw no key (max -inf) must be left out: its acc and sum may hold anything.
 KVJIT_INLINE bool is_empty_part(float part_max) {
     return part_max == -kInfinity;
 }
 
-/// No NaN may pass for "saw no key": a largest score of -inf with a sum that isn't a number.
+/// A part's max, but NaN where its sum is: all scores may be NaN, which leaves max at -inf, the mark of "no key".
 KVJIT_INLINE float part_max(float max, float sum) {
     return sum == sum ? max : kNan;
 }
 
-/// Factor of a part whose largest score is part_max, where the largest of all is `max`.
+/// Weight of a part whose largest score is part_max; `max` is the largest score of all parts.
 KVJIT_INLINE float part_weight(float part_max, float max) {
     return is_empty_part(part_max) ? 0.0f : exp(part_max - max);
 }
 
-/// With the head's e^sink in the sum, where the spec has sinks: what the output is divided by, and lse knows nothing
-/// of. A row without a key stays one.
+/// `running` with the head's e^sink added to its sum, where the spec has sinks. The output's divisor includes it, lse
+/// does not; a row without a key stays empty.
 KVJIT_INLINE Running add_sink(Running running, const float* sinks, i64 head) {
     if constexpr (!kSinks) return running;
     if (!is_empty_part(running.max)) running.sum += exp(sinks[head] - running.max);
@@ -86,21 +86,21 @@ KVJIT_INLINE float largest_max(i64 parts, Stat&& stat) {
     return max;
 }
 
-/// Merges parts 0..parts-1 of one row: returns max and sum, and leaves the sum of weighted acc in `acc`.
+/// Merges parts 0..parts-1 of one row: returns max and sum, and sets `acc` to the weighted sum of rows.
 ///     stat(part) -> Running,  row(part) -> const T*, kHeadDim elements
-/// kReadEmpty: rows of parts that saw no key have been written, and are multiplied by their weight 0, too.
+/// kReadEmpty: rows of parts that saw no key exist, too, and are added with weight 0, so that a NaN in them shows.
 template <bool kReadEmpty = false, class Stat, class Row>
 KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& row) {
     Running merged = {largest_max(parts, stat), 0.0f};
     clear_lanes(acc);
 #pragma unroll 1
     for (i64 first = 0; first < parts; first += kWarpSize) {
-        // A lane for each part: its weight is computed once.
+        // A lane for each part, so that each weight is computed once.
         const i64 own = first + lane_index();
         const Running running = own < parts ? stat(own) : Running{};
         const float weight = part_weight(running.max, merged.max);
         const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);
-        // Not unrolled: the programs that merge compile a seventh faster. No branch around empty parts.
+        // Not unrolled: programs that merge compile a seventh faster so. Without a branch around empty parts.
 #pragma unroll 1
         for (i32 k = 0; k < count; ++k) {
             const float max = shuffle(running.max, k), sum = shuffle(running.sum, k), factor = shuffle(weight, k);

@@ -1,9 +1,9 @@
-// attend, for many query rows: bound by arithmetic. A block has a tile of rows and passes over all the keys that they
-// see (docs/semantics.md, section 3). What is the same whatever multiplies.
+// attend for many query rows (docs/semantics.md, section 3). Arithmetic bounds it: a block has a tile of rows, and
+// passes over all keys that they see. This file is common to dot products and tensor cores.
 //
-// An algorithm, as an entry file passes it to attend_block:
+// An entry file passes an Algorithm to attend_block:
 //     kShape                        the LaunchShape of its blocks
-//     attend(const AttendWork&)     a tile of rows and all of its keys; the block calls it together
+//     attend(const AttendWork&)     attends a tile of rows and all of its keys; the block calls it together
 #pragma once
 
 #include "common/abi.h"
@@ -15,8 +15,7 @@ namespace kvjit {
 
 // ---- Work split: tiles of rows of all sequences, the last ones, which see most keys, first -------------------------
 
-/// Number of sequence b's first tile, of kRows rows each. All of its tiles lie before sequence b+1's first: see
-/// prefill_tiles.
+/// Number of sequence b's first tile of kRows rows; its tiles all come before sequence b+1's first (prefill_tiles).
 template <int kRows>
 KVJIT_INLINE i64 first_tile(const abi::AttendArgs& args, i64 b) {
     return prefill_tiles(index_at(args.seqstarts, b), b, kGroup, kRows);

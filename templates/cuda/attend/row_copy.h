@@ -1,4 +1,4 @@
-// Copies of cache rows to shared memory, for both ways of multiplying.
+// Copies of cache rows to shared memory, for dot products and tensor cores.
 #pragma once
 
 #include "common/types.h"
@@ -6,15 +6,15 @@
 
 namespace kvjit {
 
-/// The value of an address that lane `source` has. The warp calls it together.
+/// The address that lane `source` has. The warp calls it together.
 KVJIT_INLINE const char* shuffle_address(const char* address, i32 source) {
     const u64 bits = reinterpret_cast<u64>(address);
     const u64 low = shuffle(static_cast<u32>(bits), source), high = shuffle(static_cast<u32>(bits >> 32), source);
     return reinterpret_cast<const char*>(high << 32 | low);
 }
 
-/// kBytes, in the background where copy_async can: no 4 bytes of a row of 2 bytes' multiples need to be aligned.
-/// Zeros where not `valid`.
+/// Copies kBytes, or writes zeros where not `valid`. In the background unless rows are aligned to 2 bytes only, which
+/// copy_async doesn't take.
 template <int kBytes>
 KVJIT_INLINE void copy_bytes(char* to, const char* from, bool valid) {
     if constexpr (kBytes >= 4)

@@ -1,5 +1,5 @@
-// Keys of a decode that several blocks share: each block leaves a partial of its split, and the last one to arrive
-// merges those of all splits, in ascending order, so that bits don't depend on who came last.
+// Decode's keys, split among blocks: each block stores a partial for its split, and the one that finishes last merges
+// the partials of all splits, in ascending order, so that bits don't depend on which block that is.
 #pragma once
 
 #include "common/abi.h"
@@ -10,19 +10,19 @@ namespace kvjit {
 
 struct Split {
     i64 number;
-    i64 used;  // splits that have keys to see, at least 1: the others' blocks return at once
+    i64 used;  // splits that have keys, at least 1; blocks of the others return at once
     KeyRange keys;
 };
 
-/// Keys of a split where `count` are to be split, which may be far fewer than the plan's bound.
+/// Keys of a split of `count` keys, which may be far fewer than the plan's bound.
 KVJIT_INLINE u32 keys_of_split(const abi::CudaAttendArgs& args, u32 count) {
     const u32 splits = static_cast<u32>(args.splits), each = (count + splits - 1) / splits;
     const u32 least = static_cast<u32>(args.least_split);
     return each < least ? least : (each + kSplitUnit - 1) / kSplitUnit * kSplitUnit;
 }
 
-/// The split of this block, of a tile whose rows see `seen`. Splits begin at multiples of kSplitUnit, those of a fixed
-/// size at multiples of that. The last one takes all that is left.
+/// This block's split of the keys `seen` by its tile's rows. Splits begin at multiples of kSplitUnit; of a fixed size,
+/// at multiples of that. The last split takes all remaining keys.
 KVJIT_INLINE Split split_of_block(const abi::CudaAttendArgs& args, KeyRange seen) {
     const u32 fixed = static_cast<u32>(args.split_keys), unit = fixed != 0 ? fixed : kSplitUnit;
     const u32 origin = kWindow ? static_cast<u32>(seen.begin) / unit * unit : 0;
@@ -33,23 +33,23 @@ KVJIT_INLINE Split split_of_block(const abi::CudaAttendArgs& args, KeyRange seen
     return {number, used, {kWindow && begin < seen.begin ? seen.begin : begin, end}};
 }
 
-/// Where the partial of the tile's first row goes, for split `split` of block_x()'s tile.
+/// Address of the partial of split `split` for the first row of block_x()'s tile.
 KVJIT_INLINE float* split_partials(const abi::CudaAttendArgs& args, i64 tile_rows, i64 split) {
     return args.attend.partials + (block_x() * args.splits + split) * tile_rows * kPartialStride;
 }
 
 // ---- Merge ---------------------------------------------------------------------------------------------------------
 
-/// Whether this block is the last of the tile's `used` blocks to come here. The block calls it together, after it has
-/// written its partials; then it sees those of the others. Leaves the tile's counter as it was before the run.
+/// Whether this block is the last of the tile's `used` blocks to call it; it then sees the others' partials. The block
+/// calls it together, after writing its own. The last block sets the tile's counter back to 0.
 KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 used) {
     u32& arrived = shared_memory<u32>();
     unsigned* counter = args.counters + block_x();
     barrier();
     if (thread_index() == 0) {
-        thread_fence();  // the block's partials, which the barrier has ordered before this thread's, before the count
+        thread_fence();  // orders the block's partials, which the barrier above has gathered, before the count
         arrived = atomic_add(counter, 1);
-        thread_fence();  // and the others' before what the barrier below lets go on
+        thread_fence();  // orders the count before reads of the others' partials past the barrier below
     }
     barrier();
     if (arrived != static_cast<u32>(used - 1)) return false;
@@ -57,7 +57,7 @@ KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 used) {
     return true;
 }
 
-/// Merges the `used` splits of the work's tile, if this block is the last of them. The block calls it together.
+/// Merges the tile's `used` splits, if this block is the last one. The block calls it together.
 KVJIT_INLINE void finish_splits(const abi::CudaAttendArgs& args, const AttendWork& work, i64 tile_rows, i64 used) {
     if (!is_last_block(args, used)) return;
     const float* first = split_partials(args, tile_rows, 0);

@@ -1,5 +1,5 @@
-// What one block of an attention kernel works on, and where its rows come from and go to: common to attention by dot
-// products and by tensor cores.
+// What one block of an attention kernel works on, and its query and output rows: common to dot products and tensor
+// cores.
 #pragma once
 
 #include "common/abi.h"
@@ -19,7 +19,7 @@ static_assert(!kSame<T1, i8_t>);
 inline constexpr CacheFormat kFormat = {kHeadDim, element_of<T2>().bits, kQuantised ? element_of<T3>().bits / 8 : 0,
                                         kQuantGroup};
 
-/// A KeyRange in the 32 bits that positions take. Without windows nothing is hidden before `begin`, which is 0.
+/// A KeyRange in 32 bits, which positions fit. Without windows `begin` is 0 and not compared.
 struct ShortRange {
     i32 begin, end;
 
@@ -28,45 +28,45 @@ struct ShortRange {
     KVJIT_INLINE bool meets(ShortRange other) const {
         return other.begin < end && (!kWindow || (begin < end && other.end > begin));
     }
-    /// Whether a tile of `keys` keys, from whose first one the range is counted, has some of it.
+    /// Whether the range, counted from the first key of a tile of `keys` keys, has keys in that tile.
     KVJIT_INLINE bool meets_tile(i32 keys) const { return end > 0 && (!kWindow || begin < keys); }
 };
 KVJIT_INLINE ShortRange short_range(KeyRange range) {
     return {kWindow ? static_cast<i32>(range.begin) : 0, static_cast<i32>(range.end)};
 }
 
-/// A tile of rows and the keys that the block attends for them. All threads of a block have the same.
-/// Row r of a kv head is new token r / kGroup, query head kv_head*kGroup + r % kGroup.
+/// A block's tile of rows and the keys that it attends for them, the same in all threads. Packed row r of a kv head is
+/// new token r / kGroup, query head kv_head*kGroup + r % kGroup.
 struct AttendWork {
     const abi::AttendArgs& args;
     CallSequence sequence;
     TableRow table;
     i64 kv_head;
-    i64 row_begin, row_end;  // packed rows; row_end is cut at the last one that there is
-    KeyRange keys;           // of those that some row of the tile sees. Maybe no key at all
-    float* partials;         // where row_begin's partial goes, the others after it; null: write output and lse
+    i64 row_begin, row_end;  // packed rows that exist
+    KeyRange keys;           // those that some row of the tile sees, or the block's split of them; may be empty
+    float* partials;         // for the partials of row_begin and the rows after it; null: write output and lse
 
     KVJIT_INLINE i64 token(i64 row) const { return static_cast<i64>(static_cast<u64>(row) / kGroup); }
     KVJIT_INLINE i64 head(i64 row) const { return kv_head * kGroup + static_cast<i64>(static_cast<u64>(row) % kGroup); }
-    /// Packed row `row` sees these, less those that the mask hides.
+    /// The keys that packed row `row` sees by their positions; the mask may hide more.
     KVJIT_INLINE KeyRange seen_by(i64 row) const { return visible_keys(sequence, token(row)); }
 };
 
-/// Keys that some of packed rows row_begin..row_end-1 of a sequence see.
+/// Keys that some of a sequence's packed rows row_begin..row_end-1 sees.
 KVJIT_INLINE KeyRange seen_by_rows(const CallSequence& sequence, i64 row_begin, i64 row_end) {
     const i64 first = static_cast<i64>(static_cast<u64>(row_begin) / kGroup);
     const i64 last = static_cast<i64>(static_cast<u64>(row_end - 1) / kGroup);
     return seen_by_some(visible_keys(sequence, first), visible_keys(sequence, last));
 }
 
-/// The first of the tiles of kKeys keys that the block works on. Tiles lie at absolute positions; keys of the first one
-/// may lie before those of the block.
+/// First key of the first tile of kKeys keys that has keys of the block. With windows tiles begin at multiples of
+/// kKeys, so that it may begin with keys that are not the block's.
 template <int kKeys>
 KVJIT_INLINE i64 first_tile_key(const AttendWork& work) {
     return kWindow ? static_cast<i64>(static_cast<u64>(work.keys.begin) / kKeys * kKeys) : work.keys.begin;
 }
 
-/// Those of `keys` that fall into the tile of kKeys keys that begins at key `first`, counted from there. No key:
+/// The part of `keys` in the tile of kKeys keys that begins at key `first`, counted from there. If it has no key, then
 /// !meets_tile(kKeys).
 template <int kKeys>
 KVJIT_INLINE ShortRange keys_of_tile(KeyRange keys, i64 first) {
@@ -85,8 +85,7 @@ inline constexpr i64 kPartialStride = kHeadDim + abi::kPartialTail;
 
 // ---- Output --------------------------------------------------------------------------------------------------------
 
-/// Writes packed row `row` as finished output, and its lse. The warp calls it together, each lane with its own
-/// elements.
+/// Writes packed row `row`'s output and lse. The warp calls it together, each lane with its own elements.
 KVJIT_INLINE void write_output(const AttendWork& work, i64 row, const RowLanes& acc, Running running) {
     const abi::AttendArgs& args = work.args;
     const i64 token = work.sequence.query_begin + work.token(row), head = work.head(row);
@@ -96,8 +95,8 @@ KVJIT_INLINE void write_output(const AttendWork& work, i64 row, const RowLanes& 
         args.lse[token * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
 }
 
-/// Writes what the block found for packed row `row`: a partial where others have the rest of its keys, else output and
-/// lse. The warp calls it together. `running` may have missed a NaN: its sum has not.
+/// Writes the block's result for packed row `row`: a partial where other blocks have further splits, else output and
+/// lse. The warp calls it together. running.max may have missed a NaN, its sum has not.
 KVJIT_INLINE void emit_row(const AttendWork& work, i64 row, const RowLanes& acc, Running running) {
     running.max = part_max(running.max, running.sum);
     if (!work.partials) return write_output(work, row, acc, running);

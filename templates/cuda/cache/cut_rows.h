@@ -1,5 +1,5 @@
 // Rows of kHeadDim elements that lie in pieces of kNeighbours elements, `stride` bytes from one piece to the next.
-// Lanes take kPiece elements at a time, as those of rows in one piece do, whatever kNeighbours is.
+// Lanes take kPiece elements at a time, as from contiguous rows, whatever kNeighbours is.
 #pragma once
 
 #include "common/quant.h"
@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-/// kPiece elements of T, as they are: what a lane has of a row.
+/// kPiece elements of T, unconverted: a lane's part of a row.
 template <class T>
 struct LanePiece {
     static constexpr int kBytes = static_cast<int>(bytes_of<T>(kPiece));
@@ -21,7 +21,7 @@ struct LanePiece {
     KVJIT_INLINE const char* bytes() const { return reinterpret_cast<const char*>(words); }
 };
 
-/// Where element d of a row lies.
+/// Bytes from a row's begin to its element d.
 template <int kNeighbours, class T>
 KVJIT_INLINE i64 element_offset(i64 stride, i32 d) {
     return d / kNeighbours * stride + bytes_of<T>(d % kNeighbours);
@@ -64,7 +64,8 @@ KVJIT_INLINE void scatter_elements(char* row, i64 stride, i32 d, const LanePiece
     }
 }
 
-/// The same elements of another type, rounded once. Conversions are from and to memory, here a lane's own.
+/// The elements converted to another type, rounded once. load_elements and store_elements work on the lane's own
+/// memory.
 template <class To, class From>
 KVJIT_INLINE LanePiece<To> convert(const LanePiece<From>& lane) {
     if constexpr (kSame<To, From>) {

@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-/// x rounded to T, nearest even; quant.h declares it.
+/// x rounded to T, to nearest even; quant.h declares it.
 template <class T, class V>
 KVJIT_INLINE V round_to(V x) {
     if constexpr (kSame<T, f16_t>) {
@@ -24,7 +24,7 @@ KVJIT_INLINE V round_to(V x) {
 template <int kBytes>
 inline constexpr int kWordsOf = (kBytes + 3) / 4;
 
-/// kBytes (a power of two up to 32) from `from`, which is aligned to as many, or to 16.
+/// Loads kBytes (a power of two up to 32) from `from`, which is aligned to min(kBytes, 16).
 template <int kBytes>
 KVJIT_INLINE void load_bytes(u32 (&to)[kWordsOf<kBytes>], const char* from) {
     if constexpr (kBytes == 1) {
@@ -66,10 +66,10 @@ KVJIT_INLINE void store_bytes(char* to, const u32 (&from)[kWordsOf<kBytes>]) {
 template <class T>
 struct Of {};
 
-/// 2^23: a float of this magnitude holds small integers in its low bits.
+/// Bits of 2^23: a float of this magnitude holds a small integer in its low bits.
 inline constexpr u32 kIntegerBits = 0x4b000000;
 
-/// Element i of those in `words`.
+/// Element i of those packed in `words`.
 template <int kWords>
 KVJIT_INLINE float element(Of<float>, const u32 (&words)[kWords], int i) {
     return __builtin_bit_cast(float, words[i]);
@@ -80,7 +80,7 @@ KVJIT_INLINE float element(Of<f16_t>, const u32 (&words)[kWords], int i) {
 }
 template <int kWords>
 KVJIT_INLINE float element(Of<i8_t>, const u32 (&words)[kWords], int i) {
-    // Byte i under the bits of 2^23, biased by 128 so that it is no less than 0.
+    // Byte i as the low bits of 2^23, biased by 128 so that it isn't negative.
     const u32 bits = permute_bytes(words[i / 4] ^ 0x80808080, kIntegerBits, 0x7440 | (i % 4));
     return __builtin_bit_cast(float, bits) - (8388608.0f + 128.0f);
 }
@@ -106,13 +106,13 @@ KVJIT_INLINE float load_scale(const char* scales, i32 g) {
     return load_one(reinterpret_cast<const typename Row::T3*>(scales) + g);
 }
 
-/// The same of a cache row, dequantised: float(code) * float(scale). `scales` is unused in a plain cache.
+/// The same elements of a cache row, dequantised: float(code) * float(scale). `scales` is unused without quantisation.
 template <class Row = CacheRow, int kCount>
 KVJIT_INLINE void load_cache(float (&to)[kCount], const char* row, const char* scales, i32 first) {
     constexpr int kGroup = Row::kQuantGroup;
     load_elements<typename Row::T2>(to, row, first);
     if constexpr (Row::kQuantised) {
-        constexpr int kSpan = kCount < kGroup ? kCount : kGroup;  // of elements that share a scale
+        constexpr int kSpan = kCount < kGroup ? kCount : kGroup;  // elements that share a scale
 #pragma unroll
         for (int i = 0; i < kCount; i += kSpan) {
             const float scale = load_scale<Row>(scales, (first + i) / kGroup);
@@ -122,7 +122,7 @@ KVJIT_INLINE void load_cache(float (&to)[kCount], const char* row, const char* s
     }
 }
 
-/// Four elements of float or f16_t to `to`.
+/// Stores four elements as float or f16_t.
 KVJIT_INLINE void store_elements(Of<float>, char* to, const float (&from)[4]) {
     u32 words[4];
 #pragma unroll

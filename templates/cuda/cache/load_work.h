@@ -1,4 +1,4 @@
-// Work of load, whatever it makes of a row.
+// Which row each warp of load reads, and where it writes it. The entry file's `load` does both.
 #pragma once
 
 #include "common/abi.h"
@@ -10,13 +10,13 @@ namespace kvjit {
 
 // ---- Work split: a warp for each (position, kv head, key or value) -------------------------------------------------
 
-/// Of T1, `repeat` times: the copies lie `stride` bytes apart.
+/// Where a row of T1 is written, `repeat` times, `stride` bytes apart.
 struct LoadedRow {
     char* first;
     i64 stride, repeat;
 };
 
-/// load(place, slot, to): the warp's row, out of its slot.
+/// Calls load(place, slot, to) for the warp's row.
 template <class Load>
 KVJIT_INLINE void load_row(const abi::CudaLoadArgs& args, Load&& load) {
     const TokenPlace place = place_of_warp(args.launch);

@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-// ---- Work split: a block for each (layer, run, key or value), a warp for a row of it at a time ---------------------
+// ---- Work split: a block for each (layer, run, key or value), whose warps take its rows in turn --------------------
 
 /// A run's keys or values in one layer.
 struct RelayoutRows {

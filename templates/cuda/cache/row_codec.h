@@ -1,4 +1,4 @@
-// Rows of kHeadDim elements between tensors (T1) and the cache (T2 with scales T3), a warp each.
+// Rows of kHeadDim elements between tensors (T1) and the cache (T2 with scales T3), one row per warp.
 #pragma once
 
 #include "common/quant.h"
@@ -12,15 +12,15 @@ namespace kvjit {
 
 inline constexpr int kPiece = 4;
 inline constexpr int kPieces = kHeadDim / kPiece;
-inline constexpr int kRounds = (kPieces + kWarpSize - 1) / kWarpSize;  // pieces of a lane
+inline constexpr int kRounds = (kPieces + kWarpSize - 1) / kWarpSize;  // the most pieces of a lane
 static_assert(kHeadDim % kPiece == 0);
 
-/// Number of the first element of a lane's piece i; from kHeadDim on there is none.
+/// First element of the lane's piece i; kHeadDim or more: there is no such piece.
 KVJIT_INLINE i32 piece_element(int i) {
     return (i * kWarpSize + lane_index()) * kPiece;
 }
 
-/// f(first element, piece) for the lane's pieces.
+/// f(first element, i) for the lane's pieces i.
 template <class F>
 KVJIT_INLINE void for_each_piece(F&& f) {
 #pragma unroll
@@ -29,7 +29,7 @@ KVJIT_INLINE void for_each_piece(F&& f) {
     }
 }
 
-/// Copies a row of T as it is.
+/// Copies a row of T without conversion.
 template <class T>
 KVJIT_INLINE void move_row(char* to, const char* from) {
     constexpr int kBytes = static_cast<int>(bytes_of<T>(kPiece));
@@ -42,7 +42,7 @@ KVJIT_INLINE void move_row(char* to, const char* from) {
 
 // ---- Quantising ----------------------------------------------------------------------------------------------------
 
-/// |x| as integers, which order as the floats do, with NaN above infinity: a maximum keeps every fault.
+/// Bits of |x|. As integers they order as magnitudes do, with NaN above infinity: a maximum keeps every NaN.
 KVJIT_INLINE u32 magnitude_bits(float x) {
     return __builtin_bit_cast(u32, x) & 0x7fffffff;
 }
@@ -51,12 +51,12 @@ KVJIT_INLINE u32 larger(u32 a, u32 b) {
     return a > b ? a : b;
 }
 
-/// The largest magnitudes of groups: maxima[i] is a piece's own, and becomes that of its group.
+/// Replaces maxima[i], the largest magnitude of the lane's piece i, by the largest of that piece's group.
 template <class Row>
 KVJIT_INLINE void spread_maxima(u32 (&maxima)[kRounds]) {
     constexpr bool kWhole = Row::kQuantGroup == kHeadDim;
     constexpr i32 kSpan = kWhole ? kWarpSize : Row::kQuantGroup / kPiece;  // lanes
-    // Groups are whole lanes, and either lie within 32 of them or are the row.
+    // A group is whole pieces, and either the whole row or the pieces of a power of two of neighbouring lanes.
     static_assert(kWhole || (Row::kQuantGroup % kPiece == 0 && kWarpSize % kSpan == 0));
     if constexpr (kWhole) {
         for (int i = 1; i < kRounds; ++i) maxima[0] = larger(maxima[0], maxima[i]);
@@ -69,7 +69,7 @@ KVJIT_INLINE void spread_maxima(u32 (&maxima)[kRounds]) {
     }
 }
 
-/// A scale that isn't a number has the same bits on every backend.
+/// A scale that is NaN is stored with the same bits on every backend.
 KVJIT_INLINE void store_scale(float* to, float scale) {
     *to = scale;
 }
@@ -77,7 +77,7 @@ KVJIT_INLINE void store_scale(f16_t* to, float scale) {
     to->bits = scale == scale ? float_to_half(scale) : static_cast<u16>(element_of<f16_t>().quiet_nan);
 }
 
-/// Four codes, 0 where the scale is NaN. A code sits in the low bits of quant_code_magic's result.
+/// Stores four codes, the low bits of quant_code_magic's results; 0 where the scale is NaN.
 template <class Row>
 KVJIT_INLINE void store_codes(char* to, const float (&x)[kPiece], float scale) {
     constexpr int kBits = element_of<typename Row::T2>().bits;
@@ -96,7 +96,7 @@ KVJIT_INLINE void store_codes(char* to, const float (&x)[kPiece], float scale) {
 /// A lane's pieces of a row, as float32.
 using RowPieces = float[kRounds][kPiece];
 
-/// The warp calls it together.
+/// Quantises a row. The warp calls it together.
 template <class Row>
 KVJIT_INLINE void quantise_row(char* codes, typename Row::T3* scales, const RowPieces& x) {
     u32 maxima[kRounds] = {};
@@ -111,7 +111,7 @@ KVJIT_INLINE void quantise_row(char* codes, typename Row::T3* scales, const RowP
     });
 }
 
-/// Pieces of T1 to their slot. The warp calls it together.
+/// Writes a row's pieces to its slot. The warp calls it together.
 template <class Row>
 KVJIT_INLINE void encode_pieces(char* to, typename Row::T3* scales, const RowPieces& x) {
     using To = typename Row::T2;
@@ -121,7 +121,7 @@ KVJIT_INLINE void encode_pieces(char* to, typename Row::T3* scales, const RowPie
         for_each_piece([&](i32 d, int i) { store_elements(Of<To>{}, to + bytes_of<To>(d), x[i]); });
 }
 
-/// A row of T1 to its slot. The warp calls it together.
+/// Writes a row of T1 to its slot. The warp calls it together.
 template <class Row = CacheRow>
 KVJIT_INLINE void encode_row(char* to, typename Row::T3* scales, const char* from) {
     if constexpr (kSame<typename Row::T2, T1>) {
@@ -133,7 +133,7 @@ KVJIT_INLINE void encode_row(char* to, typename Row::T3* scales, const char* fro
     }
 }
 
-/// A slot to a row of T1, rounded once, and `repeat` times: the copies lie `stride` bytes apart.
+/// Reads a slot as a row of To, rounded once, and writes that `repeat` times, `stride` bytes apart.
 template <class Row = CacheRow, class To = T1>
 KVJIT_INLINE void decode_row(char* to, i64 stride, i64 repeat, const char* from, const char* scales) {
     if constexpr (kSame<To, typename Row::T2>) {

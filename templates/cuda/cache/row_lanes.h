@@ -15,7 +15,7 @@ KVJIT_INLINE i32 warp_index() {
     return thread_index() / kWarpSize;
 }
 
-/// Whether an index array was found faulty: then nothing runs.
+/// Whether the check kernel has found a fault: then no other kernel does anything.
 KVJIT_INLINE bool is_faulty(const abi::Launch& launch) {
     return launch.fault && *launch.fault != 0;
 }
@@ -51,7 +51,7 @@ KVJIT_INLINE void store_pair(f16_t* to, const float (&from)[2]) {
     store4(to, word);
 }
 
-// ---- A row of float32, two elements of each 64 with a lane ---------------------------------------------------------
+// ---- A row of float32: each lane has two of every 64 elements ------------------------------------------------------
 
 inline constexpr int kLanePairs = (kHeadDim + 2 * kWarpSize - 1) / (2 * kWarpSize);
 
@@ -59,7 +59,7 @@ struct RowLanes {
     float pair[kLanePairs][2];
 };
 
-/// Number of the first element of a lane's pair c; from kHeadDim on there is none.
+/// First element of the lane's pair c; kHeadDim or more: there is no such pair.
 KVJIT_INLINE i32 pair_element(int c) {
     return c * 2 * kWarpSize + 2 * lane_index();
 }
@@ -69,7 +69,7 @@ KVJIT_INLINE void clear_lanes(RowLanes& row) {
     for (int c = 0; c < kLanePairs; ++c) row.pair[c][0] = row.pair[c][1] = 0.0f;
 }
 
-/// Zeros, without a look at `from`, if there is no row.
+/// Loads a row; zeros, without reading `from`, if it doesn't exist.
 template <class T>
 KVJIT_INLINE void load_lanes(RowLanes& row, const T* from, bool exists = true) {
     clear_lanes(row);
@@ -97,15 +97,15 @@ KVJIT_INLINE void store_lanes(T* to, const RowLanes& row) {
 
 // ---- Which sequence ------------------------------------------------------------------------------------------------
 
-/// The last b in 0..count-1 with begin(b) <= index, where begin never decreases, begin(0) <= index, and equal ones are
-/// sequences without elements. The warp calls it together: each step asks 32 places at once.
+/// The sequence that `index` falls into: the last b in 0..count-1 with begin(b) <= index. begin never decreases, and
+/// begin(0) <= index. The warp calls it together: each step compares at 32 places.
 template <class Begin>
 KVJIT_INLINE i64 find_sequence(i64 count, i64 index, Begin&& begin) {
     i64 low = 0, high = count;  // the answer is in low..high-1
     while (high - low > 1) {
         const i64 step = (high - low + kWarpSize - 1) / kWarpSize;
         const i64 probe = low + lane_index() * step;
-        // Ones, then zeros; lane 0's is a one.
+        // Ones, then zeros; lane 0's bit is a one.
         const u32 below = ballot(probe < high && begin(probe) <= index);
         low += (count_ones(below) - 1) * step;
         high = low + step < high ? low + step : high;

@@ -1,4 +1,4 @@
-// Work of store, whatever it makes of a row.
+// Which row each warp of store writes, and where it reads it. The entry file's `store` does both.
 #pragma once
 
 #include "common/abi.h"
@@ -10,14 +10,14 @@ namespace kvjit {
 
 // ---- Work split: a warp for each (token, kv head, key or value) ----------------------------------------------------
 
-/// Where row `row`, of sequence b, goes; none below 0 is inside of the cache.
+/// The slot of new token `row`, of sequence b. A negative chosen slot is outside of the cache, so it is not stored.
 KVJIT_INLINE Slot slot_of_row(const abi::StoreArgs& args, i64 b, i64 row) {
     if (is_given(args.slots)) return chosen_slot(args, index_at(args.slots, row));
     const i64 position = key_count(args.keys, b) - index_at(args.seqstarts, b + 1) + row;
     return slot_of(args.table, b, position);
 }
 
-/// store(place, slot, from): the warp's row, of T1, goes to its slot.
+/// Calls store(place, slot, from) for the warp's row, of T1.
 template <class Store>
 KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args, Store&& store) {
     const TokenPlace place = place_of_warp(args.launch);

@@ -1,6 +1,5 @@
-// What CUDA kernels use of the machine, and all that they use of it. Rendering replaces an include of this file by
-// cuda/machine/ptx.h (GPUs) or cuda/machine/emulated.h (the CPU), which define every name below; a kernel text
-// says nothing else that one of the two wouldn't understand.
+// All that CUDA kernels use of the machine. Rendering replaces an include of this file by cuda/machine/ptx.h (GPUs) or
+// cuda/machine/emulated.h (the CPU), which both define every name below. Beside these names kernels are plain C++.
 //
 // KVJIT_ENTRY(threads, blocks)  in front of a kernel's name: blocks of `threads` threads, of which `blocks` at least
 //                               fit into a multiprocessor's registers. Both are constants.
@@ -12,31 +11,31 @@
 // Where am I
 //   i32 thread_index()                     number of the thread in its block
 //   i64 block_x(), block_y()               number of the block in the grid
-//   i32 opaque(i32 v)                      v, of which the compiler knows nothing: what a loop computes from it is
-//                                          computed there, and takes no registers before
+//   i32 opaque(i32 v)                      v, hidden from the optimiser: what a loop computes from it stays in the loop
+//                                          instead of taking registers before it
 //
 // Together
-//   void barrier()                         waits for the block; orders all its accesses to memory
-//   void warp_barrier()                    waits for the warp; orders its lanes' accesses. Nothing else does: lanes
-//                                          that exchange data through memory have one between write and read, and
+//   void barrier()                         waits for the block, and orders its accesses to memory
+//   void warp_barrier()                    waits for the warp, and orders its lanes' accesses. Nothing else does: lanes
+//                                          that exchange data through memory need one between write and read, and
 //                                          between read and next write
 //   T shuffle_xor(T v, i32 mask)           v of lane (lane ^ mask). T: float, i32, u32
 //   T shuffle(T v, i32 source_lane)        v of another lane; each may name its own source
 //   u32 ballot(bool v)                     bit l: v of lane l
 //
 // Memory
-//   T& shared_memory<T>()                  the block's dynamic shared memory, aligned to 128, taken for a T
+//   T& shared_memory<T>()                  the block's dynamic shared memory, aligned to 128, as a T
 //   void load4/load8/load16(u32 (&to)[1 | 2 | 4], const void* from)
 //   void store4/store8/store16(void* to, const u32 (&from)[1 | 2 | 4])
-//                                          one access of that many bytes, aligned to as many, of any memory
+//                                          one access of 4, 8 or 16 bytes, aligned to as many, in any memory
 //   void copy_async<kBytes>(void* shared, const void* global, bool valid)
-//                                          kBytes (4, 8, 16) to shared memory in the background; both addresses are
-//                                          multiples of kBytes. valid false: writes zeros, doesn't look at `global`
-//   void commit_copies()                   the copies that this thread began since its last commit are a group
+//                                          copies kBytes (4, 8, 16) to shared memory in the background; both addresses
+//                                          are multiples of kBytes. valid false: writes zeros, doesn't read `global`
+//   void commit_copies()                   makes a group of the copies that this thread began since its last commit
 //   void wait_copies<kPending>()           until all but the kPending newest groups of this thread have arrived; other
 //                                          threads see them after a barrier of both
-//   u32 atomic_add(unsigned* at, unsigned v)   adds, returns what was there before; orders nothing
-//   void thread_fence()                    accesses before it come before those after it, for the whole GPU
+//   u32 atomic_add(unsigned* at, unsigned v)   adds, returns the former value; orders nothing
+//   void thread_fence()                    orders the accesses before it before those after it, for the whole GPU
 //
 // Matrices, by the whole warp together; registers as PTX's mma.m16n8k16 and ldmatrix have them
 //   void mma_16x8x16(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
@@ -46,7 +45,7 @@
 //                                          matrix l / 8, 16 bytes, aligned
 //   void load_matrices_transposed(u32 (&to)[4], const void* shared_row)
 //
-// float16, as bits; a pair is a u32 whose low half is the first. Rounded to nearest even; which NaN comes out is open
+// float16, as bits; the low half of a u32 is the first of a pair. Rounded to nearest even; a NaN's bits are unspecified
 //   float half_to_float(u16 v)
 //   u16 float_to_half(float v)             overflow gives infinity
 //   u32 pack_halves(float low, float high)

@@ -1,5 +1,5 @@
-// The primitives of contract.h on the CPU, where each thread of a block is a fiber of the emulator's. Collectives
-// take the line that calls them as a last, defaulted argument: errors name it.
+// The primitives of contract.h on the CPU, where each thread of a block is a fiber of the emulator. Collectives take
+// the line that calls them as a last, defaulted argument, which errors name.
 #pragma once
 
 #include "common/types.h"
@@ -11,7 +11,7 @@
 #define KVJIT_ENTRY(threads, blocks) extern "C" void
 #define KVJIT_PARAM(type) const type&
 
-/// Inlined, without lines of its own: its accesses to memory count as those of the line that calls it.
+/// Inlined without debug lines, so that a primitive's memory accesses are reported at the line that calls it.
 #define KVJIT_PRIMITIVE [[gnu::always_inline, gnu::nodebug]] inline
 
 namespace kvjit {
@@ -148,7 +148,7 @@ KVJIT_PRIMITIVE u32 pack_halves(float low, float high) {
     return emulation::narrow_pair({low, high});
 }
 
-// Sum, difference and product of two halves are the same rounded twice: float has more than twice the digits.
+// Differences and products of two halves may be rounded twice: float has more than twice a half's digits.
 KVJIT_PRIMITIVE u32 half2_sub(u32 a, u32 b) {
     return emulation::narrow_pair(emulation::widen_pair(a) - emulation::widen_pair(b));
 }

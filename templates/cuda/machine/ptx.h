@@ -57,7 +57,7 @@ KVJIT_INLINE T& shared_memory() {
     return *reinterpret_cast<T*>(kvjit_shared_bytes);
 }
 
-/// `kCount` words, moved at once.
+/// `kCount` words, accessed at once.
 template <int kCount>
 struct alignas(4 * kCount) Words {
     u32 word[kCount];
@@ -96,7 +96,7 @@ KVJIT_INLINE void store16(void* to, const u32 (&from)[4]) {
     store_words(to, from);
 }
 
-/// The address as instructions on shared memory take it.
+/// The address in the form that instructions on shared memory take.
 KVJIT_INLINE u32 shared_address(const void* shared) {
     return static_cast<u32>(__cvta_generic_to_shared(shared));
 }
@@ -106,8 +106,8 @@ KVJIT_INLINE void copy_async(void* shared, const void* global, bool valid) {
     static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);
     const u32 to = shared_address(shared);
     const u64 from = __cvta_generic_to_global(global);
-    const i32 read = valid ? kBytes : 0;  // what isn't read is written as zeros
-    if constexpr (kBytes == 16)  // past the first-level cache: no other block of this multiprocessor reads these bytes
+    const i32 read = valid ? kBytes : 0;  // bytes that aren't read are written as zeros
+    if constexpr (kBytes == 16)           // bypasses the first-level cache: no other block here reads these bytes
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(read) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(read)

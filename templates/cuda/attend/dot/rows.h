@@ -1,4 +1,4 @@
-// Attention by dot products, the rows of one warp: which there are, their scores and their online softmax.
+// Attention by dot products: the rows of one warp, their scores and online softmax.
 #pragma once
 
 #include "common/score.h"
@@ -7,12 +7,12 @@
 
 namespace kvjit {
 
-/// The rows of one warp: `count` packed ones from `first` on, maybe none. What concerns row first + l lies with lane l.
+/// The rows of one warp: `count` packed rows from `first` on, maybe none. Lane l has the fields of row first + l.
 struct WarpRows {
     i64 first;
     i32 count;
     KeyRange seen_by_some;
-    ShortRange seen;  // by the lane's row, nothing if it has none
+    ShortRange seen;  // by the lane's row; empty if it has none
     i32 position;     // of its query among the keys
     float slope;
     Running running;
@@ -39,7 +39,7 @@ KVJIT_INLINE WarpRows rows_of_warp(const AttendWork& work) {
 
 // ---- Scores, mask, online softmax, PV ------------------------------------------------------------------------------
 
-/// Sum, or another function of two, over the lanes that have different keys.
+/// Folds v with f, such as a sum, over the lanes that have different keys.
 template <bool kDecode, class F>
 KVJIT_INLINE float over_keys(float v, F&& f) {
 #pragma unroll
@@ -47,7 +47,7 @@ KVJIT_INLINE float over_keys(float v, F&& f) {
     return v;
 }
 
-/// q·k of the tile's keys with the warp's rows, to be found at scores[row * kKeys + key].
+/// scores[row * kKeys + key] = q·k of the warp's rows and the tile's keys.
 template <bool kDecode>
 KVJIT_INLINE void score_tile(float* scores, const float* query, const WarpRows& rows, const char* tile) {
     using Shape = DotShape<kDecode>;
@@ -80,14 +80,14 @@ KVJIT_INLINE float modify_lane(const AttendWork& work, const WarpRows& rows, i32
     return seen ? apply_hiding(score, mask) : -kInfinity;
 }
 
-/// What a tile's softmax leaves to the sums of values: a factor for what the lane's row has summed so far, and which
-/// keys (a bit each) some row sees, where masks hide keys.
+/// What the sums of values need of a tile's softmax: a factor for the running sums of the lane's row and, with masks,
+/// a bit for each key that some row sees.
 struct Rescale {
     float factor;
     u32 seen;
 };
 
-/// Online softmax over the tile whose first key is `first`: scores, of each row and key, become probabilities.
+/// Online softmax over the tile whose first key is `first`: turns the scores of each row and key into probabilities.
 template <bool kDecode>
 KVJIT_INLINE Rescale softmax_tile(const AttendWork& work, WarpRows& rows, float* scores, i32 first) {
     using Shape = DotShape<kDecode>;

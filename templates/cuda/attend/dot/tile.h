@@ -1,5 +1,4 @@
-// Attention by dot products, section 4's innermost parts: tiles of keys or values in shared memory, as the cache has
-// them, and what they are multiplied with.
+// Attention by dot products: tiles of keys or values in shared memory, as bytes of the cache, and their products.
 #pragma once
 
 #include "common/slots.h"
@@ -10,7 +9,7 @@
 
 namespace kvjit {
 
-/// A team has tiles of its own: a warp of a decode block, all warps of a prefill block.
+/// A team is the warps that share tiles: one warp of a decode block, all warps of a prefill block.
 template <bool kDecode>
 struct DotShape {
     static constexpr int kKeys = dot_tile_keys(kDecode, kFormat);
@@ -24,11 +23,11 @@ struct DotShape {
     static constexpr int kTileBytes = kKeys * (kStride + kScaleStride);  // rows, then their scales
 };
 
-/// f(r) for the first `rows` of kRows rows, and for some past them. Rows go in steps: few of them cost less, and r is
-/// still a constant, so that what it indexes stays in registers.
+/// f(r) for the first `rows` of kRows rows, and for a few past them: by whole steps, which stop early for few rows
+/// while r stays a constant, so that arrays indexed by it stay in registers.
 template <bool kDecode, int kRows, class F>
 KVJIT_INLINE void for_rows(i32 rows, F&& f) {
-    constexpr int kStep = kDecode && kGroup <= 2 ? kGroup : 4;  // a decode has most often one token's rows
+    constexpr int kStep = kDecode && kGroup <= 2 ? kGroup : 4;  // decode mostly has one token's rows
     static_assert(kRows % kStep == 0);
 #pragma unroll
     for (int first = 0; first < kRows; first += kStep) {
@@ -40,7 +39,7 @@ KVJIT_INLINE void for_rows(i32 rows, F&& f) {
 
 // ---- Loading -------------------------------------------------------------------------------------------------------
 
-/// Where the key of a lane, lane % kKeys of the tile, lies in the cache. Keys that aren't the block's aren't looked up.
+/// Slot of the lane's key, number lane % kKeys of the tile. Keys that aren't the block's aren't looked up.
 struct KeySlot {
     i64 first;  // the tile's first key
     PageEntry entry;
@@ -54,7 +53,7 @@ KVJIT_INLINE KeySlot slot_of_lane(const AttendWork& work, i64 first) {
     return {first, is_own ? page_entry(work.table, key) : PageEntry{}, token_in_page(key)};
 }
 
-/// Copies the tile's rows of kBytes, zeros where a key isn't one of `keys`. own: the row of this lane's key.
+/// Issues copies of the tile's rows of kBytes bytes, zeros for keys outside of `keys`. own: the row of this lane's key.
 template <bool kDecode, int kBytes, int kStride>
 KVJIT_INLINE void copy_rows(char* to, const char* own, ShortRange keys) {
     using Shape = DotShape<kDecode>;
@@ -70,7 +69,7 @@ KVJIT_INLINE void copy_rows(char* to, const char* own, ShortRange keys) {
     }
 }
 
-/// Begins to copy a tile of one plane; one group of copies, empty where the tile has no key.
+/// Issues the copies of a tile of one plane, as one group, empty where the tile has none of the block's keys.
 template <bool kDecode>
 KVJIT_INLINE void copy_tile(const AttendWork& work, const abi::Plane& plane, const abi::Plane& scale, char* tile,
                             const KeySlot& slot) {
@@ -89,8 +88,8 @@ KVJIT_INLINE void copy_tile(const AttendWork& work, const abi::Plane& plane, con
 
 // ---- Multiplying ---------------------------------------------------------------------------------------------------
 
-/// q·k of this lane's key with `rows` rows, which lie in shared memory as float32. Where lanes share a key, the sum
-/// over them is missing.
+/// q·k of this lane's key with `rows` query rows in shared memory, float32. Where lanes share a key, each has a part of
+/// the sum.
 template <bool kDecode, int kRows>
 KVJIT_INLINE void multiply_keys(float (&dot)[kRows], const float* query, i32 rows, const char* tile) {
     using Shape = DotShape<kDecode>;
@@ -113,7 +112,7 @@ KVJIT_INLINE void multiply_keys(float (&dot)[kRows], const float* query, i32 row
     }
 }
 
-/// This lane's elements of a value row; zeros where the key isn't to be looked at.
+/// Loads this lane's elements of a value row; zeros, without reading it, unless `seen`.
 KVJIT_INLINE void load_value(RowLanes& value, const char* row, const char* scales, bool seen) {
 #pragma unroll
     for (int c = 0; c < kLanePairs; ++c) {
@@ -123,13 +122,13 @@ KVJIT_INLINE void load_value(RowLanes& value, const char* row, const char* scale
     }
 }
 
-/// acc[r] += probabilities times values, over the tile's first `keys` keys. Bit k of seen (where there are masks): some
-/// row sees key k.
+/// acc[r] += probabilities times values, over the tile's first `keys` keys. seen, with masks: bit k is set if some row
+/// sees key k.
 template <bool kDecode, int kRows>
 KVJIT_INLINE void add_values(RowLanes (&acc)[kRows], const float* probabilities, i32 rows, const char* tile, i32 keys,
                              u32 seen) {
     using Shape = DotShape<kDecode>;
-    constexpr int kStep = 4;  // keys: their probabilities are one load
+    constexpr int kStep = 4;  // keys whose probabilities are one load
 #pragma unroll 1
     for (i32 key = 0; key < keys; key += kStep) {
         RowLanes values[kStep];

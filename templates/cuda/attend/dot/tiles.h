@@ -13,17 +13,17 @@ struct alignas(16) DotShared {
     static constexpr int kTilesBytes = Shape::kTeams * 2 * Shape::kTileBytes;
     static constexpr int kMergeBytes = kDecode ? dot_merge_bytes(kFormat) : 0;
 
-    float query[Shape::kTileRows * kHeadDim];  // in the end a prefill's sums of values
+    float query[Shape::kTileRows * kHeadDim];  // at the end prefill's sums of values
     float probabilities[kAttendWarps][Shape::kWarpRows * Shape::kKeys];
-    alignas(16) char tiles[kTilesBytes > kMergeBytes ? kTilesBytes : kMergeBytes];  // of keys, of values, for each team
+    alignas(16) char tiles[kTilesBytes > kMergeBytes ? kTilesBytes : kMergeBytes];  // each team's, of keys and values
 
     KVJIT_INLINE char* team_tiles() { return tiles + (kDecode ? warp_index() : 0) * 2 * Shape::kTileBytes; }
 };
 
 // ---- Queries -------------------------------------------------------------------------------------------------------
 
-/// The tile's query rows as float32; zeros past the last, for which probabilities are 0 too: what goes in steps of
-/// rows works with some of them. The block does it together.
+/// Loads the tile's query rows as float32. Rows past the last are zeros, and so are their probabilities, since for_rows
+/// computes with some of them. The block calls it together.
 template <bool kDecode>
 KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& shared) {
     using Shape = DotShape<kDecode>;
@@ -47,10 +47,10 @@ KVJIT_INLINE void team_barrier() {
         barrier();
 }
 
-/// What a half step works on: a tile of keys, or the values of the same keys.
+/// The halves of a tile's step: its keys, then its values.
 enum Half : i32 { kKeysHalf, kValuesHalf };
 
-/// Begins to copy the tile of one half to its place in the team's shared memory.
+/// Issues the copies of one half of a tile to its place in the team's shared memory.
 template <bool kDecode>
 KVJIT_INLINE void copy_half(const AttendWork& work, char* tiles, Half half, const KeySlot& slot) {
     const abi::Cache& cache = work.args.cache;
@@ -59,7 +59,7 @@ KVJIT_INLINE void copy_half(const AttendWork& work, char* tiles, Half half, cons
                        tiles + half * DotShape<kDecode>::kTileBytes, slot);
 }
 
-/// The first key of the team's first tile. Decode's warps take tiles in turn by their absolute numbers.
+/// First key of the team's first tile. Decode's warps take tiles by their absolute number modulo kAttendWarps.
 template <bool kDecode>
 KVJIT_INLINE i64 first_key(const AttendWork& work) {
     constexpr i32 kKeys = DotShape<kDecode>::kKeys;
@@ -69,7 +69,7 @@ KVJIT_INLINE i64 first_key(const AttendWork& work) {
     return first + (warp_index() - turn + kAttendWarps) % kAttendWarps * kKeys;
 }
 
-/// All tiles of the team, in half steps: while one half is worked on, the next is on its way.
+/// Attends all tiles of the team, in half steps: the copies of the next half run while one is computed with.
 template <bool kDecode, int kRows>
 KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& shared, const float* query, WarpRows& rows,
                                RowLanes (&acc)[kRows]) {
@@ -78,7 +78,7 @@ KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& share
     char* tiles = shared.team_tiles();
     float* scores = shared.probabilities[warp_index()];
     i64 first = first_key<kDecode>(work);
-    KeySlot slot = slot_of_lane<kDecode>(work, first);  // of what is copied next
+    KeySlot slot = slot_of_lane<kDecode>(work, first);  // in the tile that is copied next
     Rescale change = {1.0f, 0};
     copy_half<kDecode>(work, tiles, kKeysHalf, slot);
 #pragma unroll 1
@@ -101,13 +101,13 @@ KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& share
     }
 }
 
-// ---- The block's way -----------------------------------------------------------------------------------------------
+// ---- The block -----------------------------------------------------------------------------------------------------
 
-/// What a warp has found: its rows, and their sums of values, not yet divided.
+/// A warp's result: its rows, and their sums of values, not yet divided.
 template <bool kDecode>
 struct DotResult {
     WarpRows rows;
-    float* query;  // of the rows, in shared memory: free by then
+    float* query;  // the rows' queries in shared memory, which may now be overwritten
     RowLanes acc[DotShape<kDecode>::kWarpRows];
 };
 

@@ -1,6 +1,6 @@
-// The way of a prefill's queries, keys and values into shared memory, as float16: rows an odd number of 16 bytes apart,
-// which is what load_matrices likes. Plain keys and values go there at once. Quantised ones come as bytes of the cache,
-// in the background, and are dequantised once for all rows of the block.
+// Prefill's queries, keys and values in shared memory, as float16, in rows an odd number of 16 bytes apart, so that
+// load_matrices meets no bank conflict. float16 keys and values are copied there directly. Quantised ones are first
+// copied as bytes of the cache, in the background, and then dequantised once for all rows of the block.
 #pragma once
 
 #include "common/slots.h"
@@ -15,20 +15,20 @@
 namespace kvjit {
 
 inline constexpr int kBlockThreads = kAttendWarps * kWarpSize;
-inline constexpr int kRowTiles = mma_row_tiles(kFormat);  // of 16 rows, that a warp has
+inline constexpr int kRowTiles = mma_row_tiles(kFormat);  // a warp's tiles of 16 rows
 inline constexpr int kBlockRows = mma_prefill_rows(kFormat);
-/// Keys of a tile: few where scores are modified, since what they depend on takes registers too.
+/// Keys of a tile: fewer where scores are modified, which takes registers.
 inline constexpr int kMostKeys = mma_prefill_keys(kFormat, kMaxSharedBytes);
 inline constexpr int kBlockKeys = kModified && kMostKeys > 32 ? 32 : kMostKeys;
 inline constexpr int kHalfStride = mma_row_stride(kFormat);
-inline constexpr int kHalfFragments = round_up(kHeadDim, 16) / kFragment;  // of a row, the last may be zeros
+inline constexpr int kHalfFragments = round_up(kHeadDim, 16) / kFragment;  // of a row; the last may be zeros
 
-/// What has to be known of a key to copy it.
+/// Addresses of a key's rows in the cache.
 struct KeyAddresses {
     const char* rows[kQuantised ? 4 : 2];  // key, value, key scale, value scale
 };
 
-/// Keys or values with their scales, as the cache has them; next to nothing where none are quantised.
+/// A tile of keys or values with their scales, as bytes of the cache; unused unless these are quantised.
 struct alignas(16) RawTile {
     static constexpr int kKeys = kQuantised ? kBlockKeys : 1;
     static constexpr int kStride = kQuantised ? round_up(row_bytes(kFormat), 16) : 16;
@@ -42,28 +42,28 @@ struct alignas(16) PrefillTiles {
     char keys[kBlockKeys][kHalfStride];
     char key_residuals[kQuantised ? kBlockKeys : 1][kHalfStride];  // what rounding took from keys
     char values[kBlockKeys][kHalfStride];
-    KeyAddresses addresses[2][kBlockKeys];  // of tiles of even and odd number
-    alignas(16) Index entries[kBlockKeys];  // of the tile after those
+    KeyAddresses addresses[2][kBlockKeys];  // of tiles of even and of odd number
+    alignas(16) Index entries[kBlockKeys];  // of the tile whose addresses are stored next
     RawTile raw_keys, raw_values;
     RowTerms terms[kRowTerms ? kBlockRows : 1];
 };
 
-/// Keys that some and that all of a warp's rows see.
+/// Keys that some, and that all, of a warp's rows see.
 struct KeyBounds {
     ShortRange some, all;
 };
 
-/// What the block works on, in shared memory: it is needed seldom, and the sums take nearly all registers.
+/// What the block works on. In shared memory, as it is needed rarely, and the sums take nearly all registers.
 struct alignas(16) BlockContext {
     CallSequence sequence;
     TableRow table;
     i64 kv_head, row_begin, row_end;
     KeyRange keys;
     float* partials;
-    i32 reach_before;  // of all rows
-    abi::Cache cache;  // of the block's kv head: its planes' head 0
+    i32 reach_before;  // Reach::before, the same for all rows
+    abi::Cache cache;  // planes whose head 0 is the block's kv head
     KeyBounds bounds[kAttendWarps];
-    i32 seen_end[kBlockRows];  // where a row's keys begin follows from its position
+    i32 seen_end[kBlockRows];  // of each row's keys; their begin is its position less reach_before
 };
 
 KVJIT_INLINE abi::Plane plane_of_head(abi::Plane plane, i64 head) {
@@ -79,7 +79,7 @@ KVJIT_INLINE KeyBounds key_bounds_of_warp(const AttendWork& work) {
     return {{low.begin, high.end}, {high.begin, low.end}};
 }
 
-/// The block calls it together; a barrier is to follow.
+/// Fills the context. The block calls it together, and a barrier must follow.
 KVJIT_INLINE void save_context(BlockContext& context, PrefillTiles& tiles, const AttendWork& work) {
     const i32 r = thread_index();
     if (r < kBlockRows) context.seen_end[r] = seen_by_row(work, work.row_begin + r).end;
@@ -109,7 +109,7 @@ KVJIT_INLINE AttendWork saved_work(const BlockContext& context, const abi::Atten
             context.keys, context.partials};
 }
 
-/// Rows of matrix m of the warp.
+/// The lane's two rows in matrix m of the warp.
 KVJIT_INLINE TileRows rows_of(const BlockContext& context, const PrefillTiles& tiles, int m) {
     const i32 thread = opaque(thread_index()), r = (thread / kWarpSize * kRowTiles + m) * 16 + thread % kWarpSize / 4;
     TileRows rows;
@@ -124,7 +124,7 @@ KVJIT_INLINE TileRows rows_of(const BlockContext& context, const PrefillTiles& t
 
 // ---- Queries -------------------------------------------------------------------------------------------------------
 
-/// All query rows of the block; zeros for rows that don't exist, and past the last element.
+/// Loads the block's query rows; zeros for rows that don't exist, and past the last element.
 KVJIT_INLINE void load_query(PrefillTiles& tiles, const AttendWork& work) {
     const u32 sign = query_sign(work);
 #pragma unroll 4
@@ -139,21 +139,21 @@ KVJIT_INLINE void load_query(PrefillTiles& tiles, const AttendWork& work) {
     }
 }
 
-// ---- Where keys lie: each of the block's first threads looks up one key of a tile, two tiles ahead -----------------
+// ---- Addresses of keys: each of the block's first threads looks up one key of a tile, two tiles ahead --------------
 
-/// Begins to copy the entry of the thread's key to shared memory, if the key is one of the block's.
+/// Issues the copy of the table entry of the thread's key to shared memory, if the key is one of the block's.
 KVJIT_INLINE void issue_entry(PrefillTiles& tiles, const TableRow& table, ShortRange keys, i32 tile) {
     const i32 thread = opaque(thread_index()), key = tile * kBlockKeys + thread;
     if (thread < kBlockKeys)
         copy_async<sizeof(Index)>(&tiles.entries[thread], page_entry_at(table.codes, key), keys.holds(key));
 }
 
-/// What the thread has looked up for a tile, and waited for, becomes addresses.
+/// Stores the addresses of the thread's key of a tile, from its entry, which must have arrived.
 KVJIT_INLINE void store_addresses(PrefillTiles& tiles, const BlockContext& context, i32 tile) {
     const i32 thread = opaque(thread_index()), key = tile * kBlockKeys + thread;
     if (thread >= kBlockKeys) return;
     const abi::Cache& cache = context.cache;
-    // Scale blocks are looked up only now: such caches are rare, and shared memory is scarce.
+    // The entry of scale blocks is loaded only now: such caches are rare, and shared memory is scarce.
     const PageEntry entry = context.table.complete(tiles.entries[thread], key);
     const i64 token = token_in_page(key);
     KeyAddresses& to = tiles.addresses[tile % 2][thread];
@@ -165,8 +165,8 @@ KVJIT_INLINE void store_addresses(PrefillTiles& tiles, const BlockContext& conte
     }
 }
 
-/// Begins to copy rows of kBytes of one plane, the kWhich-th of KeyAddresses, to rows kStride apart, of which kFilled
-/// bytes are used. Zeros for keys that aren't among `keys`, and past kBytes. The block calls it together.
+/// Issues copies of a tile's rows of kBytes bytes, KeyAddresses::rows[kWhich], to rows kStride apart, of which kFilled
+/// bytes are written: zeros for keys outside of `keys`, and past kBytes. The block calls it together.
 template <int kWhich, int kBytes, int kFilled, int kStride>
 KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, ShortRange keys) {
     constexpr int kWidth = widest_access(kBytes), kAccesses = kFilled / kWidth, kAll = kBlockKeys * kAccesses;
@@ -181,7 +181,7 @@ KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, ShortR
     }
 }
 
-/// Begins to copy the keys (kWhich 0) or values (1) of a tile, as the cache has them.
+/// Issues the copies of a tile's keys (kWhich 0) or values (1), as bytes of the cache, as one group.
 template <int kWhich>
 KVJIT_INLINE void issue_tile(PrefillTiles& tiles, ShortRange block, i32 tile) {
     const KeyAddresses* addresses = tiles.addresses[tile % 2];
@@ -200,7 +200,7 @@ KVJIT_INLINE void issue_tile(PrefillTiles& tiles, ShortRange block, i32 tile) {
     commit_copies();
 }
 
-/// f(key, fragment) for the fragments of a tile's rows, each by one thread.
+/// f(key, fragment) for all fragments of a tile's rows, one thread for each.
 template <class F>
 KVJIT_INLINE void for_each_fragment(F&& f) {
 #pragma unroll 1  // the sums leave no registers for more
@@ -208,7 +208,7 @@ KVJIT_INLINE void for_each_fragment(F&& f) {
         f(at / kHalfFragments, at % kHalfFragments);
 }
 
-/// The raw tile as float16.
+/// Dequantises the raw tile to float16 rows, of keys with their residuals.
 KVJIT_INLINE void dequantise_keys(PrefillTiles& tiles) {
     for_each_fragment([&](i32 key, i32 fragment) {
         KeyPairs pairs = {};
@@ -227,9 +227,9 @@ KVJIT_INLINE void dequantise_values(PrefillTiles& tiles) {
     });
 }
 
-// ---- A tile's turn -------------------------------------------------------------------------------------------------
+// ---- The pipeline of a tile ----------------------------------------------------------------------------------------
 
-/// Waits for the tile's keys, of a quantised cache for its values too, and issues the copies of what comes next.
+/// Waits for the tile's keys, in a quantised cache for its values too, and issues the copies that come next.
 KVJIT_INLINE void wait_keys(PrefillTiles& tiles, const BlockContext& context, i32 tile) {
     const ShortRange keys = short_range(context.keys);
     wait_copies<0>();
@@ -247,10 +247,10 @@ KVJIT_INLINE void wait_keys(PrefillTiles& tiles, const BlockContext& context, i3
     }
 }
 
-/// Waits for the tile's values, and issues the copies of the keys that take the place of the tile's own.
+/// Waits for the tile's values, and issues the copies of the next tile's keys over the tile's own.
 KVJIT_INLINE void wait_values(PrefillTiles& tiles, const BlockContext& context, i32 tile) {
     if constexpr (kQuantised) {
-        warp_barrier();  // there are no registers for what could be fetched before
+        warp_barrier();  // keeps what follows from being loaded earlier, for which there are no registers
     } else {
         wait_copies<0>();
         barrier();

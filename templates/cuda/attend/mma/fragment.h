@@ -1,8 +1,8 @@
-// What a lane has of the accumulators of matrix products: tiles of 16 rows and 8 columns, side by side. Of lane 4*g + t
+// A lane's part of the accumulators of matrix products, tiles of 16 rows and 8 columns side by side. In lane 4*g + t
 // the registers c[n] of tile n are (PTX ISA, "Matrix Fragments for mma.m16n8k16")
 //     c[n][0], c[n][1]   row g      columns 8n + 2t, 8n + 2t + 1
 //     c[n][2], c[n][3]   row g + 8  the same columns
-// So a lane has two rows, its lower (h = 0) and its upper (h = 1), and of each two neighbouring columns a tile.
+// So a lane has two rows, g (h = 0) and g + 8 (h = 1), and two neighbouring columns of each tile.
 #pragma once
 
 #include "cuda/cache/row_lanes.h"
@@ -16,11 +16,11 @@ KVJIT_INLINE i32 lane_pair() {
     return lane_index() % 4;
 }
 
-/// An element of a lane's: of its row h, in tile n the first (i = 0) or the second column.
+/// Place of one of a lane's elements: row h, tile n, first (i = 0) or second column.
 struct FragmentPlace {
     int n, h, i;
 
-    /// From the lane's first column on; a constant.
+    /// The column, counted from the lane's first one: a constant.
     KVJIT_INLINE int distance() const { return 8 * n + i; }
     KVJIT_INLINE i32 column() const { return distance() + 2 * lane_pair(); }
 };
@@ -55,7 +55,7 @@ struct Fragment {
     }
 };
 
-/// Tiles 2k and 2k + 1, rounded to float16, as a left operand over 16 columns: pairs of (lower row, upper row) of each.
+/// Tiles 2k and 2k + 1, rounded to float16, as the left operand of a product over their 16 columns.
 template <int kTiles>
 KVJIT_INLINE void pack_fragment(u32 (&a)[4], const Fragment<kTiles>& from, int k) {
 #pragma unroll

@@ -1,13 +1,13 @@
-// Pieces of 8 neighbouring elements of a cache row as pairs of float16, the operands of matrix products. A byte or
-// nibble becomes a float16 by lying in the mantissa of a power of two, which is then subtracted: exact, and cheaper
-// than any conversion.
+// Fragments here are 8 neighbouring elements of a cache row as pairs of float16, the operands of matrix products. A
+// byte or nibble becomes a float16 by being put into the mantissa of a power of two, which is then subtracted: exact,
+// and cheaper than any conversion.
 //
-// The product with the scale has more digits than a float16. Values are rounded, an error as small as the output's own.
-// Keys are not, since softmax would magnify the error: what rounding takes from a pair is a pair of its own, and goes
-// through a product of its own.
+// code * scale has more digits than a float16. Values are rounded, an error as small as the output's own. Keys are not,
+// since softmax would magnify the error: what rounding takes from a pair, its residual, has a matrix product of its
+// own.
 //
-// Pairs hold value / kFragmentUnit, so that all that float16 keys and values can be quantised to stays finite, although
-// code * scale may pass 65504 by a little. Whoever sums them multiplies by kFragmentUnit.
+// Pairs hold element / kFragmentUnit, as code * scale of float16 keys and values may exceed float16's largest number,
+// 65504, by a little. Sums of products are multiplied by kFragmentUnit.
 #pragma once
 
 #include "common/quant.h"
@@ -31,7 +31,7 @@ KVJIT_INLINE void load_fragment(u32 (&to)[1], const char* from) {
     load4(to, from);
 }
 
-/// The halves (low a, low b) and (high a, high b).
+/// The pairs (low half of a, low half of b) and (high half of a, high half of b).
 KVJIT_INLINE u32 pair_lows(u32 a, u32 b) {
     return permute_bytes(a, b, 0x5410);
 }
@@ -39,7 +39,7 @@ KVJIT_INLINE u32 pair_highs(u32 a, u32 b) {
     return permute_bytes(a, b, 0x7632);
 }
 
-// ---- int8: code / 2 is 512 + (code + 128) / 2, less 576 ------------------------------------------------------------
+// ---- int8: code / 2 = (512 + (code + 128) / 2) - 576 ---------------------------------------------------------------
 
 KVJIT_INLINE u32 first_bytes(u32 codes) {
     return half2_sub(permute_bytes(codes ^ 0x80808080, 0x60606060, 0x4140), 0x60806080);
@@ -48,7 +48,7 @@ KVJIT_INLINE u32 last_bytes(u32 codes) {
     return half2_sub(permute_bytes(codes ^ 0x80808080, 0x60606060, 0x4342), 0x60806080);
 }
 
-// ---- int4: code / 2 is 512 + (code + 8) / 2, less 516; four bits further left 32 + (code + 8) / 2, less 36 ---------
+// ---- int4: code / 2 = (512 + (code + 8) / 2) - 516; for odd nibbles, four bits further left, (32 + ...) - 36 --------
 
 /// Nibbles 0 and 4.
 KVJIT_INLINE u32 even_nibbles(u32 codes) {
@@ -81,7 +81,7 @@ KVJIT_INLINE void widen_codes(u32 (&pairs)[4], const u32 (&words)[1]) {
     }
 }
 
-/// From the order of int4's pairs to that of the elements, and back.
+/// Reorders pairs from int4's order to that of the elements, and back.
 KVJIT_INLINE void deinterleave_pairs(u32 (&pairs)[4]) {
     const u32 even[2] = {pairs[0], pairs[2]}, odd[2] = {pairs[1], pairs[3]};
 #pragma unroll
@@ -109,7 +109,7 @@ KVJIT_INLINE u32 join_scales(f16_t first, f16_t second) {
     return first.bits | static_cast<u32>(second.bits) << 16;
 }
 
-/// The products of a pair's codes with a scale each, rounded once.
+/// The products of a pair's codes with their scales, rounded once.
 KVJIT_INLINE u32 scale_pair(u32 codes, f16_t first, f16_t second) {
     return half2_mul(codes, join_scales(first, second));
 }
@@ -118,7 +118,7 @@ KVJIT_INLINE u32 scale_pair(u32 codes, float first, float second) {
                        half_to_float(static_cast<u16>(codes >> 16)) * second);
 }
 
-/// Scales of a fragment's first and last four elements.
+/// Scales of a fragment's first four and last four elements.
 struct FragmentScales {
     T3 first, last;
 };
@@ -130,12 +130,12 @@ KVJIT_INLINE FragmentScales load_scales(const char* scales, i32 element) {
 
 // ---- A key's fragment, for products that sum over elements ---------------------------------------------------------
 
-/// Elements are high + low; low is for quantised ones only.
+/// Each element is high + low; low, the residual, is used for quantised elements only.
 struct KeyPairs {
     u32 high[4], low[4];
 };
 
-/// codes * scales = high + low.
+/// Splits codes * scales into high + low.
 KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, f16_t first, f16_t second) {
     const u32 scales = join_scales(first, second);
     high = half2_mul(codes, scales);
@@ -148,7 +148,7 @@ KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, float first, float 
     low = pack_halves(a - half_to_float(static_cast<u16>(high)), b - half_to_float(static_cast<u16>(high >> 16)));
 }
 
-/// Elements element..element+7 of the row at `codes`, in the order of widen_codes.
+/// Loads elements element..element+7 of the row at `codes`, in the order of widen_codes.
 KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const char* scales, i32 element) {
     u32 words[kFragmentWords];
     load_fragment(words, codes + element / kFragment * kFragmentBytes);
@@ -164,7 +164,7 @@ KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const char*
     }
 }
 
-/// The same in the order of the elements.
+/// Loads the same in the order of the elements.
 KVJIT_INLINE void load_ordered_pairs(KeyPairs& pairs, const char* codes, const char* scales, i32 element) {
     load_key_pairs(pairs, codes, scales, element);
     if constexpr (kQuantBit == 4) {
@@ -173,7 +173,7 @@ KVJIT_INLINE void load_ordered_pairs(KeyPairs& pairs, const char* codes, const c
     }
 }
 
-/// A value's fragment in that order, each element rounded once.
+/// Loads a value's fragment in the order of the elements, each rounded once.
 KVJIT_INLINE void load_ordered_pairs(u32 (&pairs)[4], const char* codes, const char* scales, i32 element) {
     KeyPairs key;
     load_ordered_pairs(key, codes, scales, element);
@@ -183,7 +183,7 @@ KVJIT_INLINE void load_ordered_pairs(u32 (&pairs)[4], const char* codes, const c
 
 // ---- Two values' fragments, for products that sum over keys --------------------------------------------------------
 
-/// Pair i: element i of a and of b, not yet scaled.
+/// Pair i is element i of a and of b, not yet scaled.
 KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[4], const u32 (&b)[4]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -208,7 +208,7 @@ KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[1], const u32 (&b)[
     }
 }
 
-/// Pair i: elements element + i of the row at `codes` and of the next one.
+/// Pair i is element `element` + i of the row at `codes` and of the next row.
 template <int kRowStride, int kScaleStride>
 KVJIT_INLINE void load_value_pairs(u32 (&pairs)[8], const char* codes, const char* scales, i32 element) {
     u32 a[kFragmentWords], b[kFragmentWords];

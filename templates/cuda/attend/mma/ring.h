@@ -1,5 +1,5 @@
-// The way of a decode's keys and values into shared memory, as bytes of the cache: each warp has a ring of stages for
-// tiles of 16 keys, and fills it tiles ahead of their use.
+// Decode's keys and values in shared memory, as bytes of the cache: each warp has a ring of stages, each for a tile of
+// 16 keys, and issues copies to them several tiles ahead of their use.
 #pragma once
 
 #include "common/slots.h"
@@ -11,7 +11,7 @@
 
 namespace kvjit {
 
-/// A stage: keys, their scales, values, their scales.
+/// A stage of the ring: keys, their scales, values, their scales.
 struct Stage {
     static constexpr int kKeyStride = mma_key_stride(kFormat);
     static constexpr int kKeyScaleStride = mma_scale_stride(kFormat, mma_key_elements(kFormat));
@@ -31,28 +31,28 @@ struct Stage {
     KVJIT_INLINE char* value_scales() const { return at + kValueScales; }
 };
 
-// ---- Where the rows of a tile lie ----------------------------------------------------------------------------------
+// ---- Addresses of a tile's rows ------------------------------------------------------------------------------------
 
-/// Whether the keys of a tile always share a page, so that one entry of the table tells of all.
+/// Whether the keys of a tile always share a page, and so an entry of the table.
 inline constexpr bool kTileInPage = kPageSize % kMmaTileKeys == 0;
 
-/// The key that the lane looks up for a tile that begins at key `begin`: the first one, or its own of the 16.
+/// The key whose entry the lane loads, in the tile that begins at key `begin`: the first one, or its own of the 16.
 KVJIT_INLINE i64 entry_key(i64 begin) {
     return kTileInPage ? begin : begin + lane_index() % kMmaTileKeys;
 }
 
-/// Its entry in the table; no entry is read that is of none of the block's keys.
+/// The table's entry of that key; only entries of the block's keys are read.
 KVJIT_INLINE PageEntry load_entry(const AttendWork& work, i64 begin) {
     const i64 key = entry_key(begin), end = kTileInPage ? begin + kMmaTileKeys : key + 1;
     return key < work.keys.end && (!kWindow || end > work.keys.begin) ? page_entry(work.table, key) : PageEntry{};
 }
 
-/// Begins to copy 16 rows of kBytes of a plane to rows kStride apart. Rows that aren't of the block's keys become
-/// zeros. The warp calls it together; `entry` is what the lane has looked up.
+/// Issues copies of a tile's 16 rows of kBytes bytes to rows kStride apart, zeros for keys that aren't the block's.
+/// The warp calls it together; `entry` is the one that the lane has loaded.
 template <int kBytes, int kStride>
 KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork& work, i64 begin, i64 entry) {
     constexpr int kWidth = widest_access(kBytes), kAccesses = kBytes / kWidth, kAll = kMmaTileKeys * kAccesses;
-    constexpr bool kStraight = kTileInPage && kWarpSize % kAccesses == 0;  // the lane's rows are equally far apart
+    constexpr bool kStraight = kTileInPage && kWarpSize % kAccesses == 0;  // the lane's rows have a constant distance
     const u32 lane = static_cast<u32>(lane_index());
     const ShortRange keys = keys_of_tile<kMmaTileKeys>(work.keys, begin);
     const char* first_row = slot_address(plane, entry, token_in_page(entry_key(begin)), work.kv_head);
@@ -72,15 +72,15 @@ KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork&
 
 // ---- The ring ------------------------------------------------------------------------------------------------------
 
-/// Tiles 0, 1, ... of a warp are those of the block's that are numbered warp_index() modulo 4, counted from key 0 on.
+/// A warp's tiles 0, 1, ...: of the block's, those whose number, counted from key 0, is warp_index() modulo 4.
 struct Ring {
     static constexpr int kStages = mma_stages(kFormat, kMaxSharedBytes);
-    static constexpr int kPending = 2 * kStages - 2;  // groups that may be under way when the oldest is needed
+    static constexpr int kPending = 2 * kStages - 2;  // groups that may be pending when the one before them is needed
 
     const AttendWork& work;
     char* stages;
     PageEntry entry;  // of the tile whose keys were issued last
-    PageEntry next;   // of the tile after that
+    PageEntry next;   // of the tile whose keys are issued next
 
     KVJIT_INLINE i64 tile_begin(i32 tile) const {
         constexpr int kTurn = kAttendWarps * kMmaTileKeys;
@@ -89,7 +89,7 @@ struct Ring {
     KVJIT_INLINE Stage stage(i32 tile) const { return {stages + static_cast<u32>(tile) % kStages * Stage::kBytes}; }
 };
 
-/// Issues the copies of a tile's keys, whose entry is ring.entry, as one group: empty where there is no such tile.
+/// Issues the copies of a tile's keys, whose entry is ring.entry, as one group, empty past the last tile.
 KVJIT_INLINE void issue_keys(const Ring& ring, i32 tile) {
     const i64 begin = ring.tile_begin(tile);
     const abi::Cache& cache = ring.work.args.cache;
@@ -118,7 +118,7 @@ KVJIT_INLINE void issue_values(const Ring& ring, i32 tile) {
     commit_copies();
 }
 
-/// Whether rows in shared memory are longer than the cache's. The bytes past those stay zero.
+/// Whether rows in shared memory are longer than the cache's. Their further bytes are zeroed once and stay zero.
 inline constexpr bool kPaddedRows = mma_key_elements(kFormat) != kHeadDim || mma_value_elements(kFormat) != kHeadDim;
 
 KVJIT_INLINE void clear_ring(const Ring& ring) {
@@ -128,21 +128,21 @@ KVJIT_INLINE void clear_ring(const Ring& ring) {
     warp_barrier();
 }
 
-/// The ring of a warp before any copy is issued: the tile in turn is -kStages.
+/// The ring of a warp before any copy is issued. Its first turn is for tile -kStages.
 KVJIT_INLINE Ring start_ring(const AttendWork& work, char* stages) {
     const Ring ring = {work, stages, {}, {}};
     if constexpr (kPaddedRows) clear_ring(ring);
     return {work, stages, {}, load_entry(work, ring.tile_begin(0))};
 }
 
-/// Waits for the keys of the tile in turn, and issues the values that take the place of the previous tile's.
+/// Waits for the keys of `tile`, and issues values over those of the tile before it.
 KVJIT_INLINE void wait_keys(Ring& ring, i32 tile) {
     wait_copies<Ring::kPending>();
     warp_barrier();
     if (tile + Ring::kStages > 0) issue_values(ring, tile + Ring::kStages - 1);
 }
 
-/// Waits for the values of the tile in turn, and issues the keys that take the place of the tile's own.
+/// Waits for the values of `tile`, and issues keys over those of `tile`.
 KVJIT_INLINE void wait_values(Ring& ring, i32 tile) {
     wait_copies<Ring::kPending>();
     warp_barrier();

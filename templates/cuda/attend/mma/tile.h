@@ -1,5 +1,5 @@
-// Attention of a tile of 16 packed rows by matrix products of 16 x 8 x 16: scores, a Fragment whose columns are keys,
-// and their online softmax.
+// Attention of a tile of 16 packed rows by matrix products of 16 x 8 x 16: masks and online softmax of the scores,
+// a Fragment whose columns are keys.
 #pragma once
 
 #include "common/score.h"
@@ -12,15 +12,15 @@ namespace kvjit {
 
 static_assert(element_of<T1>().fits_f16 && element_of<T2>().fits_f16);
 
-/// From products to powers of two: score = modify_score(product, score, ...), p = 2^(score * factor - max * factor).
-/// Scores that aren't modified stay products: their scale waits for the exponential, which has a multiplication anyway.
+/// How products become probabilities: score = modify_score(product, ...), p = 2^(score * factor - max * factor). Scores
+/// that aren't modified stay products: `factor` then includes the scale, which saves a multiplication.
 struct ProductRule {
     ScoreTerms<float> score;
     float factor;
 };
 
-/// A factor of 0, which would make NaN of a hidden key's -inf, becomes as good as 0. The query takes the scale's sign:
-/// see query_sign.
+/// A factor of 0, with which a hidden key's -inf would become NaN, is replaced by a tiny one. A negative scale's sign
+/// goes to the queries (query_sign).
 KVJIT_INLINE ProductRule product_rule(const AttendWork& work) {
     ScoreTerms<float> score = score_terms<float>(work.args);
     score.scale *= kFragmentUnit;
@@ -29,30 +29,30 @@ KVJIT_INLINE ProductRule product_rule(const AttendWork& work) {
     return {score, factor < 1e-30f ? 1e-30f : factor};
 }
 
-/// What a pair of query elements is to be XORed with.
+/// Sign bits that pairs of query elements are XORed with.
 KVJIT_INLINE u32 query_sign(const AttendWork& work) {
     return !kModified && work.args.score.softmax_scale < 0.0f ? 0x80008000 : 0;
 }
 
 // ---- Rows ----------------------------------------------------------------------------------------------------------
 
-/// What a row's scores depend on beside the products.
+/// Terms of a row's scores beside the products.
 struct RowTerms {
     i32 position;    // ALiBi, window: of the query among the keys
     float slope;     // ALiBi
     const T1* mask;  // of key 0
 };
 
-/// Rows g and g + 8 of a tile.
+/// A lane's rows g and g + 8 of a tile.
 struct TileRows {
     ShortRange seen[2];
     RowTerms terms[2];
 };
 
-/// Whether terms of rows are used.
+/// Whether RowTerms are used.
 inline constexpr bool kRowTerms = kModified || kWindow;
 
-/// What packed row `row` sees of the block's keys; nothing, if there is no such row.
+/// The block's keys that packed row `row` sees by their positions; none if there is no such row.
 KVJIT_INLINE ShortRange seen_by_row(const AttendWork& work, i64 row) {
     if (row >= work.row_end) return {0, 0};
     return short_range(common_part(work.seen_by(row), work.keys));
@@ -69,14 +69,14 @@ KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
 
 // ---- Scores, mask --------------------------------------------------------------------------------------------------
 
-/// A key that the row doesn't see has a mask of -inf, and isn't read.
+/// The mask of a row and key; -inf, without reading it, for a key that the row doesn't see.
 KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
     if constexpr (kMaskRank == 0) return 0.0f;
     if (!rows.seen[h].holds(key)) return -kInfinity;
     return load_one(rows.terms[h].mask + key);
 }
 
-/// Products with kTiles * 8 keys from `first` on become scores, -inf where hidden. whole: all rows see all of the keys.
+/// Turns products with kTiles * 8 keys from `first` on into scores, -inf where hidden. whole: all rows see all keys.
 template <int kTiles>
 KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRows& rows, ProductRule rule, i32 first, bool whole) {
     if constexpr (kModified) {
@@ -89,7 +89,7 @@ KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRows& rows, Pr
             score = apply_hiding(modify_score(score, rule.score, mask, slope, distance), mask);
         });
     }
-    if (whole || kMaskRank > 0) return;  // a mask has hidden them already
+    if (whole || kMaskRank > 0) return;  // mask_of hides keys that rows don't see
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const i32 own = first + 2 * lane_pair();
@@ -102,22 +102,22 @@ KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRows& rows, Pr
 
 // ---- Online softmax ------------------------------------------------------------------------------------------------
 
-/// Probabilities are 2^15 at most, not 1: as float16 they then have all digits down to 2^-29 of the largest.
+/// Probabilities are scaled by 2^15: as float16 they then keep all 11 bits down to 2^-29 of the largest.
 inline constexpr float kHeadroom = 15.0f;
 
-/// What a row's probabilities are relative to, as a power of two: p = 2^(score * factor - base).
+/// The exponent that a row's probabilities are relative to: p = 2^(score * factor - base).
 KVJIT_INLINE float base_of(float max, float factor) {
     return max == -kInfinity ? 0.0f : fma(max, factor, -kHeadroom);
 }
 
-/// Rescale factor of the running sums, computed from the rounded bases because the probabilities were. Exactly 1 while
-/// the largest score stays.
+/// Rescale factor of the running sums, computed from the rounded bases because the probabilities were. Exactly 1 if the
+/// largest score hasn't changed.
 KVJIT_INLINE float rescale_of(float old_max, float max, float base, float factor) {
     if (old_max == max) return 1.0f;
     return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor) - base);
 }
 
-/// Largest score, the same for the 4 lanes of a row, and the lane's own part of the sum of probabilities.
+/// Largest score so far, the same in the 4 lanes of a row, and the lane's own part of the sum of probabilities.
 struct RowState {
     float max[2] = {-kInfinity, -kInfinity};
     float sum[2] = {0.0f, 0.0f};
@@ -129,7 +129,7 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
     return f(v, shuffle_xor(v, 2));
 }
 
-/// Scores become probabilities. The sums so far are to be multiplied by `rescale`.
+/// Turns scores into probabilities. The caller is to multiply the running sums of values by `rescale`.
 template <int kTiles>
 KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowState& state, float factor, float (&rescale)[2]) {
 #pragma unroll
@@ -150,16 +150,16 @@ KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowState& state, f
     }
 }
 
-/// sums *= rescale, row by row; for most tiles of keys that changes nothing and costs nothing.
+/// sums *= rescale, row by row; skipped where all factors are 1, as for most tiles.
 template <int kTiles>
 KVJIT_INLINE void scale_sums(Fragment<kTiles>& sums, const float (&rescale)[2]) {
     if (ballot(rescale[0] != 1.0f || rescale[1] != 1.0f) == 0) return;
     sums.for_each([&](float& sum, FragmentPlace at) { sum *= rescale[at.h]; });
 }
 
-// ---- Keys that a mask hides from all rows: nothing of their values may be looked at --------------------------------
+// ---- Keys that a mask hides from all rows: their values must not reach a product -----------------------------------
 
-/// For the lane's two keys of score tile n all ones where some row of the tile sees the key, as halves of a word.
+/// A half word for each of the lane's two keys in score tile n: all ones if some row of the tile sees the key, else 0.
 template <int kTiles>
 KVJIT_INLINE u32 seen_pair(const Fragment<kTiles>& scores, int n) {
     u32 seen = 0;
@@ -173,9 +173,9 @@ KVJIT_INLINE u32 seen_pair(const Fragment<kTiles>& scores, int n) {
 
 // ---- Output --------------------------------------------------------------------------------------------------------
 
-/// The part that row g + 8h is over all of its lanes, and what its sums of values are to be multiplied by to belong to
-/// it: a base is rounded, by up to 2^-8 where scores are large, and parts of one row have different ones. So they are
-/// made relative to the largest score as a natural logarithm, and what that differs from the base goes into the sums.
+/// max and sum of the lane's row h over all of its lanes, and a weight for its sums of values. Bases are rounded (by up
+/// to 2^-8 where scores are large), and differently in each part of a row; so sums, which are relative to their base,
+/// are made relative to `max`, the largest score in natural units, with weight = 2^(base - max * log2 e).
 struct FinishedState {
     Running running;
     float weight;

@@ -1,5 +1,5 @@
-// What the primitives ask of the emulator. These functions stay out of line, with operands in registers: arrays of the
-// kernel would have to lie in memory else, and each access to them would be checked.
+// The primitives' calls of the emulator. These functions stay out of line and take operands in registers: else arrays
+// of the kernel would have to lie in memory, where each access to them is checked.
 #pragma once
 
 #include "common/types.h"
@@ -12,7 +12,7 @@
 
 namespace kvjit::emulation {
 
-// A fiber keeps its index for life: calls may be shared.
+// A fiber keeps its indices for life, so the optimiser may merge these calls.
 [[gnu::const]] inline i32 own_index() {
     return this_thread().index;
 }
@@ -112,7 +112,7 @@ inline void fence() {
 template <int kCount>
 using WordsInMemory = u32 __attribute__((ext_vector_type(kCount), may_alias));
 
-/// One access, whatever the optimiser thinks of it, aligned to its size.
+/// Checked as one access of the words' size and alignment, however the optimiser splits the load.
 template <int kCount>
 inline Lanes<u32, kCount> load_aligned(const void* from) {
     note_access(from, 4 * kCount, {false, 4 * kCount}, __builtin_return_address(0));

@@ -1,5 +1,5 @@
-// float16 and float32 on the CPU, exact for every input: by F16C where the target has it, by integers where not (Clang
-// would call a function there).
+// Conversion between float16 and float32 on the CPU, correctly rounded for every input: by F16C where the target has
+// it, else by integers, since Clang would call a function.
 #pragma once
 
 #include "common/types.h"
@@ -13,7 +13,7 @@ using Floats = Lanes<float, N>;
 template <int N>
 using Words = Lanes<i32, N>;
 
-/// Bits of binary16 in 32-bit lanes. A signalling NaN becomes quiet.
+/// Bits of binary16 (in 32-bit lanes) to float32. A signalling NaN becomes quiet.
 template <int N>
 KVJIT_INLINE Floats<N> widen_by_integers(Words<N> half) {
     const Words<N> sign = (half & 0x8000) << 16;
@@ -26,7 +26,8 @@ KVJIT_INLINE Floats<N> widen_by_integers(Words<N> half) {
     return __builtin_bit_cast(Floats<N>, (rest < 0x7c00 ? finite : special) | sign);
 }
 
-/// To bits of binary16 in 32-bit lanes: nearest even, overflow to infinity, NaN quiet with its payload's head.
+/// float32 to bits of binary16 (in 32-bit lanes): to nearest even, overflow to infinity. A NaN becomes quiet and keeps
+/// the upper bits of its payload.
 template <int N>
 KVJIT_INLINE Words<N> narrow_by_integers(Floats<N> value) {
     const Words<N> bits = __builtin_bit_cast(Words<N>, value);
@@ -59,7 +60,7 @@ KVJIT_INLINE Lanes<u16, N> narrow(Floats<N> value) {
 #endif
 }
 
-/// A register of two halves, the first one low.
+/// A register of two halves, the first one in its low bits.
 KVJIT_INLINE Floats<2> widen_pair(u32 halves) {
     return widen<2>(__builtin_bit_cast(Lanes<u16, 2>, halves));
 }

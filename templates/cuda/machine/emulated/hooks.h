@@ -1,5 +1,5 @@
-// The functions that Clang calls on its own: for each load and store, as -fsanitize=thread has it, and for copies of
-// structs. Hidden and defined here, because a kernel has no undefined symbol.
+// The functions that Clang calls on its own: for each load and store, under -fsanitize=thread, and for copies of
+// structs. They are defined here, hidden, because a kernel may have no undefined symbol.
 #pragma once
 
 #include "cuda/machine/emulated/thread.h"
@@ -16,7 +16,7 @@ namespace kvjit::emulation {
     return *reinterpret_cast<Thread*>((frame | (kStackBytes - 1)) + 1 - kThreadBytes);
 }
 
-/// A thread's own stack holds nothing that others could see: its arrays, which the optimiser kept in memory.
+/// Whether the address is on the thread's own stack, where nothing is shared: arrays that the optimiser left in memory.
 [[gnu::always_inline]] inline bool on_own_stack(const void* address) {
     const auto frame = reinterpret_cast<unsigned long>(__builtin_frame_address(0));
     return ((reinterpret_cast<unsigned long>(address) ^ frame) & ~static_cast<unsigned long>(kStackBytes - 1)) == 0;
@@ -37,7 +37,7 @@ extern "C" {
     [[gnu::used]] inline void name(void* address) {                                                     \
         kvjit::emulation::note_access(address, bytes, {write, alignment}, __builtin_return_address(0)); \
     }
-// Clang calls an access of 16 bytes aligned from 8 on.
+// Clang calls the aligned hook of 16 bytes for addresses that are multiples of 8, too.
 #define KVJIT_HOOKS(bytes)                                              \
     KVJIT_HOOK(__tsan_read##bytes, bytes, false, bytes < 8 ? bytes : 8) \
     KVJIT_HOOK(__tsan_write##bytes, bytes, true, bytes < 8 ? bytes : 8) \
@@ -51,8 +51,7 @@ KVJIT_HOOKS(16)
 #undef KVJIT_HOOKS
 #undef KVJIT_HOOK
 
-// The module's constructor calls the first, functions the others: the emulator has no use for them, and no constructor
-// runs.
+// Called by the module's constructor, which never runs, and by functions: the emulator has no use for them.
 [[gnu::used]] inline void __tsan_init() {}
 [[gnu::used]] inline void __tsan_func_entry(void*) {}
 [[gnu::used]] inline void __tsan_func_exit() {}

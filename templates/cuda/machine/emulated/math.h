@@ -1,4 +1,4 @@
-// Arithmetic that a GPU has as instructions, on the CPU: no call, no table, no FMA needed.
+// Arithmetic that a GPU has as instructions, on the CPU, without calls or tables, and on CPUs without FMA.
 #pragma once
 
 #include "common/types.h"
@@ -6,8 +6,8 @@
 
 namespace kvjit::emulation {
 
-/// a * b + c in double, rounded to odd: the last bit is 1 whenever something was lost. Rounded once more, to float or
-/// less, it is what the exact value gives. The product is exact.
+/// a * b + c in double, rounded to odd: the last bit is 1 whenever rounding lost something, so that rounding once more,
+/// to float or less, gives what rounding the exact value would. The product is exact.
 inline double sum_to_odd(float a, float b, float c) {
     const double product = static_cast<double>(a) * b;
     const double sum = product + c;
@@ -26,7 +26,7 @@ KVJIT_INLINE float to_float_odd(double value) {
     return static_cast<float>(__builtin_bit_cast(double, bits & ~kDropped));
 }
 
-/// value * 2^n for integral n in -252..252, rounded once: of two factors, so that neither leaves the exponent's range.
+/// value * 2^n for n in -252..252, rounded once. Two factors keep each in the exponent's range.
 KVJIT_INLINE float scale_by_power(float value, i32 n) {
     const i32 half = n >> 1;
     return value * __builtin_bit_cast(float, (half + 127) << 23) * __builtin_bit_cast(float, (n - half + 127) << 23);
@@ -52,7 +52,7 @@ inline float power_of_two(float x) {
 /// log2(x) to 1 ulp; -inf at 0, NaN for negative x.
 inline float logarithm_of_two(float x) {
     if (!(x > 0.0f) || x == kInfinity) return x == 0.0f ? -kInfinity : x > 0.0f ? x : kNan;
-    // A float is a normal double, so that the exponent is always there to be read.
+    // Every positive float, subnormal ones included, is a normal double, whose exponent can be read from its bits.
     const i64 bits = __builtin_bit_cast(i64, static_cast<double>(x));
     const i64 exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;  // mantissa in sqrt(1/2)..sqrt(2)
     const double mantissa = __builtin_bit_cast(double, bits - (exponent << 52));
@@ -62,7 +62,7 @@ inline float logarithm_of_two(float x) {
     return static_cast<float>(static_cast<double>(exponent) + 2 * s * (1 + q * tail) * 0x1.71547652b82fep+0);
 }
 
-/// The larger of two; NaN if one is. -0 is less than +0.
+/// The larger of two; NaN if either is. -0 is less than +0.
 KVJIT_INLINE float larger_of(float a, float b) {
     if (a != a || b != b) return kNan;
     if (a == b) return __builtin_bit_cast(i32, a) < 0 ? b : a;

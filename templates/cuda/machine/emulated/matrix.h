@@ -1,11 +1,11 @@
-// The tensor core's product on the CPU. Registers to elements as the PTX ISA has them ("Matrix Fragments for
-// mma.m16n8k16 with floating point types"): lane = 4 * row + column pair.
+// The tensor core's product on the CPU. Registers hold elements as in the PTX ISA ("Matrix Fragments for mma.m16n8k16
+// with floating point types"): lane = 4 * row + column pair.
 #pragma once
 
 #include "common/types.h"
 #include "cuda/machine/emulated/half.h"
 
-// On all lanes' behalf, on the stack of one: no access of a thread's.
+// One lane does the work for all, on its own stack: these are no accesses of the kernel's.
 #pragma clang attribute push(__attribute__((disable_sanitizer_instrumentation)), apply_to = function)
 
 namespace kvjit::emulation {
@@ -20,7 +20,7 @@ struct MmaLane {
 
 struct MmaOperands {
     float a[16][16];
-    Floats<8> b[16];  // rows
+    Floats<8> b[16];  // by rows
     Floats<8> c[16];
 };
 

@@ -1,9 +1,9 @@
-// What an emulated CUDA kernel and the emulator share: the state of a thread, and what the emulator does for it. The
-// runtime includes this file too. No system header: compiled kernels see it.
+// The interface of emulated CUDA kernels and the emulator: the state of a thread, and what the emulator does for it.
+// Kernels and the runtime include this file, which therefore includes no system header.
 //
 // Every thread of a block is a fiber with a stack of kStackBytes, aligned to its size. The thread's state lies in the
-// last kThreadBytes of it, so that code finds its own thread by masking a frame's address: an object needs no symbol of
-// the emulator's and no thread-local variable.
+// stack's last kThreadBytes, so that code finds its own thread by masking a frame's address, and an object needs
+// neither a symbol of the emulator nor a thread-local variable.
 #pragma once
 
 #include "common/abi.h"
@@ -22,7 +22,7 @@ struct Site {
     const char* file;
     int line;
 
-    /// As a default argument: where the function with that argument is called.
+    /// As a default argument it is the line of the call.
     static constexpr Site here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
         return {file, line};
     }
@@ -33,19 +33,18 @@ enum class Collective : int { kBarrier, kWarpBarrier, kShuffle, kBallot, kMma, k
 
 struct AccessKind {
     bool write;
-    int alignment;  // what the code takes the address for a multiple of
+    int alignment;  // that the code assumes of the address
 };
 
 struct Thread;
 
-/// What the emulator does for a thread. None returns after an error: the thread is left where it stands. `where` is a
+/// What the emulator does for a thread. After an error no function returns: the thread is abandoned there. `where`: a
 /// return address in the kernel's code, for errors.
 struct Services {
     void (*barrier)(Thread& self, Site site);
-    /// Waits for all lanes of the warp; the last one calls work(arguments), arguments[l] being lane l's. work may be
-    /// null.
+    /// Waits for all lanes of the warp; the last one calls work(arguments), unless null. arguments[l] is lane l's.
     void (*collective)(Thread& self, Collective kind, Site site, void* argument, void (*work)(void* const* arguments));
-    /// 16 bytes at `row` of each lane, as ldmatrix.x4 distributes them over `registers`.
+    /// Distributes 16 bytes at each lane's `row` over `registers` as ldmatrix.x4 does.
     void (*load_matrices)(Thread& self, unsigned* registers, const void* row, bool transposed, Site site,
                           const void* where);
     void* (*shared_memory)(Thread& self, i64 bytes, Site site);
@@ -54,7 +53,7 @@ struct Services {
     void (*wait_copies)(Thread& self, int pending);
     unsigned (*atomic_add)(Thread& self, unsigned* address, unsigned value, const void* where);
     void (*thread_fence)(Thread& self);
-    /// Each plain load and store of the kernel.
+    /// Checks a plain load or store of the kernel.
     void (*access)(Thread& self, const void* address, i64 bytes, AccessKind kind, const void* where);
 };
 
