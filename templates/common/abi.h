@@ -287,7 +287,6 @@ struct Finding {
     i64 layer = -1;  // on the device: the layer whose table or slots were checked; -1: all layers share them
 };
 
-/// Limits of blocks' addresses.
 struct BlockMemory {
     i64 alignment;  // of an address
     i64 bytes;      // of a block

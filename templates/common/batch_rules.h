@@ -216,7 +216,6 @@ KVJIT_INLINE EntryTable scale_table(const CheckedBatch& batch, i64 layer) {
     return {static_cast<const Index*>(batch.table.scales) + layer * batch.layer_entries, batch.scales, true};
 }
 
-/// Sequence b's row of the table.
 template <class Index>
 KVJIT_INLINE const Index* row_of(const EntryTable& table, const CheckedBatch& batch, i64 b) {
     return static_cast<const Index*>(table.entries) + row_begin(batch.table, b);

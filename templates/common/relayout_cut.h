@@ -42,7 +42,6 @@ KVJIT_INLINE CutPlane cut_values(const abi::RelayoutSide& side, const RunPlace& 
             side.value_pieces};
 }
 
-/// The row of the run's token i.
 template <class Cut>
 KVJIT_INLINE char* cut_row(const CutPlane& plane, i64 i, i64 head) {
     const i64 token = plane.place.token + i * plane.place.token_step;

@@ -39,7 +39,6 @@ KVJIT_INLINE const Index* page_entry_at(const Index* row, i64 t) {
         return row + static_cast<u64>(t) / kPageDivisor;
 }
 
-/// A sequence's row of the table.
 template <bool kTwo>
 struct TableRowOf {
     const Index* codes;
@@ -81,7 +80,6 @@ KVJIT_INLINE i64 token_in_page(i64 t) {
         return static_cast<i64>(static_cast<u64>(t) % kPageDivisor);
 }
 
-/// Where a position lies in the cache.
 struct Slot {
     PageEntry entry;
     i64 token;

@@ -197,7 +197,6 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
     }
 }
 
-/// Computes the parts of chunk c for all rows of the panel.
 KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const abi::Cache& cache = panel.args->cache;
     const i64 begin = c * kChunkKeys, next = begin + kChunkKeys;

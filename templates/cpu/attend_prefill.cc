@@ -219,7 +219,6 @@ KVJIT_INLINE KeyRange list_seen_keys(u8* order, const float* probabilities, KeyR
     return {0, seen};
 }
 
-/// Attends a packed block for one tile.
 KVJIT_INLINE void attend_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed) {
     const KeyRange keys = common_part(packed.keys, part_from(packed.begin, kBlockKeys, tile.seen_by_some));
     if (keys.empty()) return;
@@ -237,7 +236,6 @@ KVJIT_INLINE void begin_chunk(Tile& tile) {
     store<kTileRows>(tile.sum, Line(0.0f));
 }
 
-/// Computes the parts of a chunk's keys for all tiles.
 KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange keys) {
     const abi::Cache& cache = panel.args.cache;
 #pragma clang loop unroll(disable)

@@ -81,7 +81,6 @@ KVJIT_INLINE bool is_regular(const abi::RelayoutSide& side) {
     return side.layer_entries == 0 && alike(side.key, side.value) && alike(side.key_scale, side.value_scale);
 }
 
-/// Bytes of a row's codes and scales.
 template <class Row>
 inline constexpr i64 kCodeBytes = bytes_of<typename Row::T2>(kHeadDim);
 template <class Row>

@@ -57,7 +57,6 @@ private:
             return nullptr;
     }
 
-    /// Copies a row without conversion.
     KVJIT_INLINE void move(const typename From::T2* read, i64 token, i64 head) const {
         write_row<To>(cut_row<To>(to_, token, head), to_.pieces, read);
         if constexpr (To::Row::kQuantised)

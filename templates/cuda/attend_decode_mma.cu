@@ -132,7 +132,6 @@ KVJIT_INLINE void add_values(Fragment<8 * kValueParts>& sums, const u32 (&probab
     }
 }
 
-/// A warp's running state of the tile's rows.
 struct WarpState {
     Fragment<8 * kValueParts> sums;
     RowState rows;

@@ -39,7 +39,6 @@ struct QueryMatrices {
     u32 a[kQueryHeld ? kSteps : 1][kRowTiles][4];
 };
 
-/// A warp's running state of its rows.
 struct PrefillState {
     Fragment<kSumTiles> sums[kRowTiles];
     RowState rows[kRowTiles];
@@ -153,7 +152,6 @@ KVJIT_INLINE i32 first_key_tile(KeyRange keys) {
     return kWindow ? static_cast<i32>(keys.begin) / kBlockKeys : 0;
 }
 
-/// Attends all tiles of the block's keys.
 KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ProductRule rule) {
     PrefillTiles& tiles = shared.tiles;
     const BlockContext& context = shared.context;

@@ -40,7 +40,6 @@ struct LaunchShape {
 inline constexpr LaunchShape kTokenShape = {kTokenWarps, kTokenWarps* kWarpSize, 4, 0};
 inline constexpr LaunchShape kCheckShape = {kTokenWarps, kTokenWarps* kWarpSize, 1, 0};
 
-/// Bytes of a cache row and of its scales.
 constexpr int row_bytes(const CacheFormat& format) {
     return format.head_dim * format.t2_bits / 8;
 }

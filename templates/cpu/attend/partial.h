@@ -63,7 +63,6 @@ KVJIT_INLINE float finish_lse(const Running& running) {
     return static_cast<float>(running.max + log(running.sum));
 }
 
-/// merge_acc over a row of kHeadDim.
 template <class T>
 KVJIT_INLINE void merge_row(float* acc, const T* part, Weights weights) {
     for_each_vector_rolled<kHeadDim>(

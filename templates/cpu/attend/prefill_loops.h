@@ -12,7 +12,6 @@ namespace kvjit {
 /// Keys or elements that are summed together for kTileRows rows, in enough accumulators to hide the latency of FMA.
 inline constexpr int kTall = kVectorBytes == 64 ? 8 : 4;
 inline constexpr int kTileRows = kVectorBytes == 16 ? 8 : 2 * kLanes;
-/// Keys of a block, packed at a time.
 inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;
 /// Floats from one packed row to the next. A power of two would crowd a few sets of the processor's cache.
 inline constexpr int kPackStride = kPadDim + 16;

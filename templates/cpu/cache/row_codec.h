@@ -16,7 +16,6 @@ KVJIT_INLINE void move_bytes(void* to, const void* from) {
     if constexpr (kMain < kBytes) move_bytes<kBytes - kMain, kWidest / 2>(write + kMain, read + kMain);
 }
 
-/// Copies a row without conversion.
 template <class T>
 KVJIT_INLINE void move_row(T* to, const T* from) {
     move_bytes<static_cast<int>(bytes_of<T>(kHeadDim))>(to, from);
@@ -75,7 +74,6 @@ KVJIT_INLINE vec<E, N> group_max(vec<E, N> v) {
         return group_max<E, N, kLanesOfGroup, 2 * kStep>(max_fast(v, exchange<E, N, kStep>(v)));
 }
 
-/// Maxima of groups that lie within one vector.
 template <class Row, class From>
 KVJIT_INLINE void narrow_group_maxima(Magnitude<From>* maxima, const From* row) {
     using E = Magnitude<From>;

@@ -78,7 +78,6 @@ KVJIT_INLINE float load_one(const float* p) {
 KVJIT_INLINE float load_one(const f16_t* p) {
     return half_to_float<4>(vec<u16, 4>(p->bits))[0];
 }
-/// One element in all of N lanes.
 template <int N>
 KVJIT_INLINE vf<N> load_splat(const float* p) {
     return vf<N>(*p);

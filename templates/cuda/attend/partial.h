@@ -13,7 +13,6 @@ namespace kvjit {
 inline constexpr float kLog2E = 1.44269504f;
 inline constexpr float kLn2 = 0.693147181f;
 
-/// e^v.
 KVJIT_INLINE float exp(float v) {
     return exp2(v * kLog2E);
 }

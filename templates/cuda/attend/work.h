@@ -74,7 +74,6 @@ KVJIT_INLINE ShortRange keys_of_tile(KeyRange keys, i64 first) {
     return {static_cast<i32>(begin < kKeys ? begin : kKeys), static_cast<i32>(end < kKeys ? end : kKeys)};
 }
 
-/// The query row of packed row `row`.
 KVJIT_INLINE const T1* query_row(const AttendWork& work, i64 row) {
     const abi::Rows& query = work.args.query;
     const i64 token = work.sequence.query_begin + work.token(row);

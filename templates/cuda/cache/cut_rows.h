@@ -21,7 +21,6 @@ struct LanePiece {
     KVJIT_INLINE const char* bytes() const { return reinterpret_cast<const char*>(words); }
 };
 
-/// Bytes from a row's begin to its element d.
 template <int kNeighbours, class T>
 KVJIT_INLINE i64 element_offset(i64 stride, i32 d) {
     return d / kNeighbours * stride + bytes_of<T>(d % kNeighbours);

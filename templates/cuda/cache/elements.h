@@ -8,7 +8,6 @@
 
 namespace kvjit {
 
-/// x rounded to T, to nearest even; quant.h declares it.
 template <class T, class V>
 KVJIT_INLINE V round_to(V x) {
     if constexpr (kSame<T, f16_t>) {
@@ -100,7 +99,6 @@ KVJIT_INLINE void load_elements(float (&to)[kCount], const char* row, i32 first)
     for (int i = 0; i < kCount; ++i) to[i] = element(Of<T>{}, words, i);
 }
 
-/// Scale of group g of a row.
 template <class Row>
 KVJIT_INLINE float load_scale(const char* scales, i32 g) {
     return load_one(reinterpret_cast<const typename Row::T3*>(scales) + g);

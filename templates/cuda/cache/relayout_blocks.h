@@ -10,7 +10,6 @@ namespace kvjit {
 
 // ---- Work split: a block for each (layer, run, key or value), whose warps take its rows in turn --------------------
 
-/// A run's keys or values in one layer.
 struct RelayoutRows {
     RunPlace from, to;
     i64 layer;

@@ -29,7 +29,6 @@ KVJIT_INLINE void for_each_piece(F&& f) {
     }
 }
 
-/// Copies a row of T without conversion.
 template <class T>
 KVJIT_INLINE void move_row(char* to, const char* from) {
     constexpr int kBytes = static_cast<int>(bytes_of<T>(kPiece));

@@ -28,7 +28,6 @@ KVJIT_INLINE Slot slot_of(const abi::Table& table, i64 b, i64 position) {
     return {page_entry(table_row(table, b), position), token_in_page(position)};
 }
 
-/// Whether the slot lies in the cache.
 KVJIT_INLINE bool is_inside(const abi::Launch& launch, const Slot& slot) {
     const i64 number = slot.entry.codes + slot.token * launch.slots_of_token;
     if (slot.token >= launch.block_tokens || (kScaleTable && slot.entry.scales() < launch.first_slot)) return false;

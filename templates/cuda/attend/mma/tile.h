@@ -49,7 +49,6 @@ struct TileRows {
     RowTerms terms[2];
 };
 
-/// Whether RowTerms are used.
 inline constexpr bool kRowTerms = kModified || kWindow;
 
 /// The block's keys that packed row `row` sees by their positions; none if there is no such row.

@@ -69,7 +69,6 @@ KVJIT_INLINE float larger_of(float a, float b) {
     return a > b ? a : b;
 }
 
-/// Byte i of the result is byte (selector >> 4i) & 7 of {b, a}.
 inline u32 select_bytes(u32 a, u32 b, u32 selector) {
     const u64 bytes = static_cast<u64>(b) << 32 | a;
     u32 result = 0;
