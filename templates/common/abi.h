@@ -23,7 +23,6 @@ inline constexpr i64 kMaxKeys = i64{1} << 30;
 /// plan makes items for S tokens before any tensor bounds S.
 inline constexpr i64 kMaxNewTokens = i64{1} << 30;
 
-/// The value of a limit that does not limit.
 inline constexpr i64 kNoLimit = 0x7fffffffffffffff;
 
 /// An array of starts, lengths, positions or rows. narrow: elements have 32 bits, else 64. Null: not given.

@@ -3,8 +3,8 @@
 // sentence for each finding.
 //
 // The rules come in steps: totals; a sequence's tokens, keys, position and row; its table's entries; its new tokens'
-// slots. A step relies on the earlier ones, and from entries on, on theirs for all sequences: so no check reads past
-// an array.
+// slots. A step relies on the earlier ones; the steps from entries on rely on those of all sequences, so that no check
+// reads past an array.
 #pragma once
 
 #include "common/abi.h"

@@ -9,8 +9,7 @@
 
 namespace kvjit {
 
-/// What positions are divided by. Without pages it is unused, but must be valid: compilers parse the division all the
-/// same.
+/// Divisor of positions. Without pages it is unused, but compilers check the division all the same.
 inline constexpr i64 kPageDivisor = kPageSize == 0 ? 1 : kPageSize;
 
 /// Whether scales have a table of their own: addresses of scale blocks beside addresses of code blocks.
