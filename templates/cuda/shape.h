@@ -22,8 +22,8 @@ struct CacheFormat {
     int quant_group;
 };
 
-/// The most shared memory of a block of which a multiprocessor is to hold two. It has 1 KiB more than one block may
-/// have, and the driver takes 1 KiB for each block.
+/// The most shared memory of a block if a multiprocessor is to hold two blocks. A multiprocessor has 1 KiB more than
+/// one block may have, and the driver takes 1 KiB for each block.
 constexpr int half_of_shared(int max_shared_bytes) {
     return (max_shared_bytes + 1024) / 2 - 1024;
 }

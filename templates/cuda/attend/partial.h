@@ -1,5 +1,5 @@
 // Merging partial results of attention over disjoint sets of keys. A part is (acc, max, sum):
-//     max = largest score, or less,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
+//     max = largest score, rounded,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
 // A warp has a row of kHeadDim elements spread over its lanes, and merges the parts of a row in ascending order, so
 // that it changes no bit which warp merges, and when.
 #pragma once
@@ -99,7 +99,7 @@ KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& ro
         const Running running = own < parts ? stat(own) : Running{};
         const float weight = part_weight(running.max, merged.max);
         const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);
-        // Not unrolled: programs that merge compile a seventh faster so. Without a branch around empty parts.
+        // Not unrolled: programs that merge compile a seventh faster. Empty parts take no branch, but add zeros.
 #pragma unroll 1
         for (i32 k = 0; k < count; ++k) {
             const float max = shuffle(running.max, k), sum = shuffle(running.sum, k), factor = shuffle(weight, k);

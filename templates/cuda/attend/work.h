@@ -52,7 +52,7 @@ struct AttendWork {
     KVJIT_INLINE KeyRange seen_by(i64 row) const { return visible_keys(sequence, token(row)); }
 };
 
-/// Keys that some of a sequence's packed rows row_begin..row_end-1 sees.
+/// Keys that some of the packed rows row_begin..row_end-1 of a sequence sees.
 KVJIT_INLINE KeyRange seen_by_rows(const CallSequence& sequence, i64 row_begin, i64 row_end) {
     const i64 first = static_cast<i64>(static_cast<u64>(row_begin) / kGroup);
     const i64 last = static_cast<i64>(static_cast<u64>(row_end - 1) / kGroup);

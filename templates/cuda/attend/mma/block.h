@@ -17,7 +17,7 @@ namespace kvjit {
 inline constexpr int kBlockThreads = kAttendWarps * kWarpSize;
 inline constexpr int kRowTiles = mma_row_tiles(kFormat);  // a warp's tiles of 16 rows
 inline constexpr int kBlockRows = mma_prefill_rows(kFormat);
-/// Keys of a tile: fewer where scores are modified, which takes registers.
+/// Keys of a tile: fewer where scores are modified, as the terms of scores take registers.
 inline constexpr int kMostKeys = mma_prefill_keys(kFormat, kMaxSharedBytes);
 inline constexpr int kBlockKeys = kModified && kMostKeys > 32 ? 32 : kMostKeys;
 inline constexpr int kHalfStride = mma_row_stride(kFormat);
