@@ -185,7 +185,15 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
 
 // ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
 
-/// Stages the warp's sums and running states in shared memory. A lane has 16 neighbouring elements of each part.
+/// Elements that a lane has of one row and part of the sums of values: neighbours, from 16 * lane_pair() on.
+inline constexpr int kLaneElements = 16;
+
+/// The lane's element e of a part, in its row h: column n of tile j is element 8n + j (see the top of this file).
+KVJIT_INLINE float sum_of_element(const WarpState& state, int part, int h, int e) {
+    return state.sums.at(8 * part + e % 8, h, e / 8);
+}
+
+/// Stages the warp's sums and running states in shared memory.
 KVJIT_INLINE void stage_sums(WarpSums& staged, const WarpState& state, float factor) {
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
@@ -193,14 +201,13 @@ KVJIT_INLINE void stage_sums(WarpSums& staged, const WarpState& state, float fac
         const FinishedState finished = finish_state(state.rows, factor, h);
         const float unit = finished.weight * kFragmentUnit;
 #pragma unroll
-        for (int at = 0; at < 16 * kValueParts; at += 4) {
+        for (int at = 0; at < kLaneElements * kValueParts; at += 4) {
+            const int part = at / kLaneElements, e = at % kLaneElements;
             u32 words[4];
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int tile = at / 16 * 8 + (at + i) % 8, column = at % 16 / 8;
-                words[i] = __builtin_bit_cast(u32, state.sums.at(tile, h, column) * unit);
-            }
-            store16(staged.sums[row] + at / 16 * 64 + 16 * lane_pair() + at % 16, words);
+            for (int i = 0; i < 4; ++i)
+                words[i] = __builtin_bit_cast(u32, sum_of_element(state, part, h, e + i) * unit);
+            store16(staged.sums[row] + 64 * part + kLaneElements * lane_pair() + e, words);
         }
         if (lane_pair() == 0) staged.running[row] = finished.running;
     }
