@@ -150,11 +150,8 @@ private:
         const Placement placement = place_tokens(call_.which, call_.problem, place_);
         call_.max_tokens = placement.max_tokens;
         call_.num_blocks = placement.num_blocks;
-        call_.cache = cache_tensors(placement, cache_type(), cache_row());
-        if (spec().quant_bit != 0) {
-            const int t3 = spec().t3 == KVJIT_AUTO ? spec().t1 : spec().t3;
-            call_.scale = cache_tensors(placement, t3, spec().head_dim / spec().quant_group);
-        }
+        call_.cache = cache_tensors(placement, code_row(spec()));
+        if (spec().quant_bit != 0) call_.scale = cache_tensors(placement, scale_row(spec()));
         make_tables(placement);
         for (std::int64_t b = 0; b < call_.problem.batch_size(); ++b) fill_past(b);
         if (spec().op == KVJIT_OP_KEY_VALUE_CACHE) make_loaded();
@@ -167,41 +164,26 @@ private:
         if (call_.which.outputs_whole) call_.value = tensor(spec().t1, {kv_tokens(), heads, spec().head_dim});
     }
 
-    int cache_type() const {
-        if (spec().quant_bit != 0) return spec().quant_bit == 8 ? KVJIT_I8 : KVJIT_U8;
-        return spec().t2 == KVJIT_AUTO ? spec().t1 : spec().t2;
-    }
-    std::int64_t cache_row() const { return spec().quant_bit == 4 ? spec().head_dim / 2 : spec().head_dim; }
-
-    /// As CacheMemory has them, rows of `row` elements.
-    std::vector<Placed> cache_tensors(const Placement& placement, int dtype, std::int64_t row) {
-        const std::vector<LayoutAxis> axes = layout_axes(spec().layout), values = layout_axes(spec().value_layout);
-        const bool apart = std::ranges::find(axes, '2', &LayoutAxis::name) == axes.end();
-        const bool pointers = spec().cache_mode == KVJIT_BLOCK_POINTERS;
+    /// As CacheMemory has them.
+    std::vector<Placed> cache_tensors(const Placement& placement, const RowType& row) {
+        kvjit_batch extents{};
+        extents.max_tokens = placement.max_tokens;
+        extents.num_blocks = placement.num_blocks;
+        extents.num_layers = call_.problem.num_layers;
+        extents.num_kv_heads = call_.problem.num_kv_heads;
+        const auto shape = cache_shape(spec(), extents, spec().layout, row.elements);
         std::vector<Placed> tensors;
-        for (std::int64_t block = 0; pointers && block < placement.num_blocks; ++block) {
-            const auto shape = cache_shape(placement, axes, row);
-            tensors.emplace_back(dtype, shape, spread_strides(shape, Spread::kDense, place_), call_.which.guard);
+        if (spec().cache_mode == KVJIT_BLOCK_POINTERS) {
+            for (std::int64_t block = 0; block < placement.num_blocks; ++block)
+                tensors.emplace_back(row.dtype, shape, spread_strides(shape, Spread::kDense, place_),
+                                     call_.which.guard);
+            return tensors;
         }
-        if (pointers) return tensors;
-        tensors.push_back(layout_tensor(dtype, cache_shape(placement, axes, row)));
-        if (apart) tensors.push_back(layout_tensor(dtype, cache_shape(placement, values.empty() ? axes : values, row)));
+        tensors.push_back(layout_tensor(row.dtype, shape));
+        if (is_apart(spec()))
+            tensors.push_back(
+                layout_tensor(row.dtype, cache_shape(spec(), extents, value_layout(spec()), row.elements)));
         return tensors;
-    }
-
-    std::vector<std::int64_t> cache_shape(const Placement& placement, const std::vector<LayoutAxis>& axes,
-                                          std::int64_t row) const {
-        std::vector<std::int64_t> shape;
-        for (const auto& [axis, inner] : axes) {
-            if (axis == 'N') shape.push_back(placement.num_blocks);
-            if (axis == 'T') shape.push_back(placement.max_tokens / inner);
-            if (axis == 'L') shape.push_back(call_.problem.num_layers);
-            if (axis == '2') shape.push_back(2);
-            if (axis == 'H') shape.push_back(call_.problem.num_kv_heads);
-            if (axis == 'D') shape.push_back(row / inner);
-            if (axis == 'd' || axis == 't') shape.push_back(inner);
-        }
-        return shape;
     }
 
     void make_tables(const Placement& placement) {
@@ -257,10 +239,11 @@ private:
 
     void fill_slot(Slot slot, int key_or_value, std::int64_t h) {
         const CacheMemory cache = memory_of(call_.cache), scale = memory_of(call_.scale);
-        const CacheRow codes = test::cache_row(call_.problem, cache, key_or_value, slot, h);
-        for (std::int64_t d = 0; d < cache_row(); ++d) write_element(codes.at(d), cache.dtype(), 0, stored_number());
+        const CacheRow codes = cache_row(call_.problem, cache, key_or_value, slot, h);
+        for (std::int64_t d = 0; d < code_row(spec()).elements; ++d)
+            write_element(codes.at(d), cache.dtype(), 0, stored_number());
         if (spec().quant_bit == 0) return;
-        const CacheRow scales = test::cache_row(call_.problem, scale, key_or_value, slot, h);
+        const CacheRow scales = cache_row(call_.problem, scale, key_or_value, slot, h);
         const double unit = spec().quant_bit == 8 ? 3.0 / 127 : 3.0 / 7;
         for (std::int64_t group = 0; group < spec().head_dim / spec().quant_group; ++group) {
             write_element(scales.at(group), scale.dtype(), 0, unit * (0.2 + data_.uniform()));
@@ -273,7 +256,7 @@ private:
             const std::int64_t low = data_.between(-7, 7) & 15;
             return static_cast<double>(low + 16 * (data_.between(-7, 7) & 15));
         }
-        return number_of(cache_type());
+        return number_of(code_row(spec()).dtype);
     }
 
     void make_indices() {

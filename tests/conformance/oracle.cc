@@ -209,29 +209,11 @@ Slot slot_of(const Problem& problem, std::int64_t b, std::int64_t position) {
     }
 }
 
-std::vector<LayoutAxis> layout_axes(std::string_view layout) {
-    std::vector<LayoutAxis> axes;
-    std::int64_t elements = 1, tokens = 1;  // of an inner part
-    for (std::size_t i = 0; i < layout.size(); ++i) {
-        axes.push_back({layout[i], 1});
-        if (layout[i] != 'd' && layout[i] != 't') continue;
-        std::int64_t& extent = layout[i] == 'd' ? elements : tokens;
-        for (extent = 0; i + 1 < layout.size() && layout[i + 1] >= '0' && layout[i + 1] <= '9'; ++i)
-            extent = 10 * extent + (layout[i + 1] - '0');
-    }
-    for (LayoutAxis& axis : axes) {
-        if (axis.name == 'D' || axis.name == 'd') axis.inner = elements;
-        if (axis.name == 'T' || axis.name == 't') axis.inner = tokens;
-    }
-    return axes;
-}
-
 CacheRow cache_row(const Problem& problem, const CacheMemory& cache, int key_or_value, Slot slot, std::int64_t head) {
     const kvjit_spec& spec = problem.spec;
-    std::vector<LayoutAxis> axes = layout_axes(spec.layout);
-    const bool apart = std::ranges::find(axes, '2', &LayoutAxis::name) == axes.end();
-    if (apart && key_or_value == 1 && spec.value_layout[0] != 0) axes = layout_axes(spec.value_layout);
-    std::size_t which = apart ? u(key_or_value) : 0;
+    const bool is_value = is_apart(spec) && key_or_value == 1;
+    const std::vector<LayoutAxis> axes = layout_axes(is_value ? value_layout(spec) : spec.layout);
+    std::size_t which = is_value ? 1 : 0;
     if (spec.cache_mode == KVJIT_BLOCK_POINTERS) which = u(slot.block);
     const Strided& tensor = cache.tensors[which];
     CacheRow row{nullptr, tensor.dtype, 1, 0, 0};

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "conformance/elements.h"
+#include "call/elements.h"
+#include "call/layout.h"
 #include "kvjit/kvjit.h"
 
 namespace kvjit::test {
@@ -65,14 +65,6 @@ struct CacheMemory {
     bool present() const { return !tensors.empty(); }
     int dtype() const { return tensors.front().dtype; }
 };
-
-/// An axis of a layout, outermost first. Of a split one and its inner part (D and d, T and t) `inner` is the extent of
-/// that part; else 1.
-struct LayoutAxis {
-    char name;
-    std::int64_t inner;
-};
-std::vector<LayoutAxis> layout_axes(std::string_view layout);
 
 /// A row's elements, bytes of two where they are int4: element i lies i / piece pieces and i % piece elements further.
 struct CacheRow {

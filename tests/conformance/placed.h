@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/elements.h"
+#include "call/elements.h"
 #include "kvjit/kvjit.h"
 #include "support/guarded_buffer.h"
 #include "support/rng.h"

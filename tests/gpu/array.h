@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "conformance/elements.h"
+#include "call/elements.h"
 #include "gpu/machine.h"
 
 namespace kvjit::test {

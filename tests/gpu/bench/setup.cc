@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "conformance/elements.h"
+#include "call/elements.h"
 #include "support/rng.h"
 
 namespace kvjit::bench {

@@ -1,4 +1,4 @@
-#include "conformance/elements.h"
+#include "call/elements.h"
 
 #include <cmath>
 #include <cstring>
