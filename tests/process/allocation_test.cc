@@ -12,8 +12,6 @@ using namespace kvjit::test;
 
 namespace {
 
-constexpr std::int64_t kRows = 24, kHeads = 8, kKvHeads = 2, kDim = 64;
-
 const kvjit::Engine& engine() {
     static const kvjit::Engine engine = [] {
         kvjit::EngineOptions options;
@@ -23,20 +21,18 @@ const kvjit::Engine& engine() {
     return engine;
 }
 
-kvjit::Plan plan_for(const std::string& spec, const kvjit::Batch& batch) {
-    const auto parsed = kvjit::KernelSpec::parse(spec);
-    REQUIRE(parsed);
-    const auto kernel = engine().kernel(*parsed);
+kvjit::Plan plan_for(const ApiCall& call) {
+    const auto kernel = engine().kernel(call.spec);
     REQUIRE(kernel);
     kvjit::PlanOptions options;
     options.num_threads = 4;
-    auto plan = kernel->plan(batch, options);
+    auto plan = kernel->plan(call.batch, options);
     REQUIRE(plan);
     return std::move(*plan);
 }
 
 /// What the runs of a plan allocate. Nothing else happens between the two looks at the counter.
-std::int64_t allocated_by_runs(kvjit::Plan& plan, const kvjit::Tensors& tensors) {
+std::int64_t allocated_by_runs(kvjit::Plan& plan, const kvjit_tensors& tensors) {
     bool right = true;
     const std::int64_t before = allocations();
     for (int i = 0; i < 10; ++i) right &= plan.run(tensors).has_value();
@@ -60,65 +56,40 @@ TEST_CASE("the counter counts") {
 }
 
 TEST_CASE("decoding one sequence whose keys are split") {
-    Call call(1, 1, 8000);
-    kvjit::Plan plan = plan_for(kCallSpec, call.batch());
+    const ApiCall call = make_call(1, 1, 8000);
+    kvjit::Plan plan = plan_for(call);
     CHECK(merges(plan));
-    CHECK(allocated_by_runs(plan, call.tensors()) == 0);
+    CHECK(allocated_by_runs(plan, call.tensors) == 0);
 }
 
 TEST_CASE("decoding and prefilling several sequences") {
     for (const std::int64_t tokens : {1, 100}) {
         CAPTURE(tokens);
-        Call call(5, tokens, 700);
-        kvjit::Plan plan = plan_for(kCallSpec, call.batch());
-        CHECK(allocated_by_runs(plan, call.tensors()) == 0);
+        const ApiCall call = make_call(5, tokens, 700);
+        kvjit::Plan plan = plan_for(call);
+        CHECK(allocated_by_runs(plan, call.tensors) == 0);
     }
 }
 
 TEST_CASE("storing and loading") {
-    Call call(3, 7, 300);
-    const auto spec = kvjit::KernelSpec::parse(kCallSpec)->for_op(KVJIT_OP_KEY_VALUE_CACHE);
-    REQUIRE(spec);
-    kvjit::Plan plan = plan_for(*spec->text(), call.batch());
-    std::vector<float> key(3 * 300 * kKvHeads * kDim), value(key.size());
-    kvjit::Tensors tensors = call.tensors();
-    tensors.query = tensors.attn_output = kvjit::Tensor();
-    tensors.key = kvjit::Tensor(key.data(), KVJIT_F32, {3 * 300, kKvHeads, kDim});
-    tensors.value = kvjit::Tensor(value.data(), KVJIT_F32, {3 * 300, kKvHeads, kDim});
-    CHECK(allocated_by_runs(plan, tensors) == 0);
+    CallShape shape = even_shape(kCallSpec, 3, 7, 300);
+    REQUIRE(kvjit_spec_for_op(&shape.spec, KVJIT_OP_KEY_VALUE_CACHE, &shape.spec, nullptr) == KVJIT_OK);
+    const ApiCall call(shape);
+    kvjit::Plan plan = plan_for(call);
+    CHECK(allocated_by_runs(plan, call.tensors) == 0);
 }
 
 TEST_CASE("attention over packed keys and values, with lse") {
-    const std::vector<std::int64_t> starts{0, 10, kRows};
-    std::vector<float> query(kRows * kHeads * kDim, 1), keys(kRows * kKvHeads * kDim, 1), output(query.size());
-    std::vector<float> lse(kRows * kHeads);
-    kvjit::Batch batch;
-    batch.batch_size = 2;
-    batch.num_heads = kHeads;
-    batch.num_kv_heads = kKvHeads;
-    batch.seqstarts = batch.kvstarts = starts.data();
-    kvjit::Plan plan = plan_for("op=MultiHeadAttention,head_dim=64,group=4,t1=f32,is_causal=1", batch);
-    kvjit::Tensors tensors;
-    tensors.query = kvjit::Tensor(query.data(), KVJIT_F32, {kRows, kHeads, kDim});
-    tensors.key = tensors.value = kvjit::Tensor(keys.data(), KVJIT_F32, {kRows, kKvHeads, kDim});
-    tensors.attn_output = kvjit::Tensor(output.data(), KVJIT_F32, {kRows, kHeads, kDim});
-    tensors.lse = kvjit::Tensor(lse.data(), KVJIT_F32, {kRows, kHeads});
-    CHECK(allocated_by_runs(plan, tensors) == 0);
+    const std::string spec = "op=MultiHeadAttention,head_dim=64,group=4,t1=f32,is_causal=1";
+    const ApiCall call({parse_spec(spec), {10, 14}, {10, 14}});
+    kvjit::Plan plan = plan_for(call);
+    CHECK(allocated_by_runs(plan, call.tensors) == 0);
 }
 
 TEST_CASE("merging partial outputs") {
-    const std::vector<std::int64_t> starts{0, kRows};
-    std::vector<float> parts(2 * kRows * kHeads * kDim, 1), lse(2 * kRows * kHeads, 1), output(kRows * kHeads * kDim);
-    kvjit::Batch batch;
-    batch.batch_size = 1;
-    batch.num_heads = kHeads;
-    batch.seqstarts = starts.data();
-    kvjit::Plan plan = plan_for("op=Merge,head_dim=64,t1=f32", batch);
-    kvjit::Tensors tensors;
-    tensors.partial_output = kvjit::Tensor(parts.data(), KVJIT_F32, {2, kRows, kHeads, kDim});
-    tensors.partial_lse = kvjit::Tensor(lse.data(), KVJIT_F32, {2, kRows, kHeads});
-    tensors.attn_output = kvjit::Tensor(output.data(), KVJIT_F32, {kRows, kHeads, kDim});
-    CHECK(allocated_by_runs(plan, tensors) == 0);
+    const ApiCall call(even_shape("op=Merge,head_dim=64,t1=f32", 1, 24, 24));
+    kvjit::Plan plan = plan_for(call);
+    CHECK(allocated_by_runs(plan, call.tensors) == 0);
 }
 
 TEST_CASE("tables of a whole step between KsanaLLM's blocks, their addresses and ATB's ids") {
@@ -126,7 +97,7 @@ TEST_CASE("tables of a whole step between KsanaLLM's blocks, their addresses and
     constexpr std::int64_t kLayers = 4, kRowsOfTable = 64, kColumns = 32;
     const auto spec = kvjit::KernelSpec::parse("op=KeyValueCache,head_dim=64,t1=f32,layout=ksana,page_size=4");
     REQUIRE(spec);
-    auto pool = KsanaPool::allocate(*spec, {kLayers, kKvHeads}, kRowsOfTable * kColumns);
+    auto pool = KsanaPool::allocate(*spec, {kLayers, 2}, kRowsOfTable * kColumns);
     REQUIRE(pool);
     std::vector<std::int64_t> blocks(kRowsOfTable * kColumns), addresses(blocks.size());
     std::vector<std::int32_t> ids(kLayers * blocks.size());

@@ -136,7 +136,7 @@ TEST_CASE("a bundle in memory serves as one in a file does") {
     REQUIRE(engine->add_bundle(bytes.data(), bytes.size()));
     const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(kCallSpec));
     REQUIRE(kernel);
-    Call call(2, 1, 40);
+    const ApiCall call = make_call(2, 1, 40);
     CHECK(plan_and_run(*kernel, call));
     CHECK(engine->stats().bundle_hits == 2);  // what this batch needs: store and decode
     CHECK(engine->add_bundle(bytes.data(), bytes.size() - 1).error().status() == KVJIT_BAD_FILE);

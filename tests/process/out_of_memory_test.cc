@@ -33,28 +33,28 @@ bool warm(kvjit::EngineOptions options) {
 
 /// What the call gives.
 std::uint64_t hash_with_memory(const kvjit::EngineOptions& options) {
-    Call call(2, 1, 40);
+    const ApiCall call = make_call(2, 1, 40);
     const auto kernel = call_kernel(options);
     REQUIRE(kernel);
     REQUIRE(plan_and_run(*kernel, call));
-    return call.output_hash();
+    return output_hash(call);
 }
 
-kvjit::Result<void> kernel_plan_and_run(const kvjit::Engine& engine, const kvjit_spec& spec, Call& call) {
+kvjit::Result<void> kernel_plan_and_run(const kvjit::Engine& engine, const kvjit_spec& spec, const ApiCall& call) {
     const auto kernel = engine.kernel(spec);
     if (!kernel) return kernel.error();
     kvjit::PlanOptions options;
     options.num_threads = 2;
-    auto plan = kernel->plan(call.batch(), options);
+    auto plan = kernel->plan(call.batch, options);
     if (!plan) return plan.error();
-    return plan->run(call.tensors());
+    return plan->run(call.tensors);
 }
 
 /// One try whose n-th allocation fails, then one with memory, by the same engine.
 int run_short_of_memory(const kvjit::EngineOptions& options, std::uint64_t expected, std::int64_t n, Failing failing) {
     const auto spec = kvjit::KernelSpec::parse(kCallSpec);
     const auto engine = kvjit::Engine::create(options);
-    Call call(2, 1, 40);
+    const ApiCall call = make_call(2, 1, 40);
     const std::int64_t before = allocations();
     fail_allocation(n, failing);
     const auto done = kernel_plan_and_run(*engine, *spec, call);
@@ -62,7 +62,7 @@ int run_short_of_memory(const kvjit::EngineOptions& options, std::uint64_t expec
     const bool failed = allocations() >= before + n;
     if (!done && done.error().status() != KVJIT_OUT_OF_MEMORY) return kWrongStatus;
     if (!kernel_plan_and_run(*engine, *spec, call)) return kNotServedLater;
-    if (call.output_hash() != expected) return kWrongOutput;
+    if (output_hash(call) != expected) return kWrongOutput;
     return failed ? kRight : kServed;
 }
 

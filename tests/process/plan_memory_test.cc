@@ -2,9 +2,9 @@
 #include <doctest/doctest.h>
 
 #include <string>
-#include <vector>
 
 #include "allocation_counter.h"
+#include "call/arrays.h"
 #include "kvjit/kvjit.hpp"
 
 using namespace kvjit::test;
@@ -13,34 +13,25 @@ namespace {
 
 constexpr std::int64_t kPromised = 64 << 20;
 
-kvjit::Kernel kernel_of(const std::string& text) {
+kvjit::Kernel kernel_of(const kvjit_spec& spec) {
     kvjit::EngineOptions options;
     options.cache_dir = "";
     const auto engine = kvjit::Engine::create(options);
     REQUIRE(engine);
-    const auto spec = kvjit::KernelSpec::parse(text);
-    REQUIRE(spec);
-    auto kernel = engine->kernel(*spec);
+    auto kernel = engine->kernel(spec);
     REQUIRE(kernel);
     REQUIRE(kernel->prepare(KVJIT_ALL_PROGRAMS));
     return *std::move(kernel);
 }
 
 /// One sequence of `tokens` new tokens and `keys` keys in the batch.
-std::int64_t planned_bytes(const kvjit::Kernel& kernel, std::int64_t tokens, std::int64_t keys) {
-    const std::vector<std::int64_t> seqstarts{0, tokens}, kvstarts{0, keys}, start_pos{keys - tokens}, offsets{0};
-    kvjit::Batch batch;
-    batch.batch_size = 1;
-    batch.num_heads = batch.num_kv_heads = 8;
-    batch.max_tokens = keys;
-    batch.seqstarts = seqstarts.data();
-    batch.kvstarts = kvstarts.data();
-    batch.start_pos = start_pos.data();
-    batch.cachestarts = kvjit::Tensor(offsets.data(), KVJIT_I64, {1});
+std::int64_t planned_bytes(const kvjit::Kernel& kernel, const kvjit_spec& spec, std::int64_t tokens,
+                           std::int64_t keys) {
+    const IndexArrays arrays({spec, {tokens}, {keys}, 8});
     kvjit::PlanOptions options;
     options.num_threads = 2;
     const std::int64_t before = allocated_bytes();
-    const auto plan = kernel.plan(batch, options);
+    const auto plan = kernel.plan(arrays.batch, options);
     const std::int64_t bytes = allocated_bytes() - before;
     REQUIRE(plan);
     return bytes - static_cast<std::int64_t>(plan->workspace_bytes());
@@ -54,8 +45,9 @@ TEST_CASE("a plan of wrong lengths takes no more than is promised") {
                              "op=MultiHeadCacheAttention,head_dim=64,cache_mode=offset",
                              "op=KeyValueCache,head_dim=512,cache_mode=offset", "op=Merge,head_dim=512"}) {
         CAPTURE(std::string(spec));
-        const kvjit::Kernel kernel = kernel_of(spec);
-        CHECK(planned_bytes(kernel, kMost, kMost) <= kPromised);
-        CHECK(planned_bytes(kernel, 1, kMost) <= kPromised);
+        const kvjit_spec parsed = parse_spec(spec);
+        const kvjit::Kernel kernel = kernel_of(parsed);
+        CHECK(planned_bytes(kernel, parsed, kMost, kMost) <= kPromised);
+        CHECK(planned_bytes(kernel, parsed, 1, kMost) <= kPromised);
     }
 }

@@ -41,12 +41,12 @@ struct Outcome {
 Outcome run_call(const std::string& folder) {
     const auto engine = kvjit::Engine::create(options_for(folder));
     const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(kCallSpec));
-    Call call(2, 1, 40);
+    const ApiCall call = make_call(2, 1, 40);
     const auto done = plan_and_run(*kernel, call);
     const kvjit_engine_stats stats = engine->stats();
     const bool compiled = stats.compiles != 0 || stats.compiler_load_seconds != 0;
     if (!done) return {done.error().status(), done.error().message(), compiled, 0};
-    return {KVJIT_OK, "", compiled, call.output_hash()};
+    return {KVJIT_OK, "", compiled, output_hash(call)};
 }
 
 /// A folder with the call's programs, and what the call gives.

@@ -39,15 +39,15 @@ std::vector<float> output_on(const kvjit::Engine& engine, const char* level, std
     REQUIRE(kernel);
     std::vector<float> output;
     for (const std::int64_t tokens : {1, 70}) {
-        Call call(2, tokens, 100);
+        const ApiCall call = make_call(2, tokens, 100);
         const auto done = plan_and_run(*kernel, call);
         CHECK(done.has_value() == machine_runs(level));
         if (!done) {
             CHECK(done.error().status() == KVJIT_BAD_TARGET);
             return {};
         }
-        output.insert(output.end(), call.output().begin(), call.output().end());
-        cache.insert(cache.end(), call.cache().begin(), call.cache().end());
+        std::ranges::copy(elements_of<float>(call.tensors.attn_output), std::back_inserter(output));
+        std::ranges::copy(elements_of<std::int8_t>(call.tensors.cache), std::back_inserter(cache));
     }
     return output;
 }

@@ -53,13 +53,13 @@ Result<Kernel> make_kernel() {
     return engine->kernel(*spec, *target);
 }
 
-Result<Plan> make_plan(const Kernel& kernel, test::Call& call, PlanOptions options) {
-    Batch batch = call.batch();
+Result<Plan> make_plan(const Kernel& kernel, const test::ApiCall& call, PlanOptions options) {
+    kvjit_batch batch = call.batch;
     batch.max_seqlen = 1;
     batch.max_kvlen = 100;
     return kernel.plan(batch, options);
 }
-Result<Plan> make_plan(const Kernel& kernel, test::Call& call, void* stream = kStream) {
+Result<Plan> make_plan(const Kernel& kernel, const test::ApiCall& call, void* stream = kStream) {
     PlanOptions options;
     options.stream = stream;
     return make_plan(kernel, call, options);
@@ -67,7 +67,7 @@ Result<Plan> make_plan(const Kernel& kernel, test::Call& call, void* stream = kS
 
 /// A plan of a kernel, whose handle is gone; `options`: as make_plan's.
 template <class... Options>
-Plan ready_plan(test::Call& call, Options... options) {
+Plan ready_plan(const test::ApiCall& call, Options... options) {
     const auto kernel = make_kernel();
     REQUIRE_MESSAGE(kernel, kernel.error().message());
     auto plan = make_plan(*kernel, call, options...);
@@ -80,13 +80,13 @@ gen::Result<void> as_internal(const Error& error) {
 }
 
 /// Kernel, plan, two layers, the end.
-gen::Result<void> whole_call(test::Call& call) {
+gen::Result<void> whole_call(const test::ApiCall& call) {
     auto kernel = make_kernel();
     if (!kernel) return as_internal(kernel.error());
     auto plan = make_plan(*kernel, call);
     if (!plan) return as_internal(plan.error());
     for (int layer = 0; layer < 2; ++layer) {
-        if (auto done = plan->run(call.tensors()); !done) return as_internal(done.error());
+        if (auto done = plan->run(call.tensors); !done) return as_internal(done.error());
     }
     if (auto done = plan->synchronize(); !done) return as_internal(done.error());
     // What goes at the end can't fail: in a broken context it would stay behind.
@@ -101,11 +101,11 @@ TEST_CASE("a run is launches on the plan's stream, and nothing else") {
     if (!has_nvrtc()) return;
     FakeMachine machine;
     install_kernels(machine);
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     Plan plan = ready_plan(call);
     CHECK(machine.state().launches.empty());
     machine.state().calls.clear();
-    const auto done = plan.run(call.tensors());
+    const auto done = plan.run(call.tensors);
     REQUIRE_MESSAGE(done, done.error().message());
     CHECK(machine.state().launches.size() == 3);  // check, store, attend
     for (const test::FakeLaunch& launch : machine.state().launches) CHECK(launch.stream == kStream);
@@ -120,9 +120,9 @@ TEST_CASE("under a capture plans are made and gone, and runs are captured") {
     FakeMachine machine;
     install_kernels(machine);
     machine.state().capturing = kStream;
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     Plan plan = ready_plan(call);
-    CHECK(plan.run(call.tensors()).has_value());
+    CHECK(plan.run(call.tensors).has_value());
     const auto waited = plan.synchronize();
     REQUIRE_FALSE(waited.has_value());
     CHECK(waited.error().status() == KVJIT_CUDA_ERROR);
@@ -133,7 +133,7 @@ TEST_CASE("while another thread captures a stream, engine and plan on one's own 
     FakeMachine machine;
     install_kernels(machine);
     machine.state().capturing = kOtherStream;
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     gen::Result<void> done;
     std::thread([&] { done = whole_call(call); }).join();
     CHECK_MESSAGE(done.has_value(), done.error().message);
@@ -144,10 +144,10 @@ TEST_CASE("while one plan's stream is captured, another plan runs on its own and
     if (!has_nvrtc()) return;
     FakeMachine machine;
     install_kernels(machine);
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     Plan captured = ready_plan(call), free = ready_plan(call, kOtherStream);
     machine.state().capturing = kStream;
-    for (Plan* plan : {&captured, &free, &captured}) CHECK(plan->run(call.tensors()).has_value());
+    for (Plan* plan : {&captured, &free, &captured}) CHECK(plan->run(call.tensors).has_value());
     CHECK(free.synchronize().has_value());
     CHECK_FALSE(captured.synchronize().has_value());
     std::string streams;
@@ -159,7 +159,7 @@ TEST_CASE("a plan's own memory is made ready by one call, waited for once") {
     if (!has_nvrtc()) return;
     FakeMachine machine;
     install_kernels(machine);
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     PlanOptions options;
     options.split_keys = 64;
     const Plan plan = ready_plan(call, options);
@@ -199,13 +199,13 @@ TEST_CASE("a given workspace is zeroed on the plan's stream, behind what still u
     if (!has_nvrtc()) return;
     FakeMachine machine;
     install_kernels(machine);
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     const GivenWorkspace workspace;
     machine.state().busy[kStream] = {[&] { workspace.fill(); }};  // a kernel that had the memory before
     Plan plan = ready_plan(call, workspace.options());
     CHECK_FALSE(workspace.is_zeroed());
     CHECK(machine.count("cuStreamSynchronize") == 0);
-    REQUIRE(plan.run(call.tensors()).has_value());
+    REQUIRE(plan.run(call.tensors).has_value());
     using Enqueued = std::vector<std::pair<std::string, void*>>;
     const std::pair<std::string, void*> launch{"cuLaunchKernel", kStream};
     CHECK(machine.state().enqueued == Enqueued{{"cuMemsetD8Async", kStream}, launch, launch, launch});
@@ -218,7 +218,7 @@ TEST_CASE("while the plan's stream is captured, a given workspace is zeroed at o
     FakeMachine machine;
     install_kernels(machine);
     machine.state().capturing = kStream;
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     const GivenWorkspace workspace;
     const Plan plan = ready_plan(call, workspace.options());
     CHECK(workspace.is_zeroed());
@@ -231,7 +231,7 @@ TEST_CASE("on the default stream, which a capture elsewhere closes, a given work
     FakeMachine machine;
     install_kernels(machine);
     machine.state().capturing = kOtherStream;
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     const GivenWorkspace workspace;
     PlanOptions options = workspace.options();
     options.stream = nullptr;
@@ -248,7 +248,7 @@ TEST_CASE("a plan's own memory is zeroed at once, whatever its stream holds") {
     if (!has_nvrtc()) return;
     FakeMachine machine;
     install_kernels(machine);
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     machine.state().busy[kStream] = {[] { FAIL("waited for the stream"); }};
     const Plan plan = ready_plan(call);
     REQUIRE(machine.state().enqueued.size() == 1);
@@ -261,7 +261,7 @@ TEST_CASE("a plan without a workspace keeps the primary context") {
     FakeMachine machine;
     install_kernels(machine);
     test::fake_cuda_make_current(0, nullptr);  // as the CUDA runtime has it
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     PlanOptions options;
     options.check_level = KVJIT_CHECK_NONE;
     options.split_keys = 128;
@@ -276,7 +276,7 @@ TEST_CASE("a plan without a workspace keeps the primary context") {
 
 TEST_CASE("whatever driver call fails in a whole call, it is said, and nothing stays behind") {
     if (!has_nvrtc()) return;
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     const int calls = test::fail_everywhere([&](FakeMachine& machine) {
         install_kernels(machine);
         return whole_call(call);

@@ -84,14 +84,14 @@ TEST_CASE("a GPU of a generation that NVRTC knows runs the newest code of that g
     const auto kernel = kernels.make(Target::cuda_device(1));
     REQUIRE_MESSAGE(kernel, kernel.error().message());
     CHECK(contains(emitted(*kernel, KVJIT_STAGE_IDENTITY), "nvptx64-nvidia-cuda:sm_100\n"));
-    test::Call call(2, 1, 100);
+    const test::ApiCall call = test::make_call(2, 1, 100);
     PlanOptions options;
-    Batch batch = call.batch();
+    kvjit_batch batch = call.batch;
     batch.max_seqlen = 1;
     batch.max_kvlen = 100;
     auto plan = kernel->plan(batch, options);
     REQUIRE_MESSAGE(plan, plan.error().message());
-    const auto done = plan->run(call.tensors());
+    const auto done = plan->run(call.tensors);
     CHECK_MESSAGE(done, done.error().message());
     CHECK(machine.state().launches.size() == 3);
 }
