@@ -122,9 +122,8 @@ std::int64_t IndexArrays::block_bytes(const RowType& row) const {
 
 void IndexArrays::place_tokens(Rng* rng, std::int64_t spare, std::int64_t unused) {
     const auto mode = static_cast<kvjit_cache_mode>(spec.cache_mode);
-    const bool pointers = mode == KVJIT_BLOCK_POINTERS, has_pages = mode == KVJIT_PAGE_TABLE;
+    const bool pointers = mode == KVJIT_BLOCK_POINTERS, rows = has_pages(spec);
     const bool numbered = mode == KVJIT_BLOCK_TABLE || mode == KVJIT_SEQUENCE_TABLE;
-    const bool rows = has_pages || pointers || mode == KVJIT_BLOCK_TABLE;
     std::int64_t longest = batch.max_kvlen;
     for (std::int64_t b = 0; b < batch.batch_size; ++b) longest = std::max(longest, keys(b));
     const std::int64_t place = rows ? spec.page_size : mode == KVJIT_TOKEN_TABLE ? 1 : longest;

@@ -1,5 +1,7 @@
 #include "call/layout.h"
 
+#include <algorithm>
+
 namespace kvjit::test {
 
 std::vector<LayoutAxis> layout_axes(std::string_view layout) {
@@ -23,8 +25,13 @@ bool has_cache(const kvjit_spec& spec) {
     return spec.op == KVJIT_OP_KEY_VALUE_CACHE || spec.op == KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION;
 }
 
+bool has_pages(const kvjit_spec& spec) {
+    return spec.cache_mode == KVJIT_PAGE_TABLE || spec.cache_mode == KVJIT_BLOCK_TABLE ||
+           spec.cache_mode == KVJIT_BLOCK_POINTERS;
+}
+
 bool is_apart(const kvjit_spec& spec) {
-    return std::string_view(spec.layout).find('2') == std::string_view::npos;
+    return std::ranges::none_of(layout_axes(spec.layout), [](const LayoutAxis& axis) { return axis.name == '2'; });
 }
 
 std::string_view value_layout(const kvjit_spec& spec) {

@@ -20,6 +20,8 @@ std::vector<LayoutAxis> layout_axes(std::string_view layout);
 
 /// Whether the operator takes a cache.
 bool has_cache(const kvjit_spec& spec);
+/// Whether an entry of the table stands for page_size tokens.
+bool has_pages(const kvjit_spec& spec);
 /// Whether keys and values have a tensor each: the layout has no axis 2.
 bool is_apart(const kvjit_spec& spec);
 /// Of values where they lie apart.

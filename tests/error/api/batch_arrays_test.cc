@@ -1,52 +1,30 @@
 // Arrays as engines have them in place of kvjit's own: lengths, lengths of last pages, slots of new tokens, a table for
 // each layer.
 #include <algorithm>
-#include <memory>
-#include <vector>
+#include <string>
+#include <utility>
 
 #include "batch_misuse.h"
 
 namespace kvjit::test {
 namespace {
 
-using Numbers = std::vector<std::int64_t>;
-
-/// Memory of an array that the case itself has none for; it is as long as the process lives.
-std::int64_t* keep(const Numbers& numbers) {
-    static std::vector<std::unique_ptr<Numbers>> all;
-    all.push_back(std::make_unique<Numbers>(numbers));
-    return all.back()->data();
-}
-
 /// In place of kvstarts. Nobody says where new tokens begin, so that lengths alone are wrong.
 void set_lens(BatchCase& c, const Numbers& lens) {
+    c.kvlens = lens, c.bind();
     c.batch.kvstarts = c.batch.start_pos = nullptr;
-    c.batch.kvlens = keep(lens);
 }
 
 /// The same as the case's kvstarts: m = 6, 3, 9 in pages of 4.
 void set_last(BatchCase& c, const Numbers& last) {
-    c.rowstarts = {0, 2, 3, 6};
+    c.rowstarts = {0, 2, 3, 6}, c.last_page_len = last;
     c.set_table({0, 4, 8, 13, 17, 25}, {6});
     c.batch.kvstarts = c.batch.start_pos = nullptr;
-    c.batch.last_page_len = keep(last);
-}
-
-kvjit_tensor integers(const Numbers& numbers, std::initializer_list<std::int64_t> shape) {
-    kvjit_tensor tensor{};
-    tensor.data = keep(numbers);
-    tensor.dtype = KVJIT_I64;
-    tensor.rank = static_cast<std::int32_t>(shape.size());
-    std::ranges::copy(shape, tensor.shape);
-    for (std::int64_t stride = 1, axis = tensor.rank; axis-- > 0; stride *= tensor.shape[axis])
-        tensor.strides[axis] = stride;
-    return tensor;
 }
 
 /// A table for each of the two layers.
-void set_layers(BatchCase& c, Numbers entries, std::int64_t layers = 2) {
-    c.table = std::move(entries);
-    c.batch.cachestarts = integers(c.table, {layers, 3, 3});
+void set_layers(BatchCase& c, const Numbers& entries, std::int64_t layers = 2) {
+    c.set_table(entries, {layers, 3, 3});
 }
 
 constexpr std::int64_t kMost = std::int64_t{1} << 30;
@@ -58,11 +36,11 @@ constexpr BatchMisuse kOutline[] = {
      {KVJIT_BAD_ARGUMENT, "kvlens"}},
     {"last_page_len beside kvlens",
      kPages,
-     [](BatchCase& c) { set_last(c, {2, 3, 1}), c.batch.kvlens = keep({6, 3, 9}); },
+     [](BatchCase& c) { c.kvlens = {6, 3, 9}, set_last(c, {2, 3, 1}); },
      {KVJIT_BAD_ARGUMENT, "last_page_len"}},
     {"last_page_len without rowstarts",
      kPages,
-     [](BatchCase& c) { c.batch.kvstarts = nullptr, c.batch.last_page_len = keep({2, 3, 1}); },
+     [](BatchCase& c) { c.last_page_len = {2, 3, 1}, c.bind(), c.batch.kvstarts = nullptr; },
      {KVJIT_BAD_ARGUMENT, "last_page_len"}},
     {"no array of keys", kBlocks, [](BatchCase& c) { c.batch.kvstarts = nullptr; }, {KVJIT_BAD_ARGUMENT, "kvstarts"}},
     {"lengths of packed keys", kDense, [](BatchCase& c) { set_lens(c, {6, 3, 9}); }, {KVJIT_BAD_ARGUMENT, "kvstarts"}},
@@ -80,18 +58,16 @@ constexpr BatchMisuse kOutline[] = {
      {KVJIT_BAD_ARGUMENT, "kvlens", 4, 8}},
     {"slots of another type",
      kPages,
-     [](BatchCase& c) {
-         c.batch.store_slots = integers({5, 6, 7, 8, 9, 10}, {6}), c.batch.store_slots.dtype = KVJIT_F32;
-     },
+     [](BatchCase& c) { c.set_slots({5, 6, 7, 8, 9, 10}, {6}), c.batch.store_slots.dtype = KVJIT_F32; },
      {KVJIT_BAD_DTYPE, "store_slots.dtype", KVJIT_F32, KVJIT_I64}},
     {"slots of more layers than there are",
      kStore,
-     [](BatchCase& c) { c.batch.store_slots = integers(Numbers(18, -1), {3, 6}); },
+     [](BatchCase& c) { c.set_slots(Numbers(18, -1), {3, 6}); },
      {KVJIT_BAD_SHAPE, "store_slots.shape[0]", 3, 2}},
     {"slots of no rank, beside no sequences",
      kPages,
      [](BatchCase& c) {
-         c.batch.batch_size = 0, c.batch.cachestarts = {}, c.batch.store_slots = integers({1}, {1});
+         c.set_slots({1}, {1}), c.batch.batch_size = 0, c.batch.cachestarts = {};
          c.batch.store_slots.rank = 1'000'000'000;
      },
      {KVJIT_BAD_SHAPE, "store_slots.rank", 1'000'000'000, 1}},
@@ -101,17 +77,17 @@ constexpr BatchMisuse kOutline[] = {
      {KVJIT_BAD_SHAPE, "cachestarts.shape[0]", 3, 2}},
     {"fewer slots than new tokens",
      kPages,
-     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 8, 9}, {5}); },
+     [](BatchCase& c) { c.set_slots({5, 6, 7, 8, 9}, {5}); },
      {KVJIT_BAD_SHAPE, "store_slots.shape[0]", 5, 6},
      true},
     {"fewer slots of each layer than new tokens",
      kStore,
-     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 8, 9, 5, 6, 7, 8, 9}, {2, 5}); },
+     [](BatchCase& c) { c.set_slots({5, 6, 7, 8, 9, 5, 6, 7, 8, 9}, {2, 5}); },
      {KVJIT_BAD_SHAPE, "store_slots.shape[1]", 5, 6},
      true},
     {"fewer entries of each layer's token table than keys",
      kTokens,
-     [](BatchCase& c) { c.batch.cachestarts = integers(Numbers(34, 0), {2, 17}); },
+     [](BatchCase& c) { c.set_table(Numbers(34, 0), {2, 17}); },
      {KVJIT_BAD_SHAPE, "cachestarts.shape[1]", 17, 18}},
 };
 
@@ -175,22 +151,22 @@ constexpr BatchMisuse kStarts[] = {
 constexpr BatchMisuse kEntries[] = {
     {"a slot behind the last",
      kPages,
-     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 64, -1, -2}, {6}); },
+     [](BatchCase& c) { c.set_slots({5, 6, 7, 64, -1, -2}, {6}); },
      {KVJIT_BAD_INDEX, "store_slots", 64, 64, 1},
      true},
     {"a slot behind the last block's",
      kBlocks,
-     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 31, 8, 32, -1}, {6}); },
+     [](BatchCase& c) { c.set_slots({5, 6, 31, 8, 32, -1}, {6}); },
      {KVJIT_BAD_INDEX, "store_slots", 32, 32, 2},
      true},
     {"one slot for two tokens",
      kPages,
-     [](BatchCase& c) { c.batch.store_slots = integers({5, 6, 7, 5, -1, -1}, {6}); },
+     [](BatchCase& c) { c.set_slots({5, 6, 7, 5, -1, -1}, {6}); },
      {KVJIT_BAD_INDEX, "store_slots", 5, 0, 1},
      true},
     {"one slot for two tokens in the second layer",
      kStore,
-     [](BatchCase& c) { c.batch.store_slots = integers({1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 5}, {2, 6}); },
+     [](BatchCase& c) { c.set_slots({1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 5}, {2, 6}); },
      {KVJIT_BAD_INDEX, "store_slots", 5, 0, 2},
      true},
     {"a page of the second layer's table",
@@ -204,19 +180,19 @@ constexpr BatchMisuse kEntries[] = {
      true},
 };
 
-/// What the host says of them: only where layers have tables or slots of their own, which layer's.
+/// What is said of them up to where it was found: only where layers have tables or slots of their own, which layer's.
 struct Told {
     std::string_view name;  // of a misuse above
     std::string_view says;
 };
 constexpr Told kTold[] = {
-    {"a slot behind the last", "store_slots[3] is 64; the cache has 64 slots (sequence 1) ["},
+    {"a slot behind the last", "store_slots[3] is 64; the cache has 64 slots (sequence 1) "},
     {"one slot for two tokens in the second layer",
      "each takes one of its own, unless options.stores_nothing is 1 "
-     "(layer 1) ["},
+     "(layer 1) "},
     {"a page of the second layer's table",
-     "cachestarts[2, 1] is 61; its 4 tokens reach slot 64, max_tokens is 64 (sequence 2) (layer 1) ["},
-    {"one block for two sequences in the second layer's table", "(layer 1) ["},
+     "cachestarts[2, 1] is 61; its 4 tokens reach slot 64, max_tokens is 64 (sequence 2) (layer 1) "},
+    {"one block for two sequences in the second layer's table", "(layer 1) "},
 };
 
 /// Legal ones, on host and device.
@@ -231,13 +207,10 @@ constexpr BatchMisuse kLegal[] = {
          c.seqstarts = {0, 1, 1, 3}, c.rowstarts = {0, 2, 2, 5};
      },
      {}},
-    {"slots, some of them none",
-     kPages,
-     [](BatchCase& c) { c.batch.store_slots = integers({5, 63, -1, 0, -9, 6}, {6}); },
-     {}},
+    {"slots, some of them none", kPages, [](BatchCase& c) { c.set_slots({5, 63, -1, 0, -9, 6}, {6}); }, {}},
     {"more slots than new tokens, which nobody looks at",
      kBlocks,
-     [](BatchCase& c) { c.batch.store_slots = integers({5, 31, -1, 0, -9, 6, 99, 99}, {8}); },
+     [](BatchCase& c) { c.set_slots({5, 31, -1, 0, -9, 6, 99, 99}, {8}); },
      {}},
     {"one table for all layers, by a stride of 0",
      kPages,
@@ -268,10 +241,12 @@ TEST_CASE("engines' arrays: which layer's slots and tables are wrong") {
         REQUIRE(misuse != std::end(kEntries));
         BatchCase c(misuse->spec);
         misuse->spoil(c);
-        const auto refused = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, true});
-        REQUIRE(!refused);
-        CAPTURE(refused.error().message);
-        CHECK(refused.error().message.find(told.says) != std::string::npos);
+        for (const auto& [refused, ends] : {std::pair(rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, true}), "["),
+                                            std::pair(run_on_device(c, {KVJIT_CHECK_FULL, true}), "(found on the")}) {
+            REQUIRE(!refused);
+            CAPTURE(refused.error().message);
+            CHECK(refused.error().message.find(std::string(told.says) + ends) != std::string::npos);
+        }
     }
 }
 TEST_CASE("engines' arrays: legal ones are accepted by host and device") {

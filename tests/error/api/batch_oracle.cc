@@ -225,7 +225,7 @@ std::vector<BatchFault> faults_of(const BatchCase& c, bool stores) {
     add_starts("seqstarts", c.seqstarts, faults);
     add_starts("kvstarts", c.kvstarts, faults);
     if (stores) add_positions(c, faults);
-    if (gen::is_paged(c.spec)) add_rows(c, faults);
+    if (has_pages(c.spec)) add_rows(c, faults);
     if (c.spec.cache_mode == KVJIT_SEQUENCE_TABLE) add_lengths(c, faults);
     if (!faults.empty()) return faults;
     for (const Table& table : tables_of(c)) {

@@ -31,7 +31,7 @@ kvjit_batch with_bounds(kvjit_batch batch) {
 }
 
 gen::Result<void> run(kvjit_plan* plan, const BatchCase& c, bool stores) {
-    CallTensors call(c, kRows, kRows);
+    CallTensors call(c, {kRows, kRows});
     if (!stores) call.tensors.current_key = call.tensors.current_value = {};
     const std::vector<std::byte> before = call.snapshot(), codes = c.code_blocks.memory, scales = c.scale_blocks.memory;
     kvjit_error error = new_error();

@@ -3,9 +3,9 @@
 
 #include <memory>
 
+#include "batch_case.h"
 #include "expect.h"
 #include "kvjit/kvjit.h"
-#include "tensors_case.h"
 
 namespace kvjit::test {
 

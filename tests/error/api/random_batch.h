@@ -21,12 +21,12 @@ struct RandomBatch : BatchCase {
 private:
     void draw_lengths(Rng& rng);
     void draw_table(Rng& rng);
-    void draw_paged_table(Rng& rng, std::vector<std::int64_t> entries);
-    void draw_addresses(Rng& rng);
+    void make_csr();
+    void shuffle_rows(Rng& rng);
+    template <class Form>
+    void form_tables(const Numbers& shape, Form form);
     void spoil(Rng& rng);
     void guard();
-    template <class T>
-    const T* guarded(const std::vector<T>& values);
 
     std::deque<GuardedBuffer> buffers_;
 };

@@ -22,7 +22,7 @@ std::string with_op(std::string_view fields) {
 }  // namespace
 
 RelayoutCase::RelayoutCase(std::string_view from_text, std::string_view to_text)
-    : from(with_op(from_text)), to(with_op(to_text)), from_memory_(from, 6, 18), to_memory_(to, 6, 18) {
+    : from(with_op(from_text)), to(with_op(to_text)), from_memory_(from, {6, 18}), to_memory_(to, {6, 18}) {
     kvjit_relayout_init(&relayout);
     relayout.from = &from.batch;
     relayout.to = &to.batch;
@@ -65,7 +65,7 @@ std::vector<std::byte> RelayoutCase::snapshot() const {
     const std::vector<std::byte> other = to_memory_.snapshot();
     all.insert(all.end(), other.begin(), other.end());
     for (const BatchCase* side : {&from, &to}) {
-        for (const BatchCase::Blocks* blocks : {&side->code_blocks, &side->scale_blocks})
+        for (const Blocks* blocks : {&side->code_blocks, &side->scale_blocks})
             all.insert(all.end(), blocks->memory.begin(), blocks->memory.end());
     }
     return all;

@@ -3,9 +3,9 @@
 
 #include <span>
 
+#include "batch_case.h"
 #include "check/check_tensors.h"
 #include "expect.h"
-#include "tensors_case.h"
 
 namespace kvjit::test {
 

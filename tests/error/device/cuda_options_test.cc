@@ -1,42 +1,35 @@
 // Options and tensors that only CUDA targets refuse, or only CPU targets.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "call/call.h"
 #include "kvjit/kvjit.hpp"
 
 namespace kvjit::test {
 namespace {
 
 /// One new token of one sequence, stored at slot 2 of 8.
-struct Store {
-    std::vector<std::int64_t> starts = {0, 1}, past = {0}, table = {2};
-    alignas(64) float token[64] = {1, 2, 3};
-    alignas(64) float cache[8 * 2 * 16 + 16] = {};
-
-    Batch batch() {
-        Batch batch;
-        batch.batch_size = 1;
-        batch.num_kv_heads = 1;
-        batch.max_tokens = 8;
-        batch.seqstarts = batch.kvstarts = starts.data();
-        batch.start_pos = past.data();
-        batch.cachestarts = Tensor(table.data(), KVJIT_I64, {1});
-        return batch;
+struct Store : ApiCall {
+    Store() : ApiCall({parse_spec("op=KeyValueCache,head_dim=16,t1=f32"), {1}, {1}, 1}, room_for_8()) {
+        table[0] = 2;
+        batch.max_tokens = tensors.cache.shape[0] = 8;
+        tensors.key = tensors.value = Tensor();
+        std::ranges::fill(cache(), 0.0f);
     }
-    Tensors tensors() {
-        Tensors tensors;
-        tensors.current_key = tensors.current_value = Tensor(token, KVJIT_F32, {1, 1, 16});
-        tensors.cache = Tensor(cache, KVJIT_F32, {8, 1, 2, 1, 16});
-        return tensors;
-    }
+    std::span<float> cache() const { return {static_cast<float*>(tensors.cache.data), 8 * 2 * 16 + 16}; }
     bool unchanged() const {
-        for (const float number : cache) {
-            if (number != 0) return false;
-        }
-        return true;
+        return std::ranges::all_of(cache(), [](float number) { return number == 0; });
+    }
+
+private:
+    /// For slots that a test spreads, too.
+    static Allocate room_for_8() {
+        return [memory = guarded_memory()](std::size_t bytes) { return memory(bytes + 8 * 2 * 16 * sizeof(float)); };
     }
 };
 
@@ -54,7 +47,7 @@ void expect_refused(const Result<Plan>& plan, kvjit_status status, const std::st
 
 TEST_CASE("a CPU plan takes no option of CUDA's, a CUDA plan none of the CPU's") {
     Store store;
-    Batch batch = store.batch();
+    kvjit_batch batch = store.batch;
     const Kernel cpu = kernel_for(*Target::host());
     const Kernel cuda = kernel_for(*Target::cuda_emulated());
     kvjit_executor executor;
@@ -81,8 +74,8 @@ TEST_CASE("a CPU plan takes no option of CUDA's, a CUDA plan none of the CPU's")
 
 TEST_CASE("a mirror's new tokens have the CPU's limit") {
     Store store;
-    const Batch batch = store.batch();
-    Batch mirror = batch;
+    const kvjit_batch batch = store.batch;
+    kvjit_batch mirror = batch;
     const std::vector<std::int64_t> garbage = {0, std::int64_t{1} << 36};
     mirror.seqstarts = garbage.data();
     PlanOptions options;
@@ -99,15 +92,15 @@ TEST_CASE("a mirror's new tokens have the CPU's limit") {
 
 TEST_CASE("a mirror has the batch's arrays: what it lacks nobody would check") {
     Store store;
-    const Batch batch = store.batch();
+    const kvjit_batch batch = store.batch;
     const std::vector<std::int64_t> many(64);
-    const auto refused = [&](const char* argument, const Batch& given, const Batch& mirror) {
+    const auto refused = [&](const char* argument, const kvjit_batch& given, const kvjit_batch& mirror) {
         CAPTURE(argument);
         PlanOptions options;
         options.host_batch = &mirror;
         expect_refused(kernel_for(*Target::cuda_emulated()).plan(given, options), KVJIT_BAD_ARGUMENT, argument);
     };
-    Batch slots = batch, lens = batch, longer = batch;
+    kvjit_batch slots = batch, lens = batch, longer = batch;
     slots.store_slots = Tensor(many.data(), KVJIT_I64, {64});
     lens.kvlens = lens.kvstarts, lens.kvstarts = nullptr;
     longer.cachestarts = Tensor(many.data(), KVJIT_I64, {batch.cachestarts.shape[0] + 1});
@@ -120,41 +113,41 @@ TEST_CASE("a mirror has the batch's arrays: what it lacks nobody would check") {
 
 TEST_CASE("CUDA takes tensors at multiples of 16 bytes, with rows that keep to it") {
     Store store;
-    const Batch batch = store.batch();
+    const kvjit_batch batch = store.batch;
     Plan plan = *kernel_for(*Target::cuda_emulated()).plan(batch);
-    Tensors shifted = store.tensors();
-    shifted.cache.data = store.cache + 1;
+    kvjit_tensors shifted = store.tensors;
+    shifted.cache.data = store.cache().data() + 1;
     const Result<void> base = plan.run(shifted);
     REQUIRE(!base.has_value());
     CHECK(base.error().status() == KVJIT_BAD_ARGUMENT);
     CHECK(std::string(base.error().argument()) == "cache");
     CHECK(base.error().value() == 4);
     CHECK(base.error().limit() == 16);
-    Tensors spread = store.tensors();
+    kvjit_tensors spread = store.tensors;
     spread.cache.strides[2] = 17;
     spread.cache.strides[0] = spread.cache.strides[1] = 34;
     spread.cache.shape[0] = 7;
     const Result<void> rows = plan.run(spread);
     CHECK(!rows.has_value());
     CHECK(store.unchanged());
-    CHECK(plan.run(store.tensors()).has_value());
+    CHECK(plan.run(store.tensors).has_value());
     CHECK(plan.synchronize().has_value());
     CHECK(!store.unchanged());
 }
 
 TEST_CASE("of rows in pieces it is these that keep to multiples") {
     Store store;
-    const Batch batch = store.batch();
+    const kvjit_batch batch = store.batch;
     const auto run = [&](const char* layout, const Tensor& cache) {
         const std::string spec = "op=KeyValueCache,head_dim=16,t1=f32,layout=" + std::string(layout);
         Plan plan = *kernel_for(*Target::cuda_emulated(), spec).plan(batch);
-        Tensors tensors = store.tensors();
+        kvjit_tensors tensors = store.tensors;
         tensors.cache = cache;
         Result<void> result = plan.run(tensors);
         CHECK(plan.synchronize().has_value());
         return result;
     };
-    Tensor pieces(store.cache, KVJIT_F32, {8, 2, 1, 2, 8});
+    Tensor pieces(store.cache().data(), KVJIT_F32, {8, 2, 1, 2, 8});
     pieces.strides[0] = 34;
     const Result<void> refused = run("T2HDd8", pieces);
     REQUIRE(!refused.has_value());
@@ -163,7 +156,7 @@ TEST_CASE("of rows in pieces it is these that keep to multiples") {
     CHECK(store.unchanged());
     pieces.strides[0] = 32;
     CHECK(run("T2HDd8", pieces).has_value());
-    Tensor elements(store.cache, KVJIT_F32, {16, 8, 2, 1});
+    Tensor elements(store.cache().data(), KVJIT_F32, {16, 8, 2, 1});
     elements.strides[0] = 17;
     CHECK(run("DT2H", elements).has_value());
 }
@@ -183,7 +176,7 @@ TEST_CASE("head_dim above 256 is refused for CUDA before anything is compiled") 
 /// A decode of up to 2^30 keys in splits of 64.
 Result<Plan> plan_of_long_decode(const std::string& fields, std::int64_t window_left = -1) {
     Store store;
-    Batch batch = store.batch();
+    kvjit_batch batch = store.batch;
     batch.num_heads = 1;
     batch.max_seqlen = 1;
     batch.max_kvlen = std::int64_t{1} << 30;
@@ -209,7 +202,7 @@ TEST_CASE("a window's decode has the splits of its window, however many keys the
 
 TEST_CASE("a workspace of the caller's is used, and refused where it is too small") {
     Store store;
-    const Batch batch = store.batch();
+    const kvjit_batch batch = store.batch;
     const Kernel kernel = kernel_for(*Target::cuda_emulated());
     const std::size_t needed = kernel.plan(batch)->workspace_bytes();
     REQUIRE(needed > 0);
@@ -222,7 +215,7 @@ TEST_CASE("a workspace of the caller's is used, and refused where it is too smal
     CHECK(refused.error().limit() == static_cast<std::int64_t>(needed));
     options.workspace_bytes = needed;
     Plan plan = *kernel.plan(batch, options);
-    CHECK(plan.run(store.tensors()).has_value());
+    CHECK(plan.run(store.tensors).has_value());
     CHECK(plan.synchronize().has_value());
 }
 

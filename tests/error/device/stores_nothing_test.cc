@@ -1,86 +1,74 @@
-// Plans that store nothing: faults of what is read are found as ever, and no others.
-#include "device_call.h"
+// Plans that store nothing on a device: what they need, refuse and leave uncompiled. That they find all else that is
+// wrong error/api shows with each of its misuses.
+#include "device_plan.h"
+
+#include <algorithm>
+#include <utility>
 
 namespace kvjit::test {
 namespace {
 
-/// What sequences share, a load reads once for each.
-bool loads_slots(const Call& call) {
-    for (std::size_t row = 0; row < static_cast<std::size_t>(call.kvstarts.back() * kHeads); ++row) {
-        if (call.outputs[row].elements[0] != 7) return false;
-    }
-    return true;
+PlanOptions storing_nothing() {
+    PlanOptions options;
+    options.stores_nothing = 1;
+    return options;
 }
 
-TEST_CASE("a plan that stores nothing finds what is wrong with what it reads, and only that") {
-    for (const Fault& fault : kFaults) {
-        CAPTURE(fault.name);
-        Call call(fault.mode);
-        fault.spoil(call);
-        Result<Plan> plan = plan_of(call, KVJIT_CHECK_FULL, 1);
-        REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
-        const Result<void> queued = plan->run(call.reads());
-        REQUIRE_MESSAGE(queued.has_value(), queued.error().message());
-        const Result<void> ran = plan->synchronize();
-        if (!fault.of_stores) {
-            expect_found(fault, call, ran);
-            continue;
-        }
-        CHECK_MESSAGE(ran.has_value(), ran.error().message());
-        CHECK(loads_slots(call));
-        CHECK(same_bytes(call.cache, Call(fault.mode).cache));
-    }
+constexpr std::byte kSlots{0x3a};  // what the cache is full of, and nothing else
+
+/// Whether both keys and values are the cache's.
+bool loads_slots(const TensorsCase& c) {
+    const auto is_slot = [](std::byte byte) { return byte == kSlots; };
+    return std::ranges::all_of(bytes_of(c.tensors.key), is_slot) &&
+           std::ranges::all_of(bytes_of(c.tensors.value), is_slot);
 }
 
 TEST_CASE("a plan that stores nothing needs no start_pos, and refuses new keys") {
-    for (const char* mode : {"offset", "token_table", "page_table", "block_table"}) {
+    for (const char* mode :
+         {"offset", "token_table", "page_table,page_size=4", "block_table,page_size=4,layout=N2LTHD"}) {
         CAPTURE(mode);
-        Call call(mode);
-        Batch batch = call.batch();
-        batch.start_pos = nullptr;
-        const Kernel kernel = *engine().kernel(call.spec(), *Target::cuda_emulated());
-        PlanOptions options;
-        options.stores_nothing = 1;
-        for (const kvjit_batch* mirror :
-             {static_cast<const kvjit_batch*>(nullptr), static_cast<const kvjit_batch*>(&batch)}) {
+        TensorsCase c(std::string("op=KeyValueCache,cache_mode=") + mode);
+        c.batch.start_pos = nullptr;
+        std::ranges::fill(bytes_of(c.tensors.cache), kSlots);
+        PlanOptions options = storing_nothing();
+        for (const kvjit_batch* mirror : {static_cast<const kvjit_batch*>(nullptr), &std::as_const(c.batch)}) {
             options.host_batch = mirror;
-            Result<Plan> plan = kernel.plan(batch, options);
-            REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
-            const Result<void> refused = plan->run(call.tensors());
+            Plan plan = device_plan(c, options);
+            const Result<void> refused = plan.run(c.tensors, c.layer_idx);
             REQUIRE(!refused.has_value());
             CHECK(std::string(refused.error().message()) ==
                   "current_key is given; the plan's options.stores_nothing is 1");
-            REQUIRE(plan->run(call.reads()).has_value());
-            CHECK(plan->synchronize().has_value());
-            CHECK(loads_slots(call));
+            kvjit_tensors reads = c.tensors;
+            reads.current_key = reads.current_value = Tensor();
+            REQUIRE(plan.run(reads, c.layer_idx).has_value());
+            CHECK(plan.synchronize().has_value());
+            CHECK(loads_slots(c));
         }
     }
 }
 
 TEST_CASE("a mirror whose new tokens share a slot is refused, unless nothing is stored") {
-    Call call("token_table");
-    call.table[11] = call.table[12];
-    const Batch batch = call.batch();
-    const Kernel kernel = *engine().kernel(call.spec(), *Target::cuda_emulated());
+    BatchCase c(kTokens);
+    c.table[7] = c.table[6];
     PlanOptions options;
-    options.host_batch = &batch;
-    const Result<Plan> refused = kernel.plan(batch, options);
+    options.host_batch = &c.batch;
+    const Result<Plan> refused = device_kernel(c.spec).plan(c.batch, options);
     REQUIRE(!refused.has_value());
     CHECK(std::string(refused.error().argument()) == "cachestarts");
     options.stores_nothing = 1;
-    CHECK(kernel.plan(batch, options).has_value());
+    CHECK(device_kernel(c.spec).plan(c.batch, options).has_value());
 }
 
 TEST_CASE("a plan that stores nothing has no store program compiled") {
-    Call call("offset");
+    const BatchCase c("op=KeyValueCache,cache_mode=offset");
     for (const int stores_nothing : {0, 1}) {
         EngineOptions in_memory;
         in_memory.cache_dir = "";
         const Engine own = *Engine::create(in_memory);
-        const Kernel kernel = *own.kernel(call.spec(), *Target::cuda_emulated());
+        const Kernel kernel = *own.kernel(c.spec, *Target::cuda_emulated());
         PlanOptions options;
         options.stores_nothing = stores_nothing;
-        REQUIRE(kernel.plan(call.batch(), options).has_value());
+        REQUIRE(kernel.plan(c.batch, options).has_value());
         CHECK(own.stats().compiles == 3 - stores_nothing);  // check, load and store
     }
 }
