@@ -82,7 +82,7 @@ Error error_of(const Result<T>& result) {
 std::vector<Refusal> refusals(Step& step, Plan& plan) {
     const auto planned = [&step](auto change) {
         return [&step, change] {
-            Batch batch = step.batch();
+            kvjit_batch batch = step.batch();
             PlanOptions options = checked_options();
             change(batch, options);
             return error_of(kernel_for(step).plan(batch, options));
@@ -90,25 +90,26 @@ std::vector<Refusal> refusals(Step& step, Plan& plan) {
     };
     const auto ran = [&step, &plan](auto change) {
         return [&step, &plan, change] {
-            Tensors tensors = step.tensors();
+            kvjit_tensors tensors = step.tensors();
             change(tensors);
             return error_of(plan.run(tensors, step.problem().layer));
         };
     };
     return {
-        {"split_keys", KVJIT_BAD_ARGUMENT, planned([](Batch&, PlanOptions& o) { o.split_keys = 65; })},
-        {"check_level", KVJIT_BAD_ARGUMENT, planned([](Batch&, PlanOptions& o) { o.check_level = 7; })},
-        {"threads", KVJIT_BAD_ARGUMENT, planned([](Batch&, PlanOptions& o) { o.num_threads = 2; })},
-        {"workspace", KVJIT_BAD_ARGUMENT, planned([&step](Batch& b, PlanOptions& o) {
+        {"split_keys", KVJIT_BAD_ARGUMENT, planned([](kvjit_batch&, PlanOptions& o) { o.split_keys = 65; })},
+        {"check_level", KVJIT_BAD_ARGUMENT, planned([](kvjit_batch&, PlanOptions& o) { o.check_level = 7; })},
+        {"threads", KVJIT_BAD_ARGUMENT, planned([](kvjit_batch&, PlanOptions& o) { o.num_threads = 2; })},
+        {"workspace", KVJIT_BAD_ARGUMENT, planned([&step](kvjit_batch& b, PlanOptions& o) {
              o.workspace = b.cachestarts.data;
              o.workspace_bytes = 1;
          })},
-        {"heads", KVJIT_BAD_ARGUMENT, planned([](Batch& b, PlanOptions&) { b.num_heads += 1; })},
-        {"bounds", KVJIT_BAD_ARGUMENT, planned([](Batch& b, PlanOptions&) { b.max_kvlen = 0; })},
-        {"no query", KVJIT_BAD_ARGUMENT, ran([](Tensors& t) { t.query.data = nullptr; })},
-        {"type", KVJIT_BAD_DTYPE, ran([](Tensors& t) { t.query.dtype = KVJIT_I8; })},
-        {"shape", KVJIT_BAD_SHAPE, ran([](Tensors& t) { t.cache.shape[4] += 1; })},
-        {"alignment", KVJIT_BAD_ARGUMENT, ran([](Tensors& t) { t.cache.data = static_cast<char*>(t.cache.data) + 8; })},
+        {"heads", KVJIT_BAD_ARGUMENT, planned([](kvjit_batch& b, PlanOptions&) { b.num_heads += 1; })},
+        {"bounds", KVJIT_BAD_ARGUMENT, planned([](kvjit_batch& b, PlanOptions&) { b.max_kvlen = 0; })},
+        {"no query", KVJIT_BAD_ARGUMENT, ran([](kvjit_tensors& t) { t.query.data = nullptr; })},
+        {"type", KVJIT_BAD_DTYPE, ran([](kvjit_tensors& t) { t.query.dtype = KVJIT_I8; })},
+        {"shape", KVJIT_BAD_SHAPE, ran([](kvjit_tensors& t) { t.cache.shape[4] += 1; })},
+        {"alignment", KVJIT_BAD_ARGUMENT,
+         ran([](kvjit_tensors& t) { t.cache.data = static_cast<char*>(t.cache.data) + 8; })},
         {"layer", KVJIT_BAD_ARGUMENT, [&step, &plan] { return error_of(plan.run(step.tensors(), 99)); }},
         {"table", KVJIT_BAD_INDEX,
          [&step, &plan] {

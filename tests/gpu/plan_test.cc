@@ -92,7 +92,7 @@ TEST_CASE("with fixed splits a sequence gives the same bits alone and in a batch
 
 TEST_CASE("a mirror in host memory is checked by the plan, and its bounds serve") {
     Step step(machine(), kInt8, {});
-    Batch batch = step.batch(), mirror = step.host_batch();
+    kvjit_batch batch = step.batch(), mirror = step.host_batch();
     batch.max_seqlen = batch.max_kvlen = mirror.max_seqlen = mirror.max_kvlen = 0;
     PlanOptions options = checked_options();
     options.host_batch = &mirror;

@@ -1,5 +1,5 @@
-// One step of an engine over a paged cache: all the arrays of a MultiHeadCacheAttention call, whose lengths, tables and
-// numbers can be drawn anew in place, as an engine rewrites them between steps.
+// One step of an engine over a paged cache: a MultiHeadCacheAttention call in the machine's memory, whose lengths,
+// tables and numbers can be drawn anew in place, as an engine rewrites them between steps.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "call/call.h"
 #include "conformance/oracle.h"
-#include "gpu/array.h"
+#include "gpu/device_copy.h"
 #include "gpu/machine.h"
-#include "kvjit/kvjit.hpp"
-#include "support/rng.h"
 
 namespace kvjit::test {
 
@@ -30,13 +29,10 @@ struct Written {
     bool operator==(const Written&) const = default;
 };
 
-/// Not movable: the batch points into it.
 class Step {
 public:
     /// `spec`: of MultiHeadCacheAttention with page_table or block_table. Numbers are drawn with seed 1.
     Step(Machine& machine, const std::string& spec, StepLimits limits);
-    Step(const Step&) = delete;
-    Step& operator=(const Step&) = delete;
 
     /// New lengths within the limits, tables, queries, keys, values and past; then as reset().
     void draw(std::uint64_t seed);
@@ -48,13 +44,14 @@ public:
     std::unique_ptr<Step> alone(std::int64_t b) const;
 
     Machine& machine() const { return machine_; }
-    const KernelSpec& spec() const { return spec_; }
-    const Problem& problem() const { return problem_; }
+    const kvjit_spec& spec() const { return call_.spec; }
+    /// The lengths and the table as the oracle has them.
+    Problem problem() const;
     /// Arrays in the machine's memory; valid as long as the step, whatever is drawn.
-    Batch batch() const;
+    const kvjit_batch& batch() const { return batch_; }
     /// The same with arrays in host memory, for plan_options.host_batch.
-    Batch host_batch() const;
-    Tensors tensors() const;
+    const kvjit_batch& host_batch() const { return call_.batch; }
+    kvjit_tensors tensors() const;
 
     /// What the machine's memory holds; wait for the runs first.
     Written written() const;
@@ -65,20 +62,21 @@ public:
 
 private:
     void draw_lengths(Rng& rng);
-    void draw_table(Rng& rng);
-    void draw_numbers(Rng& rng);
-    /// Of an array's bytes those that belong to the new tokens of sequence b.
-    std::span<const std::byte> rows_in(const Array& array, std::span<const std::byte> bytes, std::int64_t b) const;
+    /// Which of the call's pieces of memory a tensor lies in.
+    std::size_t piece_of(const kvjit_tensor& tensor) const;
+    std::vector<std::byte> download(const kvjit_tensor& tensor) const;
+    /// Of a tensor's bytes those that belong to the new tokens of sequence b.
+    std::span<const std::byte> rows_in(const kvjit_tensor& tensor, std::span<const std::byte> bytes,
+                                       std::int64_t b) const;
     std::string judge_outputs(const Written& written, const Dense& key, const Dense& value) const;
-    std::vector<std::int64_t> cache_shape(std::int64_t row_elements) const;
-    void upload();
+    void upload_arrays();
 
     Machine& machine_;
-    KernelSpec spec_;
+    std::string text_;  // of the spec
     StepLimits limits_;
-    Problem problem_;  // the lengths and the table as the oracle has them
-    Array seqstarts_, kvstarts_, start_pos_, table_;
-    Array query_, key_, value_, cache_, scale_, output_, lse_;
+    ApiCall call_;  // in host memory: what is drawn, and outputs of NaN
+    kvjit_batch batch_;
+    DeviceCopy arrays_, tensors_;
 };
 
 }  // namespace kvjit::test

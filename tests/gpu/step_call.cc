@@ -8,6 +8,7 @@ namespace kvjit::test {
 namespace {
 
 constexpr double kF32Tolerance = 1e-5, kF16Tolerance = 2e-3;  // docs/semantics.md, section 9
+constexpr std::int64_t kLayer = 1;
 
 /// Of `got` the first expected.size() elements are as expected, the others unwritten.
 std::string compare(const char* name, const std::vector<std::byte>& got, int dtype, const std::vector<double>& expected,
@@ -35,75 +36,83 @@ std::string compare_bytes(const char* name, const std::vector<std::byte>& got, c
     return std::string(name) + " differs from byte " + std::to_string(at - got.begin()) + " on";
 }
 
+Strided strided(const kvjit_tensor& tensor) {
+    return {static_cast<std::byte*>(tensor.data), tensor.rank == 0 ? KVJIT_AUTO : tensor.dtype,
+            Numbers(tensor.shape, tensor.shape + tensor.rank), Numbers(tensor.strides, tensor.strides + tensor.rank)};
+}
+
+std::vector<std::byte> copy_of(const kvjit_tensor& tensor) {
+    return {bytes_of(tensor).begin(), bytes_of(tensor).end()};
+}
+
 }  // namespace
 
-Batch Step::batch() const {
-    Batch batch;
-    batch.batch_size = limits_.sequences;
-    batch.num_heads = problem_.num_heads;
-    batch.num_kv_heads = problem_.num_kv_heads;
-    batch.num_layers = problem_.num_layers;
-    batch.max_seqlen = limits_.new_tokens;
-    batch.max_kvlen = limits_.keys;
-    const std::string_view layout = spec_.layout;
-    const bool blocks = spec_.cache_mode == KVJIT_BLOCK_TABLE;
-    const std::int64_t slots = cache_.host().shape[layout.find(blocks ? 'N' : 'T')];
-    (blocks ? batch.num_blocks : batch.max_tokens) = slots;
-    batch.seqstarts = seqstarts_.indices();
-    batch.kvstarts = kvstarts_.indices();
-    batch.start_pos = start_pos_.indices();
-    batch.cachestarts = table_.view();
-    return batch;
+Problem Step::problem() const {
+    Problem problem;
+    problem.spec = call_.spec;
+    problem.num_heads = call_.batch.num_heads;
+    problem.num_kv_heads = call_.batch.num_kv_heads;
+    problem.num_layers = call_.batch.num_layers;
+    problem.layer = kLayer;
+    problem.seqstarts = call_.seqstarts;
+    problem.kvstarts = call_.kvstarts;
+    problem.start_pos = call_.start_pos;
+    problem.cachestarts = call_.table;
+    problem.table_columns = call_.batch.cachestarts.shape[1];
+    return problem;
 }
 
-Batch Step::host_batch() const {
-    Batch batch = this->batch();
-    batch.seqstarts = problem_.seqstarts.data();
-    batch.kvstarts = problem_.kvstarts.data();
-    batch.start_pos = problem_.start_pos.data();
-    batch.cachestarts.data = const_cast<std::byte*>(table_.bytes().data());
-    return batch;
+std::size_t Step::piece_of(const kvjit_tensor& tensor) const {
+    const auto data = [](std::span<std::byte> piece) -> const void* { return piece.data(); };
+    return static_cast<std::size_t>(std::ranges::find(call_.pieces(), tensor.data, data) - call_.pieces().begin());
 }
 
-Tensors Step::tensors() const {
-    Tensors tensors;
-    tensors.query = query_.view();
-    tensors.current_key = key_.view();
-    tensors.current_value = value_.view();
-    tensors.cache = cache_.view();
-    tensors.scale = scale_.view();
-    tensors.attn_output = output_.view();
-    tensors.lse = lse_.view();
+kvjit_tensors Step::tensors() const {
+    kvjit_tensors tensors = call_.tensors;
+    for (const auto member :
+         {&kvjit_tensors::query, &kvjit_tensors::current_key, &kvjit_tensors::current_value, &kvjit_tensors::cache,
+          &kvjit_tensors::scale, &kvjit_tensors::attn_output, &kvjit_tensors::lse}) {
+        kvjit_tensor& tensor = tensors.*member;
+        if (tensor.rank != 0) tensor.data = tensors_.at(piece_of(tensor));
+    }
     return tensors;
 }
 
+std::vector<std::byte> Step::download(const kvjit_tensor& tensor) const {
+    return tensor.rank == 0 ? std::vector<std::byte>() : tensors_.download(piece_of(tensor));
+}
+
 Written Step::written() const {
-    return {output_.download(), lse_.download(), cache_.download(), scale_.download()};
+    const kvjit_tensors& tensors = call_.tensors;
+    return {download(tensors.attn_output), download(tensors.lse), download(tensors.cache), download(tensors.scale)};
 }
 
 std::vector<std::byte> Step::rows_of(const Written& written, std::int64_t b) const {
-    const auto output = rows_in(output_, written.output, b), lse = rows_in(lse_, written.lse, b);
+    const auto output = rows_in(call_.tensors.attn_output, written.output, b),
+               lse = rows_in(call_.tensors.lse, written.lse, b);
     std::vector<std::byte> rows(output.begin(), output.end());
     rows.insert(rows.end(), lse.begin(), lse.end());
     return rows;
 }
 
 std::string Step::judge_outputs(const Written& written, const Dense& key, const Dense& value) const {
-    const Attended expected = oracle_attend(problem_, query_.host(), key, value, {});
-    const double tolerance = spec_.t1 == KVJIT_F16 ? kF16Tolerance : kF32Tolerance;
-    const std::string output = compare("attn_output", written.output, spec_.t1, expected.output, tolerance, 0);
+    const Attended expected = oracle_attend(problem(), strided(call_.tensors.query), key, value, {});
+    const double tolerance = spec().t1 == KVJIT_F16 ? kF16Tolerance : kF32Tolerance;
+    const std::string output = compare("attn_output", written.output, spec().t1, expected.output, tolerance, 0);
     return !output.empty() ? output : compare("lse", written.lse, KVJIT_F32, expected.lse, tolerance, 1);
 }
 
 std::string Step::judge(const Written& written) const {
-    std::vector<std::byte> cache_bytes = cache_.bytes(), scale_bytes = scale_.bytes();
-    Strided cache = cache_.host(), scale = scale_.host();
+    const kvjit_tensors& tensors = call_.tensors;
+    std::vector<std::byte> cache_bytes = copy_of(tensors.cache), scale_bytes = copy_of(tensors.scale);
+    Strided cache = strided(tensors.cache), scale = strided(tensors.scale);
     cache.data = cache_bytes.data();
     scale.data = scale_bytes.data();
-    oracle_store(problem_, key_.host(), value_.host(), cache, scale);
+    const Problem problem = this->problem();
+    oracle_store(problem, strided(tensors.current_key), strided(tensors.current_value), cache, scale);
     if (auto differs = compare_bytes("cache", written.cache, cache_bytes); !differs.empty()) return differs;
     if (auto differs = compare_bytes("scale", written.scale, scale_bytes); !differs.empty()) return differs;
-    return judge_outputs(written, oracle_load(problem_, 0, cache, scale), oracle_load(problem_, 1, cache, scale));
+    return judge_outputs(written, oracle_load(problem, 0, cache, scale), oracle_load(problem, 1, cache, scale));
 }
 
 }  // namespace kvjit::test

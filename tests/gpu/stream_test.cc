@@ -217,7 +217,7 @@ TEST_CASE("a thread without a context can plan and run, and has none afterwards"
 TEST_CASE("a workspace beyond the device's memory is refused, and leaks nothing") {
     const Step step(machine(), kInt8, {});
     const Kernel kernel = kernel_for(step);
-    Batch batch = step.batch();
+    kvjit_batch batch = step.batch();
     PlanOptions options = unchecked_options();
     options.split_keys = 64;
     batch.max_kvlen = 64 * 65535;                          // as many splits as a grid has room for
