@@ -16,12 +16,19 @@ struct Config {
     bool pages;
 };
 
+/// Of as many layers as lie beyond the processor's caches.
+Call beyond_cache(const char* op, const Config& config, Call::Size size) {
+    const std::string spec = spec_text(op, *config.kind, config.layout, config.pages);
+    size.layers = layers_beyond_cache(Call(spec, size).layer_bytes());
+    return Call(spec, size);
+}
+
 /// Runs a plan on all layers, one after the other, as an engine's step does, held against reading `bytes` a layer.
-void run_beside_read(benchmark::State& state, Plan& plan, const Call& call, const Tensors& tensors, double bytes) {
-    const std::int64_t layers = call.size().layers;
+void run_beside_read(benchmark::State& state, Plan& plan, const Call& call, double bytes) {
+    const std::int64_t layers = call.size.layers;
     run_beside(state, kRead, static_cast<double>(layers) * bytes, [&] {
         Result<void> done;
-        for (std::int64_t layer = 0; done && layer < layers; ++layer) done = plan.run(tensors, layer);
+        for (std::int64_t layer = 0; done && layer < layers; ++layer) done = plan.run(call.tensors, layer);
         return done;
     });
     state.counters["layers"] = static_cast<double>(layers);
@@ -30,28 +37,21 @@ void run_beside_read(benchmark::State& state, Plan& plan, const Call& call, cons
 /// A decode step of range(0) sequences. The bytes: codes and scales of all keys and values, once.
 void decode(benchmark::State& state, Config config) {
     const std::int64_t sequences = state.range(0);
-    Call::Size size{sequences, 1, kKeys / sequences, 1};
-    size.layers = layers_beyond_cache(Call(*config.kind, config.layout, config.pages, size).layer_bytes());
-    const Call call(*config.kind, config.layout, config.pages, size);
+    const Call call = beyond_cache("MultiHeadCacheAttention", config, {sequences, 1, kKeys / sequences, 1});
     if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
-    auto plan =
-        make_plan(spec_text("MultiHeadCacheAttention", *config.kind, config.layout, config.pages), call.batch());
+    auto plan = make_plan(call);
     if (failed(state, plan)) return;
-    run_beside_read(state, *plan, call, call.tensors(), call.layer_bytes());
+    run_beside_read(state, *plan, call, call.layer_bytes());
 }
 
 /// New tokens of one sequence into an empty cache. The bytes: keys and values read, codes and scales written.
 void store(benchmark::State& state, Config config) {
-    Call::Size size{1, kNewTokens, kNewTokens, 1};
-    size.layers = layers_beyond_cache(Call(*config.kind, config.layout, config.pages, size).layer_bytes());
-    const Call call(*config.kind, config.layout, config.pages, size);
+    const Call call = beyond_cache("KeyValueCache", config, {1, kNewTokens, kNewTokens, 1});
     if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
-    auto plan = make_plan(spec_text("KeyValueCache", *config.kind, config.layout, config.pages), call.batch());
+    auto plan = make_plan(call);
     if (failed(state, plan)) return;
-    Tensors tensors = call.tensors();
-    tensors.query = tensors.attn_output = Tensor();
     const double given = kNewTokens * 2 * kKvHeads * kDim * 2;
-    run_beside_read(state, *plan, call, tensors, given + call.layer_bytes());
+    run_beside_read(state, *plan, call, given + call.layer_bytes());
 }
 
 std::string name_of(const char* benchmark, const Config& config) {

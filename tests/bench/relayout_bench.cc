@@ -19,20 +19,14 @@ constexpr std::int64_t kLayers = 32, kBlockTokens = 16;
 /// Rows of a block's keys and values.
 constexpr std::int64_t kBlockRows = kLayers * 2 * kKvHeads * kBlockTokens;
 
-/// What a pool's rows are, in bytes.
-struct Rows {
-    const char* quantity;
-    kvjit_dtype dtype;
-    std::int64_t code_bytes, scale_bytes;
-};
-constexpr Rows kHalf = {"quant_bit=0", KVJIT_F16, 256, 0};
-constexpr Rows kByte = {"quant_bit=8", KVJIT_I8, 128, 32};
-constexpr Rows kByte32 = {"quant_bit=8,to_quant_group=32", KVJIT_I8, 128, 8};
-constexpr Rows kNibble32 = {"quant_bit=4,to_quant_group=32", KVJIT_U8, 64, 8};
+constexpr const char* kHalf = "quant_bit=0";
+constexpr const char* kByte = "quant_bit=8";
+constexpr const char* kByte32 = "quant_bit=8,quant_group=32";
+constexpr const char* kNibble32 = "quant_bit=4,quant_group=32";
 
 struct Case {
     const char* name;
-    Rows from, to;
+    const char *from, *to;  // their rows
     const char *from_layout, *to_layout;
 };
 constexpr Case kCases[] = {
@@ -46,46 +40,33 @@ constexpr Case kCases[] = {
 /// A pool that has been written to.
 class Pool {
 public:
-    Pool(const Rows& rows, const char* layout, std::int64_t blocks)
-        : rows_(rows),
-          layout_(layout),
-          blocks_(blocks),
-          codes_(static_cast<std::size_t>(blocks * kBlockRows * rows.code_bytes / 2), 0x3c00),
-          scales_(static_cast<std::size_t>(blocks * kBlockRows * rows.scale_bytes / 2), 0x2c00) {}
-
-    Tensors tensors() {
-        Tensors all;
-        all.cache = tensor(codes_.data(), rows_.dtype, rows_.code_bytes / (rows_.dtype == KVJIT_F16 ? 2 : 1));
-        if (rows_.scale_bytes != 0) all.scale = tensor(scales_.data(), KVJIT_F16, rows_.scale_bytes / 2);
-        return all;
+    Pool(const char* rows, const std::string& layout, std::int64_t blocks)
+        : spec_(test::parse_spec("op=KeyValueCache,head_dim=128,t1=f16,cache_mode=block_table,page_size=16,layout=" +
+                                 layout + "," + rows)) {
+        batch_.num_blocks = blocks;
+        batch_.num_layers = kLayers;
+        batch_.num_kv_heads = kKvHeads;
+        tensors_.cache = tensor(test::code_row(spec_), codes_);
+        if (spec_.quant_bit != 0) tensors_.scale = tensor(test::scale_row(spec_), scales_);
     }
-    double bytes() const { return static_cast<double>(blocks_ * kBlockRows * (rows_.code_bytes + rows_.scale_bytes)); }
-    std::string_view layout() const { return layout_; }
+    Pool(const Pool&) = delete;
+
+    const kvjit_spec& spec() const { return spec_; }
+    const Tensors& tensors() const { return tensors_; }
+    double bytes() const { return static_cast<double>(2 * (codes_.size() + scales_.size())); }
 
 private:
-    std::int64_t extent(char axis) const {
-        switch (axis) {
-            case 'N':
-                return blocks_;
-            case 'L':
-                return kLayers;
-            case '2':
-                return 2;
-            case 'H':
-                return kKvHeads;
-            default:
-                return kBlockTokens;
-        }
-    }
-    kvjit_tensor tensor(void* data, kvjit_dtype type, std::int64_t row_elements) const {
-        std::vector<std::int64_t> shape;
-        for (const char axis : layout_) shape.push_back(axis == 'D' ? row_elements : extent(axis));
-        return kvjit_tensor_contiguous(data, type, static_cast<std::int32_t>(shape.size()), shape.data());
+    kvjit_tensor tensor(const test::RowType& row, std::vector<std::uint16_t>& memory) const {
+        kvjit_tensor made =
+            test::dense_tensor(nullptr, row.dtype, test::cache_shape(spec_, batch_, spec_.layout, row.elements));
+        memory.assign(test::bytes_of(made).size() / 2, 0x2c00);
+        made.data = memory.data();
+        return made;
     }
 
-    Rows rows_;
-    std::string_view layout_;
-    std::int64_t blocks_;
+    kvjit_spec spec_;
+    Batch batch_;
+    Tensors tensors_;
     std::vector<std::uint16_t> codes_, scales_;
 };
 
@@ -116,8 +97,7 @@ struct Blocks {
 class PieceCopy {
 public:
     PieceCopy(const Case& which, const kvjit_tensor& from, const kvjit_tensor& to, const Blocks& blocks)
-        : from_(from), to_(to), blocks_(blocks), piece_(which.from.code_bytes) {
-        size_ = which.from.dtype == KVJIT_F16 ? 2 : 1;
+        : from_(from), to_(to), blocks_(blocks), size_(from.dtype == KVJIT_F16 ? 2 : 1), piece_(kDim * size_) {
         const std::string_view from_layout = which.from_layout, to_layout = which.to_layout;
         from_block_ = from.strides[from_layout.find('N')] * size_;
         to_block_ = to.strides[to_layout.find('N')] * size_;
@@ -169,7 +149,7 @@ private:
 
     kvjit_tensor from_, to_;
     const Blocks& blocks_;
-    std::int64_t piece_, size_, from_block_, to_block_;
+    std::int64_t size_, piece_, from_block_, to_block_;
     std::vector<Step> steps_;
 };
 
@@ -177,20 +157,18 @@ void relayout(benchmark::State& state, const Case& which) {
     const std::int64_t count = static_cast<std::int64_t>(bytes_beyond_cache()) / (kBlockRows * 256) + 1;
     Pool from(which.from, which.from_layout, count), to(which.to, which.to_layout, count);
     const Blocks blocks(count);
-    const std::string text = std::string("op=Relayout,head_dim=128,cache_mode=block_table,page_size=16,layout=") +
-                             which.from_layout + ",to_layout=" + which.to_layout + "," + which.from.quantity + ",to_" +
-                             which.to.quantity;
-    const auto spec = KernelSpec::parse(text);
-    if (failed(state, spec)) return;
-    const auto kernel = shared_engine().kernel(*spec);
+    KernelSpec spec;
+    Error error;
+    if (kvjit_relayout_spec(&from.spec(), &to.spec(), &spec, error.get()) != KVJIT_OK)
+        return state.SkipWithError(error.message());
+    const auto kernel = shared_engine().kernel(spec);
     if (failed(state, kernel)) return;
     const Batch from_batch = blocks.batch(blocks.from), to_batch = blocks.batch(blocks.to);
     auto plan = kernel->plan(Relayout(from_batch, to_batch));
     if (failed(state, plan)) return;
-    const Tensors read = from.tensors(), written = to.tensors();
+    const Tensors &read = from.tensors(), &written = to.tensors();
     const auto run = [&] { return plan->relayout(read, written); };
-    if (std::string_view(which.from.quantity) != which.to.quantity)
-        return run_beside(state, kRead, from.bytes() + to.bytes(), run);
+    if (std::string_view(which.from) != which.to) return run_beside(state, kRead, from.bytes() + to.bytes(), run);
     const PieceCopy copy(which, read.cache, written.cache, blocks);
     state.counters["piece"] = static_cast<double>(copy.piece());
     run_beside(state, {"copy", "GB/s", [&] { return copy.measure(); }}, from.bytes(), run);

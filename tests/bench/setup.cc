@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <span>
+#include <utility>
 
 #include "bandwidth.h"
 #include "first_call.h"
@@ -22,7 +24,6 @@ namespace {
 constexpr double kManyTimes = 5;
 constexpr double kLeastBytes = 256e6;
 constexpr double kArenaSlack = 192e6;  // a layer more than what is beyond the cache
-constexpr std::size_t kInputs = std::size_t{1} << 23;
 
 struct Scratch {
     Scratch() : path(std::filesystem::temp_directory_path() / "kvjit-bench-XXXXXX") {
@@ -54,17 +55,16 @@ std::vector<std::uint16_t>& arena() {
     return memory;
 }
 
-/// What queries and new keys lie in; new values in the second half.
-const std::uint16_t* inputs() {
-    static const std::vector<std::uint16_t> memory = normal_halves(kInputs);
-    return memory.data();
+/// The arena from its first byte on, and null where it ends.
+test::Allocate arena_memory() {
+    return [next = std::size_t{0}](std::size_t bytes) mutable -> void* {
+        const std::size_t begin = std::exchange(next, next + (bytes + 63) / 64 * 64);
+        const auto memory = std::as_writable_bytes(std::span(arena()));
+        return next <= memory.size() ? memory.data() + begin : nullptr;
+    };
 }
 
 }  // namespace
-
-const CacheKind kF16 = {"f16", "quant_bit=0", kDim * 2, 0, KVJIT_F16};
-const CacheKind kInt8 = {"int8", "quant_bit=8", kDim, kDim / kQuantGroup * 2, KVJIT_I8};
-const CacheKind kInt4 = {"int4", "quant_bit=4", kDim / 2, kDim / kQuantGroup * 2, KVJIT_U8};
 
 int thread_count() {
     return demo::usable_cores();
@@ -90,71 +90,35 @@ std::string spec_text(const char* op, const CacheKind& kind, const char* layout,
            ",layout=" + layout + (pages ? ",cache_mode=page_table,page_size=128" : ",cache_mode=offset");
 }
 
-Call::Call(const CacheKind& kind, const char* layout, bool pages, Size size)
-    : kind_(kind), token_first_(layout[0] == 'T'), pages_(pages), size_(size) {
-    for (std::int64_t b = 0; b <= size.sequences; ++b) {
-        seqstarts_.push_back(b * size.tokens);
-        kvstarts_.push_back(b * size.keys);
-    }
-    start_pos_.assign(static_cast<std::size_t>(size.sequences), size.keys - size.tokens);
-    const std::int64_t pages_each = (size.keys + kPage - 1) / kPage;
-    for (std::int64_t i = 0; i < size.sequences * (pages ? pages_each : 1); ++i) {
-        table_.push_back(i * (pages ? kPage : pages_each * kPage));
-    }
-    if (pages) test::Rng(2).shuffle(table_);
-    output_.resize(static_cast<std::size_t>(size.sequences * size.tokens * kHeads * kDim));
+namespace {
+
+test::CallShape shape_of(const std::string& spec, const Call::Size& size) {
+    test::CallShape shape = test::even_shape(spec, size.sequences, size.tokens, size.keys);
+    shape.num_kv_heads = kKvHeads;
+    shape.num_layers = size.layers;
+    return shape;
 }
 
-std::int64_t Call::slots() const {
-    return size_.sequences * ((size_.keys + kPage - 1) / kPage) * kPage;
+}  // namespace
+
+Call::Call(const std::string& spec_text, Size call_size)
+    : ApiCall(shape_of(spec_text, call_size), arena_memory()), size(call_size) {
+    test::Rng rng(2);
+    if (test::has_pages(spec)) place_tokens(&rng);
+    batch.decoding_batches = size.tokens == 1 ? size.sequences : 0;
+    tensors.key = tensors.value = tensors.lse = Tensor();
+    output_.resize(test::bytes_of(tensors.attn_output).size());
+    tensors.attn_output.data = output_.data();
 }
 
 bool Call::right() const {
-    const std::int64_t rows = size_.layers * 2 * kKvHeads * slots();
-    return rows * (kind_.row_bytes + kind_.scale_bytes) <= static_cast<std::int64_t>(arena().size() * 2) &&
-           output_.size() <= kInputs;
+    return std::ranges::none_of(pieces(), [](std::span<std::byte> piece) { return piece.data() == nullptr; });
 }
 
 double Call::layer_bytes() const {
-    return static_cast<double>(size_.sequences * size_.keys * 2 * kKvHeads * (kind_.row_bytes + kind_.scale_bytes));
-}
-
-Batch Call::batch() const {
-    Batch batch;
-    batch.batch_size = size_.sequences;
-    batch.num_heads = kHeads;
-    batch.num_kv_heads = kKvHeads;
-    batch.num_layers = size_.layers;
-    batch.max_tokens = slots();
-    batch.decoding_batches = size_.tokens == 1 ? size_.sequences : 0;
-    batch.seqstarts = seqstarts_.data();
-    batch.kvstarts = kvstarts_.data();
-    batch.start_pos = start_pos_.data();
-    const auto entries = static_cast<std::int64_t>(table_.size());
-    batch.cachestarts = pages_ ? Tensor(table_.data(), KVJIT_I64, {size_.sequences, entries / size_.sequences})
-                               : Tensor(table_.data(), KVJIT_I64, {entries});
-    return batch;
-}
-
-Tensor Call::cache_tensor(const void* data, kvjit_dtype dtype, std::int64_t row_elements) const {
-    return token_first_ ? Tensor(data, dtype, {slots(), size_.layers, 2, kKvHeads, row_elements})
-                        : Tensor(data, dtype, {size_.layers, 2, kKvHeads, slots(), row_elements});
-}
-
-Tensors Call::tensors() const {
-    const std::int64_t tokens = size_.sequences * size_.tokens;
-    const std::int64_t rows = size_.layers * 2 * kKvHeads * slots();
-    std::uint16_t* codes = arena().data();
-    Tensors tensors;
-    tensors.cache = cache_tensor(codes, kind_.dtype, kind_.dtype == KVJIT_F16 ? kDim : kind_.row_bytes);
-    if (kind_.scale_bytes != 0) {
-        tensors.scale = cache_tensor(codes + rows * kind_.row_bytes / 2, KVJIT_F16, kDim / kQuantGroup);
-    }
-    tensors.query = Tensor(inputs(), KVJIT_F16, {tokens, kHeads, kDim});
-    tensors.current_key = Tensor(inputs(), KVJIT_F16, {tokens, kKvHeads, kDim});
-    tensors.current_value = Tensor(inputs() + kInputs / 2, KVJIT_F16, {tokens, kKvHeads, kDim});
-    tensors.attn_output = Tensor(output_.data(), KVJIT_F16, {tokens, kHeads, kDim});
-    return tensors;
+    const double bytes =
+        static_cast<double>(test::bytes_of(tensors.cache).size() + test::bytes_of(tensors.scale).size());
+    return bytes / static_cast<double>(size.layers);
 }
 
 double bytes_beyond_cache() {
@@ -220,14 +184,12 @@ void run_starts(benchmark::State& state, const std::string& store) {
     state.counters["peak_rss_MB"] = resident / 1e6;
 }
 
-Result<Plan> make_plan(const std::string& spec, const Batch& batch) {
-    const auto parsed = KernelSpec::parse(spec);
-    if (!parsed) return parsed.error();
-    const auto kernel = shared_engine().kernel(*parsed);
+Result<Plan> make_plan(const test::IndexArrays& call) {
+    const auto kernel = shared_engine().kernel(call.spec);
     if (!kernel) return kernel.error();
     PlanOptions options;
     options.num_threads = static_cast<std::uint32_t>(thread_count());
-    return kernel->plan(batch, options);
+    return kernel->plan(call.batch, options);
 }
 
 }  // namespace kvjit::bench

@@ -3,18 +3,19 @@
 
 #include <benchmark/benchmark.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "call/call.h"
 #include "kvjit/kvjit.hpp"
 
 namespace kvjit::bench {
 
 /// Llama 3 8B's attention.
 inline constexpr std::int64_t kHeads = 32, kKvHeads = 8, kDim = 128;
-inline constexpr std::int64_t kPage = 128, kQuantGroup = 8;
 
 /// Threads that plans use and yardsticks, too: the cores that the process may run on (taskset).
 int thread_count();
@@ -25,45 +26,34 @@ const std::string& scratch_folder();
 /// For all benchmarks that do not time the making of kernels.
 const Engine& shared_engine();
 
-/// What a cache holds: its elements, and how tokens are ordered and found.
+/// What a cache holds.
 struct CacheKind {
-    const char* name;          // "int8"
-    const char* quantity;      // "quant_bit=8"
-    std::int64_t row_bytes;    // of one head's key: codes
-    std::int64_t scale_bytes;  // and scales
-    kvjit_dtype dtype;
+    const char* name;      // "int8"
+    const char* quantity;  // "quant_bit=8"
 };
-extern const CacheKind kF16, kInt8, kInt4;
+inline constexpr CacheKind kF16 = {"f16", "quant_bit=0"}, kInt8 = {"int8", "quant_bit=8"},
+                           kInt4 = {"int4", "quant_bit=4"};
 
 /// "op=...,head_dim=128,group=4,...". `layout` is L2HTD or TL2HD.
 std::string spec_text(const char* op, const CacheKind& kind, const char* layout, bool pages);
 
-/// One call over `layers` caches. Data is made up. The caches of all calls of the process lie in the same memory, of
+/// One call over `layers` caches. Data is made up. The tensors of all calls of the process lie in the same memory, of
 /// bytes_beyond_cache() and some more: a call that is larger is not right() and must not be run.
-class Call {
-public:
+struct Call : test::ApiCall {
     struct Size {
         std::int64_t sequences, tokens, keys, layers;  // new tokens and keys of each sequence
     };
-    Call(const CacheKind& kind, const char* layout, bool pages, Size size);
+    /// Without optional outputs.
+    Call(const std::string& spec_text, Size call_size);
 
-    /// The views are valid as long as the call.
-    Batch batch() const;
-    Tensors tensors() const;
     /// Codes and scales of all keys and values, one layer.
     double layer_bytes() const;
     bool right() const;
-    const Size& size() const { return size_; }
+
+    Size size;
 
 private:
-    Tensor cache_tensor(const void* data, kvjit_dtype dtype, std::int64_t row_elements) const;
-    std::int64_t slots() const;
-
-    const CacheKind& kind_;
-    bool token_first_, pages_;
-    Size size_;
-    std::vector<std::int64_t> seqstarts_, kvstarts_, start_pos_, table_;
-    std::vector<std::uint16_t> output_;
+    std::vector<std::byte> output_;  // no call reads another one's
 };
 
 /// Several times the last-level cache: what is read in turn and is this large comes from memory.
@@ -89,6 +79,6 @@ bool failed(benchmark::State& state, const Result<T>& result) {
 void run_starts(benchmark::State& state, const std::string& store);
 
 /// A kernel and a plan of the shared engine for the call; its error skips the benchmark.
-Result<Plan> make_plan(const std::string& spec, const Batch& batch);
+Result<Plan> make_plan(const test::IndexArrays& call);
 
 }  // namespace kvjit::bench

@@ -1,6 +1,5 @@
 // What a step costs besides memory and arithmetic: plans, and calls so small that little else is left.
 #include <string>
-#include <string_view>
 
 #include "setup.h"
 
@@ -15,15 +14,13 @@ constexpr std::int64_t kWindow = 4096;
 
 /// range(0) sequences of 4096 keys in pages; range(1) the level of checking.
 void BM_plan(benchmark::State& state) {
-    const Call call(kInt8, "L2HTD", kPages, {state.range(0), 1, 4096, 1});
-    const auto spec = KernelSpec::parse(spec_text(kAttention, kInt8, "L2HTD", kPages));
-    if (failed(state, spec)) return;
-    const auto kernel = shared_engine().kernel(*spec);
+    const Call call(spec_text(kAttention, kInt8, "L2HTD", kPages), {state.range(0), 1, 4096, 1});
+    const auto kernel = shared_engine().kernel(call.spec);
     if (failed(state, kernel)) return;
     PlanOptions options;
     options.check_level = static_cast<std::int32_t>(state.range(1));
     for (auto _ : state) {
-        const auto plan = kernel->plan(call.batch(), options);
+        const auto plan = kernel->plan(call.batch, options);
         if (failed(state, plan)) return;
     }
 }
@@ -35,12 +32,11 @@ BENCHMARK(BM_plan)
 /// One layer of a small decode step, its keys and values in the processor's caches: range(0) sequences of range(1)
 /// keys.
 void BM_run_small(benchmark::State& state) {
-    const Call call(kInt8, "L2HTD", kPages, {state.range(0), 1, state.range(1), 1});
-    auto plan = make_plan(spec_text(kAttention, kInt8, "L2HTD", kPages), call.batch());
+    const Call call(spec_text(kAttention, kInt8, "L2HTD", kPages), {state.range(0), 1, state.range(1), 1});
+    auto plan = make_plan(call);
     if (failed(state, plan)) return;
-    const Tensors tensors = call.tensors();
     for (auto _ : state) {
-        if (failed(state, plan->run(tensors))) return;
+        if (failed(state, plan->run(call.tensors))) return;
     }
 }
 BENCHMARK(BM_run_small)
@@ -53,28 +49,24 @@ BENCHMARK(BM_run_small)
 
 /// One layer of a decode over range(0) keys, of which a window leaves the last 4096: as many cost the same.
 void BM_decode_window(benchmark::State& state) {
-    const Call call(kF16, "L2HTD", kPages, {1, 1, state.range(0), 1});
+    Call call(spec_text(kAttention, kF16, "L2HTD", kPages) + ",has_window=1", {1, 1, state.range(0), 1});
     if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
-    Batch batch = call.batch();
-    batch.window_left = kWindow - 1;
-    auto plan = make_plan(spec_text(kAttention, kF16, "L2HTD", kPages) + ",has_window=1", batch);
+    call.batch.window_left = kWindow - 1;
+    auto plan = make_plan(call);
     if (failed(state, plan)) return;
-    const Tensors tensors = call.tensors();
     for (auto _ : state) {
-        if (failed(state, plan->run(tensors))) return;
+        if (failed(state, plan->run(call.tensors))) return;
     }
 }
 BENCHMARK(BM_decode_window)->ArgName("keys")->Arg(4096)->Arg(32768)->Unit(benchmark::kMicrosecond)->UseRealTime();
 
 /// One layer of one sequence of 128 keys, of which `tokens` are new: what kernels cost besides memory.
 void cached(benchmark::State& state, const char* op, const CacheKind& kind, std::int64_t tokens) {
-    const Call call(kind, "L2HTD", kPages, {1, tokens, kCachedKeys, 1});
-    auto plan = make_plan(spec_text(op, kind, "L2HTD", kPages), call.batch());
+    const Call call(spec_text(op, kind, "L2HTD", kPages), {1, tokens, kCachedKeys, 1});
+    auto plan = make_plan(call);
     if (failed(state, plan)) return;
-    Tensors tensors = call.tensors();
-    if (std::string_view(op) == kKeyValueCache) tensors.query = tensors.attn_output = Tensor();
     for (auto _ : state) {
-        if (failed(state, plan->run(tensors))) return;
+        if (failed(state, plan->run(call.tensors))) return;
     }
 }
 
