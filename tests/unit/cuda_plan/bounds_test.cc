@@ -1,34 +1,22 @@
 // What a plan knows of a batch that lies on the device.
 #include <doctest/doctest.h>
 
-#include <vector>
-
+#include "call/arrays.h"
 #include "cuda/bounds.h"
 
 namespace kvjit::rt {
 namespace {
 
-struct Arrays {
-    std::vector<std::int64_t> seqstarts = {0, 1, 6, 6};
-    std::vector<std::int64_t> kvstarts = {0, 9, 20, 24};
-
-    kvjit_batch batch() const {
-        kvjit_batch batch;
-        kvjit_batch_init(&batch);
-        batch.batch_size = 3;
-        batch.num_heads = 2;
-        batch.seqstarts = seqstarts.data();
-        batch.kvstarts = kvstarts.data();
-        return batch;
-    }
-};
-
 gen::KernelSpec attention() {
-    return *gen::parse_spec("op=MultiHeadAttention,head_dim=64,group=1");
+    return test::parse_spec("op=MultiHeadAttention,head_dim=64,group=1");
+}
+
+test::IndexArrays three_sequences() {
+    return test::IndexArrays({attention(), {1, 5, 0}, {9, 11, 4}});
 }
 
 TEST_CASE("without a mirror nothing of the arrays is read, and bounds must be given") {
-    kvjit_batch batch = Arrays().batch();
+    kvjit_batch batch = three_sequences().batch;                                  // whose arrays are gone
     batch.seqstarts = reinterpret_cast<const std::int64_t*>(std::uintptr_t{64});  // as device pointers are: not ours
     batch.kvstarts = batch.seqstarts;
     const auto unknown = check_device_batch(attention(), batch, nullptr, {KVJIT_CHECK_FULL});
@@ -47,8 +35,8 @@ TEST_CASE("without a mirror nothing of the arrays is read, and bounds must be gi
 }
 
 TEST_CASE("a mirror gives rows and, where the batch has none, bounds") {
-    const Arrays arrays;
-    kvjit_batch batch = arrays.batch();
+    const test::IndexArrays arrays = three_sequences();
+    kvjit_batch batch = arrays.batch;
     auto found = check_device_batch(attention(), batch, &batch, {KVJIT_CHECK_FULL});
     REQUIRE(found.has_value());
     CHECK(found->max_seqlen == 5);
@@ -62,8 +50,8 @@ TEST_CASE("a mirror gives rows and, where the batch has none, bounds") {
 }
 
 TEST_CASE("a mirror that says something else, or is faulty, is refused") {
-    Arrays arrays;
-    const kvjit_batch batch = arrays.batch();
+    test::IndexArrays arrays = three_sequences();
+    const kvjit_batch batch = arrays.batch;
     kvjit_batch mirror = batch;
     mirror.num_heads = 4;
     const auto other = check_device_batch(attention(), batch, &mirror, {KVJIT_CHECK_FULL});
@@ -77,7 +65,7 @@ TEST_CASE("a mirror that says something else, or is faulty, is refused") {
     REQUIRE(!window.has_value());
     CHECK(window.error().argument == "host_batch.window_left");
     arrays.kvstarts[2] = 3;
-    mirror = arrays.batch();
+    mirror = arrays.batch;
     const auto falling = check_device_batch(attention(), batch, &mirror, {KVJIT_CHECK_FULL});
     REQUIRE(!falling.has_value());
     CHECK(falling.error().argument == "kvstarts");

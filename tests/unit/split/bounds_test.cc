@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "call/arrays.h"
 #include "cpu/split.h"
 
 using namespace kvjit;
@@ -23,20 +24,12 @@ struct Lengths {
     std::int64_t num_kv_heads;
 };
 
-kvjit_batch batch_of(const Lengths& lengths, const gen::KernelSpec& spec) {
-    kvjit_batch batch{};
-    batch.num_repeat = 1;
-    batch.batch_size = std::ssize(lengths.seqstarts) - 1;
-    batch.num_heads = lengths.num_kv_heads * spec.group;
-    batch.num_kv_heads = lengths.num_kv_heads;
-    batch.seqstarts = lengths.seqstarts.data();
-    batch.kvstarts = lengths.kvstarts.data();
-    return batch;
-}
-
 rt::Work split_of(const std::string& text, const Lengths& lengths, std::int64_t threads = 8) {
-    const gen::KernelSpec spec = *gen::parse_spec(text);
-    return rt::split(rt::batch_view(spec, batch_of(lengths, spec), true), threads);
+    test::IndexArrays arrays({test::parse_spec(text), {}, {}, lengths.num_kv_heads});
+    arrays.batch.batch_size = std::ssize(lengths.seqstarts) - 1;
+    arrays.batch.seqstarts = lengths.seqstarts.data();
+    arrays.batch.kvstarts = lengths.kvstarts.data();
+    return rt::split(rt::batch_view(arrays.spec, arrays.batch, true), threads);
 }
 
 void check_items(const rt::Work& work, std::int64_t sequences) {

@@ -9,34 +9,18 @@
 #include <random>
 #include <tuple>
 
+#include "call/arrays.h"
+
 using namespace kvjit;
 
 namespace {
 
 constexpr std::int64_t kWindow = 700;
 
+/// New tokens and keys of each sequence.
 struct Lengths {
-    std::vector<std::int64_t> seqstarts{0}, kvstarts{0};
-    void add(std::int64_t n, std::int64_t m) {
-        seqstarts.push_back(seqstarts.back() + n);
-        kvstarts.push_back(kvstarts.back() + m);
-    }
-    std::int64_t tokens(std::int64_t b) const { return length(seqstarts, static_cast<std::size_t>(b)); }
-    std::int64_t keys(std::int64_t b) const { return length(kvstarts, static_cast<std::size_t>(b)); }
-    static std::int64_t length(const std::vector<std::int64_t>& starts, std::size_t b) {
-        return starts[b + 1] - starts[b];
-    }
-    kvjit_batch batch(std::int64_t num_heads) const {
-        kvjit_batch batch{};
-        batch.num_repeat = 1;
-        batch.batch_size = std::ssize(seqstarts) - 1;
-        batch.num_heads = num_heads;
-        batch.seqstarts = seqstarts.data();
-        batch.kvstarts = kvstarts.data();
-        batch.window_left = kWindow;  // counts where the spec has a window
-        batch.window_right = -1;
-        return batch;
-    }
+    test::Numbers tokens, keys;
+    void add(std::int64_t n, std::int64_t m) { tokens.push_back(n), keys.push_back(m); }
 };
 
 gen::KernelSpec spec_of(const std::string& text) {
@@ -46,8 +30,9 @@ gen::KernelSpec spec_of(const std::string& text) {
 /// `lengths` with as many query heads as `kv_heads` and the spec's group make.
 rt::Work split(const gen::KernelSpec& spec, const Lengths& lengths, std::int64_t kv_heads, std::int64_t threads,
                bool stores = true) {
-    const kvjit_batch batch = lengths.batch(gen::loads(spec) ? kv_heads : kv_heads * spec.group);
-    return rt::split(rt::batch_view(spec, batch, stores), threads);
+    test::IndexArrays arrays({spec, lengths.tokens, lengths.keys, kv_heads});
+    arrays.batch.window_left = kWindow;  // counts where the spec has a window
+    return rt::split(rt::batch_view(spec, arrays.batch, stores), threads);
 }
 
 /// (sequence, row, kv head, chunk) -> how often an item covers it.
@@ -71,8 +56,8 @@ void check_attend(const gen::KernelSpec& spec, const Lengths& lengths, std::int6
     cover(work.decode, coverage);
     cover(work.prefill, coverage);
     const bool cut = spec.is_alibi || spec.is_causal;
-    for (std::int64_t b = 0; b < std::ssize(lengths.seqstarts) - 1; ++b) {
-        const auto n = lengths.tokens(b), m = lengths.keys(b);
+    for (std::int64_t b = 0; b < std::ssize(lengths.tokens); ++b) {
+        const auto n = lengths.tokens[static_cast<std::size_t>(b)], m = lengths.keys[static_cast<std::size_t>(b)];
         for (std::int64_t row = 0; row < n; ++row) {
             const auto seen = cut ? std::clamp<std::int64_t>(m - n + row + 1, 0, m) : m;
             const auto chunks = (seen + abi::kChunk - 1) / abi::kChunk;
