@@ -23,23 +23,6 @@ std::int64_t block_count() {
     return static_cast<std::int64_t>(bytes_beyond_cache() / 2) / kBlockBytes;
 }
 
-std::int64_t extent(char axis) {
-    switch (axis) {
-        case 'N':
-            return block_count();
-        case 'L':
-            return kLayers;
-        case 'T':
-            return kBlockTokens;
-        case 'H':
-            return kKvHeads;
-        case 'D':
-            return kDim;
-        default:
-            return 2;
-    }
-}
-
 /// A pool of blocks of Llama 3 8B's shape.
 class Pool {
 public:
@@ -50,10 +33,7 @@ public:
         batch_.num_kv_heads = kKvHeads;
         batch_.num_layers = kLayers;
         batch_.num_blocks = block_count();
-        std::vector<std::int64_t> shape;
-        for (const char axis : std::string(layout)) shape.push_back(extent(axis));
-        tensors_.cache =
-            kvjit_tensor_contiguous(memory_.data(), KVJIT_F16, static_cast<std::int32_t>(shape.size()), shape.data());
+        tensors_.cache = test::dense_tensor(memory_.data(), KVJIT_F16, test::cache_shape(spec_, batch_, layout, kDim));
     }
     Pool(const Pool&) = delete;
 

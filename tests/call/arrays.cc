@@ -43,12 +43,12 @@ CallShape even_shape(const std::string& spec, std::int64_t sequences, std::int64
     return {parse_spec(spec), Numbers(count, tokens), Numbers(count, keys)};
 }
 
-void Blocks::make(std::int64_t block_bytes) {
+void BlockMemory::make(std::int64_t block_bytes) {
     bytes = block_bytes;
     memory.resize(static_cast<std::size_t>(kRoom * bytes + 2 * kAround));
 }
 
-std::int64_t Blocks::address(std::int64_t block) const {
+std::int64_t BlockMemory::address(std::int64_t block) const {
     const auto begin = reinterpret_cast<std::intptr_t>(memory.data()) + kAround / 2;
     return (begin + kAlignment - 1) / kAlignment * kAlignment + block * bytes;
 }

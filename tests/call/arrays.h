@@ -29,7 +29,7 @@ struct CallShape {
 CallShape even_shape(const std::string& spec, std::int64_t sequences, std::int64_t tokens, std::int64_t keys);
 
 /// Blocks at addresses, in a memory with room for 64 of them and for some bytes around them.
-struct Blocks {
+struct BlockMemory {
     std::int64_t bytes = 0;  // of a block
     std::vector<std::byte> memory;
 
@@ -48,7 +48,7 @@ struct IndexArrays {
     Numbers kvlens, last_page_len, store_slots, rowstarts, row_index;  // empty: not given
     Numbers table, scales;                                             // cachestarts, scalestarts
     std::vector<float> slopes;
-    Blocks code_blocks, scale_blocks;  // of block_pointers
+    BlockMemory code_blocks, scale_blocks;  // of block_pointers
     kvjit_batch batch;
 
     /// Every token has a place of its own, as place_tokens() gives it.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "call/elements.h"
+
 namespace kvjit::test {
 
 std::vector<LayoutAxis> layout_axes(std::string_view layout) {
@@ -19,6 +21,32 @@ std::vector<LayoutAxis> layout_axes(std::string_view layout) {
         if (axis.name == 'T' || axis.name == 't') axis.inner = tokens;
     }
     return axes;
+}
+
+std::int64_t offset_of(const CacheElement& element, const std::vector<LayoutAxis>& axes, const std::int64_t* strides) {
+    const auto index = [&](const LayoutAxis& axis) {
+        switch (axis.name) {
+            case 'N':
+                return element.block;
+            case 'T':
+                return element.token / axis.inner;
+            case 't':
+                return element.token % axis.inner;
+            case 'L':
+                return element.layer;
+            case '2':
+                return element.part;
+            case 'H':
+                return element.head;
+            case 'D':
+                return element.d / axis.inner;
+            default:
+                return element.d % axis.inner;
+        }
+    };
+    std::int64_t offset = 0;
+    for (std::size_t i = 0; i < axes.size(); ++i) offset += index(axes[i]) * strides[i];
+    return offset;
 }
 
 bool has_cache(const kvjit_spec& spec) {
@@ -46,6 +74,10 @@ RowType code_row(const kvjit_spec& spec) {
 
 RowType scale_row(const kvjit_spec& spec) {
     return {spec.t3 == KVJIT_AUTO ? spec.t1 : spec.t3, spec.head_dim / spec.quant_group};
+}
+
+std::size_t bytes_of(const RowType& row) {
+    return static_cast<std::size_t>(row.elements) * bytes_of(row.dtype);
 }
 
 std::vector<std::int64_t> cache_shape(const kvjit_spec& spec, const kvjit_batch& batch, std::string_view layout,

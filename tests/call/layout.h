@@ -2,6 +2,7 @@
 // they check.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,13 @@ struct LayoutAxis {
     std::int64_t inner;
 };
 std::vector<LayoutAxis> layout_axes(std::string_view layout);
+
+/// An element of a cache: of a key (part 0) or a value (1).
+struct CacheElement {
+    std::int64_t block, token, layer, part, head, d;
+};
+/// Elements from a tensor's first one to this, by the stride of each axis.
+std::int64_t offset_of(const CacheElement& element, const std::vector<LayoutAxis>& axes, const std::int64_t* strides);
 
 /// Whether the operator takes a cache.
 bool has_cache(const kvjit_spec& spec);
@@ -35,6 +43,7 @@ struct RowType {
 RowType code_row(const kvjit_spec& spec);
 /// Precondition: quant_bit isn't 0.
 RowType scale_row(const kvjit_spec& spec);
+std::size_t bytes_of(const RowType& row);
 
 /// One extent for each axis of `layout`: of a batch count max_tokens, num_blocks, num_layers and num_kv_heads.
 std::vector<std::int64_t> cache_shape(const kvjit_spec& spec, const kvjit_batch& batch, std::string_view layout,

@@ -217,19 +217,13 @@ CacheRow cache_row(const Problem& problem, const CacheMemory& cache, int key_or_
     if (spec.cache_mode == KVJIT_BLOCK_POINTERS) which = u(slot.block);
     const Strided& tensor = cache.tensors[which];
     CacheRow row{nullptr, tensor.dtype, 1, 0, 0};
-    std::int64_t index = 0;
     for (std::size_t i = 0; i < axes.size(); ++i) {
-        const std::int64_t stride = tensor.strides[i], inner = axes[i].inner;
-        if (axes[i].name == 'N') index += slot.block * stride;
-        if (axes[i].name == 'T') index += slot.token / inner * stride;
-        if (axes[i].name == 't') index += slot.token % inner * stride;
-        if (axes[i].name == 'L') index += problem.layer * stride;
-        if (axes[i].name == '2') index += key_or_value * stride;
-        if (axes[i].name == 'H') index += head * stride;
-        if (axes[i].name == 'D') row.piece = inner, row.piece_stride = stride;
-        if (axes[i].name == 'd') row.element_stride = stride;
+        if (axes[i].name == 'D') row.piece = axes[i].inner, row.piece_stride = tensor.strides[i];
+        if (axes[i].name == 'd') row.element_stride = tensor.strides[i];
     }
-    row.first = tensor.data + index * static_cast<std::int64_t>(bytes_of(tensor.dtype));
+    const CacheElement first{slot.block, slot.token, problem.layer, key_or_value, head, 0};
+    row.first =
+        tensor.data + offset_of(first, axes, tensor.strides.data()) * static_cast<std::int64_t>(bytes_of(tensor.dtype));
     return row;
 }
 

@@ -10,17 +10,12 @@
 namespace kvjit::test {
 namespace {
 
-std::size_t u(std::int64_t i) {
-    return static_cast<std::size_t>(i);
-}
-
 std::size_t code_bytes(const kvjit_spec& spec) {
-    const std::size_t bytes = u(spec.head_dim) * bytes_of(cache_type_of(spec));
-    return spec.quant_bit == 4 ? bytes / 2 : bytes;
+    return bytes_of(code_row(spec));
 }
 
 std::size_t scale_bytes(const kvjit_spec& spec) {
-    return spec.quant_bit == 0 ? 0 : u(spec.head_dim / spec.quant_group) * bytes_of(scale_type_of(spec));
+    return spec.quant_bit == 0 ? 0 : bytes_of(scale_row(spec));
 }
 
 /// A row as KeyValueCache returns it: rounded to T1.
@@ -125,14 +120,14 @@ kvjit_spec relayout_spec_of(const kvjit_spec& from, const kvjit_spec& to) {
 }
 
 bool are_alike(const kvjit_spec& from, const kvjit_spec& to) {
-    if (from.quant_bit != to.quant_bit || cache_type_of(from) != cache_type_of(to)) return false;
-    return from.quant_bit == 0 || (from.quant_group == to.quant_group && scale_type_of(from) == scale_type_of(to));
+    if (from.quant_bit != to.quant_bit || code_row(from).dtype != code_row(to).dtype) return false;
+    return from.quant_bit == 0 || (from.quant_group == to.quant_group && scale_row(from).dtype == scale_row(to).dtype);
 }
 
 void oracle_relayout(const RelayoutCall& call) {
     const kvjit_spec &from = call.from->which().spec, &to = call.to->which().spec;
-    const bool wide = from.t1 == KVJIT_F32 || to.t1 == KVJIT_F32 || cache_type_of(from) == KVJIT_F32 ||
-                      cache_type_of(to) == KVJIT_F32;
+    const bool wide = from.t1 == KVJIT_F32 || to.t1 == KVJIT_F32 || code_row(from).dtype == KVJIT_F32 ||
+                      code_row(to).dtype == KVJIT_F32;
     const int t1 = wide ? int{KVJIT_F32} : from.t1;
     for (std::size_t b = 0; b < call.from->sequences().size(); ++b) {
         const auto source = positions_of(call.from->sequences()[b], call.numbers.from_ranks, call.numbers.from_rank);

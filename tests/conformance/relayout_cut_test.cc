@@ -2,7 +2,7 @@
 // here, by nothing that the library has a part in.
 #include <doctest/doctest.h>
 
-#include <cctype>
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <numeric>
@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "call/call.h"
+#include "call/elements.h"
 #include "conformance/options.h"
 #include "kvjit/kvjit.hpp"
 #include "support/rng.h"
@@ -20,87 +22,34 @@ namespace {
 constexpr std::int64_t kLayers = 2, kHeads = 3, kDim = 40, kPage = 12, kBlocks = 7;
 constexpr std::int64_t kTokens[] = {30, 1, 17};  // of each sequence
 
-struct Element {
-    std::int64_t block, layer, part, head, token, d;
-};
-
 /// A tensor of a layout's axes.
 class Cut {
 public:
-    Cut(const std::string& layout, kvjit_dtype type) : layout_(layout), type_(type) {
-        for (std::size_t i = 0; i < layout.size(); ++i) {
-            const char letter = layout[i];
-            std::int64_t inner = 0;
-            while (i + 1 < layout.size() && (letter == 'd' || letter == 't') && std::isdigit(layout[i + 1]) != 0)
-                inner = inner * 10 + layout[++i] - '0';
-            if (letter == 'd') d_ = inner;
-            if (letter == 't') t_ = inner;
-            letters_ += letter;
-        }
-        std::int64_t elements = 1;
-        for (const char letter : letters_) elements *= extent(letter);
-        bytes_.resize(static_cast<std::size_t>(elements * size()));
+    Cut(const std::string& layout, kvjit_dtype type) : axes_(layout_axes(layout)) {
+        kvjit_spec spec{};
+        spec.cache_mode = KVJIT_BLOCK_TABLE;
+        spec.page_size = kPage;
+        kvjit_batch extents{};
+        extents.num_blocks = kBlocks;
+        extents.num_layers = kLayers;
+        extents.num_kv_heads = kHeads;
+        tensor_ = dense_tensor(nullptr, type, cache_shape(spec, extents, layout, kDim));
+        bytes_.resize(bytes_of(tensor_).size());
     }
 
-    std::int64_t size() const { return type_ == KVJIT_F32 ? 4 : type_ == KVJIT_F16 ? 2 : 1; }
-    bool has(char letter) const { return letters_.find(letter) != std::string::npos; }
-    unsigned char* at(const Element& e) {
-        std::int64_t offset = 0;
-        for (const char letter : letters_) offset = offset * extent(letter) + index(letter, e);
-        return bytes_.data() + offset * size();
-    }
+    std::int64_t size() const { return static_cast<std::int64_t>(bytes_of(tensor_.dtype)); }
+    bool has(char letter) const { return std::ranges::find(axes_, letter, &LayoutAxis::name) != axes_.end(); }
+    unsigned char* at(const CacheElement& e) { return bytes_.data() + offset_of(e, axes_, tensor_.strides) * size(); }
     kvjit_tensor tensor() {
-        std::vector<std::int64_t> shape;
-        for (const char letter : letters_) shape.push_back(extent(letter));
-        return kvjit_tensor_contiguous(bytes_.data(), type_, static_cast<std::int32_t>(shape.size()), shape.data());
+        kvjit_tensor tensor = tensor_;
+        tensor.data = bytes_.data();
+        return tensor;
     }
     std::vector<unsigned char>& bytes() { return bytes_; }
 
 private:
-    std::int64_t extent(char letter) const {
-        switch (letter) {
-            case 'N':
-                return kBlocks;
-            case 'L':
-                return kLayers;
-            case '2':
-                return 2;
-            case 'H':
-                return kHeads;
-            case 'T':
-                return kPage / (t_ != 0 ? t_ : 1);
-            case 't':
-                return t_;
-            case 'D':
-                return kDim / (d_ != 0 ? d_ : 1);
-            default:
-                return d_;
-        }
-    }
-    std::int64_t index(char letter, const Element& e) const {
-        switch (letter) {
-            case 'N':
-                return e.block;
-            case 'L':
-                return e.layer;
-            case '2':
-                return e.part;
-            case 'H':
-                return e.head;
-            case 'T':
-                return t_ != 0 ? e.token / t_ : e.token;
-            case 't':
-                return e.token % t_;
-            case 'D':
-                return d_ != 0 ? e.d / d_ : e.d;
-            default:
-                return e.d % d_;
-        }
-    }
-
-    std::string layout_, letters_;
-    kvjit_dtype type_;
-    std::int64_t d_ = 0, t_ = 0;
+    std::vector<LayoutAxis> axes_;
+    kvjit_tensor tensor_;  // without its memory
     std::vector<unsigned char> bytes_;
 };
 
@@ -111,9 +60,9 @@ public:
         : keys_(keys, type), values_(values, type) {
         for (unsigned char& byte : keys_.bytes()) byte = static_cast<unsigned char>(rng.next());
         for (unsigned char& byte : values_.bytes()) byte = static_cast<unsigned char>(rng.next());
-        std::vector<std::int64_t> free(kBlocks);
+        Numbers free(kBlocks);
         std::iota(free.begin(), free.end(), 0);
-        for (std::size_t i = free.size(); i-- > 1;) std::swap(free[i], free[rng.next() % (i + 1)]);
+        rng.shuffle(free);
         table_.assign(3 * 3, -1);
         std::size_t taken = 0;
         for (std::size_t b = 0; b < 3; ++b) {
@@ -127,7 +76,7 @@ public:
                       std::int64_t d) {
         const std::int64_t block = table_[b * 3 + static_cast<std::size_t>(position / kPage)];
         Cut& cut = apart() && part == 1 ? values_ : keys_;
-        return cut.at({block, layer, part, head, position % kPage, d});
+        return cut.at({block, position % kPage, layer, part, head, d});
     }
     Batch batch() {
         Batch batch;

@@ -19,11 +19,6 @@ std::size_t u(std::int64_t i) {
     return static_cast<std::size_t>(i);
 }
 
-bool is_paged(const kvjit_spec& spec) {
-    return spec.cache_mode == KVJIT_PAGE_TABLE || spec.cache_mode == KVJIT_BLOCK_TABLE ||
-           spec.cache_mode == KVJIT_BLOCK_POINTERS;
-}
-
 /// Entries are blocks, not tokens.
 bool has_blocks(const kvjit_spec& spec) {
     return spec.cache_mode == KVJIT_BLOCK_TABLE || spec.cache_mode == KVJIT_BLOCK_POINTERS ||
@@ -37,11 +32,11 @@ bool has_axis(const kvjit_spec& spec, char axis) {
 /// Positions that an entry stands for.
 std::int64_t page_of(const kvjit_spec& spec) {
     if (spec.cache_mode == KVJIT_TOKEN_TABLE) return 1;
-    return is_paged(spec) ? spec.page_size : std::numeric_limits<std::int64_t>::max();
+    return has_pages(spec) ? spec.page_size : std::numeric_limits<std::int64_t>::max();
 }
 
 std::int64_t pages_of(const kvjit_spec& spec, const Sequence& sequence) {
-    if (!is_paged(spec) && spec.cache_mode != KVJIT_TOKEN_TABLE) return 1;
+    if (!has_pages(spec) && spec.cache_mode != KVJIT_TOKEN_TABLE) return 1;
     return (sequence.keys() + page_of(spec) - 1) / page_of(spec);
 }
 
@@ -108,15 +103,6 @@ std::vector<Number> sums(const std::vector<Number>& numbers) {
 
 }  // namespace
 
-int cache_type_of(const kvjit_spec& spec) {
-    if (spec.quant_bit != 0) return spec.quant_bit == 8 ? KVJIT_I8 : KVJIT_U8;
-    return spec.t2 == KVJIT_AUTO ? spec.t1 : spec.t2;
-}
-
-int scale_type_of(const kvjit_spec& spec) {
-    return spec.t3 == KVJIT_AUTO ? spec.t1 : spec.t3;
-}
-
 Entries Entries::part(std::size_t first, std::size_t count) const {
     Entries some{{}, end, longest};
     for (const auto& rows : of) {
@@ -147,51 +133,45 @@ SideCache::SideCache(const SideCase& which, const Entries& entries, Rng& rng) : 
     if (has_blocks(spec)) num_blocks_ = entries.end;
     if (!has_blocks(spec)) max_tokens_ = entries.end;
     if (spec.cache_mode == KVJIT_SEQUENCE_TABLE) max_tokens_ = entries.longest + rng.below(4);
-    token_extent_ = has_blocks(spec) && is_paged(spec) ? spec.page_size : max_tokens_;
-    codes_ = tensors_of(cache_type_of(spec), spec.quant_bit == 4 ? spec.head_dim / 2 : spec.head_dim, rng);
-    if (spec.quant_bit != 0) scales_ = tensors_of(scale_type_of(spec), spec.head_dim / spec.quant_group, rng);
+    codes_ = tensors_of(code_row(spec), rng);
+    if (spec.quant_bit != 0) scales_ = tensors_of(scale_row(spec), rng);
 }
 
-std::vector<std::int64_t> SideCache::shape_of(const std::string& axes, std::int64_t row) const {
-    std::vector<std::int64_t> shape;
-    for (const char axis : axes) {
-        if (axis == 'N') shape.push_back(num_blocks_);
-        if (axis == 'T') shape.push_back(token_extent_);
-        if (axis == 'L') shape.push_back(which_.num_layers);
-        if (axis == '2') shape.push_back(2);
-        if (axis == 'H') shape.push_back(repeats_heads() ? 1 : which_.num_kv_heads);
-        if (axis == 'D') shape.push_back(row);
-    }
-    return shape;
+std::vector<std::int64_t> SideCache::shape_of(std::string_view axes, std::int64_t row) const {
+    kvjit_batch extents{};
+    extents.num_blocks = num_blocks_;
+    extents.max_tokens = max_tokens_;
+    extents.num_layers = which_.num_layers;
+    extents.num_kv_heads = repeats_heads() ? 1 : which_.num_kv_heads;
+    return cache_shape(which_.spec, extents, axes, row);
 }
 
 bool SideCache::repeats_heads() const {
     return which_.repeats_heads && which_.spec.cache_mode != KVJIT_BLOCK_POINTERS;
 }
 
-SideCache::Tensor SideCache::tensor(int dtype, const std::string& axes, std::int64_t row, Rng& rng) const {
-    const std::vector<std::int64_t> shape = shape_of(axes, row);
+SideCache::Tensor SideCache::tensor(const RowType& row, const std::string& axes, Rng& rng) const {
+    const std::vector<std::int64_t> shape = shape_of(axes, row.elements);
     const bool dense = which_.spec.cache_mode == KVJIT_BLOCK_POINTERS;
     const Spread spread = dense ? Spread::kDense : which_.spread;
     const std::size_t parts = axes.find('2');
     const bool apart = parts == std::string::npos || dense;
     auto strides = !apart && which_.parts == Parts::kTwoHalves ? halves(shape, parts, spread, rng)
                                                                : spread_strides(shape, spread, rng);
-    const std::int64_t way = apart ? 0 : strides[parts] * static_cast<std::int64_t>(bytes_of(dtype));
+    const std::int64_t way = apart ? 0 : strides[parts] * static_cast<std::int64_t>(bytes_of(row.dtype));
     const bool can_flip = !options().on_cuda() || way % kGpuAlignment == 0;
-    Tensor made{Placed(dtype, shape, strides, which_.guard), axes};
+    Tensor made{Placed(row.dtype, shape, strides, which_.guard), axes};
     if (repeats_heads()) made.heads = which_.num_kv_heads;
     made.flipped = !apart && which_.parts == Parts::kValuesFirst && can_flip;
     return made;
 }
 
-std::vector<SideCache::Tensor> SideCache::tensors_of(int dtype, std::int64_t row, Rng& rng) const {
-    const std::string axes = which_.spec.layout, values = which_.spec.value_layout;
+std::vector<SideCache::Tensor> SideCache::tensors_of(const RowType& row, Rng& rng) const {
     const bool pointers = which_.spec.cache_mode == KVJIT_BLOCK_POINTERS;
     std::vector<Tensor> tensors;
     for (std::int64_t count = pointers ? num_blocks_ : 1; count > 0; --count)
-        tensors.push_back(tensor(dtype, axes, row, rng));
-    if (!has_axis(which_.spec, '2')) tensors.push_back(tensor(dtype, values.empty() ? axes : values, row, rng));
+        tensors.push_back(tensor(row, which_.spec.layout, rng));
+    if (is_apart(which_.spec)) tensors.push_back(tensor(row, std::string(value_layout(which_.spec)), rng));
     return tensors;
 }
 
@@ -211,15 +191,9 @@ kvjit_tensor SideCache::Tensor::view() const {
 std::byte* SideCache::Tensor::at(std::int64_t block, std::int64_t token, std::int64_t layer, int part,
                                  std::int64_t head) const {
     const Strided& strided = placed.strided();
-    std::int64_t index = 0;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-        if (axes[i] == 'N') index += block * strided.strides[i];
-        if (axes[i] == 'T') index += token * strided.strides[i];
-        if (axes[i] == 'L') index += layer * strided.strides[i];
-        if (axes[i] == '2') index += (flipped ? 1 - part : part) * strided.strides[i];
-        if (axes[i] == 'H') index += (heads != 0 ? 0 : head) * strided.strides[i];
-    }
-    return strided.data + index * static_cast<std::int64_t>(bytes_of(strided.dtype));
+    const CacheElement first{block, token, layer, flipped ? 1 - part : part, heads != 0 ? 0 : head, 0};
+    return strided.data + offset_of(first, layout_axes(axes), strided.strides.data()) *
+                              static_cast<std::int64_t>(bytes_of(strided.dtype));
 }
 
 std::byte* SideCache::place(const std::vector<Tensor>& tensors, std::int64_t block, std::int64_t token,
@@ -357,13 +331,13 @@ void Side::make_rows(Rng& rng) {
     std::vector<std::int64_t> lengths;
     std::int64_t longest = 0;
     for (const Sequence& sequence : sequences_) {
-        const bool counted = !is_paged(spec) || which_.keys_by == KeysBy::kLastPage;
+        const bool counted = !has_pages(spec) || which_.keys_by == KeysBy::kLastPage;
         lengths.push_back(pages_of(spec, sequence) + (counted ? 0 : rng.below(3)));
         longest = std::max(longest, lengths.back());
     }
     row_begins_ = sums(lengths);
     table_shape_ = {row_begins_.back()};
-    if (!is_paged(spec)) return;
+    if (!has_pages(spec)) return;
     if (which_.rows == TableRows::kCsr) {
         rowstarts_ = integers(row_begins_);
         return;

@@ -59,9 +59,6 @@ private:
     }
 };
 
-int cache_type_of(const kvjit_spec& spec);
-int scale_type_of(const kvjit_spec& spec);
-
 /// Entries of table rows, numbers of tokens or blocks, by layer (the first stands for all, where there is one table),
 /// sequence and page.
 struct Entries {
@@ -111,16 +108,16 @@ private:
         std::byte* at(std::int64_t block, std::int64_t token, std::int64_t layer, int part, std::int64_t head) const;
     };
     bool repeats_heads() const;
-    std::vector<std::int64_t> shape_of(const std::string& axes, std::int64_t row) const;
-    Tensor tensor(int dtype, const std::string& axes, std::int64_t row, Rng& rng) const;
-    std::vector<Tensor> tensors_of(int dtype, std::int64_t row, Rng& rng) const;
+    std::vector<std::int64_t> shape_of(std::string_view axes, std::int64_t row) const;
+    Tensor tensor(const RowType& row, const std::string& axes, Rng& rng) const;
+    std::vector<Tensor> tensors_of(const RowType& row, Rng& rng) const;
     std::byte* place(const std::vector<Tensor>& tensors, std::int64_t block, std::int64_t token, std::int64_t layer,
                      int part, std::int64_t head) const;
     template <class Visit>
     void each_row(const Tensor& tensor, Visit visit) const;
 
     SideCase which_;
-    std::int64_t max_tokens_ = 0, num_blocks_ = 0, token_extent_ = 0;
+    std::int64_t max_tokens_ = 0, num_blocks_ = 0;
     std::vector<Tensor> codes_, scales_;  // of both, or of keys, then values, or of blocks
 };
 

@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "call/arrays.h"
 #include "gpu/gpu.h"
 #include "gpu/machine.h"
 #include "kvjit/blocks.hpp"
@@ -18,37 +20,16 @@ constexpr std::int64_t kElements = kBlocks * 2 * kLayers * kTokens * kHeads * kD
 
 using Floats = std::vector<float>;
 
-std::int64_t extent(char axis) {
-    switch (axis) {
-        case 'N':
-            return kBlocks;
-        case 'L':
-            return kLayers;
-        case 'T':
-            return kTokens;
-        case 'H':
-            return kHeads;
-        case 'D':
-            return kDim;
-        default:
-            return 2;
-    }
-}
-
-/// Calls `each(block, place in the block, place in the pool)` for all elements of a pool; `layout` has single letters.
+/// Calls `each(block, place in the block, place in the pool)` for all elements of a pool.
 template <class Each>
-void for_each_element(const std::string& layout, const Each& each) {
+void for_each_element(const std::string& layout, const kvjit_tensor& pool, const Each& each) {
+    const std::vector<LayoutAxis> axes = layout_axes(layout);
     for (std::int64_t block = 0; block < kBlocks; ++block) {
         for (std::int64_t place = 0; place < kElements / kBlocks; ++place) {
-            std::int64_t at = 0;
-            for (const char axis : layout) {
-                std::int64_t index = place;
-                for (const char inner : std::string("DHTL2")) {
-                    if (inner == axis) break;
-                    index /= extent(inner);
-                }
-                at = at * extent(axis) + (axis == 'N' ? block : index % extent(axis));
-            }
+            std::int64_t rest = place;
+            const auto next = [&](std::int64_t extent) { return std::exchange(rest, rest / extent) % extent; };
+            const std::int64_t d = next(kDim), head = next(kHeads), token = next(kTokens), layer = next(kLayers);
+            const std::int64_t at = offset_of({block, token, layer, next(2), head, d}, axes, pool.strides);
             each(block, static_cast<std::size_t>(place), static_cast<std::size_t>(at));
         }
     }
@@ -69,10 +50,7 @@ public:
         batch_.num_kv_heads = kHeads;
         batch_.num_layers = kLayers;
         batch_.num_blocks = kBlocks;
-        std::vector<std::int64_t> shape;
-        for (const char axis : layout_) shape.push_back(extent(axis));
-        tensors_.cache =
-            kvjit_tensor_contiguous(memory_, KVJIT_F32, static_cast<std::int32_t>(shape.size()), shape.data());
+        tensors_.cache = dense_tensor(memory_, KVJIT_F32, cache_shape(spec_, batch_, layout_, kDim));
     }
     ~Pool() {
         if (!on_host_) machine().release(memory_);
@@ -86,7 +64,7 @@ public:
     Contents contents() {
         if (!on_host_) machine().download(host_.data(), memory_, bytes());
         Contents all(kBlocks, Floats(kElements / kBlocks));
-        for_each_element(layout_, [&](std::int64_t block, std::size_t place, std::size_t at) {
+        for_each_element(layout_, tensors_.cache, [&](std::int64_t block, std::size_t place, std::size_t at) {
             all[static_cast<std::size_t>(block)][place] = host_[at];
         });
         return all;

@@ -36,7 +36,7 @@ BatchCase::BatchCase(std::string_view spec_text) : IndexArrays(shape_of(spec_tex
 }
 
 void BatchCase::set_block_tables() {
-    const auto table_of = [](const Blocks& blocks) {
+    const auto table_of = [](const BlockMemory& blocks) {
         const auto at = [&](std::int64_t block) { return blocks.address(block); };
         return Numbers{at(0), at(1), -1, at(2), 0, -1, at(3), at(5), at(7)};
     };
@@ -46,7 +46,7 @@ void BatchCase::set_block_tables() {
 
 std::vector<std::byte> TensorsCase::snapshot() const {
     std::vector<std::byte> all = CallTensors::snapshot();
-    for (const Blocks* blocks : {&code_blocks, &scale_blocks})
+    for (const BlockMemory* blocks : {&code_blocks, &scale_blocks})
         all.insert(all.end(), blocks->memory.begin(), blocks->memory.end());
     return all;
 }

@@ -65,7 +65,7 @@ std::vector<std::byte> RelayoutCase::snapshot() const {
     const std::vector<std::byte> other = to_memory_.snapshot();
     all.insert(all.end(), other.begin(), other.end());
     for (const BatchCase* side : {&from, &to}) {
-        for (const Blocks* blocks : {&side->code_blocks, &side->scale_blocks})
+        for (const BlockMemory* blocks : {&side->code_blocks, &side->scale_blocks})
             all.insert(all.end(), blocks->memory.begin(), blocks->memory.end());
     }
     return all;

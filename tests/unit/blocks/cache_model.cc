@@ -1,32 +1,12 @@
 #include "cache_model.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
+#include "call/elements.h"
+
 namespace kvjit::test {
-namespace {
-
-/// "NHDTd8" to its letters, and the numbers behind d and t.
-void read_layout(ModelTensor& tensor) {
-    tensor.inner_d = tensor.inner_t = 1;
-    for (std::size_t i = 0; i < tensor.layout.size();) {
-        const char letter = tensor.layout[i++];
-        tensor.letters.push_back(letter);
-        if (letter != 'd' && letter != 't') continue;
-        std::size_t digits = 0;
-        (letter == 'd' ? tensor.inner_d : tensor.inner_t) = std::stoll(tensor.layout.substr(i), &digits);
-        i += digits;
-    }
-}
-
-std::int64_t bytes_of(kvjit_dtype type) {
-    return type == KVJIT_F32 ? 4 : type == KVJIT_F16 ? 2 : 1;
-}
-
-}  // namespace
-
 CacheModel::CacheModel(const kvjit_spec& spec, const ModelSize& size, Rng& random) : spec_(spec), size_(size) {
     const int mode = spec.cache_mode;
     has_addresses_ = mode == KVJIT_BLOCK_POINTERS;
@@ -61,24 +41,14 @@ CacheModel::CacheModel(const kvjit_spec& spec, const ModelSize& size, Rng& rando
 
 void CacheModel::add_tensor(const std::string& name, const std::string& layout, bool keys, bool values, bool scales,
                             Rng& random) {
-    const auto t2 = static_cast<kvjit_dtype>(spec_.t2 != KVJIT_AUTO ? spec_.t2 : spec_.t1);
-    const auto t3 = static_cast<kvjit_dtype>(spec_.t3 != KVJIT_AUTO ? spec_.t3 : spec_.t1);
-    const kvjit_dtype codes = spec_.quant_bit == 8 ? KVJIT_I8 : spec_.quant_bit == 4 ? KVJIT_U8 : t2;
-    const kvjit_dtype type = scales ? t3 : codes;
-    const std::int64_t code_row = spec_.quant_bit == 4 ? spec_.head_dim / 2 : spec_.head_dim;
-    const std::int64_t row = scales ? spec_.head_dim / spec_.quant_group : code_row;
-    ModelTensor tensor{name, layout, keys, values, scales, bytes_of(type), type, row, 1, 1, {}, {}, {}, 0, {}};
-    read_layout(tensor);
-    for (const char letter : tensor.letters) {
-        tensor.extents.push_back(letter == 'N'   ? id_count_
-                                 : letter == 'T' ? (has_tokens_ ? max_tokens_ : tokens_) / tensor.inner_t
-                                 : letter == 't' ? tensor.inner_t
-                                 : letter == 'D' ? row / tensor.inner_d
-                                 : letter == 'd' ? tensor.inner_d
-                                 : letter == 'L' ? size_.layers
-                                 : letter == 'H' ? size_.heads
-                                                 : 2);
-    }
+    const RowType row = scales ? scale_row(spec_) : code_row(spec_);
+    ModelTensor tensor{
+        name, layout_axes(layout), keys, values, scales, static_cast<std::int64_t>(bytes_of(row.dtype)), row, {}, {}, 0,
+        {}};
+    kvjit_batch extents = batch_;
+    extents.max_tokens = has_tokens_ ? max_tokens_ : tokens_;
+    extents.num_blocks = id_count_;
+    tensor.extents = cache_shape(spec_, extents, layout, row.elements);
     lay_out(tensor, random);
     for (unsigned char& byte : tensor.memory) byte = static_cast<unsigned char>(random.next());
     parts_.push_back(std::move(tensor));
@@ -86,8 +56,8 @@ void CacheModel::add_tensor(const std::string& name, const std::string& layout, 
     const ModelTensor& made = parts_.back();
     kvjit_tensor view{};
     view.data = const_cast<unsigned char*>(made.memory.data()) + made.origin;
-    view.dtype = type;
-    view.rank = static_cast<std::int32_t>(made.letters.size());
+    view.dtype = row.dtype;
+    view.rank = static_cast<std::int32_t>(made.axes.size());
     std::copy(made.extents.begin(), made.extents.end(), view.shape);
     std::copy(made.strides.begin(), made.strides.end(), view.strides);
     (name == "cache"         ? tensors_.cache
@@ -100,7 +70,7 @@ void CacheModel::add_tensor(const std::string& name, const std::string& layout, 
 
 /// Strides: sometimes the layout's own, sometimes with gaps, in another order, with values in front of keys.
 void CacheModel::lay_out(ModelTensor& tensor, Rng& random) const {
-    const std::size_t rank = tensor.letters.size();
+    const std::size_t rank = tensor.axes.size();
     std::vector<std::size_t> order(rank);
     std::iota(order.begin(), order.end(), 0);
     const bool plain = has_addresses_ || random.chance(0.4);
@@ -111,7 +81,8 @@ void CacheModel::lay_out(ModelTensor& tensor, Rng& random) const {
     }
     // From a key to its value the way leads past the row, where the layout has them so.
     const auto place = [&](char letter) {
-        return static_cast<std::size_t>(std::ranges::find(tensor.letters, letter) - tensor.letters.begin());
+        return static_cast<std::size_t>(std::ranges::find(tensor.axes, letter, &LayoutAxis::name) -
+                                        tensor.axes.begin());
     };
     const std::size_t part = place('2'), row = place('D');
     const bool is_free = part < row;
@@ -165,37 +136,8 @@ std::vector<std::int64_t> CacheModel::ids(const std::vector<std::int64_t>& which
 
 std::int64_t CacheModel::offset(const ModelTensor& tensor, std::int64_t i, bool value, std::int64_t layer,
                                 std::int64_t head, std::int64_t token, std::int64_t d) const {
-    const std::int64_t position = has_tokens_ ? i * tokens_ + token : token;
-    std::int64_t elements = 0;
-    for (std::size_t axis = 0; axis < tensor.letters.size(); ++axis) {
-        std::int64_t index = 0;
-        switch (tensor.letters[axis]) {
-            case 'N':
-                index = i;
-                break;
-            case 'T':
-                index = position / tensor.inner_t;
-                break;
-            case 't':
-                index = position % tensor.inner_t;
-                break;
-            case 'D':
-                index = d / tensor.inner_d;
-                break;
-            case 'd':
-                index = d % tensor.inner_d;
-                break;
-            case 'L':
-                index = layer;
-                break;
-            case 'H':
-                index = head;
-                break;
-            default:
-                index = value ? 1 : 0;
-        }
-        elements += index * tensor.strides[axis];
-    }
+    const CacheElement element{i, has_tokens_ ? i * tokens_ + token : token, layer, value, head, d};
+    const std::int64_t elements = offset_of(element, tensor.axes, tensor.strides.data());
     const std::int64_t block =
         has_addresses_ ? i * (static_cast<std::int64_t>(tensor.memory.size()) / id_count_) : tensor.origin;
     return block + elements * tensor.element_bytes;
@@ -210,7 +152,7 @@ void CacheModel::for_each_element(Self& self, std::int64_t i, const Each& each) 
                 for (std::int64_t layer = 0; layer < self.size_.layers; ++layer)
                     for (std::int64_t head = 0; head < self.size_.heads; ++head)
                         for (std::int64_t token = 0; token < self.tokens_; ++token)
-                            for (std::int64_t d = 0; d < tensor.row; ++d)
+                            for (std::int64_t d = 0; d < tensor.row.elements; ++d)
                                 each(tensor, self.offset(tensor, i, value, layer, head, token, d));
             }
         }

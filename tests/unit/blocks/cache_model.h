@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "call/layout.h"
 #include "kvjit/blocks.hpp"
 #include "support/rng.h"
 
@@ -15,14 +16,11 @@ using Bytes = std::vector<unsigned char>;
 
 /// Elements of one head's token in a tensor: codes, or scales.
 struct ModelTensor {
-    std::string name;    // of kvjit_tensors
-    std::string layout;  // "NHDTd8"
+    std::string name;  // of kvjit_tensors
+    std::vector<LayoutAxis> axes;
     bool has_keys, has_values, scales;
     std::int64_t element_bytes;
-    kvjit_dtype type;
-    std::int64_t row;  // elements, or bytes of two
-    std::int64_t inner_d, inner_t;
-    std::vector<char> letters;
+    RowType row;
     std::vector<std::int64_t> extents, strides;  // strides in elements
     std::int64_t origin = 0;                     // byte at which the element with all indices 0 lies
     Bytes memory;                                // more than the tensor: what lies between its elements, too

@@ -56,7 +56,7 @@ std::unique_ptr<CacheModel> plain_cache(const char* text) {
         const ModelTensor& tensor = made->parts().front();
         std::int64_t dense = 1;
         bool plain = true;
-        for (std::size_t axis = tensor.letters.size(); axis-- > 0; dense *= tensor.extents[axis]) {
+        for (std::size_t axis = tensor.axes.size(); axis-- > 0; dense *= tensor.extents[axis]) {
             plain = plain && tensor.strides[axis] == dense;
         }
         if (plain) return made;
