@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,6 @@ constexpr const char* kQuantisedAddresses =
 constexpr std::int64_t kHeads = 2, kLayers = 3, kBlocks = 6, kTokens = 4 * kBlocks;
 constexpr std::int64_t kBlockBytes = 2 * kLayers * 4 * kHeads * 8 * 2;  // of f16 codes
 
-kvjit_tensor shaped(std::vector<unsigned char>& memory, kvjit_dtype type, const std::vector<std::int64_t>& shape) {
-    return kvjit_tensor_contiguous(memory.data(), type, static_cast<std::int32_t>(shape.size()), shape.data());
-}
-
 /// A right cache of kBlocks blocks.
 struct Cache {
     explicit Cache(const char* text) : codes(8192, 0xa5), scales(8192, 0x5a) {
@@ -36,23 +33,26 @@ struct Cache {
         batch.num_layers = kLayers;
         kvjit_tensors_init(&tensors);
         kvjit_blocks_init(&blocks);
-        const std::string layout = spec.layout;
-        const kvjit_dtype type = spec.quant_bit == 8 ? KVJIT_I8 : KVJIT_F16;
-        if (layout == "N2LTHD") {
-            batch.num_blocks = kBlocks;
-            tensors.cache = shaped(codes, type, {kBlocks, 2, kLayers, 4, kHeads, 8});
-            if (spec.quant_bit == 8) tensors.scale = shaped(scales, KVJIT_F16, {kBlocks, 2, kLayers, 4, kHeads, 1});
-        } else if (layout != "2LTHD") {
-            batch.max_tokens = kTokens;
-            tensors.cache = layout == "L2HTD" ? shaped(codes, type, {kLayers, 2, kHeads, kTokens, 8})
-                                              : shaped(codes, type, {kLayers, 2, kHeads, kTokens / 2, 2, 8});
-        }
+        const bool is_table = spec.cache_mode == KVJIT_BLOCK_TABLE,
+                   is_pointers = spec.cache_mode == KVJIT_BLOCK_POINTERS;
+        batch.num_blocks = is_table ? kBlocks : 0;
+        batch.max_tokens = is_table || is_pointers ? 0 : kTokens;
+        show();
         blocks.spec = &spec;
         blocks.batch = &batch;
         blocks.tensors = &tensors;
     }
     Cache(const Cache&) = delete;
 
+    /// Tensors as spec and batch are now. Blocks at addresses are none.
+    void show() {
+        const auto tensor = [this](const RowType& row, const std::vector<unsigned char>& memory) {
+            return dense_tensor(memory.data(), row.dtype, cache_shape(spec, batch, spec.layout, row.elements));
+        };
+        if (spec.cache_mode == KVJIT_BLOCK_POINTERS) return;
+        tensors.cache = tensor(code_row(spec), codes);
+        if (spec.quant_bit != 0) tensors.scale = tensor(scale_row(spec), scales);
+    }
     std::int64_t address(std::int64_t byte) const {
         return static_cast<std::int64_t>(reinterpret_cast<std::intptr_t>(codes.data())) + byte;
     }
@@ -179,26 +179,26 @@ constexpr Misuse kCacheMisuses[] = {
     {"another head_dim",
      [](Call& c) {
          c.second.spec.head_dim = 16;
-         c.second.tensors.cache = shaped(c.second.codes, KVJIT_F16, {1, 2, kLayers, 4, kHeads, 16});
          c.second.batch.num_blocks = 1;
+         c.second.show();
      },
      {KVJIT_BAD_ARGUMENT, "to.spec.head_dim", 16, 8}},
     {"other heads",
      [](Call& c) {
          c.second.batch.num_kv_heads = 1;
-         c.second.tensors.cache = shaped(c.second.codes, KVJIT_F16, {kBlocks, 2, kLayers, 4, 1, 8});
+         c.second.show();
      },
      {KVJIT_BAD_ARGUMENT, "to.batch.num_kv_heads", 1, kHeads}},
     {"other layers",
      [](Call& c) {
          c.second.batch.num_layers = 1;
-         c.second.tensors.cache = shaped(c.second.codes, KVJIT_F16, {kBlocks, 2, 1, 4, kHeads, 8});
+         c.second.show();
      },
      {KVJIT_BAD_ARGUMENT, "to.batch.num_layers", 1, kLayers}},
     {"other pages",
      [](Call& c) {
          c.second.spec.page_size = 2;
-         c.second.tensors.cache = shaped(c.second.codes, KVJIT_F16, {kBlocks, 2, kLayers, 2, kHeads, 8});
+         c.second.show();
      },
      {KVJIT_BAD_ARGUMENT, "to.spec.page_size", 2, 4}},
     {"sequences of other lengths",
@@ -206,14 +206,14 @@ constexpr Misuse kCacheMisuses[] = {
          c.second.spec.cache_mode = KVJIT_SEQUENCE_TABLE;
          c.second.spec.page_size = 128;
          c.second.batch.max_tokens = 3;
-         c.second.tensors.cache = shaped(c.second.codes, KVJIT_F16, {kBlocks, 2, kLayers, 3, kHeads, 8});
+         c.second.show();
      },
      {KVJIT_BAD_ARGUMENT, "to.batch.max_tokens", 3, 4}},
     {"another type of codes",
      [](Call& c) {
          c.second.spec.t2 = KVJIT_F32;
-         c.second.tensors.cache = shaped(c.second.codes, KVJIT_F32, {1, 2, kLayers, 4, kHeads, 8});
          c.second.batch.num_blocks = 1;
+         c.second.show();
      },
      {KVJIT_BAD_DTYPE, "to.spec.t2", KVJIT_F32, KVJIT_F16}},
     // How.
@@ -269,12 +269,12 @@ TEST_CASE("a quantised cache and another one have no blocks in common, nor have 
     Call call(plain, quantised);
     expect_misuse(call, copy, {KVJIT_BAD_ARGUMENT, "to.spec.quant_bit", 8, 0});
     other.spec.quant_group = 4;
-    other.tensors.scale = shaped(other.scales, KVJIT_F16, {kBlocks, 2, kLayers, 4, kHeads, 2});
+    other.tensors.scale = dense_tensor(other.scales.data(), KVJIT_F16, {kBlocks, 2, kLayers, 4, kHeads, 2});
     Call groups(quantised, other);
     expect_misuse(groups, copy, {KVJIT_BAD_ARGUMENT, "to.spec.quant_group", 4, 8});
     Cache wide(kQuantised);
     wide.spec.t3 = KVJIT_F32;
-    wide.tensors.scale = shaped(wide.scales, KVJIT_F32, {kBlocks, 2, kLayers, 4, kHeads, 1});
+    wide.tensors.scale = dense_tensor(wide.scales.data(), KVJIT_F32, {kBlocks, 2, kLayers, 4, kHeads, 1});
     Call types(quantised, wide);
     expect_misuse(types, copy, {KVJIT_BAD_DTYPE, "to.spec.t3", KVJIT_F32, KVJIT_F16});
     wide.tensors.scale = kvjit_tensor{};
@@ -302,6 +302,16 @@ struct IdMisuse {
     Refusal want;
 };
 
+void expect_misuses(const char* cache_text, std::span<const IdMisuse> misuses) {
+    for (const IdMisuse& misuse : misuses) {
+        CAPTURE(misuse.name);
+        Cache cache(cache_text);
+        Call call(cache, cache);
+        call.set(misuse.first, misuse.second);
+        expect_misuse(call, misuse.run, misuse.want);
+    }
+}
+
 TEST_CASE("within one cache what is written is apart from all else") {
     const IdMisuse kMisuses[] = {
         {"a source that is a destination", copy, {0, 3}, {3, 4}, {KVJIT_BAD_INDEX, "to_ids[0]", 3}},
@@ -315,13 +325,7 @@ TEST_CASE("within one cache what is written is apart from all else") {
         {"a swap with outside", swap, {0, 1}, {3, -7}, {KVJIT_BAD_INDEX, "b_ids[1]", -7, kBlocks}},
         {"zeros outside", zero, {}, {3, 6}, {KVJIT_BAD_INDEX, "ids[1]", 6, kBlocks}},
     };
-    for (const IdMisuse& misuse : kMisuses) {
-        CAPTURE(misuse.name);
-        Cache cache(kPool);
-        Call call(cache, cache);
-        call.set(misuse.first, misuse.second);
-        expect_misuse(call, misuse.run, misuse.want);
-    }
+    expect_misuses(kPool, kMisuses);
 }
 
 TEST_CASE("another struct of the same cache is the same cache, also where it has fewer blocks") {
@@ -357,13 +361,7 @@ TEST_CASE("pages begin and end inside of the cache, and don't overlap what is wr
         {"a source's first token", copy, {9, 0}, {6, 20}, {KVJIT_BAD_INDEX, "to_ids[0]", 6}},
         {"a move by less than a page", move, {0, 12}, {2, 20}, {KVJIT_BAD_INDEX, "to_ids[0]", 2}},
     };
-    for (const IdMisuse& misuse : kMisuses) {
-        CAPTURE(misuse.name);
-        Cache cache(kPages);
-        Call call(cache, cache);
-        call.set(misuse.first, misuse.second);
-        expect_misuse(call, misuse.run, misuse.want);
-    }
+    expect_misuses(kPages, kMisuses);
 }
 
 TEST_CASE("pieces that don't fit into each other, and quantised pieces, are refused") {
@@ -373,7 +371,7 @@ TEST_CASE("pieces that don't fit into each other, and quantised pieces, are refu
         cache->batch.num_blocks = 1;
         const std::int64_t inner = cache == &a ? 4 : 6;
         std::snprintf(cache->spec.layout, sizeof cache->spec.layout, "N2LTHDd%d", static_cast<int>(inner));
-        cache->tensors.cache = shaped(cache->codes, KVJIT_F16, {1, 2, kLayers, 4, kHeads, 24 / inner, inner});
+        cache->show();
     }
     Call call(a, b);
     call.count = 0;
