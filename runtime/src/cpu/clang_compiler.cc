@@ -13,6 +13,7 @@
 #include "cpu/clang/flags.h"
 #include "cpu/clang/plugin.h"
 #include "cpu/compiler_identity.h"
+#include "cpu/loaded_objects.h"
 #include "environment.h"
 #include "generator/identity.h"
 #include "library_search.h"
@@ -78,11 +79,15 @@ void append_output(void* context, const char* bytes, size_t size) {
     static_cast<CompileOutput*>(context)->object.append(bytes, size);
 }
 
+void append_text(void* context, const char* bytes, size_t size) {
+    static_cast<std::string*>(context)->append(bytes, size);
+}
+
 void append_log(void* context, const char* bytes, size_t size) {
     static_cast<CompileOutput*>(context)->log.append(bytes, size);
 }
 
-class ClangCompiler final : public Compiler {
+class ClangCompiler final : public CpuCompiler {
 public:
     ClangCompiler(std::vector<std::string> paths, std::span<const char* const> flags)
         : paths_(std::move(paths)), flags_(kClangFlags.begin(), kClangFlags.end()) {
@@ -108,8 +113,8 @@ public:
         if (target.backend == gen::Backend::kCuda) {
             return gen::fail(KVJIT_BAD_TARGET, "target", "the CPU compiler makes x86-64 code, not " + target.name());
         }
-        const auto function = open_once();
-        if (!function) return std::unexpected(function.error());
+        const auto clang = open_once();
+        if (!clang) return std::unexpected(clang.error());
         const std::vector<std::string> of_target = target_arguments(target);
         std::vector<const char*> arguments = flags_;
         for (const std::string& argument : of_target) arguments.push_back(argument.c_str());
@@ -119,14 +124,22 @@ public:
         const kvjit_clang_request request{
             source.data(),       source.size(),       file.c_str(),  arguments.data(), arguments.size(),
             kClangPasses.data(), kClangPasses.size(), append_output, append_log,       &output};
-        if ((*function)(&request) == 0) return output;
+        if ((*clang)->compile(&request) == 0) return output;
         return gen::fail(KVJIT_COMPILE_FAILED, "source", file + " doesn't compile:\n" + output.log);
+    }
+
+    std::string code_line(std::uint64_t address) override {
+        const std::string object = find_loaded_object(address);
+        std::string line;
+        const auto clang = open_once();
+        if (clang) (*clang)->find_line(object.data(), object.size(), address, append_text, &line);
+        return line.empty() ? "an unknown line" : line;
     }
 
     double load_seconds() const override { return load_seconds_; }
 
 private:
-    using Function = kvjit_clang_compile_function;
+    using Clang = const kvjit_clang_functions*;
 
     gen::Result<std::string> locate() const {
         if (const char* why = why_no_libraries()) {
@@ -160,36 +173,36 @@ private:
                          kBytes);
     }
 
-    gen::Result<Function> open_once() {
+    gen::Result<Clang> open_once() {
         std::lock_guard lock(mutex_);
         return open();
     }
 
     // The library stays open: LLVM can't be unloaded.
-    gen::Result<Function> open() {
-        if (function_) return function_;
+    gen::Result<Clang> open() {
+        if (clang_) return clang_;
         const gen::Result<std::string> path = locate();
         if (!path) return std::unexpected(path.error());
         const auto start = std::chrono::steady_clock::now();
         void* library = dlopen(path->c_str(), RTLD_LOCAL | RTLD_NOW);
         if (!library) return unopened(dlerror());
-        void* symbol = dlsym(library, KVJIT_CLANG_COMPILE_SYMBOL);
+        void* symbol = dlsym(library, KVJIT_CLANG_FUNCTIONS);
         if (!symbol) return missing(*path + " belongs to another version of kvjit");
         load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-        return function_ = reinterpret_cast<Function>(symbol);
+        return clang_ = static_cast<Clang>(symbol);
     }
 
     const std::vector<std::string> paths_;
     std::vector<const char*> flags_;
     std::mutex mutex_;  // guards what follows
     std::string identity_;
-    Function function_ = nullptr;
+    Clang clang_ = nullptr;
     std::atomic<double> load_seconds_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<Compiler> make_compiler(std::string path, std::span<const char* const> flags) {
+std::unique_ptr<CpuCompiler> make_compiler(std::string path, std::span<const char* const> flags) {
     return std::make_unique<ClangCompiler>(candidates(std::move(path)), flags);
 }
 

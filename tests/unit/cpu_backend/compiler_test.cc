@@ -99,8 +99,8 @@ TEST_CASE("IR and assembly are those of the object: small functions are inlined,
 TEST_CASE("a pass that LLVM doesn't know is refused by its name") {
     void* plugin = dlopen(KVJIT_TEST_COMPILER, RTLD_LOCAL | RTLD_NOW);
     REQUIRE(plugin != nullptr);
-    void* symbol = dlsym(plugin, KVJIT_CLANG_COMPILE_SYMBOL);
-    REQUIRE(symbol != nullptr);
+    const auto* clang = static_cast<const kvjit_clang_functions*>(dlsym(plugin, KVJIT_CLANG_FUNCTIONS));
+    REQUIRE(clang != nullptr);
     constexpr std::string_view passes = "function(sroa),make-it-fast";
     const std::array arguments = {"-triple", "x86_64-unknown-linux-gnu", "-emit-obj", "-disable-llvm-passes", "-x",
                                   "c++"};
@@ -110,7 +110,7 @@ TEST_CASE("a pass that LLVM doesn't know is refused by its name") {
     };
     const kvjit_clang_request request{kTwice.data(), kTwice.size(), "test.cc", arguments.data(), arguments.size(),
                                       passes.data(), passes.size(), append,    append,           &log};
-    CHECK(reinterpret_cast<kvjit_clang_compile_function>(symbol)(&request) == 1);
+    CHECK(clang->compile(&request) == 1);
     CHECK(log == "error: unknown module pass 'make-it-fast'\n");
 }
 

@@ -17,6 +17,7 @@
 using namespace kvjit;
 using test::as;
 using test::compile;
+using test::compiler;
 using test::load;
 
 // gdb's JIT interface, seen from outside (gdb's manual, "JIT Interface").
@@ -180,6 +181,14 @@ TEST_CASE("gdb is told where the code lies, and told again when it goes") {
         CHECK(address - text->sh_addr < text->sh_size);
     }
     CHECK(count() == before);
+}
+
+TEST_CASE("loaded code is told by the line that it was compiled from, and by none once it is gone") {
+    rt::ImagePtr image = load("#line 40 \"cpu/store.cc\"\nextern \"C\" int f() { return 1; }\n", "f");
+    const auto address = reinterpret_cast<std::uintptr_t>(image->entry());
+    CHECK(compiler().code_line(address) == "cpu/store.cc:40");
+    image.reset();
+    CHECK(compiler().code_line(address) == "an unknown line");
 }
 
 TEST_CASE("gdb keeps what is still loaded, whatever goes before it") {

@@ -6,8 +6,8 @@
 
 namespace kvjit::test {
 
-rt::Compiler& compiler() {
-    static const std::unique_ptr<rt::Compiler> shared = rt::make_compiler(KVJIT_TEST_COMPILER);
+rt::CpuCompiler& compiler() {
+    static const std::unique_ptr<rt::CpuCompiler> shared = rt::make_compiler(KVJIT_TEST_COMPILER);
     return *shared;
 }
 

@@ -13,7 +13,7 @@
 namespace kvjit::test {
 
 /// The compiler that all tests share: libkvjit_compiler of this build.
-rt::Compiler& compiler();
+rt::CpuCompiler& compiler();
 
 /// sample_kernel.cc for a vector of that many bytes.
 std::string sample_source(int vector_bytes);

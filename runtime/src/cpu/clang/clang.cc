@@ -14,6 +14,7 @@
 
 #include <mutex>
 
+#include "code_line.h"
 #include "ir.h"
 #include "passes.h"
 #include "plugin.h"
@@ -198,11 +199,21 @@ void run_on_large_stack(Job& job) {
     }
 }
 
+int compile(const kvjit_clang_request* request) {
+    Job job{*request};
+    run_on_large_stack(job);
+    return job.status;
+}
+
+void find_line(const char* object, size_t size, uint64_t address, kvjit_clang_sink line, void* context) {
+    const std::string found = code_line({object, size}, address);
+    if (!found.empty()) line(context, found.data(), found.size());
+}
+
 }  // namespace
 }  // namespace kvjit::rt
 
-extern "C" __attribute__((visibility("default"))) int kvjit_clang_compile_2(const kvjit_clang_request* request) {
-    kvjit::rt::Job job{*request};
-    kvjit::rt::run_on_large_stack(job);
-    return job.status;
-}
+extern "C" __attribute__((visibility("default"))) const kvjit_clang_functions kvjit_clang_3 = {
+    kvjit::rt::compile,
+    kvjit::rt::find_line,
+};

@@ -1,9 +1,10 @@
-// What libkvjit_compiler exports: one C function, so that nothing of Clang or LLVM shows outside of it and neither side
-// depends on the other's C++ runtime. Arguments and passes are the caller's (flags.h), who keeps them in the
-// provenance.
+// What libkvjit_compiler exports: one table of C functions, so that nothing of Clang or LLVM shows outside of it and
+// neither side depends on the other's C++ runtime. Arguments and passes are the caller's (flags.h), who keeps them in
+// the provenance.
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,11 +26,20 @@ typedef struct kvjit_clang_request {
     void *context;           /* handed to both sinks */
 } kvjit_clang_request;
 
-/* Compiles in memory: no file is read or written, no include path exists. Returns 0, or 1 after a failure that the log
- * explains; an ELF object with an undefined symbol is one. Thread-safe, parallel; works on a thread of its own, since
- * Clang recurses deeper than small stacks allow. The number in the name is the version of this interface. */
-typedef int (*kvjit_clang_compile_function)(const kvjit_clang_request *request);
-#define KVJIT_CLANG_COMPILE_SYMBOL "kvjit_clang_compile_2"
+/* Thread-safe, parallel. */
+typedef struct kvjit_clang_functions {
+    /* Compiles in memory: no file is read or written, no include path exists. Returns 0, or 1 after a failure that the
+     * log explains; an ELF object with an undefined symbol is one. Works on a thread of its own, since Clang recurses
+     * deeper than small stacks allow. */
+    int (*compile)(const kvjit_clang_request *request);
+    /* Hands the line that the instruction at `address` was compiled from to `line`, "cuda/store.cu:40", or nothing
+     * where the object doesn't tell. `object`: `size` bytes, whose section headers have the addresses of the loaded
+     * code. */
+    void (*find_line)(const char *object, size_t size, uint64_t address, kvjit_clang_sink line, void *context);
+} kvjit_clang_functions;
+
+/* The number in the table's name is the version of this interface. */
+#define KVJIT_CLANG_FUNCTIONS "kvjit_clang_3"
 
 #ifdef __cplusplus
 }
