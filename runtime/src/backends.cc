@@ -2,7 +2,7 @@
 #include "cuda/cuda_backend.h"
 #ifdef KVJIT_CPU_JIT
 #include "cpu/cpu_backend.h"
-#include "cuda/emulation/emulated_backend.h"
+#include "cpu/emulated_backend.h"
 #endif
 
 namespace kvjit::rt {

@@ -142,10 +142,10 @@ gen::Result<bool> jit_of_environment() {
     return *text != "off";
 }
 
-gen::Result<std::optional<std::uint64_t>> seed_of_environment() {
+gen::Result<std::uint64_t> seed_of_environment() {
     const gen::Result<std::string> text = legal_text(Variable::kEmulationSeed, KVJIT_CUDA_ERROR);
     if (!text) return std::unexpected(text.error());
-    return as_number(*text);
+    return as_number(*text).value_or(1);
 }
 
 void report_environment(const Log& log) {

@@ -37,8 +37,8 @@ bool is_switched_on(Variable variable);
 /// What KVJIT_JIT says. Errors: KVJIT_BAD_ARGUMENT.
 gen::Result<bool> jit_of_environment();
 
-/// What KVJIT_EMULATION_SEED says; nothing where it isn't set. Errors: KVJIT_CUDA_ERROR.
-gen::Result<std::optional<std::uint64_t>> seed_of_environment();
+/// What KVJIT_EMULATION_SEED says; 1 where it isn't set. Errors: KVJIT_CUDA_ERROR.
+gen::Result<std::uint64_t> seed_of_environment();
 
 /// Warns of each variable whose value is not understood, and of each that begins with KVJIT_ and is not of kvjit's.
 void report_environment(const Log& log);

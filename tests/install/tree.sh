@@ -12,4 +12,7 @@ done
 if grep -rIl "$KVJIT_TREE.first" "$KVJIT_TREE"; then fail "these files name the folder that the tree was in first"; fi
 if [[ -x $KVJIT_TREE/bin/kvjit ]]; then
     [[ $("$KVJIT_TREE/bin/kvjit" --version) == "kvjit $version" ]] || fail "bin/kvjit has another version"
+    if [[ $KVJIT_RUNS_STEP == 0 ]]; then exit 0; fi
+    "$KVJIT_TREE/bin/kvjit" replay --quiet --target cuda-emulated "$KVJIT_SOURCES"/tests/golden/pmx/000_*.safetensors ||
+        fail "the tree's libkvjit_compiler and libkvjit_emulation don't run a recorded call"
 fi

@@ -1,7 +1,8 @@
 // A process of an engine: opens a cache folder, runs one call, and says what it saw as lines "name value".
 //     process_child CACHE_FOLDER
-// The environment decides the rest (KVJIT_JIT, KVJIT_TEMPLATE_DIR, KVJIT_COMPILER; KVJIT_TEST_BUNDLE: bundles to add,
-// with colons between; KVJIT_TEST_PROC: a descriptor of the folder /proc, where the process's root has none).
+// The environment decides the rest (KVJIT_JIT, KVJIT_TEMPLATE_DIR, KVJIT_COMPILER; KVJIT_TEST_TARGET: else host;
+// KVJIT_TEST_BUNDLE: bundles to add, with colons between; KVJIT_TEST_PROC: a descriptor of the folder /proc, where the
+// process's root has none).
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -57,7 +58,10 @@ kvjit::Result<void> run(const char* folder) {
     auto engine = kvjit::Engine::create(options);
     if (!engine) return engine.error();
     add_bundles(*engine, std::getenv("KVJIT_TEST_BUNDLE"));
-    const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(kvjit::test::kCallSpec));
+    const char* name = std::getenv("KVJIT_TEST_TARGET");
+    const auto target = kvjit::Target::cpu(name != nullptr ? name : "host");
+    if (!target) return target.error();
+    const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(kvjit::test::kCallSpec), *target);
     if (!kernel) return kernel.error();
     if (auto done = kernel->prepare(); !done) return done;
     const kvjit::test::ApiCall call = kvjit::test::make_call(2, 1, 40);
@@ -67,7 +71,8 @@ kvjit::Result<void> run(const char* folder) {
     say("disk_hits", stats.disk_hits);
     say("bundle_hits", stats.bundle_hits);
     say("output", std::to_string(kvjit::test::output_hash(call)));
-    for (const char* text : {"libkvjit.so", "libLLVM", "libclang", "libkvjit_compiler", "libnvrtc", "rwx"}) {
+    for (const char* text :
+         {"libkvjit.so", "libLLVM", "libclang", "libkvjit_compiler", "libkvjit_emulation", "libnvrtc", "rwx"}) {
         say(text, mappings(text));
     }
     return {};

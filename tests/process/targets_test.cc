@@ -1,8 +1,10 @@
-// Kernels for named levels of x86-64 run here and agree, or are refused where the machine lacks them.
+// Kernels for named levels of x86-64 run here and agree, or are refused where the machine lacks them. CUDA kernels run
+// here where the emulation is.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <string>
 
 #include "call.h"
@@ -120,4 +122,27 @@ TEST_CASE("an unknown target is refused with the known ones") {
     REQUIRE(!target);
     CHECK(target.error().status() == KVJIT_BAD_TARGET);
     CHECK(std::string(target.error().message()).find("x86-64-v4") != std::string::npos);
+}
+
+TEST_CASE("who asks for cuda-emulated maps the emulation, and nobody else does") {
+    const TemporaryFolder cache;
+    const Report host = run_child(cache.path()),
+                 emulated = run_child(cache.path(), {"KVJIT_TEST_TARGET=cuda-emulated"});
+    CHECK_MESSAGE(host["status"] == "KVJIT_OK", host["message"]);
+    CHECK(host.number("libkvjit_emulation") == 0);
+    CHECK_MESSAGE(emulated["status"] == "KVJIT_OK", emulated["message"]);
+    CHECK(emulated.number("libkvjit_emulation") > 0);
+}
+
+TEST_CASE("an emulation that is missing, or another version's, is an error that says where it was looked for") {
+    const TemporaryFolder folder;
+    const std::string compiler = folder.path("libkvjit_compiler.so"), emulation = folder.path("libkvjit_emulation.so");
+    std::filesystem::copy_file(KVJIT_TEST_COMPILER, compiler);
+    for (const char* what : {": cannot open shared object file", " belongs to another version of kvjit"}) {
+        const Report report = run_child("", {"KVJIT_TEST_TARGET=cuda-emulated", "KVJIT_COMPILER=" + compiler});
+        CHECK(report["status"] == "KVJIT_CUDA_ERROR");
+        CHECK_MESSAGE(report["message"].find(emulation + what) != std::string::npos, report["message"]);
+        CHECK(report["message"].find("; install it beside") != std::string::npos);
+        std::filesystem::copy(compiler, emulation, std::filesystem::copy_options::skip_existing);
+    }
 }

@@ -94,6 +94,8 @@ public:
         flags_.insert(flags_.end(), flags.begin(), flags.end());
     }
 
+    std::span<const std::string> paths() const override { return paths_; }
+
     gen::Result<std::string> identity() override {
         std::lock_guard lock(mutex_);
         if (!identity_.empty()) return identity_;

@@ -12,6 +12,8 @@ namespace kvjit::rt {
 
 class CpuCompiler : public Compiler {
 public:
+    /// Where libkvjit_compiler is looked for, in this order.
+    virtual std::span<const std::string> paths() const = 0;
     /// "cuda/store.cu:40": the line that the instruction at `address`, of a loaded object, was compiled from; "an
     /// unknown line" where no object, or no compiler, tells. For error messages: slow. Thread-safe.
     virtual std::string code_line(std::uint64_t address) = 0;

@@ -1,32 +1,14 @@
-// The emulator as a device: memory, limits of launches, the seed, several launches at once.
-#include <stdlib.h>
-
+// The emulator as a device: memory, limits of launches, several launches at once.
 #include <thread>
 
-#include "cuda/emulation/emulator.h"
 #include "support.h"
 
 using namespace kvjit;
 using test::contains;
 using test::kernel;
 
-namespace {
-
-// The environment variable, as it was once the test is over.
-class SeedVariable {
-public:
-    explicit SeedVariable(const char* value) { setenv(kName, value, 1); }
-    ~SeedVariable() { before_.empty() ? unsetenv(kName) : setenv(kName, before_.c_str(), 1); }
-
-private:
-    static constexpr const char* kName = "KVJIT_EMULATION_SEED";
-    std::string before_ = getenv(kName) ? getenv(kName) : "";
-};
-
-}  // namespace
-
 TEST_CASE("memory: aligned, filled with NaN, copied both ways") {
-    const auto device = rt::make_emulator({});
+    const auto device = test::device();
     const auto memory = device->allocate(1000);
     REQUIRE(memory.has_value());
     CHECK(reinterpret_cast<std::uintptr_t>(*memory) % 256 == 0);
@@ -53,7 +35,7 @@ constexpr bool kSanitized = false;
 #endif
 
 TEST_CASE("memory that isn't there is an error" * doctest::skip(kSanitized)) {
-    const auto too_much = rt::make_emulator({})->allocate(std::size_t{1} << 60);
+    const auto too_much = test::device()->allocate(std::size_t{1} << 60);
     REQUIRE_FALSE(too_much.has_value());
     CHECK(too_much.error().status == KVJIT_OUT_OF_MEMORY);
 }
@@ -76,7 +58,7 @@ TEST_CASE("a launch beyond what GPUs take is an error that names argument and li
         CHECK_MESSAGE(contains(message, c.argument), message);
     }
     const std::vector<char> large(4097);
-    const auto result = rt::make_emulator({})->launch(image->entry(), {.threads = 32}, large.data(), 4097, nullptr);
+    const auto result = test::device()->launch(image->entry(), {.threads = 32}, large.data(), 4097, nullptr);
     REQUIRE_FALSE(result.has_value());
     CHECK(contains(result.error().message, "args_bytes is 4097"));
 }
@@ -99,26 +81,6 @@ TEST_CASE("all the shared memory that a GPU has, to its last byte") {
     unsigned word = 0;
     test::run(image, {.threads = 1024, .shared_bytes = 232448}, {.words = &word});
     CHECK(word == 1000 + 232447 % 256);
-}
-
-TEST_CASE("the seed comes from the environment") {
-    {
-        const SeedVariable seed("18446744073709551615");
-        const auto options = rt::emulator_options();
-        REQUIRE(options.has_value());
-        CHECK(options->seed == ~std::uint64_t{0});
-    }
-    {
-        const SeedVariable seed("");
-        CHECK(rt::emulator_options()->seed == 1);
-    }
-    for (const char* bad : {"x", "12x", "-1", " 1", "18446744073709551616"}) {
-        const SeedVariable seed(bad);
-        const auto options = rt::emulator_options();
-        REQUIRE_FALSE(options.has_value());
-        CHECK(options.error().status == KVJIT_CUDA_ERROR);
-        CHECK(contains(options.error().message, "KVJIT_EMULATION_SEED is \"" + std::string(bad) + "\""));
-    }
 }
 
 TEST_CASE("the seed decides on the order of blocks") {
@@ -149,7 +111,7 @@ TEST_CASE("launches of several threads run at once") {
         }
         args.words[block_x() * 128 + thread_index()] = sum;
     )");
-    const auto device = rt::make_emulator({});
+    const auto device = test::device();
     std::vector<std::vector<unsigned>> words(4, std::vector<unsigned>(3 * 128));
     std::vector<std::thread> threads;
     for (long t = 0; t < 4; ++t) {

@@ -5,11 +5,10 @@
 #include <map>
 #include <set>
 
-#include "cpu/clang_compiler.h"
+#include "cpu/emulated_device.h"
 #include "cpu/host.h"
 #include "cpu/loader.h"
-#include "cuda/emulation/emulator.h"
-#include "cuda/emulation/flags.h"
+#include "emulation/flags.h"
 
 namespace kvjit::test {
 namespace {
@@ -45,9 +44,13 @@ std::string source(std::string_view body) {
     return text;
 }
 
+rt::CpuCompiler& compiler() {
+    static const auto shared = rt::make_compiler(KVJIT_TEST_COMPILER, rt::kEmulationFlags);
+    return *shared;
+}
+
 rt::ImagePtr build(std::string_view body, const gen::Target& target) {
-    static const auto compiler = rt::make_compiler(KVJIT_TEST_COMPILER, rt::kEmulationFlags);
-    const auto output = compiler->compile(source(body), "test", target, rt::CompileStage::kObject);
+    const auto output = compiler().compile(source(body), "test", target, rt::CompileStage::kObject);
     REQUIRE_MESSAGE(output.has_value(), output.error().message);
     CHECK(output->log == "");
     const auto image = rt::load_object(output->object, "run", "test");
@@ -65,11 +68,17 @@ rt::ImagePtr baseline_kernel(std::string_view body) {
     return build(body, *gen::named_target("x86-64"));
 }
 
+std::unique_ptr<rt::Device> device(std::uint64_t seed) {
+    auto made = rt::make_emulated_device(compiler(), seed);
+    REQUIRE_MESSAGE(made.has_value(), made.error().message);
+    return *std::move(made);
+}
+
 gen::Result<void> launch(const rt::ImagePtr& image, const rt::Grid& grid, const Args& args, std::uint64_t seed) {
     static std::map<std::uint64_t, std::unique_ptr<rt::Device>> devices;  // as a process has them: for all launches
-    std::unique_ptr<rt::Device>& device = devices[seed];
-    if (!device) device = rt::make_emulator({.seed = seed});
-    return device->launch(image->entry(), grid, &args, sizeof(args), nullptr);
+    std::unique_ptr<rt::Device>& shared = devices[seed];
+    if (!shared) shared = device(seed);
+    return shared->launch(image->entry(), grid, &args, sizeof(args), nullptr);
 }
 
 void run(const rt::ImagePtr& image, const rt::Grid& grid, const Args& args, std::uint64_t seed) {

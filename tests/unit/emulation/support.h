@@ -21,6 +21,9 @@ rt::ImagePtr kernel(std::string_view body);
 /// The same for the oldest machine.
 rt::ImagePtr baseline_kernel(std::string_view body);
 
+/// An emulator of its own.
+std::unique_ptr<rt::Device> device(std::uint64_t seed = 1);
+
 struct Args {
     const void* in = nullptr;
     void* out = nullptr;

@@ -126,6 +126,21 @@ TEST_CASE("a switch is on where it is 1") {
     }
 }
 
+TEST_CASE("a seed is a number of 64 bits, 1 where there is none, or refused") {
+    const auto seed_of = [](const char* value) {
+        const Setting setting("KVJIT_EMULATION_SEED", value);
+        return rt::seed_of_environment();
+    };
+    CHECK(*seed_of("18446744073709551615") == ~std::uint64_t{0});
+    CHECK(*seed_of("") == 1);
+    for (const char* bad : {"x", "12x", "-1", " 1", "18446744073709551616"}) {
+        const auto seed = seed_of(bad);
+        REQUIRE_FALSE(seed.has_value());
+        CHECK(seed.error().status == KVJIT_CUDA_ERROR);
+        CHECK(seed.error().message.contains("KVJIT_EMULATION_SEED is \"" + std::string(bad) + "\""));
+    }
+}
+
 TEST_CASE("each row of the table is found by its enumerator") {
     for (const rt::VariableInfo& variable : rt::environment_variables()) {
         const Setting setting(variable.name, "mark");

@@ -13,8 +13,8 @@
 #include <sstream>
 
 #include "cpu/clang/flags.h"
-#include "cuda/emulation/flags.h"
 #include "cuda/nvrtc_flags.h"
+#include "emulation/flags.h"
 #include "generator/program.h"
 #include "generator/render.h"
 

@@ -5,42 +5,42 @@
 #include <string>
 #include <vector>
 
-#include "cuda/device.h"
-#include "cuda/emulation/checks.h"
-#include "cuda/emulation/copies.h"
-#include "cuda/emulation/fiber.h"
-#include "cuda/emulation/meetings.h"
-#include "cuda/emulation/random.h"
-#include "cuda/emulation/schedule.h"
-#include "cuda/emulation/shared_memory.h"
+#include "emulation/checks.h"
+#include "emulation/copies.h"
+#include "emulation/fiber.h"
+#include "emulation/meetings.h"
+#include "emulation/random.h"
+#include "emulation/schedule.h"
+#include "emulation/shared_memory.h"
 
 namespace kvjit::emulation {
 
-using rt::Grid;
+using Launch = kvjit_emulation_launch;
 
 inline constexpr unsigned kMaxThreads = 1024;
 inline constexpr std::size_t kMaxArgumentBytes = 4096;
 
 class Multiprocessor {
 public:
-    explicit Multiprocessor(std::uint64_t seed) : seed_(seed), random_(seed) {}
+    Multiprocessor(std::uint64_t seed, const Lines& lines)
+        : seed_(seed), random_(seed), checks_(stacks_, shared_, meetings_, lines) {}
     Multiprocessor(const Multiprocessor&) = delete;
     Multiprocessor& operator=(const Multiprocessor&) = delete;
 
     /// Not thread-safe. Errors: KVJIT_CUDA_ERROR, KVJIT_OUT_OF_MEMORY.
-    gen::Result<void> launch(void* kernel, const Grid& grid, const void* args, std::size_t args_bytes);
+    gen::Result<void> launch(const Launch& launch);
 
 private:
     struct Calls;  // Services, for a thread of this
     static const Services kServices;
 
-    gen::Result<void> prepare(const Grid& grid);
-    void run_block(const Grid& grid, i64 x, i64 y);
+    gen::Result<void> prepare(int threads);
+    void run_block(const Launch& launch, i64 x, i64 y);
     static void run_thread();
-    gen::Error failure(const Grid& grid) const;
+    gen::Error failure(const Launch& launch) const;
 
     // On a thread's stack, where none of these returns after an error:
-    enum class Outcome { kFine, kWrong, kOutOfMemory };
+    enum class Outcome { kFine, kWrong, kWrongAccess, kOutOfMemory };
     /// Does what may throw.
     template <class Work>
     void guard(Fiber& self, Work&& work);
@@ -56,7 +56,7 @@ private:
     Schedule schedule_{stacks_, random_};
     Meetings meetings_{schedule_};
     SharedMemory shared_;
-    Checks checks_{stacks_, shared_, meetings_};
+    Checks checks_;
     std::vector<Copies> copies_;
     void (*kernel_)(const void*) = nullptr;
     alignas(64) char arguments_[kMaxArgumentBytes];

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cuda/emulation/schedule.h"
-#include "cuda/emulation/shadow.h"
 #include "cuda/machine/emulated/thread.h"
+#include "emulation/schedule.h"
+#include "emulation/shadow.h"
 
 namespace kvjit::emulation {
 

@@ -1,4 +1,4 @@
-#include "cuda/emulation/meetings.h"
+#include "emulation/meetings.h"
 
 namespace kvjit::emulation {
 namespace {

@@ -1,16 +1,18 @@
-#include "cuda/emulation/checks.h"
+#include "emulation/checks.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <iterator>
 
-#include "cuda/emulation/code_lines.h"
-
 namespace kvjit::emulation {
 namespace {
 
 constexpr std::uintptr_t kNullPage = 4096;
+
+/// Accesses of one thread since it last met others. More come from a loop that waits for another thread to write:
+/// blocks run one after the other, and threads until they meet.
+constexpr i64 kMostSteps = i64{1} << 24;
 
 std::string number(i64 value) {
     return std::to_string(value);
@@ -55,10 +57,11 @@ bool Checks::is_ignored(const void* address) const {
     return reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(ignored_) < ignored_bytes_;
 }
 
-bool Checks::access(const Fiber& self, const Access& access) {
-    if (is_ignored(access.address)) return true;
+bool Checks::access(Fiber& self, const Access& access) {
+    const bool endless = ++self.steps >= kMostSteps;
+    if (!endless && is_ignored(access.address)) return true;
     actor_ = actor(self, access.touch, access.where, access.whole_warp);
-    fault_ = find_fault(access);
+    fault_ = endless ? Fault::kEndless : find_fault(access);
     access_ = access;
     return fault_ == Fault::kNone;
 }
@@ -88,7 +91,9 @@ void Checks::atomic(const Fiber& self, const void* address) {
 }
 
 std::string Checks::line(Place place) const {
-    return code_line(entry_ + place);
+    char text[256];
+    lines_.find(lines_.context, reinterpret_cast<std::uintptr_t>(entry_ + place - 1), text, sizeof text);
+    return text;
 }
 
 std::string Checks::block_of(const Mark& mark) const {
@@ -113,7 +118,14 @@ std::string Checks::subject() const {
     return (access_.whole_warp ? "the warp of " : "") + thread + " reads ";
 }
 
+std::string Checks::endless() const {
+    return "thread " + number(actor_.mark.thread()) + " has accessed memory " + number(kMostSteps) +
+           " times without meeting others, the last time at " + line(actor_.mark.place()) +
+           ": it seems to wait for what never comes";
+}
+
 std::string Checks::wrong() const {
+    if (fault_ == Fault::kEndless) return endless();
     const std::string where = shared_.near(access_.address)
                                   ? "shared memory at offset " + number(shared_.offset(access_.address))
                                   : "global memory at address " + hexadecimal(access_.address);
@@ -134,6 +146,7 @@ std::string Checks::what_is_wrong() const {
         case Fault::kOutside:
             return ": the launch gave " + number(shared_.bytes()) + " bytes";
         case Fault::kConflict:
+        case Fault::kEndless:
         case Fault::kNone:
             break;
     }

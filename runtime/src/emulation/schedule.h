@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "cuda/emulation/fiber.h"
-#include "cuda/emulation/random.h"
+#include "emulation/fiber.h"
+#include "emulation/random.h"
 
 namespace kvjit::emulation {
 

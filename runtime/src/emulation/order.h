@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cuda/emulation/shadow.h"
+#include "emulation/shadow.h"
 
 namespace kvjit::emulation {
 

@@ -1,4 +1,4 @@
-#include "cuda/emulation/copies.h"
+#include "emulation/copies.h"
 
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// The backend of the target cuda-emulated: CUDA templates, the CPU's compiler and loader, the emulator.
+// The backend of the target cuda-emulated: CUDA templates, the CPU's compiler and loader, the emulated device.
 #pragma once
 
 #include <memory>

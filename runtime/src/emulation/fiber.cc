@@ -1,4 +1,4 @@
-#include "cuda/emulation/fiber.h"
+#include "emulation/fiber.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "cuda/emulation/shadow.h"
+#include "emulation/shadow.h"
 
 namespace kvjit::emulation {
 

@@ -5,14 +5,21 @@
 #include <string>
 #include <vector>
 
-#include "cuda/emulation/fiber.h"
-#include "cuda/emulation/global_memory.h"
-#include "cuda/emulation/meetings.h"
-#include "cuda/emulation/order.h"
-#include "cuda/emulation/shadow.h"
-#include "cuda/emulation/shared_memory.h"
+#include "emulation/fiber.h"
+#include "emulation/global_memory.h"
+#include "emulation/meetings.h"
+#include "emulation/order.h"
+#include "emulation/plugin.h"
+#include "emulation/shadow.h"
+#include "emulation/shared_memory.h"
 
 namespace kvjit::emulation {
+
+/// Who tells lines: kvjit.
+struct Lines {
+    kvjit_emulation_line find;
+    void* context;
+};
 
 enum class Space { kAny, kShared };
 
@@ -20,7 +27,7 @@ struct Access {
     const void* address;
     i64 bytes;
     Touch touch;
-    const void* where;  // in the kernel's code
+    const void* where;  // the return address in the kernel's code
     i64 alignment;      // the address must be a multiple of it
     Space space = Space::kAny;
     bool whole_warp = false;  // all its lanes read together
@@ -28,8 +35,8 @@ struct Access {
 
 class Checks {
 public:
-    Checks(const Stacks& stacks, const SharedMemory& shared, const Meetings& meetings)
-        : stacks_(stacks), shared_(shared), meetings_(meetings) {}
+    Checks(const Stacks& stacks, const SharedMemory& shared, const Meetings& meetings, const Lines& lines)
+        : stacks_(stacks), shared_(shared), meetings_(meetings), lines_(lines) {}
 
     /// `ignored`: the kernel's arguments, which nobody writes.
     void start_launch(const void* entry, const void* ignored, std::size_t ignored_bytes);
@@ -37,15 +44,15 @@ public:
     void forget();
     void start_block(i64 x, i64 y, int threads);
 
-    /// False: wrong() says what is. May throw std::bad_alloc.
-    bool access(const Fiber& self, const Access& access);
+    /// False: wrong() says what is, once no thread runs: it takes more stack than they have. May throw std::bad_alloc.
+    bool access(Fiber& self, const Access& access);
     void fence(const Fiber& self);
     void atomic(const Fiber& self, const void* address);
 
     std::string wrong() const;
 
 private:
-    enum class Fault { kNone, kNull, kMisaligned, kForeignStack, kNotShared, kOutside, kConflict };
+    enum class Fault { kNone, kNull, kMisaligned, kForeignStack, kNotShared, kOutside, kConflict, kEndless };
     struct Block {
         Epoch start;
         i64 x, y;
@@ -55,6 +62,7 @@ private:
     Fault find_fault(const Access& access);
     bool is_ignored(const void* address) const;
 
+    std::string endless() const;
     std::string what_is_wrong() const;
     std::string subject() const;
     std::string collision() const;
@@ -64,6 +72,7 @@ private:
     const Stacks& stacks_;
     const SharedMemory& shared_;
     const Meetings& meetings_;
+    const Lines lines_;
     const char* entry_ = nullptr;
     const char* ignored_ = nullptr;
     std::size_t ignored_bytes_ = 0;

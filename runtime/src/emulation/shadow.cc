@@ -1,10 +1,10 @@
-#include "cuda/emulation/shadow.h"
+#include "emulation/shadow.h"
 
 #include <algorithm>
 #include <bit>
 #include <new>
 
-#include "cuda/emulation/order.h"
+#include "emulation/order.h"
 
 namespace kvjit::emulation {
 namespace {

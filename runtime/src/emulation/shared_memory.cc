@@ -1,4 +1,4 @@
-#include "cuda/emulation/shared_memory.h"
+#include "emulation/shared_memory.h"
 
 #include <sys/mman.h>
 

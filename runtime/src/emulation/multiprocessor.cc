@@ -1,27 +1,15 @@
-#include "cuda/emulation/multiprocessor.h"
+#include "emulation/multiprocessor.h"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 #include <numeric>
 
-#include "cuda/emulation/code_lines.h"
-
 namespace kvjit::emulation {
 namespace {
 
 /// Blocks and barriers that a launch may have before their numbers would run out.
 constexpr Epoch kMostEpochs = 1U << 31;
-
-/// Accesses of one thread since it last met others. More come from a loop that waits for another thread to write:
-/// blocks run one after the other, and threads until they meet.
-constexpr i64 kMostSteps = i64{1} << 24;
-
-std::string endless(const Fiber& self, const Access& access) {
-    return "thread " + std::to_string(self.index) + " has accessed memory " + std::to_string(kMostSteps) +
-           " times without meeting others, the last time at " + code_line(access.where) +
-           ": it seems to wait for what never comes";
-}
 
 Fiber& this_fiber() {
     char* frame = static_cast<char*>(__builtin_frame_address(0));
@@ -144,9 +132,8 @@ void Multiprocessor::check(Fiber& self, Work&& work) {
 
 void Multiprocessor::check_access(Fiber& self, const Access& access) {
     bool fine = true;
-    guard(self, [&] { fine = ++self.steps < kMostSteps && checks_.access(self, access); });
-    if (fine) return;
-    check(self, [&] { return self.steps < kMostSteps ? checks_.wrong() : endless(self, access); });
+    guard(self, [&] { fine = checks_.access(self, access); });
+    if (!fine) stop(self, Outcome::kWrongAccess);
 }
 
 void Multiprocessor::stop(const Fiber& self, Outcome outcome) {
@@ -164,8 +151,7 @@ void Multiprocessor::run_thread() {
     owner.schedule_.leave();
 }
 
-gen::Result<void> Multiprocessor::prepare(const Grid& grid) {
-    const int threads = static_cast<int>(grid.threads);
+gen::Result<void> Multiprocessor::prepare(int threads) {
     if (auto reserved = stacks_.reserve(threads, *this); !reserved) return reserved;
     if (!shared_.reserve()) {
         return gen::fail(KVJIT_OUT_OF_MEMORY, "memory", "no memory for an emulated block's shared memory");
@@ -181,10 +167,10 @@ gen::Result<void> Multiprocessor::prepare(const Grid& grid) {
     return {};
 }
 
-void Multiprocessor::run_block(const Grid& grid, i64 x, i64 y) {
-    const int threads = static_cast<int>(grid.threads);
+void Multiprocessor::run_block(const Launch& launch, i64 x, i64 y) {
+    const int threads = static_cast<int>(launch.threads);
     meetings_.start(threads);
-    shared_.start(grid.shared_bytes);
+    shared_.start(launch.shared_bytes);
     checks_.start_block(x, y, threads);
     for (int i = 0; i < threads; ++i) {
         static_cast<Thread&>(stacks_[i]) = {&kServices, x, y, i};
@@ -194,31 +180,32 @@ void Multiprocessor::run_block(const Grid& grid, i64 x, i64 y) {
     schedule_.run(threads, run_thread);
 }
 
-gen::Error Multiprocessor::failure(const Grid& grid) const {
+gen::Error Multiprocessor::failure(const Launch& launch) const {
     if (outcome_ == Outcome::kOutOfMemory) {
         return {KVJIT_OUT_OF_MEMORY, "no memory for what the emulator notes of a kernel's accesses", "memory"};
     }
-    std::string message = "an emulated kernel is wrong: " + wrong_ + " (block " + std::to_string(wrong_x_) + ", " +
-                          std::to_string(wrong_y_) + " of " + std::to_string(grid.x) + " x " + std::to_string(grid.y) +
-                          ", KVJIT_EMULATION_SEED=" + std::to_string(seed_) + ")";
-    return {KVJIT_CUDA_ERROR, std::move(message), "kernel", wrong_x_, grid.x};
+    const std::string wrong = outcome_ == Outcome::kWrongAccess ? checks_.wrong() : wrong_;
+    std::string message = "an emulated kernel is wrong: " + wrong + " (block " + std::to_string(wrong_x_) + ", " +
+                          std::to_string(wrong_y_) + " of " + std::to_string(launch.x) + " x " +
+                          std::to_string(launch.y) + ", KVJIT_EMULATION_SEED=" + std::to_string(seed_) + ")";
+    return {KVJIT_CUDA_ERROR, std::move(message), "kernel", wrong_x_, launch.x};
 }
 
-gen::Result<void> Multiprocessor::launch(void* kernel, const Grid& grid, const void* args, std::size_t args_bytes) {
-    if (auto ready = prepare(grid); !ready) return ready;
-    kernel_ = reinterpret_cast<void (*)(const void*)>(kernel);
-    std::memcpy(arguments_, args, args_bytes);
-    checks_.start_launch(kernel, arguments_, sizeof(arguments_));
+gen::Result<void> Multiprocessor::launch(const Launch& launch) {
+    if (auto ready = prepare(static_cast<int>(launch.threads)); !ready) return ready;
+    kernel_ = reinterpret_cast<void (*)(const void*)>(launch.kernel);
+    std::memcpy(arguments_, launch.args, launch.args_bytes);
+    checks_.start_launch(launch.kernel, arguments_, sizeof(arguments_));
     // All blocks in an order that depends on the seed: steps of a number that has no divisor in common with theirs.
-    const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y;
+    const std::uint64_t blocks = std::uint64_t{launch.x} * launch.y;
     std::uint64_t step = random_.next() % blocks;
     while (std::gcd(step, blocks) != 1) ++step;
     std::uint64_t block = random_.next() % blocks;
     for (std::uint64_t i = 0; i < blocks && outcome_ == Outcome::kFine; ++i) {
-        run_block(grid, static_cast<i64>(block % grid.x), static_cast<i64>(block / grid.x));
+        run_block(launch, static_cast<i64>(block % launch.x), static_cast<i64>(block / launch.x));
         block = (block + step) % blocks;
     }
-    if (outcome_ != Outcome::kFine) return std::unexpected(failure(grid));
+    if (outcome_ != Outcome::kFine) return std::unexpected(failure(launch));
     return {};
 }
 

@@ -1,13 +1,14 @@
-#include "cuda/emulation/emulated_backend.h"
+#include "cpu/emulated_backend.h"
 
 #include <mutex>
 
 #include "cpu/clang_compiler.h"
 #include "cpu/cpu_backend.h"
+#include "cpu/emulated_device.h"
 #include "cpu/loader.h"
 #include "cuda/cuda_plan.h"
-#include "cuda/emulation/emulator.h"
-#include "cuda/emulation/flags.h"
+#include "emulation/flags.h"
+#include "environment.h"
 
 namespace kvjit::rt {
 namespace {
@@ -17,7 +18,13 @@ public:
     explicit EmulatedBackend(const std::string& compiler) : compiler_(make_compiler(compiler, kEmulationFlags)) {}
 
     Compiler& compiler() override { return *compiler_; }
-    gen::Result<void> check_machine(const gen::Target& target) override { return check_cpu(target); }
+
+    gen::Result<void> check_machine(const gen::Target& target) override {
+        if (auto runs = check_cpu(target); !runs) return runs;
+        const gen::Result<Device*> device = this->device();
+        if (!device) return std::unexpected(device.error());
+        return {};
+    }
 
     gen::Result<ImagePtr> load(std::string_view object, const gen::Program& program, const std::string& name) override {
         return load_object(object, program.info->entry(), name, program.launch);
@@ -38,17 +45,19 @@ public:
     }
 
 private:
-    /// Made at the first plan.
+    /// Made when the first program is asked for.
     gen::Result<Device*> device() {
         const std::lock_guard lock(mutex_);
         if (device_) return device_.get();
-        const gen::Result<EmulatorOptions> options = emulator_options();
-        if (!options) return std::unexpected(options.error());
-        device_ = make_emulator(*options);
+        const gen::Result<std::uint64_t> seed = seed_of_environment();
+        if (!seed) return std::unexpected(seed.error());
+        gen::Result<std::unique_ptr<Device>> made = make_emulated_device(*compiler_, *seed);
+        if (!made) return std::unexpected(made.error());
+        device_ = *std::move(made);
         return device_.get();
     }
 
-    std::unique_ptr<Compiler> compiler_;
+    std::unique_ptr<CpuCompiler> compiler_;
     std::mutex mutex_;
     std::unique_ptr<Device> device_;
 };

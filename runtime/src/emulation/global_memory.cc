@@ -1,4 +1,4 @@
-#include "cuda/emulation/global_memory.h"
+#include "emulation/global_memory.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "cuda/emulation/schedule.h"
+#include "emulation/schedule.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "cuda/emulation/order.h"
+#include "emulation/order.h"
 
 #include <algorithm>
 

@@ -2,8 +2,8 @@
 // are.
 #pragma once
 
-#include "cuda/emulation/sanitized_fiber.h"
 #include "cuda/machine/emulated/thread.h"
+#include "emulation/sanitized_fiber.h"
 #include "generator/error.h"
 
 namespace kvjit::emulation {
