@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# dev_help.sh DEV ENGINE_LOOP: ./dev's help says what each command takes, without building or installing anything, and
+# dev_help.sh DEV DEMO: ./dev's help says what each command takes, without building or installing anything, and
 # that of the demo is the demo's own.
 set -euo pipefail
-dev=$1 engine_loop=$2
+dev=$1 demo=$2
 
 fail() {
     printf 'dev_help: %s\n' "$*" >&2
@@ -17,6 +17,6 @@ for command in $commands; do
     [[ $("$dev" help "$command") == "$text" ]] || fail "./dev help $command shows something else"
     [[ $("$dev" "$command" -h) == "$text" ]] || fail "./dev $command -h shows something else"
 done
-[[ $("$dev" demo --help) == *"$("$engine_loop" --help)" ]] || fail "./dev demo --help is not the demo's"
+[[ $("$dev" demo --help) == *"$("$demo" --help)" ]] || fail "./dev demo --help is not the demo's"
 [[ $("$dev" help help) == "$("$dev" help)" ]] || fail "./dev help help shows something else"
 if "$dev" help fly 2>/dev/null; then fail "./dev help fly succeeds"; fi

@@ -1,4 +1,4 @@
-// What examples/engine_loop says to bad arguments, and that its read loop gives up cleanly where threads are scarce.
+// What demo/ says to bad arguments, and that its read loop gives up cleanly where threads are scarce.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <doctest/doctest.h>
 #include <getopt.h>
@@ -19,7 +19,7 @@ namespace {
 
 /// The refusal; "" if there is none.
 std::string refusal_of(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), "engine_loop");
+    arguments.insert(arguments.begin(), "kvjit_demo");
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);

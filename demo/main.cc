@@ -1,4 +1,4 @@
-// An engine's step loop on kvjit: `engine_loop --help`. step_runner.cc is where kvjit is used.
+// An engine's step loop on kvjit: `kvjit_demo --help`. step_runner.cc is where kvjit is used.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -75,6 +75,6 @@ int main(int argc, char** argv) try {
     }
     return demo::run(options);
 } catch (const std::exception& failure) {
-    std::fprintf(stderr, "engine_loop: %s\n", failure.what());
+    std::fprintf(stderr, "kvjit_demo: %s\n", failure.what());
     return 2;
 }

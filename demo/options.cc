@@ -45,7 +45,7 @@ void find_place(Options& options) {
 std::string built_bundle() {
     std::error_code unknown;
     const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-    return (program.parent_path() / "engine_loop_kernels.kvjb").string();
+    return (program.parent_path() / "kvjit_demo_kernels.kvjb").string();
 }
 
 void set_defaults(Options& options) {
@@ -92,7 +92,7 @@ Options parse_options(int argc, char** argv) {
                 options.help = true;
                 break;
             default:
-                throw std::runtime_error("engine_loop --help lists the options");
+                throw std::runtime_error("kvjit_demo --help lists the options");
         }
     }
     if (optind < argc) throw std::runtime_error(std::string("unexpected argument ") + argv[optind]);

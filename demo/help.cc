@@ -3,7 +3,7 @@
 namespace demo {
 
 const char kHelp[] =
-    R"(engine_loop: the attention part of an LLM engine's step loop, on kvjit
+    R"(kvjit_demo: the attention part of an LLM engine's step loop, on kvjit
 
 An engine works in steps. In each, some sequences decode (one new token), others prefill (a chunk of their prompt),
 requests arrive and finish. For every layer of the model it then calls attention once, for the whole ragged batch. This
