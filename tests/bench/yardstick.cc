@@ -3,67 +3,36 @@
 #include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "arithmetic.h"
 #include "bandwidth.h"
-#include "register_loop.h"
 #include "setup.h"
+#include "together.h"
 
 namespace kvjit::bench {
 namespace {
 
-constexpr long kRounds = 4'000'000;
-
-double (*widest_loop())(long) {
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f")) return register_loop_512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return register_loop_256;
-    return register_loop_128;
-}
-
-/// The pool's threads spin for some 30 ms after a call (docs/threads.md). Measured meanwhile, the machine would look
-/// slow and every kernel good.
-void wait_for_idle_pool() {
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
-}
-
 double measure_read() {
-    wait_for_idle_pool();
+    demo::wait_for_idle_pool();
     // Half is enough: what runs in between sweeps the caches, too.
     static demo::ReadLoop loop(static_cast<std::size_t>(bytes_beyond_cache() / 2), thread_count());
     return loop.measure();
 }
 
 double measure_copy() {
-    wait_for_idle_pool();
+    demo::wait_for_idle_pool();
     static std::vector<char> from(static_cast<std::size_t>(bytes_beyond_cache() / 2), 1), to(from.size(), 2);
-    const auto threads = static_cast<std::size_t>(thread_count());
-    const std::size_t part = from.size() / threads;
-    const auto start = std::chrono::steady_clock::now();
-    {
-        std::vector<std::jthread> copying;
-        for (std::size_t i = 0; i < threads; ++i) {
-            copying.emplace_back([=] { std::memcpy(to.data() + i * part, from.data() + i * part, part); });
-        }
-    }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    return static_cast<double>(part * threads) / seconds.count();
+    const int threads = thread_count();
+    const std::size_t part = from.size() / static_cast<std::size_t>(threads);
+    const double seconds =
+        demo::run_together(threads, [&](int i) { std::memcpy(to.data() + i * part, from.data() + i * part, part); });
+    return static_cast<double>(part * static_cast<std::size_t>(threads)) / seconds;
 }
 
 double measure_arithmetic() {
-    wait_for_idle_pool();
-    double (*const loop)(long) = widest_loop();
-    std::vector<double> operations(static_cast<std::size_t>(thread_count()));
-    const auto start = std::chrono::steady_clock::now();
-    {
-        std::vector<std::jthread> threads;
-        for (double& done : operations) threads.emplace_back([&done, loop] { done = loop(kRounds); });
-    }
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    double sum = 0;
-    for (const double done : operations) sum += done;
-    return sum / seconds.count();
+    demo::wait_for_idle_pool();
+    return demo::measure_arithmetic(thread_count());
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 // might then be the ones that the whole program uses.
 #include "register_loop.h"
 
-namespace kvjit::bench {
+namespace demo {
 namespace {
 
 constexpr int kBytes = KVJIT_REGISTER_BITS / 8;
@@ -28,4 +28,4 @@ double KVJIT_REGISTER_LOOP(long rounds) {
     return 2.0 * kLanes * kChains * static_cast<double>(rounds);
 }
 
-}  // namespace kvjit::bench
+}  // namespace demo

@@ -13,8 +13,7 @@ public:
     /// `bytes` should be several times the last-level cache.
     ReadLoop(std::size_t bytes, int threads);
 
-    /// Reads the buffer once. Bytes a second. Throws std::runtime_error, with no thread left, where one can't be
-    /// started.
+    /// Reads the buffer once. Bytes a second. Throws as run_together does.
     double measure();
 
 private:

@@ -1,0 +1,67 @@
+#include "bandwidth.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "together.h"
+
+namespace demo {
+namespace {
+
+constexpr std::size_t kLine = 64 / sizeof(std::uint64_t);
+
+/// A cache line at a time, in sums of its words that don't wait for each other.
+[[gnu::always_inline]] inline std::uint64_t add_lines(const std::uint64_t* words, std::size_t count) {
+    std::uint64_t sums[kLine] = {};
+    for (std::size_t i = 0; i + kLine <= count; i += kLine) {
+        for (std::size_t word = 0; word < kLine; ++word) sums[word] += words[i + word];
+    }
+    std::uint64_t sum = 0;
+    for (const std::uint64_t part : sums) sum += part;
+    return sum;
+}
+
+[[gnu::target("avx512f")]] std::uint64_t add_up_512(const std::uint64_t* words, std::size_t count) {
+    return add_lines(words, count);
+}
+[[gnu::target("avx2")]] std::uint64_t add_up_256(const std::uint64_t* words, std::size_t count) {
+    return add_lines(words, count);
+}
+std::uint64_t add_up_128(const std::uint64_t* words, std::size_t count) {
+    return add_lines(words, count);
+}
+
+/// With the widest vectors that the machine has.
+std::uint64_t add_up(const std::uint64_t* words, std::size_t count) {
+    if (__builtin_cpu_supports("avx512f")) return add_up_512(words, count);
+    if (__builtin_cpu_supports("avx2")) return add_up_256(words, count);
+    return add_up_128(words, count);
+}
+
+}  // namespace
+
+ReadLoop::ReadLoop(std::size_t bytes, int threads)
+    : words_(bytes / sizeof(std::uint64_t), 1), sums_(static_cast<std::size_t>(threads)) {}
+
+double ReadLoop::measure() {
+    const std::size_t part = words_.size() / sums_.size();
+    const double seconds = run_together(static_cast<int>(sums_.size()),
+                                        [this, part](int i) { sums_[i] = add_up(words_.data() + i * part, part); });
+    return static_cast<double>(part * sums_.size() * sizeof(std::uint64_t)) / seconds;
+}
+
+int usable_cores() {
+    cpu_set_t cores;
+    if (::sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+std::size_t last_level_cache_bytes() {
+    const long bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+    return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
+}
+
+}  // namespace demo

@@ -1,0 +1,74 @@
+#include "together.h"
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace demo {
+namespace {
+
+/// The start that threads make together, unless it is called off.
+class Start {
+public:
+    explicit Start(int threads) : missing_(threads) {}
+
+    /// Waits for all threads; false if there is no start. The last one takes the time.
+    bool wait() {
+        if (--missing_ == 0) {
+            time_ = std::chrono::steady_clock::now();
+            state_ = kGiven;
+        }
+        while (state_ == kAwaited) std::this_thread::yield();
+        return state_ == kGiven;
+    }
+    void call_off() { state_ = kCalledOff; }
+    std::chrono::steady_clock::time_point time() const { return time_; }
+
+private:
+    enum State { kAwaited, kGiven, kCalledOff };
+    std::atomic<int> missing_;
+    std::atomic<State> state_{kAwaited};
+    std::chrono::steady_clock::time_point time_;
+};
+
+void join_all(std::vector<std::thread>& threads) {
+    for (std::thread& thread : threads) thread.join();
+}
+
+/// One thread for each number from 1 to `count` - 1; all of them or, with an exception, none.
+template <class Task>
+std::vector<std::thread> start_threads(int count, Start& start, const Task& task) {
+    std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(count));
+    try {
+        for (int i = 1; i < count; ++i) threads.emplace_back(task, i);
+    } catch (const std::exception& failure) {
+        start.call_off();
+        join_all(threads);
+        throw std::runtime_error("only " + std::to_string(threads.size() + 1) + " of " + std::to_string(count) +
+                                 " threads can be had: " + failure.what());
+    }
+    return threads;
+}
+
+}  // namespace
+
+double run_together(int threads, const std::function<void(int)>& task) {
+    Start start(threads);
+    const auto take_part = [&](int i) {
+        if (start.wait()) task(i);
+    };
+    std::vector<std::thread> others = start_threads(threads, start, take_part);
+    take_part(0);
+    join_all(others);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start.time()).count();
+}
+
+void wait_for_idle_pool() {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+}
+
+}  // namespace demo
