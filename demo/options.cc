@@ -37,7 +37,8 @@ void find_place(Options& options) {
     options.place = name == "cuda-emulated" ? Place::kEmulated : Place::kGpu;
     if (name == "cuda" || name == "cuda-emulated") return;
     if (name.rfind("cuda:", 0) != 0)
-        throw std::runtime_error("--target is \"" + name + "\"; --help lists what it takes");
+        throw std::runtime_error("--target is \"" + name +
+                                 "\"; it takes host, x86-64, x86-64-v2 and so on, cuda, cuda:N, cuda-emulated");
     options.gpu = number(name.c_str() + 5, 0, kMaxGpu, "N of --target cuda:N");
 }
 
@@ -68,7 +69,7 @@ Options parse_options(int argc, char** argv) {
                             {"bundle", optional_argument, nullptr, 'b'},  {"seed", required_argument, nullptr, 'e'},
                             {"help", no_argument, nullptr, 'h'},          {nullptr, 0, nullptr, 0}};
     Options options;
-    for (int found; (found = getopt_long(argc, argv, "", names, nullptr)) != -1;) {
+    for (int found; (found = getopt_long(argc, argv, ":", names, nullptr)) != -1;) {
         switch (found) {
             case 's':
                 options.steps = number(optarg, 1, kMaxSteps, "--steps");
@@ -91,8 +92,10 @@ Options parse_options(int argc, char** argv) {
             case 'h':
                 options.help = true;
                 break;
+            case ':':
+                throw std::runtime_error(std::string(argv[optind - 1]) + " takes a value, and has none");
             default:
-                throw std::runtime_error("kvjit_demo --help lists the options");
+                throw std::runtime_error(std::string("no option ") + argv[optind - 1] + "; --help lists them");
         }
     }
     if (optind < argc) throw std::runtime_error(std::string("unexpected argument ") + argv[optind]);

@@ -70,6 +70,15 @@ TEST_CASE("a number beyond its limits is refused with argument, value and limits
           "--seed is \"18446744073709551616\"; it takes a number from 0 to 18446744073709551615");
 }
 
+TEST_CASE("what is no option, lacks its value or is no target is refused by name") {
+    CHECK(refusal_of({"--steps", "4", "--fast"}) == "no option --fast; --help lists them");
+    CHECK(refusal_of({"--steps"}) == "--steps takes a value, and has none");
+    CHECK(refusal_of({"fast"}) == "unexpected argument fast");
+    CHECK(refusal_of({"--target", "gpu"}) ==
+          "--target is \"gpu\"; it takes host, x86-64, x86-64-v2 and so on, cuda, cuda:N, cuda-emulated");
+    CHECK(refusal_of({"--target", "cuda", "--threads", "2"}) == "--threads is 2; target cuda takes none");
+}
+
 TEST_CASE("numbers at their limits are taken, and a bundle with and without a name") {
     CHECK(refusal_of({"--threads", "1024", "--layers", "1024", "--steps", "1000000"}) == "");
     CHECK(refusal_of({"--threads", "0", "--layers", "1", "--steps", "1", "--seed", "18446744073709551615"}) == "");
