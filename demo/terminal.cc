@@ -45,19 +45,13 @@ Progress::~Progress() {
 }
 
 void Progress::show(int done, const std::string& note) {
-    if (!on_terminal()) {
-        const int quarter = 4 * done / total_;
-        if (quarter == shown_quarter_) return;
-        shown_quarter_ = quarter;
-        std::printf("  %s: %d of %d\n", title_.c_str(), done, total_);
-    } else {
-        const auto now = std::chrono::steady_clock::now();
-        if (now - shown_at_ < kRedraw && done != total_) return;
-        shown_at_ = now;
-        const int full = kBarWidth * done / total_;
-        std::printf("\r\033[K  %s [%s%s] %d/%d %s", title_.c_str(), std::string(full, '#').c_str(),
-                    std::string(kBarWidth - full, '.').c_str(), done, total_, note.c_str());
-    }
+    if (!on_terminal()) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - shown_at_ < kRedraw && done != total_) return;
+    shown_at_ = now;
+    const int full = kBarWidth * done / total_;
+    std::printf("\r\033[K  %s [%s%s] %d/%d %s", title_.c_str(), std::string(full, '#').c_str(),
+                std::string(kBarWidth - full, '.').c_str(), done, total_, note.c_str());
     std::fflush(stdout);
 }
 

@@ -12,7 +12,7 @@ std::string bold(const std::string& text);
 std::string green(const std::string& text);
 std::string red(const std::string& text);
 
-/// A bar that fills while something is done; off a terminal, a line at each quarter.
+/// A bar that fills while something is done; off a terminal, nothing.
 class Progress {
 public:
     Progress(std::string title, int total);
@@ -26,7 +26,6 @@ public:
 private:
     std::string title_;
     int total_;
-    int shown_quarter_ = 0;
     std::chrono::steady_clock::time_point shown_at_{};
 };
 
