@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
+#include "machine.h"
 #include "memory.h"
 #include "options.h"
 #include "programs.h"
@@ -13,10 +15,11 @@ namespace demo {
 struct LoopResult {
     Tally decode_only, mixed;
     std::int64_t sequences = 0, finished = 0;
+    std::string peer;  // who attended beside kvjit; "": nobody
 };
 
 /// Runs the steps of an engine with `layers` layers, in memory that the kernels' target reaches.
-LoopResult run_loop(const Options& options, const Kernels& kernels, std::int64_t layers, Memory& memory,
+LoopResult run_loop(const Options& options, const Kernels& kernels, std::int64_t layers, Machine& machine,
                     Checker& checker);
 
 /// The wanted number of layers, or as many as fit into half of the free memory.

@@ -13,9 +13,17 @@ program does that, and nothing else of a model: it makes up queries, keys and va
   cache    int8 with float16 scales, axes L2HTD, in pages of 128 tokens handed out by a small allocator
   kvjit    engine -> kernel (once), kernel -> plan (once a step), plan -> run (once a layer)
 
-It prints what compiling cost and what finding the programs on disk costs, tokens a second, bytes read a second beside
-what the machine can read at all, the largest error against a plain loop in double, and how many programs were compiled
-while it served. Exit code 0: the error is within float16's, and there were none.
+What it prints, and what to look at:
+
+  Programs   what compiling each cost, and finding it on disk at the next start
+  Steps      what a step takes, and its programs on one layer: their share of a step, what they read or compute in a
+             second beside what this machine can, measured at the same moment; the same by plain loops, and by PyTorch
+             where Python has it
+  Checks     errors against loops in double; whether one thread gives the same bits as several; whether anything was
+             compiled while it served. Exit code 0: all is as it must be; 1: it is not; 2: the demo could not run
+  Try next   three commands, and what they show
+
+It takes well under a minute, and 2 GiB of memory are enough.
 
   --steps N     steps to run, up to 1000000 (48; cuda-emulated 4)
   --layers N    layers of the model, each with a cache of its own, up to 1024 (4; cuda-emulated 1; Llama has 32)
@@ -31,6 +39,13 @@ while it served. Exit code 0: the error is within float16's, and there were none
   --help        this text
 
 NO_COLOR in the environment: no colour, also on a terminal.
+)";
+
+const char kNext[] =
+    R"(  ./dev demo --bundle                  no compiler: the same kernels out of a file that the build made
+  ./dev demo --target cuda-emulated    the GPU's kernels on this CPU, each access to memory checked (slow, so fewer)
+  build/kvjit inspect head_dim=128 group=4 quant_bit=8 cache_mode=page_table --program decode --emit asm
+                                       the machine code of such a decode program
 )";
 
 }  // namespace demo

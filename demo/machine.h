@@ -10,12 +10,10 @@
 
 namespace demo {
 
-/// What reading keys and values is held against.
+/// What the machine does in a second when it does nothing else; 0: not known.
 struct Yardstick {
-    const char* who;        // "the machine"
-    const char* does;       // "reads"
-    const char* how;        // it was measured
-    double bytes_a_second;  // 0: nothing is worth comparing
+    double bytes_a_second;
+    double operations_a_second;  // floating-point
 };
 
 class Machine {
@@ -24,8 +22,10 @@ public:
     /// A line for people.
     virtual std::string headline() const = 0;
     virtual Memory& memory() = 0;
-    /// Measures anew. Takes memory meanwhile.
+    /// Measures anew.
     virtual Yardstick measure() = 0;
+    /// What it measures, a sentence or two for people.
+    virtual std::string explanation() const = 0;
 };
 
 /// Throws with what is missing, as open_machine does.

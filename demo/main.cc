@@ -1,4 +1,5 @@
 // An engine's step loop on kvjit: `kvjit_demo --help`. step_runner.cc is where kvjit is used.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -11,17 +12,19 @@
 namespace demo {
 namespace {
 
-/// Triple and processor, without the list of features.
+/// Triple and processor; features beyond that are only counted.
 std::string short_text(const kvjit::Target& target) {
     const std::string text = target.text();
-    return text.substr(0, text.find(':', text.find(':') + 1));
+    const std::string known = text.substr(0, text.find(':', text.find(':') + 1));
+    const auto more = std::count(known.begin(), known.end(), '+');
+    return known.substr(0, known.find('+')) + (more == 0 ? "" : " and " + std::to_string(more) + " features more");
 }
 
 void print_head(const Options& options, const Machine& machine, const kvjit::Target& target, std::int64_t layers) {
     std::printf("%s %s\n", bold("Machine").c_str(), machine.headline().c_str());
     std::printf("%s  %s\n", bold("Target").c_str(), short_text(target).c_str());
-    std::printf("%s   Llama 3 8B's attention, %lld of its 32 layers, %lld MB of int8 cache\n", bold("Model").c_str(),
-                static_cast<long long>(layers), static_cast<long long>(cache_bytes(options, layers) >> 20));
+    std::printf("%s   Llama 3 8B's attention, %s, %lld MB of int8 cache\n", bold("Model").c_str(),
+                Shape::part(layers).c_str(), static_cast<long long>(cache_bytes(options, layers) >> 20));
     if (layers < options.layers) std::printf("        (for %d layers there is too little memory)\n", options.layers);
     for (const kvjit_op op : {KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION}) {
         std::printf("%s    %s\n", bold("Spec").c_str(), must(Shape::spec(op).text()).c_str());
@@ -53,15 +56,15 @@ int run(const Options& options) {
     kernels.engine.seal();  // what is compiled from here on would keep a request waiting
 
     Checker checker(options.seed);
-    const Yardstick before = machine->measure();
-    const LoopResult result = run_loop(options, kernels, layers, machine->memory(), checker);
-    const Yardstick after = machine->measure();
-    std::printf("%lld sequences, %lld finished\n\n", static_cast<long long>(result.sequences),
+    const LoopResult result = run_loop(options, kernels, layers, *machine, checker);
+    std::printf("%s %d, with %lld sequences, %lld of them finished; attention alone, and nothing else of the model\n",
+                bold("Steps").c_str(), options.steps, static_cast<long long>(result.sequences),
                 static_cast<long long>(result.finished));
-    const bool slower = after.bytes_a_second < before.bytes_a_second;
-    print_tallies(result.decode_only, result.mixed, layers, slower ? before : after);
-    const bool none_late = print_late_compiles(kernels.engine);
-    return checker.print_verdict() && none_late ? 0 : 1;
+    print_tallies(result.decode_only, result.mixed,
+                  {layers, machine->explanation(), options.place == Place::kCpu, result.peer});
+    const bool right = checker.print_verdict(kernels.engine.stats().late_compiles);
+    std::printf("\n%s\n%s", bold("Try next").c_str(), kNext);
+    return right ? 0 : 1;
 }
 
 }  // namespace

@@ -18,6 +18,11 @@ kvjit::KernelSpec Shape::spec(kvjit_op op) {
     return must(must(spec).for_op(op));
 }
 
+std::string Shape::part(std::int64_t layers) {
+    const std::string of_model = layers <= kLayers ? " of " + std::to_string(kLayers) : "";
+    return std::to_string(layers) + of_model + " layers";
+}
+
 CacheMemory::CacheMemory(Memory& memory, std::int64_t layers, std::int64_t tokens)
     : layers_(layers),
       tokens_(tokens),
@@ -37,11 +42,11 @@ kvjit::Tensor CacheMemory::scale() const {
 }
 
 double CacheMemory::element(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot, std::int64_t d) const {
-    return codes_[row(layer, kv, head, slot) * Shape::kHeadDim + d] * scale_of(layer, kv, head, slot, d);
+    return codes(layer, kv, head)[slot * Shape::kHeadDim + d] * scale_of(layer, kv, head, slot, d);
 }
 
 double CacheMemory::scale_of(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot, std::int64_t d) const {
-    return to_float(scales_[row(layer, kv, head, slot) * Shape::kScales + d / Shape::kQuantGroup]);
+    return to_float(scales(layer, kv, head)[slot * Shape::kScales + d / Shape::kQuantGroup]);
 }
 
 RaggedBatch::RaggedBatch(const Step& step) : decoding(step.decoding), seqstarts{0}, kvstarts{0} {

@@ -14,6 +14,7 @@ namespace demo {
 
 /// Llama 3 8B's attention over an int8 cache.
 struct Shape {
+    static constexpr std::int64_t kLayers = 32;  // of the whole model
     static constexpr std::int64_t kHeads = 32;
     static constexpr std::int64_t kKvHeads = 8;
     static constexpr std::int64_t kHeadDim = 128;
@@ -23,8 +24,9 @@ struct Shape {
     /// Of one token in one layer: keys and values of all kv heads, codes and scales.
     static constexpr std::int64_t kTokenBytes = 2 * kKvHeads * (kHeadDim + kScales * 2);
 
-    /// The spec of `op`, as text.
     static kvjit::KernelSpec spec(kvjit_op op);
+    /// "4 of 32 layers": how much of the model so many are; "64 layers" where it has fewer.
+    static std::string part(std::int64_t layers);
 };
 
 /// (L, 2, H, T, D) int8, and (L, 2, H, T, D / quant_group) float16.
@@ -36,9 +38,16 @@ public:
     kvjit::Tensor scale() const;
     std::int64_t layers() const { return layers_; }
     std::int64_t tokens() const { return tokens_; }
+    /// (T, D) and (T, D / quant_group) of the keys (kv 0) or values (1) of a head.
+    const std::int8_t* codes(std::int64_t layer, int kv, std::int64_t head) const {
+        return codes_.get() + row(layer, kv, head, 0) * Shape::kHeadDim;
+    }
+    const Half* scales(std::int64_t layer, int kv, std::int64_t head) const {
+        return scales_.get() + row(layer, kv, head, 0) * Shape::kScales;
+    }
     /// Element d of the key (kv 0) or value (1) that lies in a slot.
     double element(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot, std::int64_t d) const;
-    /// The scale behind that element.
+    /// The scale of that element.
     double scale_of(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot, std::int64_t d) const;
 
 private:
@@ -57,6 +66,10 @@ struct RaggedBatch {
     std::int64_t sequences() const { return static_cast<std::int64_t>(start_pos.size()); }
     std::int64_t new_tokens() const { return seqstarts.back(); }
     std::int64_t keys(std::int64_t b) const { return kvstarts[b + 1] - kvstarts[b]; }
+    /// Keys that new token `row` of sequence b sees: all in a decoding one, else those up to its own.
+    std::int64_t visible_keys(std::int64_t b, std::int64_t row) const {
+        return b < decoding ? keys(b) : start_pos[b] + row + 1;
+    }
     /// Where position t of sequence b lies in the cache.
     std::int64_t slot(std::int64_t b, std::int64_t t) const;
 

@@ -22,6 +22,8 @@ struct Options {
 
 /// What --help prints.
 extern const char kHelp[];
+/// What to run after the demo: three commands, and what they show.
+extern const char kNext[];
 
 /// What isn't given has the target's default. Throws std::runtime_error with a sentence for a wrong argument.
 Options parse_options(int argc, char** argv);

@@ -82,7 +82,7 @@ ProgramTimes prepare_each(const Kernels& kernels, Place place) {
 }
 
 void print_programs(const ProgramTimes& cold, const ProgramTimes& warm, Place place) {
-    std::printf("%s\n", bold("Programs                          compiled     found on disk").c_str());
+    std::printf("%s\n", bold("Programs                          compiled     found on disk by the next start").c_str());
     const std::vector<Program> programs = programs_of(place);
     for (std::size_t i = 0; i < programs.size(); ++i) {
         std::printf("  %-30s %9.1f ms %12.2f ms\n", programs[i].name, cold.each[i] * 1e3, warm.each[i] * 1e3);
@@ -98,12 +98,6 @@ void print_programs(const ProgramTimes& bundled, Place place) {
         std::printf("  %-30s %8.2f ms\n", programs[i].name, bundled.each[i] * 1e3);
     }
     std::printf("\n");
-}
-
-bool print_late_compiles(const kvjit::Engine& engine) {
-    const auto late = static_cast<long long>(engine.stats().late_compiles);
-    std::printf("%s while it served: %lld\n", bold("Compiled").c_str(), late);
-    return late == 0;
 }
 
 }  // namespace demo

@@ -45,7 +45,5 @@ ProgramTimes prepare_each(const Kernels& kernels, Place place);
 
 void print_programs(const ProgramTimes& cold, const ProgramTimes& warm, Place place);
 void print_programs(const ProgramTimes& bundled, Place place);
-/// What was compiled after the engine was sealed. True if nothing was.
-bool print_late_compiles(const kvjit::Engine& engine);
 
 }  // namespace demo

@@ -17,17 +17,11 @@ constexpr double kAttentionTolerance = 2e-3;
 /// Half a step, and what rounding the scale to float16 adds: at most 2^-11 of the largest of 127 codes.
 constexpr double kStoreTolerance = 0.5 + 127.0 / 2048;
 
-/// Keys that a new token of a sequence sees: all in a decoding one, else those up to its own.
-std::int64_t visible_keys(const RaggedBatch& batch, Sample sample) {
-    return sample.sequence < batch.decoding ? batch.keys(sample.sequence)
-                                            : batch.start_pos[sample.sequence] + sample.row + 1;
-}
-
 /// exp(q . k / sqrt(D)) for each visible key, divided by their sum.
 std::vector<double> probabilities(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call,
                                   Sample sample, const Half* query) {
     const std::int64_t kv_head = sample.head / (Shape::kHeads / Shape::kKvHeads);
-    std::vector<double> scores(visible_keys(batch, sample));
+    std::vector<double> scores(batch.visible_keys(sample.sequence, sample.row));
     for (std::size_t t = 0; t < scores.size(); ++t) {
         const std::int64_t slot = batch.slot(sample.sequence, t);
         for (std::int64_t d = 0; d < kDim; ++d) {
@@ -79,26 +73,55 @@ double store_error(const CacheMemory& memory, const RaggedBatch& batch, const La
                     largest_step(memory, call, 1, kv_head, slot, call.value + offset));
 }
 
-void Checker::check(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call) {
+Sample Checker::draw(const RaggedBatch& batch) {
     const auto below = [this](std::int64_t count) {
         return std::uniform_int_distribution<std::int64_t>(0, count - 1)(random_);
     };
+    const std::int64_t b = below(batch.sequences());
+    const std::int64_t row = below(batch.seqstarts[b + 1] - batch.seqstarts[b]);
+    return {b, row, below(Shape::kHeads)};
+}
+
+// max(old, new) drops a NaN; max(new, old) keeps it, and the verdict with it.
+void Checker::check(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call) {
     for (int i = 0; i < kSamples; ++i) {
-        const std::int64_t b = below(batch.sequences());
-        const Sample sample{b, below(batch.seqstarts[b + 1] - batch.seqstarts[b]), below(Shape::kHeads)};
-        // max(old, new) drops a NaN; this order keeps it, and the verdict with it.
+        const Sample sample = draw(batch);
         attention_ = std::max(attention_error(memory, batch, call, sample), attention_);
         store_ = std::max(store_error(memory, batch, call, sample), store_);
     }
     rows_ += kSamples;
 }
 
-bool Checker::print_verdict() const {
-    const bool right = attention_ <= kAttentionTolerance && store_ <= kStoreTolerance;
-    std::printf("%s against plain loops in double, %lld rows\n", bold("Largest errors").c_str(),
-                static_cast<long long>(rows_));
-    std::printf("  attention  %.1e of a row's largest element; float16 allows %.0e\n", attention_, kAttentionTolerance);
-    std::printf("  store      %.3f of a quantisation step; rounding allows %.2f\n\n", store_, kStoreTolerance);
+void Checker::check_plain(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call) {
+    for (int i = 0; i < kSamples; ++i) plain_ = std::max(attention_error(memory, batch, call, draw(batch)), plain_);
+}
+
+void Checker::check_bits(int threads, const Half* many, const Half* one, std::int64_t elements) {
+    threads_ = threads;
+    elements_ += elements;
+    for (std::int64_t i = 0; i < elements; ++i) different_ += many[i] != one[i];
+}
+
+bool Checker::is_right(std::int64_t late_compiles) const {
+    return attention_ <= kAttentionTolerance && plain_ <= kAttentionTolerance && store_ <= kStoreTolerance &&
+           different_ == 0 && late_compiles == 0;
+}
+
+bool Checker::print_verdict(std::int64_t late_compiles) const {
+    std::printf("%s\n", bold("Checks").c_str());
+    std::printf(
+        "  attention      %lld rows differ from loops in double by at most %.1e of a row's largest element;"
+        " float16 allows %.0e\n",
+        static_cast<long long>(rows_), attention_, kAttentionTolerance);
+    std::printf("  store          keys and values are at most %.3f of a quantisation step off; rounding allows %.2f\n",
+                store_, kStoreTolerance);
+    if (threads_ != 0) {
+        std::printf("  plain loops    their rows differ from loops in double by at most %.1e\n", plain_);
+        std::printf("  same bits      on 1 and on %d threads: %lld of %lld elements differ\n", threads_,
+                    static_cast<long long>(different_), static_cast<long long>(elements_));
+    }
+    std::printf("  late compiles  %lld, after all was said to be ready\n\n", static_cast<long long>(late_compiles));
+    const bool right = is_right(late_compiles);
     std::printf("%s\n", right ? green("PASS").c_str() : red("FAIL").c_str());
     return right;
 }

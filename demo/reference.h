@@ -4,18 +4,9 @@
 #include <cstdint>
 #include <random>
 
-#include "model.h"
+#include "call.h"
 
 namespace demo {
-
-/// One layer's call and what came of it.
-struct LayerCall {
-    std::int64_t layer;
-    const Half* query;   // (S, H, D)
-    const Half* key;     // (S, Hkv, D)
-    const Half* value;   // (S, Hkv, D)
-    const Half* output;  // (S, H, D)
-};
 
 struct Sample {
     std::int64_t sequence;
@@ -35,13 +26,22 @@ public:
     explicit Checker(std::uint64_t seed) : random_(seed) {}
 
     void check(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call);
-    /// Prints them and whether they are what the types allow. False: they are not.
-    bool print_verdict() const;
+    /// Of the plain loops' results.
+    void check_plain(const CacheMemory& memory, const RaggedBatch& batch, const LayerCall& call);
+    /// Of one call's outputs on so many threads and on one.
+    void check_bits(int threads, const Half* many, const Half* one, std::int64_t elements);
+    /// Prints what was found and whether it is what the types allow, and what was compiled late. False: it is not.
+    bool print_verdict(std::int64_t late_compiles) const;
 
 private:
+    Sample draw(const RaggedBatch& batch);
+    bool is_right(std::int64_t late_compiles) const;
+
     std::mt19937_64 random_;
-    double attention_ = 0, store_ = 0;
+    double attention_ = 0, store_ = 0, plain_ = 0;
     std::int64_t rows_ = 0;
+    std::int64_t elements_ = 0, different_ = 0;
+    int threads_ = 0;
 };
 
 }  // namespace demo
