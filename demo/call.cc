@@ -2,8 +2,6 @@
 
 #include <chrono>
 
-#include "must.h"
-
 namespace demo {
 namespace {
 
@@ -30,7 +28,7 @@ kvjit::Plan Caller::plan(const kvjit::Kernel& kernel, const RaggedBatch& batch, 
                          kvjit::PlanOptions options) const {
     const kvjit::Batch here = batch.view(cache_);
     if (on_cuda_) options.host_batch = &here;  // what can be checked without waiting for the GPU
-    return must(kernel.plan(placed.view(), options));
+    return kernel.plan(placed.view(), options).value();
 }
 
 kvjit::Plan Caller::reading_plan(const kvjit::Kernel& kernel, const RaggedBatch& batch, const PlacedBatch& placed,
@@ -43,8 +41,8 @@ kvjit::Plan Caller::reading_plan(const kvjit::Kernel& kernel, const RaggedBatch&
 
 double Caller::run(kvjit::Plan& plan, const RaggedBatch& batch, const std::vector<LayerCall>& calls) const {
     const auto start = std::chrono::steady_clock::now();
-    for (const LayerCall& call : calls) must(plan.run(tensors(batch, call), call.layer));
-    must(plan.synchronize());
+    for (const LayerCall& call : calls) plan.run(tensors(batch, call), call.layer).value();
+    plan.synchronize().value();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 

@@ -9,7 +9,6 @@
 #include "arithmetic.h"
 #include "bandwidth.h"
 #include "gpu.h"
-#include "must.h"
 #include "together.h"
 
 namespace demo {
@@ -101,8 +100,8 @@ kvjit::Target open_gpu_target(int ordinal) {
 
 kvjit::Target open_target(const Options& options) {
     if (options.place == Place::kGpu) return open_gpu_target(options.gpu);
-    if (options.place == Place::kEmulated) return must(kvjit::Target::cuda_emulated());
-    return must(options.target == "host" ? kvjit::Target::host() : kvjit::Target::cpu(options.target));
+    if (options.place == Place::kEmulated) return kvjit::Target::cuda_emulated().value();
+    return (options.target == "host" ? kvjit::Target::host() : kvjit::Target::cpu(options.target)).value();
 }
 
 std::unique_ptr<Machine> open_machine(const Options& options) {

@@ -6,7 +6,6 @@
 
 #include "engine_loop.h"
 #include "machine.h"
-#include "must.h"
 #include "terminal.h"
 
 namespace demo {
@@ -27,7 +26,7 @@ void print_head(const Options& options, const Machine& machine, const kvjit::Tar
                 Shape::part(layers).c_str(), static_cast<long long>(cache_bytes(options, layers) >> 20));
     if (layers < options.layers) std::printf("        (for %d layers there is too little memory)\n", options.layers);
     for (const kvjit_op op : {KVJIT_OP_KEY_VALUE_CACHE, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION}) {
-        std::printf("%s    %s\n", bold("Spec").c_str(), must(Shape::spec(op).text()).c_str());
+        std::printf("%s    %s\n", bold("Spec").c_str(), Shape::spec(op).text().value().c_str());
     }
     std::printf("\n");
 }

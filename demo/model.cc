@@ -5,8 +5,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "must.h"
-
 namespace demo {
 
 kvjit::KernelSpec Shape::spec(kvjit_op op) {
@@ -15,7 +13,7 @@ kvjit::KernelSpec Shape::spec(kvjit_op op) {
                                                ",t1=f16,quant_bit=8,quant_group=" + std::to_string(kQuantGroup) +
                                                ",cache_mode=page_table,page_size=" + std::to_string(kPageSize) +
                                                ",is_causal=1,layout=L2HTD");
-    return must(must(spec).for_op(op));
+    return spec.value().for_op(op).value();
 }
 
 std::string Shape::part(std::int64_t layers) {

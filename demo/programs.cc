@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "model.h"
-#include "must.h"
 #include "terminal.h"
 
 namespace demo {
@@ -19,7 +18,7 @@ double seconds_spent(const kvjit_engine_stats& stats) {
 /// Seconds that the engine spent on preparing one program.
 double prepare_one(const Kernels& kernels, const kvjit::Kernel& kernel, kvjit_programs bit) {
     const double before = seconds_spent(kernels.engine.stats());
-    must(kernel.prepare(bit));
+    kernel.prepare(bit).value();
     return seconds_spent(kernels.engine.stats()) - before;
 }
 
@@ -40,8 +39,8 @@ std::vector<Program> programs_of(Place place) {
 }
 
 Kernels kernels_of(kvjit::Engine engine, const kvjit::Target& target) {
-    kvjit::Kernel store_kernel = must(engine.kernel(Shape::spec(KVJIT_OP_KEY_VALUE_CACHE), target));
-    kvjit::Kernel attention_kernel = must(engine.kernel(Shape::spec(KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION), target));
+    kvjit::Kernel store_kernel = engine.kernel(Shape::spec(KVJIT_OP_KEY_VALUE_CACHE), target).value();
+    kvjit::Kernel attention_kernel = engine.kernel(Shape::spec(KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION), target).value();
     return {std::move(engine), std::move(store_kernel), std::move(attention_kernel)};
 }
 
@@ -59,15 +58,15 @@ TemporaryFolder::~TemporaryFolder() {
 Kernels open_kernels(const std::string& cache_folder, const kvjit::Target& target) {
     kvjit::EngineOptions options;
     options.cache_dir = cache_folder.c_str();
-    return kernels_of(must(kvjit::Engine::create(options)), target);
+    return kernels_of(kvjit::Engine::create(options).value(), target);
 }
 
 Kernels open_bundle(const std::string& bundle, const kvjit::Target& target) {
     kvjit::EngineOptions options;
     options.cache_dir = "";
     options.jit = 0;
-    kvjit::Engine engine = must(kvjit::Engine::create(options));
-    must(engine.add_bundle(bundle));
+    kvjit::Engine engine = kvjit::Engine::create(options).value();
+    engine.add_bundle(bundle).value();
     return kernels_of(std::move(engine), target);
 }
 
@@ -76,7 +75,7 @@ ProgramTimes prepare_each(const Kernels& kernels, Place place) {
     for (const Program& program : programs_of(place)) {
         times.each.push_back(prepare_one(kernels, kernels.*program.kernel, program.bit));
     }
-    must(kernels.attention.prepare(KVJIT_PROGRAM_STORE));  // the same program of another kernel: found in memory
+    kernels.attention.prepare(KVJIT_PROGRAM_STORE).value();  // the same program of another kernel: found in memory
     times.compiler_loading = kernels.engine.stats().compiler_load_seconds;
     return times;
 }
