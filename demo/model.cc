@@ -44,7 +44,7 @@ double CacheMemory::element(std::int64_t layer, int kv, std::int64_t head, std::
 }
 
 double CacheMemory::scale_of(std::int64_t layer, int kv, std::int64_t head, std::int64_t slot, std::int64_t d) const {
-    return to_float(scales(layer, kv, head)[slot * Shape::kScales + d / Shape::kQuantGroup]);
+    return scales(layer, kv, head)[slot * Shape::kScales + d / Shape::kQuantGroup];
 }
 
 RaggedBatch::RaggedBatch(const Step& step) : decoding(step.decoding), seqstarts{0}, kvstarts{0} {
@@ -98,7 +98,7 @@ Activations::Activations(Memory& memory, std::int64_t rows, std::uint64_t seed)
     : rows_(rows), pool_(take_array<Half>(memory, rows * Shape::kHeadDim)), state_(seed) {
     std::mt19937_64 random(seed);
     std::normal_distribution<float> normal;
-    std::generate_n(pool_.get(), rows * Shape::kHeadDim, [&] { return to_half(normal(random)); });
+    std::generate_n(pool_.get(), rows * Shape::kHeadDim, [&] { return Half(normal(random)); });
 }
 
 const Half* Activations::take(std::int64_t rows, std::int64_t heads) {

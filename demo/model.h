@@ -5,12 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "half.h"
 #include "kvjit/kvjit.hpp"
 #include "memory.h"
 #include "scheduler.h"
 
 namespace demo {
+
+using Half = kvjit::half;
 
 /// Llama 3 8B's attention over an int8 cache.
 struct Shape {

@@ -4,17 +4,28 @@
 
 #include <float.h>
 #include <math.h>
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
 
 namespace demo {
 namespace {
 
 constexpr std::int64_t kDim = 128, kGroup = 8, kPage = 128;  // Shape's: plain.cc holds them to it
 
+float to_float(kvjit::half number) {
+#if defined(__F16C__)
+    return _cvtsh_ss(number.bits());
+#else
+    return number;
+#endif
+}
+
 std::int64_t slot_of(const PlainRow& row, std::int64_t t) {
     return row.pages[t / kPage] + t % kPage;
 }
 
-float score(const float* query, const std::int8_t* codes, const Half* scales) {
+float score(const float* query, const std::int8_t* codes, const kvjit::half* scales) {
     float sum = 0;
     for (std::int64_t g = 0; g < kDim / kGroup; ++g) {
         float part = 0;
@@ -33,7 +44,7 @@ float exponentiate(float* scores, std::int64_t keys) {
     return sum;
 }
 
-void add_value(float* sums, float weight, const std::int8_t* codes, const Half* scales) {
+void add_value(float* sums, float weight, const std::int8_t* codes, const kvjit::half* scales) {
     for (std::int64_t g = 0; g < kDim / kGroup; ++g) {
         const float factor = weight * to_float(scales[g]);
         for (std::int64_t d = g * kGroup; d < (g + 1) * kGroup; ++d) sums[d] += factor * static_cast<float>(codes[d]);
@@ -54,7 +65,7 @@ void attend_plain_row(const PlainRow& row) {
         const std::int64_t slot = slot_of(row, t);
         add_value(sums, row.scores[t], row.value_codes + slot * kDim, row.value_scales + slot * (kDim / kGroup));
     }
-    for (std::int64_t d = 0; d < kDim; ++d) row.output[d] = to_half(sums[d] / divisor);
+    for (std::int64_t d = 0; d < kDim; ++d) row.output[d] = kvjit::half(sums[d] / divisor);
 }
 
 }  // namespace demo

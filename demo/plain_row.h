@@ -2,19 +2,19 @@
 
 #include <cstdint>
 
-#include "half.h"
+#include "kvjit/cpp/element.hpp"
 
 namespace demo {
 
 /// One row of queries at one head, and the keys and values that it sees.
 struct PlainRow {
-    const Half* query;  // (D)
-    Half* output;       // (D)
+    const kvjit::half* query;  // (D)
+    kvjit::half* output;       // (D)
     // Of the row's layer and kv head:
     const std::int8_t* key_codes;  // (T, D)
     const std::int8_t* value_codes;
-    const Half* key_scales;  // (T, D / quant_group)
-    const Half* value_scales;
+    const kvjit::half* key_scales;  // (T, D / quant_group)
+    const kvjit::half* value_scales;
     const std::int64_t* pages;  // the first slot of each
     std::int64_t keys;
     float* scores;  // (keys): room to work in

@@ -25,7 +25,7 @@ std::vector<double> probabilities(const CacheMemory& memory, const RaggedBatch& 
     for (std::size_t t = 0; t < scores.size(); ++t) {
         const std::int64_t slot = batch.slot(sample.sequence, t);
         for (std::int64_t d = 0; d < kDim; ++d) {
-            scores[t] += to_float(query[d]) * memory.element(call.layer, 0, kv_head, slot, d);
+            scores[t] += query[d] * memory.element(call.layer, 0, kv_head, slot, d);
         }
     }
     const double largest = *std::max_element(scores.begin(), scores.end());
@@ -39,7 +39,7 @@ double largest_step(const CacheMemory& memory, const LayerCall& call, int kv, st
                     const Half* given) {
     double largest = 0;
     for (std::int64_t d = 0; d < kDim; ++d) {
-        const double off = std::abs(memory.element(call.layer, kv, head, slot, d) - to_float(given[d]));
+        const double off = std::abs(memory.element(call.layer, kv, head, slot, d) - given[d]);
         largest = std::max(largest, off / memory.scale_of(call.layer, kv, head, slot, d));
     }
     return largest;
@@ -58,7 +58,7 @@ double attention_error(const CacheMemory& memory, const RaggedBatch& batch, cons
         for (std::size_t t = 0; t < weights.size(); ++t) {
             sum += weights[t] * memory.element(call.layer, 1, kv_head, batch.slot(sample.sequence, t), d);
         }
-        error = std::max(error, std::abs(to_float(call.output[offset + d]) - sum));
+        error = std::max(error, std::abs(call.output[offset + d] - sum));
         largest = std::max(largest, std::abs(sum));
     }
     return error / largest;
@@ -99,7 +99,7 @@ void Checker::check_plain(const CacheMemory& memory, const RaggedBatch& batch, c
 void Checker::check_bits(int threads, const Half* many, const Half* one, std::int64_t elements) {
     threads_ = threads;
     elements_ += elements;
-    for (std::int64_t i = 0; i < elements; ++i) different_ += many[i] != one[i];
+    for (std::int64_t i = 0; i < elements; ++i) different_ += many[i].bits() != one[i].bits();
 }
 
 bool Checker::is_right(std::int64_t late_compiles) const {

@@ -123,7 +123,7 @@ void print_tally(const char* kind, const Tally& tally, const Scope& scope) {
 
 void print_others(const std::string& peer) {
     std::printf(
-        "  Plain loops: float32, compiled with -O3 -march=native -ffast-math, as many threads; 2x: they take"
+        "  Plain loops: float32, compiled with -O3 -march=native, as many threads; 2x: they take"
         " twice as long.\n");
     if (peer.empty()) {
         std::printf(

@@ -15,7 +15,6 @@
 
 #include "bandwidth.h"
 #include "first_call.h"
-#include "half.h"
 #include "support/rng.h"
 
 namespace kvjit::bench {
@@ -37,21 +36,20 @@ struct Scratch {
 };
 
 /// Elements of float16 with mean 0 and deviation 1, over and over.
-std::vector<std::uint16_t> normal_halves(std::size_t count) {
+std::vector<half> normal_halves(std::size_t count) {
     constexpr std::size_t kPattern = 1 << 16;
-    std::vector<std::uint16_t> memory(count);
+    std::vector<half> memory(count);
     test::Rng rng(1);
     for (std::size_t i = 0; i < std::min(kPattern, count); ++i) {
-        memory[i] = demo::to_half(static_cast<float>(rng.normal()));
+        memory[i] = half(static_cast<float>(rng.normal()));
     }
     for (std::size_t i = kPattern; i < count; ++i) memory[i] = memory[i - kPattern];
     return memory;
 }
 
 /// What caches lie in: one pattern serves float16, codes and scales.
-std::vector<std::uint16_t>& arena() {
-    static std::vector<std::uint16_t> memory =
-        normal_halves(static_cast<std::size_t>((bytes_beyond_cache() + kArenaSlack) / 2));
+std::vector<half>& arena() {
+    static std::vector<half> memory = normal_halves(static_cast<std::size_t>((bytes_beyond_cache() + kArenaSlack) / 2));
     return memory;
 }
 
