@@ -5,15 +5,16 @@
 
 namespace kvjit {
 
-/// How one of the caches writes keys or values: rows in pieces of kElements, pages in pieces of kTokens (0: whole).
+/// How one of the caches writes keys or values: rows in pieces of kElements, pages in pieces of kTokens (0: whole). One
+/// with scales has neither, even if the checked-in spec block says so.
 template <class Format, int kElements, int kTokens>
 struct CutFormat {
     using Row = Format;
     using T2 = typename Row::T2;
     using T3 = typename Row::T3;
-    static constexpr int kNeighbours = kElements;
-    static constexpr bool kRowIsWhole = kElements == kHeadDim;
-    static constexpr int kTokenPiece = kTokens;
+    static constexpr int kNeighbours = Row::kQuantised ? kHeadDim : kElements;
+    static constexpr bool kRowIsWhole = kNeighbours == kHeadDim;
+    static constexpr int kTokenPiece = Row::kQuantised ? 0 : kTokens;
 };
 using FromKeys = CutFormat<FromRow, kKeyPiece, kKeyTokenPiece>;
 using FromValues = CutFormat<FromRow, kValuePiece, kValueTokenPiece>;

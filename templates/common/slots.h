@@ -24,7 +24,7 @@ struct PageEntryOf {
 };
 template <>
 struct PageEntryOf<true> {
-    i64 codes, scale_block;
+    i64 codes, scale_block = 0;
 
     KVJIT_INLINE i64 scales() const { return scale_block; }
 };

@@ -77,7 +77,10 @@ constexpr Element element_of<i4x2_t>() {
 template <class T>
 constexpr i64 bytes_of(i64 elements) {
     constexpr int kBits = element_of<T>().bits;
-    return kBits < 8 ? elements / (8 / kBits) : elements * (kBits / 8);
+    if constexpr (kBits < 8)
+        return elements / (8 / kBits);
+    else
+        return elements * (kBits / 8);
 }
 
 inline constexpr float kInfinity = __builtin_bit_cast(float, 0x7f800000);
