@@ -11,6 +11,8 @@ struct EmbeddedTemplate {
     std::string_view text;
 };
 
+using namespace std::string_view_literals;
+
 constexpr EmbeddedTemplate kTemplates[] = {
 #include "embedded_templates.inc"
 };

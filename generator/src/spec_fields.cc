@@ -1,6 +1,7 @@
 // The table of a spec's fields.
 #include <array>
 #include <tuple>
+#include <vector>
 
 #include "generator/layouts.h"
 #include "generator/score_rules.h"
@@ -147,9 +148,19 @@ constexpr std::array kFirstFields = {
 constexpr std::array kScoreFields =
     std::apply([](const auto&... rules) { return std::array{rules.field...}; }, kScoreRules);
 
-constexpr std::string layout_takes() {
-    return "an order of T, L, 2, H, D (block_table: and N); NHDTd8 splits D; or a name (" + layout_families() +
-           "; kvjit spec list layouts has them), PMX's also as 0..3, r1:0..r1:3";
+/// No std::string: Clang takes none of GCC 12's library in constants.
+constexpr std::vector<char> layout_takes() {
+    std::vector<char> text;
+    const auto add = [&](std::string_view part) { text.insert(text.end(), part.begin(), part.end()); };
+    add("an order of T, L, 2, H, D (block_table: and N); NHDTd8 splits D; or a name ");
+    std::string_view before = "(";
+    for (const std::string_view family : layout_families()) {
+        add(before);
+        add(family);
+        before = ", ";
+    }
+    add("; kvjit spec list layouts has them), PMX's also as 0..3, r1:0..r1:3");
+    return text;
 }
 constexpr auto kLayoutTakes = [] {
     std::array<char, layout_takes().size()> text{};

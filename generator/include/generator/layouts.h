@@ -6,6 +6,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kvjit::gen {
 
@@ -75,17 +76,14 @@ inline constexpr NamedLayout kNamedLayouts[] = {
     {"lmcache:KV_T2D", "T2HD", "", "LMCache, its own memory, one layer"},
 };
 
-/// What the names begin with, each once: "pmx, vllm, ...". A family's names stand together.
-constexpr std::string layout_families() {
-    std::string text;
-    std::string_view last;
+/// What the names begin with, each once: pmx, vllm, ... A family's names stand together.
+constexpr std::vector<std::string_view> layout_families() {
+    std::vector<std::string_view> families;
     for (const NamedLayout& layout : kNamedLayouts) {
         const std::string_view family = layout.name.substr(0, layout.name.find(':'));
-        if (family == last) continue;
-        last = family;
-        text.append(text.empty() ? "" : ", ").append(family);
+        if (families.empty() || families.back() != family) families.push_back(family);
     }
-    return text;
+    return families;
 }
 
 /// PMX's names are also found without "pmx:", and those of revision 2 by their number alone. Null: no such name.
