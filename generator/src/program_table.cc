@@ -228,7 +228,7 @@ std::vector<Constant> cache_constants(const KernelSpec& spec, Backend) {
 /// The plan computes where tokens lie, so that one program serves all layouts and modes of both caches.
 std::vector<Constant> relayout_constants(const KernelSpec& spec, Backend) {
     const KernelSpec source = source_of(spec), destination = destination_of(spec);
-    const std::vector<Constant> constants = joined(
+    std::vector<Constant> constants = joined(
         joined({number("kHeadDim", spec.head_dim), type("T1", storage(input_type(spec)))}, row_constants(source, "")),
         row_constants(destination, "To"));
     if (!cut_layout(source) && !cut_layout(destination)) return constants;
@@ -237,7 +237,7 @@ std::vector<Constant> relayout_constants(const KernelSpec& spec, Backend) {
 
 /// Constants of programs that only write and read rows, which may be split. Unsplit layouts have no constants for it.
 std::vector<Constant> token_constants(const KernelSpec& spec, Backend backend) {
-    const std::vector<Constant> constants = cache_constants(spec, backend);
+    std::vector<Constant> constants = cache_constants(spec, backend);
     if (!cut_layout(spec)) return constants;
     return joined(constants, cut_constants(spec, ""));
 }

@@ -71,7 +71,7 @@ TargetList with_lesser(const Target& target) {
     const auto add = [&](Target lesser) {
         lesser.backend = target.backend;
         lesser.device = target.device;
-        if (lesser != target) list.push_back(std::move(lesser));
+        if (lesser != target) list.push_back(lesser);
     };
     if (target.backend == Backend::kCuda) {
         for (const Architecture& code : runnable_code(target.architecture)) add({target.backend, {}, code, 0});

@@ -82,7 +82,8 @@ public:
         const bool rows = is_pitch(pitch);
         const auto width = static_cast<std::size_t>(nest_.run());
         return each(rows, [&](const Offsets& at) {
-            const auto begin = static_cast<cuda::Address>(address + at[index_of(Seat::kSecond)]);
+            const std::int64_t first = address + at[index_of(Seat::kSecond)];
+            const auto begin = static_cast<cuda::Address>(first);
             return rows ? api_.set_rows(begin, static_cast<std::size_t>(pitch), 0, width, height(), stream_)
                         : api_.set_bytes(begin, 0, width, stream_);
         });

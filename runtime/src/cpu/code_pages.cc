@@ -10,13 +10,10 @@
 #include <string>
 #include <system_error>
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 8U  // Linux 6.3, newer than some libc
-#endif
-
 namespace kvjit::rt {
 namespace {
 
+constexpr unsigned kNoExecSeal = 8;  // MFD_NOEXEC_SEAL of Linux 6.3, newer than some libc
 constexpr int kUnknown = -1;
 std::atomic<int> remembered_mapping{kUnknown};
 
@@ -43,7 +40,7 @@ gen::Error out_of_memory(std::size_t bytes, int error) {
 int make_file(std::size_t bytes, MemoryFile& file) {
     rlimit limit{};  // past this limit, growing a file raises SIGXFSZ, which ends the process
     if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) return EFBIG;
-    file = MemoryFile(memfd_create("kvjit", MFD_CLOEXEC | MFD_NOEXEC_SEAL));
+    file = MemoryFile(memfd_create("kvjit", MFD_CLOEXEC | kNoExecSeal));
     if (!file.open() && errno == EINVAL) file = MemoryFile(memfd_create("kvjit", MFD_CLOEXEC));
     if (!file.open()) return errno;
     return posix_fallocate(file.fd(), 0, static_cast<off_t>(bytes));

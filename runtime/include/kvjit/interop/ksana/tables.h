@@ -60,16 +60,16 @@ template <class From, class To, class Map>
 Result<void> convert_ksana_table(const char* name, const KsanaTable<From>& from, const KsanaTable<To>& to,
                                  const Map& map) {
     if (Result<void> tables = check_ksana_tables(name, from, to); !tables) return tables;
-    constexpr std::int64_t most = std::numeric_limits<To>::max();
+    constexpr std::int64_t kMost = std::numeric_limits<To>::max();
     for (std::int64_t row = 0; row < from.rows; ++row) {
         for (std::int64_t column = 0; column < from.columns; ++column) {
             const std::int64_t entry = from.at(row, column);
             if (entry == kNoEntry) continue;
             if (!map.allows(entry)) return ksana_refusal(name, row, column, entry, map.limit(), map.rule());
-            if (map(entry) <= most) continue;
-            return ksana_refusal(name, row, column, entry, most,
+            if (map(entry) <= kMost) continue;
+            return ksana_refusal(name, row, column, entry, kMost,
                                  "it becomes " + std::to_string(map(entry)) + ", and the other table's type holds " +
-                                     std::to_string(most) + " at most");
+                                     std::to_string(kMost) + " at most");
         }
     }
     for (std::int64_t row = 0; row < from.rows; ++row) {
