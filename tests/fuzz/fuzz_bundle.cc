@@ -1,8 +1,6 @@
 // Any bytes as a bundle: they are refused, or all that comes out lies in them. Once as they are, and once with the
 // digests of header, index and entries put right, as whoever made them on purpose would.
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 #include "bundle/encode.h"
 #include "bundle/signature.h"
@@ -12,15 +10,10 @@
 namespace {
 
 using namespace kvjit::rt;
+using kvjit::test::require;
 
 constexpr std::size_t kIndexDigest = 32, kHeaderDigest = 64, kEntriesOffset = 16;  // docs/bundle_format.md
 constexpr std::size_t kRecordOffset = 32, kRecordImage = 40, kRecordLengths = 48, kRecordCode = 76, kRecordTexts = 108;
-
-void require(bool holds, const char* what) {
-    if (holds) return;
-    std::fprintf(stderr, "not so: %s\n", what);
-    std::abort();
-}
 
 void put(std::string& bytes, std::size_t at, const Digest& digest) {
     bytes.replace(at, digest.size(), as_text(digest));
@@ -83,7 +76,7 @@ void read_all(const std::string& bytes) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const std::string bytes(reinterpret_cast<const char*>(data), size);
+    const std::string bytes = kvjit::test::as_text(data, size);
     read_all(bytes);
     read_all(mended(bytes));
     return 0;

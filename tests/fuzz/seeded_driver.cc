@@ -1,4 +1,5 @@
-// fuzz_TARGET SEED RUNS: hands RUNS damaged inputs to the target. Where one ends the process, its last line repeats it.
+// fuzz_TARGET CORPUS SEED RUNS: hands the files of the folder CORPUS to the target, then RUNS damaged inputs. Where one
+// ends the process, its last line repeats it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,15 +8,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "fuzz_target.h"
+#include "support/file_text.h"
 #include "support/rng.h"
+#include "support/temporary_folder.h"
 
 namespace {
 
 using kvjit::test::Rng;
 
-char reproducer[128];
+char reproducer[512];
 
 void on_end(int signal) {
     static_cast<void>(!::write(STDERR_FILENO, reproducer, std::strlen(reproducer)));
@@ -60,27 +64,47 @@ void damage(std::string& bytes, Rng& rng) {
     }
 }
 
-std::string damaged_input(std::uint64_t seed, std::uint64_t run) {
+using Corpus = std::vector<std::string>;
+
+std::string damaged_input(const Corpus& corpus, std::uint64_t seed, std::uint64_t run) {
     Rng rng(seed * 0x10001 + run);
-    std::string bytes = kvjit::test::good_input(rng.next());
+    std::string bytes = rng.chance(0.5) ? rng.pick(corpus) : kvjit::test::good_input(rng.next());
     for (std::int64_t i = rng.below(4); i >= 0; --i) damage(bytes, rng);
     return bytes;
+}
+
+void run_target(const std::string& input) {
+    LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+}
+
+/// Hands the folder's files to the target.
+Corpus replay(const char* folder) {
+    Corpus corpus;
+    std::vector<std::string> paths = kvjit::test::files_in(folder);
+    std::ranges::sort(paths);
+    for (const std::string& path : paths) {
+        std::snprintf(reproducer, sizeof reproducer, "the input is %s\n", path.c_str());
+        corpus.push_back(kvjit::test::file_text(path));
+        run_target(corpus.back());
+    }
+    return corpus;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-    if (argc < 3) return std::fprintf(stderr, "usage: %s SEED RUNS [FIRST_RUN]\n", argv[0]), 2;
-    const std::uint64_t seed = std::strtoull(argv[1], nullptr, 10), runs = std::strtoull(argv[2], nullptr, 10);
-    const std::uint64_t first = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 0;
+    if (argc < 4) return std::fprintf(stderr, "usage: %s CORPUS SEED RUNS [FIRST_RUN]\n", argv[0]), 2;
+    const std::uint64_t seed = std::strtoull(argv[2], nullptr, 10), runs = std::strtoull(argv[3], nullptr, 10);
+    const std::uint64_t first = argc > 4 ? std::strtoull(argv[4], nullptr, 10) : 0;
     for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, on_end);
+    const Corpus corpus = replay(argv[1]);
+    if (corpus.empty()) return std::fprintf(stderr, "%s: no files\n", argv[1]), 2;
     for (std::uint64_t run = first; run < first + runs; ++run) {
-        std::snprintf(reproducer, sizeof reproducer, "to repeat it: %.60s %llu 1 %llu\n", argv[0],
+        std::snprintf(reproducer, sizeof reproducer, "to repeat it: %.200s %.200s %llu 1 %llu\n", argv[0], argv[1],
                       static_cast<unsigned long long>(seed), static_cast<unsigned long long>(run));
-        const std::string input = damaged_input(seed, run);
-        LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
+        run_target(damaged_input(corpus, seed, run));
     }
-    std::printf("%llu runs from seed %llu\n", static_cast<unsigned long long>(runs),
+    std::printf("%zu files and %llu runs from seed %llu\n", corpus.size(), static_cast<unsigned long long>(runs),
                 static_cast<unsigned long long>(seed));
     return 0;
 }

@@ -1,0 +1,16 @@
+// What a file holds.
+#pragma once
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace kvjit::test {
+
+/// All bytes of the file; "" where it can't be read.
+inline std::string file_text(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace kvjit::test
