@@ -3,8 +3,8 @@
 #include "fuzz_target.h"
 #include "recorded_call.h"
 #include "safetensors.h"
-#include "support/file_text.h"
 #include "support/memory_file.h"
+#include "support/read_file.h"
 
 namespace {
 
@@ -40,6 +40,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 }
 
 std::string kvjit::test::good_input(std::uint64_t) {
-    static const std::string whole = file_text(KVJIT_RECORDED_CALL);
+    static const std::string whole = read_file(KVJIT_RECORDED_CALL);
     return whole;
 }

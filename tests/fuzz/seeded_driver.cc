@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fuzz_target.h"
-#include "support/file_text.h"
+#include "support/read_file.h"
 #include "support/rng.h"
 #include "support/temporary_folder.h"
 
@@ -84,7 +84,7 @@ Corpus replay(const char* folder) {
     std::ranges::sort(paths);
     for (const std::string& path : paths) {
         std::snprintf(reproducer, sizeof reproducer, "the input is %s\n", path.c_str());
-        corpus.push_back(kvjit::test::file_text(path));
+        corpus.push_back(kvjit::test::read_file(path));
         run_target(corpus.back());
     }
     return corpus;

@@ -59,11 +59,6 @@ Report run_child(const std::string& cache_folder, const std::vector<std::string>
     return Child(cache_folder, environment).finish();
 }
 
-std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 void write_file(const std::string& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary) << bytes;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/read_file.h"
 #include "support/temporary_folder.h"
 
 namespace kvjit::test {
@@ -35,7 +36,6 @@ private:
 
 Report run_child(const std::string& cache_folder, const std::vector<std::string>& environment = {});
 
-std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& bytes);
 
 /// A copy of the source tree's templates that a test may spoil.

@@ -1,9 +1,10 @@
 #include "support/build_id.h"
 
 #include <fstream>
-#include <iterator>
 #include <stdexcept>
 #include <string_view>
+
+#include "support/read_file.h"
 
 namespace kvjit::test {
 namespace {
@@ -11,11 +12,6 @@ namespace {
 /// How the note with a SHA-1 begins: lengths of owner and id, the note's kind, the owner.
 constexpr std::string_view kNote{"\4\0\0\0\x14\0\0\0\3\0\0\0GNU\0", 16};
 constexpr std::size_t kIdBytes = 20;
-
-std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
 
 std::size_t id_offset(const std::string& bytes, const std::string& path) {
     const std::size_t note = bytes.find(kNote);

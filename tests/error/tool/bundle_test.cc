@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
 #include "child.h"
+#include "support/read_file.h"
 #include "support/temporary_folder.h"
 
 namespace kvjit::test {
@@ -18,11 +18,6 @@ namespace {
 
 bool mentions(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
-}
-
-std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 constexpr char kKey[] =

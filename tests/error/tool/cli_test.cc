@@ -10,8 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 
@@ -19,6 +17,7 @@
 #include "inspect.h"
 #include "kvjit/kvjit.hpp"
 #include "recorded_file.h"
+#include "support/read_file.h"
 #include "support/temporary_folder.h"
 
 namespace kvjit::test {
@@ -26,11 +25,6 @@ namespace {
 
 bool mentions(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
-}
-
-std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 TEST_CASE("--version and --help succeed and say what they should") {

@@ -1,19 +1,11 @@
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "support.h"
 
-#include <fstream>
-#include <iterator>
-
 namespace kvjit::test {
 
 rt::CpuCompiler& compiler() {
     static const std::unique_ptr<rt::CpuCompiler> shared = rt::make_compiler(KVJIT_TEST_COMPILER);
     return *shared;
-}
-
-std::string read_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::string sample_source(int vector_bytes) {

@@ -9,6 +9,7 @@
 #include "cpu/clang_compiler.h"
 #include "cpu/host.h"
 #include "cpu/loader.h"
+#include "support/read_file.h"
 
 namespace kvjit::test {
 
@@ -32,8 +33,5 @@ template <class Function>
 Function* as(const rt::ImagePtr& image) {
     return reinterpret_cast<Function*>(image->entry());
 }
-
-/// Whole text of a file; empty if there is none.
-std::string read_file(const std::string& path);
 
 }  // namespace kvjit::test

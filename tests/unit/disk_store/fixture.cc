@@ -10,7 +10,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 #include "disk_cache/entry.h"
 
@@ -96,11 +95,6 @@ std::string only_entry(const std::string& folder) {
     const std::vector<std::string> entries = files_in(folder, ".kvjit");
     REQUIRE(entries.size() == 1);
     return entries[0];
-}
-
-std::string read_file(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
 }
 
 void write_file(const std::string& path, const std::string& bytes) {

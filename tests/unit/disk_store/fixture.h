@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "disk_cache/disk_store.h"
+#include "support/read_file.h"
 #include "support/temporary_folder.h"
 
 namespace kvjit::rt::test {
+
+using kvjit::test::read_file;
 
 using kvjit::test::files_in;
 using kvjit::test::TemporaryFolder;
@@ -41,7 +44,6 @@ std::string entry_path(const std::string& folder, const EntryKey& key);
 std::string lock_path(const std::string& folder, const EntryKey& key);
 /// The path of the folder's only entry.
 std::string only_entry(const std::string& folder);
-std::string read_file(const std::string& path);
 void write_file(const std::string& path, const std::string& bytes);
 mode_t mode_of(const std::string& path);
 /// Takes the owner's right to write away from a folder and all folders in it.

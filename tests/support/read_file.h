@@ -8,7 +8,7 @@
 namespace kvjit::test {
 
 /// All bytes of the file; "" where it can't be read.
-inline std::string file_text(const std::string& path) {
+inline std::string read_file(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
 }
