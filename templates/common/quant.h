@@ -46,9 +46,9 @@ KVJIT_INLINE V quant_scale(V largest) {
 }
 
 /// Whether |x| / scale may round to more than qmax in a group of finite numbers: only where the scale has saturated,
-/// which takes float32 inputs and narrower scales. Otherwise rounding lowers a scale by 0.3% at most.
+/// which takes inputs with a larger range than scales have. Otherwise rounding lowers a scale by 0.3% at most.
 template <class Row>
-inline constexpr bool kClamps = kSame<T1, float> && !kSame<typename Row::T3, float>;
+inline constexpr bool kClamps = element_of<T1>().largest > element_of<typename Row::T3>().largest;
 
 /// clamp(round_half_even(q), -qmax, qmax) + kRoundMagic, q = x / scale rounded to float32: the code is the result's
 /// bits minus kRoundMagicBits. Clamping before rounding is the same, as qmax is an integer. NaN q gives any code.

@@ -27,7 +27,9 @@ KVJIT_INLINE void move_row(T* to, const T* from) {
 /// Bits of an element without its sign. As integers they order as magnitudes do, with NaN above infinity: a maximum
 /// keeps every NaN.
 template <class T>
-struct MagnitudeOf {
+struct MagnitudeOf;
+template <>
+struct MagnitudeOf<float> {
     using Type = i32;
     static constexpr Type kMask = 0x7fffffff;
 };
@@ -35,6 +37,11 @@ template <>
 struct MagnitudeOf<f16_t> {
     using Type = i16;
     static constexpr Type kMask = 0x7fff;
+};
+template <>
+struct MagnitudeOf<i8_t> {  // codes are moved, without a look at their magnitudes; but the function is there
+    using Type = i8;
+    static constexpr Type kMask = 0x7f;
 };
 template <class T>
 using Magnitude = typename MagnitudeOf<T>::Type;
