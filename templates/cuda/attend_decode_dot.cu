@@ -1,13 +1,13 @@
 // attend for few query rows, by dot products in float32 (docs/semantics.md, section 3): for queries or caches of
 // float32, and for one query head per kv head.
 #include "cuda/attend/decode.h"
-#include "cuda/attend/dot/tiles.h"
+#include "cuda/attend/dot/attend.h"
 #include "cuda/attend/partial.h"
 #include "cuda/shape.h"
 
 namespace kvjit {
 
-// ---- 2. Work split: cuda/attend/decode.h; 3. Load Q, 4. Per key tile: cuda/attend/dot/tiles.h ----------------------
+// ---- 2. Work split: cuda/attend/decode.h; 3. Load Q, 4. Per key tile: cuda/attend/dot/attend.h ----------------------
 
 // ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
 

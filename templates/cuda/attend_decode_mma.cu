@@ -6,9 +6,9 @@
 // and uses them as columns 2t, 2t + 1, 2t + 8, 2t + 9 of two steps. The columns of the sums of values may be any
 // elements, too: column n of matrix j is element 8n + j, so that a lane loads 8 neighbouring elements of a value.
 #include "cuda/attend/decode.h"
-#include "cuda/attend/mma/fragments.h"
-#include "cuda/attend/mma/ring.h"
-#include "cuda/attend/mma/tile.h"
+#include "cuda/attend/mma/decode_ring.h"
+#include "cuda/attend/mma/operands.h"
+#include "cuda/attend/mma/softmax.h"
 #include "cuda/attend/partial.h"
 #include "cuda/attend/work.h"
 #include "cuda/shape.h"

@@ -1,9 +1,9 @@
 // attend for many query rows, by matrix products (docs/semantics.md, section 3). Arithmetic takes the time. The warps
 // of a block split its rows and pass over the same tiles of keys; while they multiply, the next tile of keys or values
 // is being copied.
-#include "cuda/attend/mma/block.h"
-#include "cuda/attend/mma/fragments.h"
-#include "cuda/attend/mma/tile.h"
+#include "cuda/attend/mma/operands.h"
+#include "cuda/attend/mma/prefill_tiles.h"
+#include "cuda/attend/mma/softmax.h"
 #include "cuda/attend/partial.h"
 #include "cuda/attend/prefill.h"
 #include "cuda/attend/work.h"

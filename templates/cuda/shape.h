@@ -52,7 +52,7 @@ constexpr int widest_access(int bytes) {
     return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
 }
 
-// ---- Attention by dot products: cuda/attend/dot/tiles.h ------------------------------------------------------------
+// ---- Attention by dot products: cuda/attend/dot/attend.h ------------------------------------------------------------
 
 /// Stride of rows in shared memory: an odd number of 16 bytes, so that 8 lanes with a row each use all banks once.
 constexpr int dot_stride(int bytes) {

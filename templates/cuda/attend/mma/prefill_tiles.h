@@ -4,8 +4,8 @@
 #pragma once
 
 #include "common/slots.h"
-#include "cuda/attend/mma/fragments.h"
-#include "cuda/attend/mma/tile.h"
+#include "cuda/attend/mma/operands.h"
+#include "cuda/attend/mma/softmax.h"
 #include "cuda/attend/row_copy.h"
 #include "cuda/attend/work.h"
 #include "cuda/cache/row_lanes.h"

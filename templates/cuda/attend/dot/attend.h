@@ -1,7 +1,7 @@
 // Attention by dot products in float32, for inputs or caches of float32, and for one query head per kv head.
 #pragma once
 
-#include "cuda/attend/dot/rows.h"
+#include "cuda/attend/dot/softmax.h"
 #include "cuda/attend/dot/tile.h"
 #include "cuda/attend/work.h"
 

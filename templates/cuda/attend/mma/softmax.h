@@ -3,8 +3,8 @@
 #pragma once
 
 #include "common/score.h"
-#include "cuda/attend/mma/fragment.h"
-#include "cuda/attend/mma/fragments.h"
+#include "cuda/attend/mma/accumulator.h"
+#include "cuda/attend/mma/operands.h"
 #include "cuda/attend/partial.h"
 #include "cuda/attend/work.h"
 
