@@ -7,7 +7,7 @@ constexpr std::string_view kCudaTriple = "nvptx64-nvidia-cuda";
 constexpr std::string_view kEmulated = "cuda-emulated:";
 
 /// The text after `start` and a colon; nullopt where it begins otherwise.
-std::optional<std::string_view> behind(std::string_view start, std::string_view text) {
+std::optional<std::string_view> text_after(std::string_view start, std::string_view text) {
     const bool there = text.starts_with(start) && text.substr(start.size()).starts_with(':');
     return there ? std::optional(text.substr(start.size() + 1)) : std::nullopt;
 }
@@ -35,12 +35,12 @@ std::string Target::text() const {
 }
 
 Result<Target> parse_target(std::string_view text) {
-    if (const auto name = behind(kCudaTriple, text)) {
+    if (const auto name = text_after(kCudaTriple, text)) {
         const Architecture architecture = architecture_of(*name);
         if (architecture.number > 0) return Target{Backend::kCuda, {}, architecture, 0};
     }
     const bool emulated = text.starts_with(kEmulated);
-    if (const auto name = behind(kCpuTriple, text.substr(emulated ? kEmulated.size() : 0))) {
+    if (const auto name = text_after(kCpuTriple, text.substr(emulated ? kEmulated.size() : 0))) {
         const std::optional<X86Features> features = parse_features(*name);
         if (features) return Target{emulated ? Backend::kCudaEmulated : Backend::kCpu, *features, {}, 0};
     }

@@ -98,9 +98,9 @@ std::string_view ElfView::bytes_from(std::uint64_t address) const {
     for (unsigned i = 0; i < header_.e_phnum; ++i) {
         const auto found = segment(i);
         if (!found || found->p_type != PT_LOAD || address < found->p_vaddr) continue;
-        const std::uint64_t behind = address - found->p_vaddr;
-        if (behind < found->p_filesz && is_inside(found->p_offset, found->p_filesz)) {
-            return bytes_.substr(found->p_offset + behind);
+        const std::uint64_t within = address - found->p_vaddr;
+        if (within < found->p_filesz && is_inside(found->p_offset, found->p_filesz)) {
+            return bytes_.substr(found->p_offset + within);
         }
     }
     return {};

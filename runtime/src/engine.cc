@@ -34,7 +34,7 @@ KernelPtr Engine::known(const Key& key) {
     const auto it = kernels_.find(key);
     if (it == kernels_.end()) return nullptr;
     // Written only if it changes, so that lookups on other cores keep their copy of the cache line.
-    if (!it->second.asked_again.load(std::memory_order_relaxed)) it->second.asked_again = true;
+    if (!it->second.is_recent.load(std::memory_order_relaxed)) it->second.is_recent = true;
     return it->second.kernel;
 }
 
@@ -47,9 +47,9 @@ gen::Result<KernelPtr> Engine::kernel(const gen::KernelSpec& spec, const gen::Ta
     std::vector<KernelPtr> idle;
     {
         const std::unique_lock lock(mutex_);
-        Kept& kept = kernels_[key];
-        if (!kept.kernel) kept.kernel = *std::move(made);  // else another thread was first
-        kernel = kept.kernel;
+        Entry& entry = kernels_[key];
+        if (!entry.kernel) entry.kernel = *std::move(made);  // else another thread was first
+        kernel = entry.kernel;
         idle = take_idle(max_idle_kernels_);
     }
     drop(std::move(idle));
@@ -74,7 +74,7 @@ std::vector<KernelPtr> Engine::take_idle(std::size_t most_left) {
     // First those not requested again since room was last made, then any.
     for (int round = 0; round < 2 && idle > most_left; ++round) {
         for (auto it = kernels_.begin(); it != kernels_.end() && idle > most_left;) {
-            if (is_idle(*it) && !it->second.asked_again.exchange(false)) {
+            if (is_idle(*it) && !it->second.is_recent.exchange(false)) {
                 taken.push_back(std::move(it->second.kernel));
                 it = kernels_.erase(it);
                 --idle;

@@ -56,9 +56,9 @@ private:
     struct Hash {
         std::size_t operator()(const Key& key) const;
     };
-    struct Kept {
+    struct Entry {
         KernelPtr kernel;
-        std::atomic<bool> asked_again{false};  // since room was last made
+        std::atomic<bool> is_recent{false};  // requested again since the last eviction
     };
 
     KernelPtr known(const Key& key);
@@ -71,7 +71,7 @@ private:
     std::size_t max_idle_kernels_;
     std::optional<PublicKey> bundle_key_;
     std::shared_mutex mutex_;
-    std::unordered_map<Key, Kept, Hash> kernels_;
+    std::unordered_map<Key, Entry, Hash> kernels_;
 };
 
 }  // namespace kvjit::rt

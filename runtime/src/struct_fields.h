@@ -159,7 +159,7 @@ constexpr bool none_in_padding(const std::array<FieldPlace, N>& all) {
 /// Whether a T of `size` bytes ends with a field, or with the padding after it. Any other size would split a field.
 template <class T>
 constexpr bool ends_field(std::size_t size) {
-    static_assert(none_in_padding(kFields<T>.places), "a new field lies behind the padding of older headers");
+    static_assert(none_in_padding(kFields<T>.places), "a new field lies past the padding of older headers");
     return std::ranges::any_of(
         kFields<T>.places, [&](const FieldPlace& place) { return size == place.end || size == place.struct_bytes; });
 }

@@ -237,6 +237,8 @@ KVJIT_NOINLINE void emit_parts(Panel& panel, i64 c) {
     }
 }
 
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
 KVJIT_NOINLINE void attend_panel(Panel& panel, i64 first_tile, i64 tiles_per_head) {
     load_queries(panel, first_tile, tiles_per_head);
 #pragma clang loop unroll(disable)
@@ -268,8 +270,6 @@ KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem
 }
 
 }  // namespace kvjit
-
-// ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
 extern "C" void kvjit_attend_decode(const kvjit::abi::AttendArgs* args, const kvjit::abi::AttendItem* item) {
     kvjit::attend_item(*args, *item);

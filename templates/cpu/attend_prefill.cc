@@ -219,7 +219,7 @@ KVJIT_INLINE KeyRange list_seen_keys(u8* order, const float* probabilities, KeyR
     return {0, seen};
 }
 
-KVJIT_INLINE void attend_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed) {
+KVJIT_INLINE void attend_keys(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed) {
     const KeyRange keys = common_part(packed.keys, part_from(packed.begin, kBlockKeys, tile.seen_by_some));
     if (keys.empty()) return;
     const Block block = {packed.begin, keys};
@@ -246,7 +246,7 @@ KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange ke
         pack(panel, buffers.keys, cache.key, cache.key_scale, block);
         pack(panel, buffers.values, cache.value, cache.value_scale, block);
 #pragma clang loop unroll(disable)
-        for (i64 t = 0; t < panel.tiles; ++t) attend_block(panel, buffers.tiles[t], buffers, block);
+        for (i64 t = 0; t < panel.tiles; ++t) attend_keys(panel, buffers.tiles[t], buffers, block);
     }
 }
 
@@ -274,6 +274,8 @@ KVJIT_NOINLINE void emit_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t
         });
     }
 }
+
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
 KVJIT_NOINLINE void attend_panel(const Panel& panel, Buffers& buffers) {
     const abi::AttendItem& item = panel.item;
@@ -311,8 +313,6 @@ KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem
 }
 
 }  // namespace kvjit
-
-// ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
 extern "C" void kvjit_attend_prefill(const kvjit::abi::AttendArgs* args, const kvjit::abi::AttendItem* item) {
     kvjit::attend_item(*args, *item);

@@ -16,8 +16,7 @@ static_assert(!kSame<T1, i8_t>);
 // ---- 5. Merge: the parts of one (token, query head), in ascending order --------------------------------------------
 
 /// Merges into `sum`. `acc` and `stat`: offsets of part 0, in elements of Partial and in floats.
-KVJIT_INLINE Running merge_parts(const abi::MergeArgs& args, const abi::MergeItem& item, i64 acc, i64 stat,
-                                 float* sum) {
+KVJIT_INLINE Running merge_head(const abi::MergeArgs& args, const abi::MergeItem& item, i64 acc, i64 stat, float* sum) {
     for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(sum + d, vf<N>(0.0f)); });
     Running running;
     const Partial* partials = reinterpret_cast<const Partial*>(args.acc);
@@ -35,12 +34,12 @@ KVJIT_INLINE Running merge_parts(const abi::MergeArgs& args, const abi::MergeIte
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-KVJIT_INLINE void merge_head(const abi::MergeArgs& args, const abi::MergeItem& item, i64 token, i64 head) {
+KVJIT_INLINE void write_head(const abi::MergeArgs& args, const abi::MergeItem& item, i64 token, i64 head) {
     const i64 acc = item.acc + (token - item.token_begin) * item.acc_token + (head - item.head_begin) * item.acc_head;
     const i64 stat =
         item.stat + (token - item.token_begin) * item.stat_token + (head - item.head_begin) * item.stat_head;
     float sum[kHeadDim];
-    const Running running = merge_parts(args, item, acc, stat, sum);
+    const Running running = merge_head(args, item, acc, stat, sum);
     const Running whole = is_empty_part(running.max) ? Running{0.0f, 1.0f} : add_sink(running, args.sinks, head);
     char* out = args.output.base + token * args.output.token_stride + head * args.output.head_stride;
     // Without a key the sum is 0, unless a part was NaN.
@@ -55,5 +54,5 @@ KVJIT_INLINE void merge_head(const abi::MergeArgs& args, const abi::MergeItem& i
 extern "C" void kvjit_merge(const kvjit::abi::MergeArgs* args, const kvjit::abi::MergeItem* item) {
     for (kvjit::i64 token = item->token_begin; token < item->token_end; ++token)
         for (kvjit::i64 head = item->head_begin; head < item->head_end; ++head)
-            kvjit::merge_head(*args, *item, token, head);
+            kvjit::write_head(*args, *item, token, head);
 }

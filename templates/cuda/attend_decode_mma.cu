@@ -82,7 +82,7 @@ KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWor
     if constexpr (kQueryShared) barrier();
 }
 
-// ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
+// ---- 4. Per key tile: scores, mask, online softmax, PV -------------------------------------------------------------
 
 /// Products of the 16 rows with the 16 keys of a stage.
 KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const char* shared, const Stage& stage) {
@@ -225,6 +225,8 @@ KVJIT_INLINE void merge_warps(const DecodeShared& shared, const AttendWork& work
     }
 }
 
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
 /// Attends a tile of rows and a split of its keys. The block calls it together.
 KVJIT_INLINE void attend_mma(const AttendWork& work) {
     DecodeShared& shared = shared_memory<DecodeShared>();
@@ -244,8 +246,6 @@ struct Mma {
 };
 
 }  // namespace kvjit
-
-// ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
 KVJIT_ENTRY(kvjit::Mma::kShape.threads, kvjit::Mma::kShape.blocks_per_sm)
 kvjit_attend_decode(KVJIT_PARAM(kvjit::abi::CudaAttendArgs) args) {

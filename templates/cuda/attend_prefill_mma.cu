@@ -59,7 +59,7 @@ KVJIT_INLINE void load_step(u32 (&a)[kRowTiles][4], const char* query, int step)
     for (int m = 0; m < kRowTiles; ++m) load_matrices(a[m], query + 16 * m * kHalfStride + 32 * step);
 }
 
-// ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
+// ---- 4. Per key tile: scores, mask, online softmax, PV -------------------------------------------------------------
 
 using Scores = Fragment<kScoreTiles>[kRowTiles];
 
@@ -75,7 +75,7 @@ KVJIT_INLINE void multiply_keys(Scores& scores, const u32 (&query)[kRowTiles][4]
 }
 
 /// Products of the warp's rows with the tile's keys.
-KVJIT_INLINE void score_block(Scores& scores, QueryMatrices& query, const PrefillTiles& tiles) {
+KVJIT_INLINE void score_tile(Scores& scores, QueryMatrices& query, const PrefillTiles& tiles) {
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) scores[m].clear();
     const i32 lane = opaque(lane_index()), key = lane / 16 * 8 + lane % 8, fragment = lane / 8 % 2;
@@ -102,8 +102,8 @@ struct SeenKeys {
 
 /// Turns scores into probabilities, and rescales the running sums. whole: all rows of the warp see all keys of the
 /// tile.
-KVJIT_INLINE void softmax_block(Scores& scores, SeenKeys& seen, PrefillState& state, const PrefillShared& shared,
-                                ProductRule rule, i32 begin, bool whole) {
+KVJIT_INLINE void softmax_tile(Scores& scores, SeenKeys& seen, PrefillState& state, const PrefillShared& shared,
+                               ProductRule rule, i32 begin, bool whole) {
     if constexpr (kMaskRank > 0) {
 #pragma unroll
         for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] = 0;
@@ -122,8 +122,7 @@ KVJIT_INLINE void softmax_block(Scores& scores, SeenKeys& seen, PrefillState& st
 }
 
 /// sums += probabilities * the tile's values.
-KVJIT_INLINE void add_block(PrefillState& state, const Scores& scores, const SeenKeys& seen,
-                            const PrefillTiles& tiles) {
+KVJIT_INLINE void add_tile(PrefillState& state, const Scores& scores, const SeenKeys& seen, const PrefillTiles& tiles) {
     const i32 lane = opaque(lane_index()), key = lane % 16, fragment = lane / 16;
 #pragma unroll
     for (int step = 0; step < kScoreTiles / 2; ++step) {
@@ -169,11 +168,11 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
         Scores scores;
         SeenKeys seen;
         wait_keys(tiles, context, tile);
-        if (seen_by_warp) score_block(scores, query, tiles);
+        if (seen_by_warp) score_tile(scores, query, tiles);
         wait_values(tiles, context, tile);
         if (seen_by_warp) {
-            softmax_block(scores, seen, state, shared, rule, begin, bounds.all.holds(keys));
-            add_block(state, scores, seen, tiles);
+            softmax_tile(scores, seen, state, shared, rule, begin, bounds.all.holds(keys));
+            add_tile(state, scores, seen, tiles);
         }
     }
     wait_copies<0>();
@@ -228,6 +227,8 @@ KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
     }
 }
 
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
 /// Attends a tile of rows and all of its keys. The block calls it together.
 KVJIT_INLINE void attend_mma(const AttendWork& work) {
     PrefillShared& shared = shared_memory<PrefillShared>();
@@ -250,8 +251,6 @@ struct Mma {
 };
 
 }  // namespace kvjit
-
-// ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
 KVJIT_ENTRY(kvjit::Mma::kShape.threads, kvjit::Mma::kShape.blocks_per_sm)
 kvjit_attend_prefill(KVJIT_PARAM(kvjit::abi::CudaAttendArgs) args) {

@@ -50,7 +50,7 @@ KVJIT_INLINE Running merge_head(const abi::CudaMergeArgs& args, const Parts& par
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-KVJIT_INLINE void merge_row(const abi::CudaMergeArgs& args) {
+KVJIT_INLINE void write_head(const abi::CudaMergeArgs& args) {
     const Parts parts = parts_of_warp(args.item);
     if (is_faulty(args.launch) || parts.token >= token_end(args)) return;
     RowLanes acc;
@@ -70,5 +70,5 @@ KVJIT_INLINE void merge_row(const abi::CudaMergeArgs& args) {
 
 KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
 kvjit_merge(KVJIT_PARAM(kvjit::abi::CudaMergeArgs) args) {
-    kvjit::merge_row(args);
+    kvjit::write_head(args);
 }

@@ -62,7 +62,7 @@ std::int64_t pages_of(const Problem& problem, std::int64_t b) {
     return (problem.kv_tokens(b) + problem.spec.page_size - 1) / problem.spec.page_size;
 }
 
-/// `count` disjoint runs of `length` slots, in random order, with gaps; `end` becomes the first slot behind all.
+/// `count` disjoint runs of `length` slots, in random order, with gaps; `end` becomes the first slot past all.
 std::vector<std::int64_t> scattered_runs(const std::vector<std::int64_t>& lengths, Rng& rng, std::int64_t& end) {
     std::vector<std::size_t> order(lengths.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -141,7 +141,7 @@ std::vector<std::int64_t> page_entries(const Case& which, const Problem& problem
     return entries;
 }
 
-/// Rows of different length, one behind the other, some with entries that nothing needs.
+/// Rows of different length, one after the other, some with entries that nothing needs.
 void lay_csr(const Case& which, Problem& problem, const std::vector<std::int64_t>& entries, Rng& rng,
              Placement& placement) {
     auto next = entries.begin();

@@ -46,7 +46,7 @@ std::int64_t entry_length(const kvjit_spec& spec, const Sequence& sequence) {
     return spec.cache_mode == KVJIT_PAGE_TABLE ? spec.page_size : 1;
 }
 
-/// One layer's, from number `begin` on; returns what is behind them.
+/// One layer's, from number `begin` on; returns the first number past them.
 std::int64_t scatter_layer(const kvjit_spec& spec, const std::vector<Sequence>& sequences, std::int64_t begin,
                            std::vector<std::vector<std::int64_t>>& rows, Rng& rng) {
     struct Page {

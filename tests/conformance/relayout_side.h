@@ -63,7 +63,7 @@ private:
 /// sequence and page.
 struct Entries {
     std::vector<std::vector<std::vector<std::int64_t>>> of;
-    std::int64_t end = 0;      // what is behind all that they reach
+    std::int64_t end = 0;      // past all that they reach
     std::int64_t longest = 0;  // sequence's tokens
 
     /// Those of sequences first..first+count-1 alone, in the same cache.

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 256;
 constexpr std::byte kGuard{0xa5};
 
-/// Of the machine, with a pattern behind it.
+/// Of the machine, with a pattern after it.
 class GuardedWorkspace {
 public:
     explicit GuardedWorkspace(std::size_t bytes) : bytes_(bytes), memory_(machine().allocate(bytes + kGuardBytes)) {
@@ -30,7 +30,7 @@ public:
         options.workspace_bytes = bytes;
         return options;
     }
-    /// Whether anything wrote where it may, and nothing behind.
+    /// Whether anything wrote where it may, and nothing past it.
     bool is_used_and_whole() const {
         std::vector<std::byte> now(bytes_ + kGuardBytes);
         machine().download(now.data(), memory_, now.size());

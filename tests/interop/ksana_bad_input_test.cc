@@ -164,7 +164,7 @@ void expect_refused(const KsanaPool& pool, KsanaView view, const Batch& batch, s
     CHECK(std::string(plan.error().message()).find(layer) != std::string::npos);
 }
 
-TEST_CASE("KsanaLLM's arrays with ids and slots behind the pool: the layer is told") {
+TEST_CASE("KsanaLLM's arrays with ids and slots past the pool: the layer is told") {
     const KsanaPool pool = *KsanaPool::wrap(spec_of(kKsanaSpecFields), {3, 2, 16}, {memory, 5 * kBlockBytes});
     const std::int32_t seqstarts[] = {0, 1}, lens[] = {1}, ids[] = {0, 27, 2}, slots[] = {0, 4, 108};
     KsanaArrays arrays;

@@ -50,7 +50,7 @@ KsanaPool pool_of(const Form& form) {
     return pool_of(spec_of(form));
 }
 
-/// Three sequences of 6, 3 and 9 tokens, all of them new; their blocks as the engine knows them, -1 behind a row's end.
+/// Three sequences of 6, 3 and 9 tokens, all of them new; their blocks as the engine knows them, -1 past a row's end.
 struct Step {
     std::vector<std::int64_t> starts{0, 6, 9, 18};
     std::vector<std::int32_t> blocks{7, 2, -1, 10, -1, -1, 0, 5, 1};
@@ -367,7 +367,7 @@ TEST_CASE("quantised pools: ATB's pieces of codes and of scales are those of the
     }
 }
 
-TEST_CASE("tables go there and back, in place and between types, and keep what stands behind a row's end") {
+TEST_CASE("tables go there and back, in place and between types, and keep what stands past a row's end") {
     const KsanaPool pool = pool_of(kForms[0]);
     const Step step;
     std::vector<std::int32_t> narrow = step.blocks;

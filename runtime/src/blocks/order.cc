@@ -19,7 +19,7 @@ constexpr Place kScratch = {Seat::kScratch};
 class MoveGraph {
 public:
     MoveGraph(std::span<const std::int64_t> from, std::span<const std::int64_t> to)
-        : behind_(from.size(), kNone), waits_for_(from.size(), 0), stays_(from.size(), false) {
+        : next_(from.size(), kNone), waits_for_(from.size(), 0), stays_(from.size(), false) {
         std::vector<std::pair<std::int64_t, std::size_t>> writers;
         for (std::size_t i = 0; i < to.size(); ++i) {
             stays_[i] = from[i] == to[i];
@@ -29,7 +29,7 @@ public:
         for (std::size_t i = 0; i < from.size(); ++i) {
             const auto writer = std::ranges::lower_bound(writers, std::pair(from[i], std::size_t{0}));
             if (stays_[i] || writer == writers.end() || writer->first != from[i]) continue;
-            behind_[i] = writer->second;
+            next_[i] = writer->second;
             ++waits_for_[writer->second];
         }
     }
@@ -50,17 +50,17 @@ private:
         std::vector<std::vector<std::size_t>> parts;
         const std::vector<std::size_t> part = parts_of(parts);
         for (std::size_t at = 0; at < ready.size(); ++at) {
-            const std::size_t move = ready[at], behind = behind_[move];
+            const std::size_t move = ready[at], next = next_[move];
             parts[part[move]].push_back(move);
-            if (behind != kNone && --waits_for_[behind] == 0) ready.push_back(behind);
+            if (next != kNone && --waits_for_[next] == 0) ready.push_back(next);
         }
-        for (std::size_t i = 0; i < behind_.size(); ++i) add_cycle(i, part, parts);
+        for (std::size_t i = 0; i < next_.size(); ++i) add_cycle(i, part, parts);
         return parts;
     }
 
     std::vector<std::size_t> free_moves() const {
         std::vector<std::size_t> free;
-        for (std::size_t i = 0; i < behind_.size(); ++i) {
+        for (std::size_t i = 0; i < next_.size(); ++i) {
             if (!stays_[i] && waits_for_[i] == 0) free.push_back(i);
         }
         return free;
@@ -68,13 +68,13 @@ private:
 
     /// The index of each move's part, and an empty list for each part: chains that end, or meet a cycle, at one move.
     std::vector<std::size_t> parts_of(std::vector<std::vector<std::size_t>>& parts) const {
-        std::vector<std::size_t> part(behind_.size(), kNone);
+        std::vector<std::size_t> part(next_.size(), kNone);
         std::vector<std::size_t> path;
-        for (std::size_t i = 0; i < behind_.size(); ++i) {
+        for (std::size_t i = 0; i < next_.size(); ++i) {
             if (stays_[i]) continue;
             path.clear();
             std::size_t at = i;
-            for (; at != kNone && part[at] == kNone; at = behind_[at]) {
+            for (; at != kNone && part[at] == kNone; at = next_[at]) {
                 part[at] = parts.size();  // for now: marks it as visited by this path
                 path.push_back(at);
             }
@@ -87,7 +87,7 @@ private:
 
     /// Adds the cycle that move i is on, if its moves still wait for each other.
     void add_cycle(std::size_t i, const std::vector<std::size_t>& part, std::vector<std::vector<std::size_t>>& parts) {
-        for (std::size_t at = i; waits_for_[at] != 0; at = behind_[at]) {
+        for (std::size_t at = i; waits_for_[at] != 0; at = next_[at]) {
             waits_for_[at] = 0;
             parts[part[at]].push_back(at);
         }
@@ -97,7 +97,7 @@ private:
     void add(const std::vector<std::size_t>& moves, Order& order) const {
         order.begin_group();
         const std::size_t last = moves.back();
-        const bool turns = behind_[last] != kNone;
+        const bool turns = next_[last] != kNone;
         if (turns) order.add(first(static_cast<std::int64_t>(last)), kScratch);
         for (const std::size_t move : moves) {
             const auto index = static_cast<std::int64_t>(move);
@@ -105,7 +105,7 @@ private:
         }
     }
 
-    std::vector<std::size_t> behind_;
+    std::vector<std::size_t> next_;
     std::vector<std::size_t> waits_for_;  // for how many moves
     std::vector<bool> stays_;             // source and destination are one: nothing is moved
 };

@@ -118,7 +118,7 @@ std::expected<BundleHeader, std::string> decode_header(std::string_view bytes, s
     if (header.digest != header_digest(header)) return std::unexpected("has a damaged header: its digest differs");
     if (size < header.bytes) return cut_short(size, header.bytes);
     if (size > header.bytes) {
-        return std::unexpected("has " + std::to_string(size - header.bytes) + " bytes behind its end");
+        return std::unexpected("has " + std::to_string(size - header.bytes) + " bytes past its end");
     }
     if (header.entries > (size - kBundleHeaderBytes) / kBundleRecordBytes) {
         return std::unexpected("has a bad header: an index of " + std::to_string(header.entries) +
@@ -140,7 +140,7 @@ std::expected<BundleIndex, std::string> BundleIndex::decode(const BundleHeader& 
         end += record.code_bytes() + record.texts_bytes();
         if (end > header.bytes) return bad_record(i, "has an entry past the end");
     }
-    if (end != header.bytes) return std::unexpected("has a bad index: bytes behind its last entry belong to none");
+    if (end != header.bytes) return std::unexpected("has a bad index: bytes past its last entry belong to none");
     return index;
 }
 

@@ -57,12 +57,12 @@ public:
 
     void release(void* memory) noexcept override { ::operator delete(memory, std::align_val_t{kAlignment}); }
 
-    gen::Result<void> upload(void* to, const void* from, std::size_t bytes, Behind) override {
+    gen::Result<void> upload(void* to, const void* from, std::size_t bytes, StreamOrder) override {
         std::memcpy(to, from, bytes);
         return {};
     }
 
-    gen::Result<void> zero(void* to, std::size_t bytes, Behind) override {
+    gen::Result<void> zero(void* to, std::size_t bytes, StreamOrder) override {
         std::memset(to, 0, bytes);
         return {};
     }

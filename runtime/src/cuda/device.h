@@ -18,7 +18,7 @@ struct Grid {
 };
 
 /// The stream whose queued work a write to memory follows; or none: then the write is done when the call returns.
-using Behind = std::optional<void*>;
+using StreamOrder = std::optional<void*>;
 inline constexpr std::nullopt_t kAtOnce = std::nullopt;
 
 /// Thread-safe. Errors: KVJIT_CUDA_ERROR with the message of the driver, or of the emulator's checks.
@@ -42,8 +42,8 @@ public:
     virtual gen::Result<void*> allocate(std::size_t bytes) = 0;
     virtual void release(void* memory) noexcept = 0;
     /// Both are done at once if the stream is being captured: no graph gets them. `from` may be freed afterwards.
-    virtual gen::Result<void> upload(void* to, const void* from, std::size_t bytes, Behind behind) = 0;
-    virtual gen::Result<void> zero(void* to, std::size_t bytes, Behind behind) = 0;
+    virtual gen::Result<void> upload(void* to, const void* from, std::size_t bytes, StreamOrder order) = 0;
+    virtual gen::Result<void> zero(void* to, std::size_t bytes, StreamOrder order) = 0;
     /// Waits for the stream's queued work. Errors: failures of that work since the last call.
     virtual gen::Result<void> synchronize(void* stream) = 0;
     /// Waits for the stream's queued work, then copies to host memory.

@@ -69,13 +69,13 @@ public:
         api_.memory_free(address(memory));
     }
 
-    gen::Result<void> upload(void* to, const void* from, std::size_t bytes, Behind behind) override {
-        return transfer("copying to the GPU", behind,
+    gen::Result<void> upload(void* to, const void* from, std::size_t bytes, StreamOrder order) override {
+        return transfer("copying to the GPU", order,
                         [&](cuda::Stream stream) { return api_.copy_to_device(address(to), from, bytes, stream); });
     }
 
-    gen::Result<void> zero(void* to, std::size_t bytes, Behind behind) override {
-        return transfer("zeroing memory of the GPU", behind,
+    gen::Result<void> zero(void* to, std::size_t bytes, StreamOrder order) override {
+        return transfer("zeroing memory of the GPU", order,
                         [&](cuda::Stream stream) { return api_.set_bytes(address(to), 0, bytes, stream); });
     }
 
@@ -121,12 +121,12 @@ private:
     }
 
     template <class Enqueue>
-    gen::Result<void> transfer(std::string_view what, Behind behind, const Enqueue& enqueue) {
+    gen::Result<void> transfer(std::string_view what, StreamOrder order, const Enqueue& enqueue) {
         const gen::Result<ContextScope> scope = context_.enter();
         if (!scope) return std::unexpected(scope.error());
         const RelaxedCapture relaxed(api_);
-        if (!behind) return transfers_.run(*scope, what, enqueue);
-        auto* stream = static_cast<cuda::Stream>(*behind);
+        if (!order) return transfers_.run(*scope, what, enqueue);
+        auto* stream = static_cast<cuda::Stream>(*order);
         bool capturing = false;
         cuda::Code code = ask_capturing(stream, capturing);
         if (code == cuda::kSuccess && capturing) return transfers_.run(*scope, what, enqueue);

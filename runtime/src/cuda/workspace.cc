@@ -35,21 +35,21 @@ Workspace::~Workspace() {
 
 gen::Result<void> Workspace::take(const WorkspaceLayout& layout, void* given, std::size_t given_bytes, void* stream) {
     layout_ = layout;
-    if (given != nullptr) behind_ = stream;
+    if (given != nullptr) order_ = stream;
     if (layout.bytes() == 0) return {};
     if (gen::Result<void> found = find_memory(given, given_bytes); !found) return found;
     const std::size_t zeros = layout.slopes_offset();  // zeroes fault and counters in one call
-    return zeros != 0 ? device_.zero(memory_, zeros, behind_) : gen::Result<void>{};
+    return zeros != 0 ? device_.zero(memory_, zeros, order_) : gen::Result<void>{};
 }
 
 gen::Result<void> Workspace::write_slopes(const float* slopes) {
     if (layout_.slopes_bytes == 0) return {};
-    return device_.upload(this->slopes(), slopes, layout_.slopes_bytes, behind_);
+    return device_.upload(this->slopes(), slopes, layout_.slopes_bytes, order_);
 }
 
 gen::Result<void> Workspace::write_lists(const std::int64_t* lists) {
     if (layout_.lists_bytes == 0) return {};
-    return device_.upload(this->lists(), lists, layout_.lists_bytes, behind_);
+    return device_.upload(this->lists(), lists, layout_.lists_bytes, order_);
 }
 
 gen::Result<void> Workspace::find_memory(void* given, std::size_t given_bytes) {

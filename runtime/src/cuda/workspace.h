@@ -55,7 +55,7 @@ private:
 
     Device& device_;
     WorkspaceLayout layout_;
-    Behind behind_ = kAtOnce;
+    StreamOrder order_ = kAtOnce;
     char* memory_ = nullptr;
     void* owned_ = nullptr;
 };

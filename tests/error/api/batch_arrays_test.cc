@@ -149,12 +149,12 @@ constexpr BatchMisuse kStarts[] = {
 };
 
 constexpr BatchMisuse kEntries[] = {
-    {"a slot behind the last",
+    {"a slot past the last",
      kPages,
      [](BatchCase& c) { c.set_slots({5, 6, 7, 64, -1, -2}, {6}); },
      {KVJIT_BAD_INDEX, "store_slots", 64, 64, 1},
      true},
-    {"a slot behind the last block's",
+    {"a slot past the last block's",
      kBlocks,
      [](BatchCase& c) { c.set_slots({5, 6, 31, 8, 32, -1}, {6}); },
      {KVJIT_BAD_INDEX, "store_slots", 32, 32, 2},
@@ -186,7 +186,7 @@ struct Told {
     std::string_view says;
 };
 constexpr Told kTold[] = {
-    {"a slot behind the last", "store_slots[3] is 64; the cache has 64 slots (sequence 1) "},
+    {"a slot past the last", "store_slots[3] is 64; the cache has 64 slots (sequence 1) "},
     {"one slot for two tokens in the second layer",
      "each takes one of its own, unless options.stores_nothing is 1 "
      "(layer 1) "},

@@ -168,7 +168,7 @@ constexpr BatchMisuse kEntryMisuses[] = {
      {KVJIT_BAD_INDEX, "cachestarts", 0, kWord, 1},
      false,
      kDeviceWord},
-    {"a sequence's block behind the last",
+    {"a sequence's block past the last",
      kSequences,
      [](BatchCase& c) { c.table[1] = 8; },
      {KVJIT_BAD_INDEX, "cachestarts", 8, 8, 1}},
@@ -194,7 +194,7 @@ constexpr BatchMisuse kSharedMisuses[] = {
      [](BatchCase& c) { c.set_lengths({1, 3, 6}, {6, 3, 9}), c.table[7] = c.table[8] = kFar; },
      {KVJIT_BAD_INDEX, "cachestarts", kFar, 0, 2, true},
      true},
-    {"blocks that overlap, the later sequence's behind the other",
+    {"blocks that overlap, the later sequence's after the other",
      kPointers,
      [](BatchCase& c) { c.table[3] = kFar, c.table[8] = kFar + kBlockBytes - 16; },
      {KVJIT_BAD_INDEX, "cachestarts", kFar + kBlockBytes - 16, kBlockBytes, 2, true},
@@ -260,7 +260,7 @@ constexpr LegalBlocks kLegal[] = {
     {"addresses of codes and of scales", kScaledPointers, [](BatchCase&) {}},
     {"blocks of sequences", kSequences, [](BatchCase&) {}},
     {"blocks of sequences exactly as long as the longest", kSequences, [](BatchCase& c) { c.batch.max_tokens = 9; }},
-    {"anything behind a row's last block", kScaledPointers,
+    {"anything past a row's last block", kScaledPointers,
      [](BatchCase& c) {
          c.table[2] = c.scales[4] = 0, c.table[4] = c.scales[2] = -kMost, c.table[5] = c.scales[5] = 1;
      }},

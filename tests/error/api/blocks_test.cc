@@ -248,7 +248,7 @@ constexpr Misuse kCacheMisuses[] = {
      {KVJIT_BAD_ARGUMENT, "to_ids", 4, 8}},
     // Ids.
     {"a block below the first", [](Call& c) { c.set({0, -1}, {2, 3}); }, {KVJIT_BAD_INDEX, "from_ids[1]", -1, kBlocks}},
-    {"a block behind the last",
+    {"a block past the last",
      [](Call& c) { c.set({0, 1}, {kBlocks, 3}); },
      {KVJIT_BAD_INDEX, "to_ids[0]", kBlocks, kBlocks}},
     {"a destination twice", [](Call& c) { c.set({0, 1}, {2, 2}); }, {KVJIT_BAD_INDEX, "to_ids[1]", 2, 0}},
@@ -354,8 +354,8 @@ TEST_CASE("two views of one memory that differ are refused") {
 TEST_CASE("pages begin and end inside of the cache, and don't overlap what is written") {
     const IdMisuse kMisuses[] = {
         {"before the first token", zero, {}, {-1, 8}, {KVJIT_BAD_INDEX, "ids[0]", -1, kTokens}},
-        {"its last token is behind the last", zero, {}, {0, 21}, {KVJIT_BAD_INDEX, "ids[1]", 21, kTokens}},
-        {"far behind", zero, {}, {0, INT64_MAX}, {KVJIT_BAD_INDEX, "ids[1]", INT64_MAX, kTokens}},
+        {"its last token is past the last", zero, {}, {0, 21}, {KVJIT_BAD_INDEX, "ids[1]", 21, kTokens}},
+        {"far past it", zero, {}, {0, INT64_MAX}, {KVJIT_BAD_INDEX, "ids[1]", INT64_MAX, kTokens}},
         {"two that share tokens", zero, {}, {3, 0}, {KVJIT_BAD_INDEX, "ids[0]", 3}},
         {"a source's last token", copy, {0, 12}, {3, 20}, {KVJIT_BAD_INDEX, "to_ids[0]", 3}},
         {"a source's first token", copy, {9, 0}, {6, 20}, {KVJIT_BAD_INDEX, "to_ids[0]", 6}},
@@ -404,7 +404,7 @@ TEST_CASE("addresses are there, aligned, and apart by a block") {
     expect_misuse(across, copy, {KVJIT_BAD_INDEX, "to_ids[1]", begin});
 }
 
-TEST_CASE("blocks of scales have addresses behind those of the codes, apart from all") {
+TEST_CASE("blocks of scales have addresses after those of the codes, apart from all") {
     Cache cache(kQuantisedAddresses);
     Call call(cache, cache);
     const std::int64_t codes = cache.address(0), scales = cache.scale_address(0), bytes = kBlockBytes / 2;

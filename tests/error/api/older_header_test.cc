@@ -1,4 +1,4 @@
-// Programs whose kvjit.h is older have shorter structs: nothing behind them is written.
+// Programs whose kvjit.h is older have shorter structs: nothing past them is written.
 #include <doctest/doctest.h>
 
 #include <cstddef>

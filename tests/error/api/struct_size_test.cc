@@ -1,4 +1,4 @@
-// A struct of an older header ends where one of today's fields ends, or at the padding behind it. No other size is
+// A struct of an older header ends where one of today's fields ends, or at the padding after it. No other size is
 // taken, of no struct that has one, be it behind a pointer: half a pointer would be followed.
 #include <doctest/doctest.h>
 
@@ -37,7 +37,7 @@ std::vector<std::size_t> sizes_of(const std::vector<Field>& fields) {
     return sizes;
 }
 
-/// `use(pointer, error)` hands the first `size` bytes of `whole` over, behind which nothing can be touched.
+/// `use(pointer, error)` hands the first `size` bytes of `whole` over, past which nothing can be touched.
 template <class T>
 void check_sizes(const std::string& argument, const T& whole, const std::vector<Field>& fields,
                  const std::function<kvjit_status(T*, kvjit_error*)>& use) {

@@ -113,10 +113,7 @@ constexpr TensorsMisuse kOverlaps[] = {
 
 constexpr TensorsMisuse kLayers[] = {
     {"layer below 0", kAttend, [](TensorsCase& c) { c.layer_idx = -1; }, {KVJIT_BAD_ARGUMENT, "layer_idx", -1, 2}},
-    {"layer behind the last",
-     kStore4,
-     [](TensorsCase& c) { c.layer_idx = 2; },
-     {KVJIT_BAD_ARGUMENT, "layer_idx", 2, 2}},
+    {"layer past the last", kStore4, [](TensorsCase& c) { c.layer_idx = 2; }, {KVJIT_BAD_ARGUMENT, "layer_idx", 2, 2}},
 };
 
 }  // namespace

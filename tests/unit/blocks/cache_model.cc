@@ -95,7 +95,7 @@ void CacheModel::lay_out(ModelTensor& tensor, Rng& random) const {
         next *= tensor.extents[order[i]];
         if (!plain && i + 1 < rank && random.chance(0.3)) next += random.between(1, 3);
     }
-    // Dense blocks at addresses, one behind the other with a gap.
+    // Dense blocks at addresses, one after the other with a gap.
     const std::int64_t count = has_addresses_ ? id_count_ * (next + 3) : next + 2;
     tensor.memory.resize(static_cast<std::size_t>(count * tensor.element_bytes));
     if (!plain && is_free && random.chance(0.3)) {

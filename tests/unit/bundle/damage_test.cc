@@ -48,7 +48,7 @@ TEST_CASE("a bundle that is cut at any length doesn't open") {
         CHECK(objection(good.substr(0, length)).starts_with("is cut short: it has " + std::to_string(length) + " of "));
         CHECK(objection(good.substr(good.size() - length)) != "");
     }
-    CHECK(objection(good + '\0') == "has 1 bytes behind its end");
+    CHECK(objection(good + '\0') == "has 1 bytes past its end");
 }
 
 TEST_CASE("every flipped bit is noticed, in the header and the index at opening") {

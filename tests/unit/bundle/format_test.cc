@@ -34,7 +34,7 @@ std::string index_of(const std::vector<Row>& rows) {
     return index;
 }
 
-/// Under a header that holds, with all rows' code behind.
+/// Under a header that holds, followed by all rows' code.
 std::string bundle_over(const std::vector<Row>& rows, std::uint32_t version = 1) {
     const std::string index = index_of(rows);
     std::string body;
@@ -125,7 +125,7 @@ TEST_CASE("an index that lies under digests that hold is refused") {
     const std::string past = "has a bad index: record 1 has an entry past the end";
     CHECK(with([](auto& rows) { rows[1].image = 2; }) == past);
     CHECK(with([](auto& rows) { rows[1].packed_log = 1; }) == past);
-    CHECK(with([](auto& rows) { rows[1].image = 0; }) == "has a bad index: bytes behind its last entry belong to none");
+    CHECK(with([](auto& rows) { rows[1].image = 0; }) == "has a bad index: bytes past its last entry belong to none");
     const std::string large = "has a bad index: record 1 has an entry that is too large";
     CHECK(with([](auto& rows) { rows[1].image = ~std::uint64_t{0}; }) == large);  // so that a sum would wrap
     CHECK(with([](auto& rows) { rows[1].provenance = ~std::uint32_t{0}; }) == large);
@@ -146,7 +146,7 @@ TEST_CASE("a header that lies under a digest that holds is refused") {
     }
     CHECK(objection(header(1, 1, size, index) + body) == "has a damaged index: its digest differs");
     CHECK(objection(header(1, 2, size + 1, index) + body) == "is cut short: it has 480 of 481 bytes");
-    CHECK(objection(header(1, 2, size - 1, index) + body) == "has 1 bytes behind its end");
+    CHECK(objection(header(1, 2, size - 1, index) + body) == "has 1 bytes past its end");
 }
 
 TEST_CASE("what is no bundle is told from what is cut") {

@@ -126,7 +126,8 @@ TEST_CASE("synchronising says what went wrong on the stream") {
     CHECK(contains(done.error().message, "CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
-TEST_CASE("what is written behind a stream is done in its order, of what the source held then, and not waited for") {
+TEST_CASE(
+    "what is written after a stream's work is done in its order, of what the source held then, and not waited for") {
     FakeMachine machine;
     const auto device = machine.device();
     Bytes memory = counting(), bytes = counting();
@@ -142,7 +143,7 @@ TEST_CASE("what is written behind a stream is done in its order, of what the sou
     CHECK(machine.count("cuStreamCreate") == 0);
 }
 
-TEST_CASE("what is written behind a captured stream is done at once and goes into no graph") {
+TEST_CASE("what is written after a captured stream's work is done at once and goes into no graph") {
     FakeMachine machine;
     const auto device = machine.device();
     machine.state().capturing = kStream;

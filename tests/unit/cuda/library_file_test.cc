@@ -47,7 +47,7 @@ std::string build_id(const std::string& file) {
 
 }  // namespace
 
-TEST_CASE("a build id is found behind other notes") {
+TEST_CASE("a build id is found after other notes") {
     const std::string id = note(NT_GNU_BUILD_ID, kOwner, "\x01\x2f\xab\xff");
     CHECK(build_id(with_notes(id)) == "012fabff");
     CHECK(build_id(with_notes(note(1, kOwner, "abcdefgh") + note(3, std::string("XYZ", 4), "abcd") + id)) ==
@@ -58,7 +58,7 @@ TEST_CASE("a build id is found behind other notes") {
 TEST_CASE("damaged notes are read no further than they go") {
     const std::string whole = with_notes(note(1, kOwner, "abcd") + note(NT_GNU_BUILD_ID, kOwner, "\x01\x2f\xab\xff"));
     for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
-        const std::string cut = whole.substr(0, bytes);  // a copy: reading behind it is seen by a sanitizer
+        const std::string cut = whole.substr(0, bytes);  // a copy: reading past it is seen by a sanitizer
         if (const auto elf = rt::ElfView::open(cut)) CHECK(elf->build_id().empty());
     }
     for (const std::uint32_t size : {0xffffffffU, 0xfffffffcU, 0x80000000U, 100U}) {
@@ -113,7 +113,7 @@ TEST_CASE("a cut library's dynamic section is read no further than it goes") {
     std::ifstream file(KVJIT_TEST_FAKE_CUDA, std::ios::binary);
     const std::string whole(std::istreambuf_iterator<char>(file), {});
     for (std::size_t bytes = 64; bytes < whole.size(); bytes += 61) {
-        const std::string cut = whole.substr(0, bytes);  // a copy: reading behind it is seen by a sanitizer
+        const std::string cut = whole.substr(0, bytes);  // a copy: reading past it is seen by a sanitizer
         const auto elf = rt::ElfView::open(cut);
         REQUIRE(elf.has_value());
         CHECK(elf->dynamic_texts(DT_NEEDED).size() < 20);

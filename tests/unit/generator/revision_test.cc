@@ -156,7 +156,7 @@ TEST_CASE("so is all else that results follow from") {
     }
 }
 
-TEST_CASE("a digest of a list sees each word, its order and what stands behind") {
+TEST_CASE("a digest of a list sees each word, its order and what follows") {
     const char* const two[] = {"-x", "c++"};
     const char* const one[] = {"-xc++"};
     const char* const turned[] = {"c++", "-x"};

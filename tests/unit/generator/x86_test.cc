@@ -59,7 +59,7 @@ TEST_CASE("each feature is named once, and levels grow") {
     }
 }
 
-TEST_CASE("a level prints as its name; further features stand behind it") {
+TEST_CASE("a level prints as its name; further features follow it") {
     for (const std::string_view level : x86_levels()) CHECK(print_features(features_of(level)) == level);
     CHECK(print_features(features_of("x86-64-v4+avx512vnni+avx512bf16")) == "x86-64-v4-bf16");
     CHECK(print_features(features_of("x86-64-v3+gfni+avxvnni")) == "x86-64-v3+avxvnni+gfni");

@@ -86,7 +86,7 @@ TEST_CASE("each spec, target and program that is asked for is a line, once a pro
                                   "op=Merge  # target=cuda-emulated program=merge"});
 }
 
-TEST_CASE("a trace is a list of the specs, each once, behind what the file held before") {
+TEST_CASE("a trace is a list of the specs, each once, after what the file held before") {
     World world;
     const TemporaryFolder folder;
     const std::string path = folder.write("specs.txt", "# ours\nop=Merge head_dim={8,16}\n");

@@ -55,8 +55,8 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
 /// need. All of it would take three times as long for code that is no faster. Templates are many small functions whose
 /// loops are written as they should run: there is nothing to vectorise or to version.
 inline constexpr std::string_view kClangPasses =
-    // Small functions shrink before they are inlined; after that only phases and the entry remain. Clang's code for `a
-    // ? b : c` of vectors, ten operations on masks, must become a select here: inlined first, it becomes narrow
+    // Small functions shrink before they are inlined; after that only the long parts and the entry remain. Clang's code
+    // for `a ? b : c` of vectors, ten operations on masks, must become a select here: inlined first, it becomes narrow
     // operations, which cost instructions (9% of storing int8).
     "function(sroa<modify-cfg>,instcombine<no-verify-fixpoint>),cgscc(inline),globaldce,"
     "function(sroa<modify-cfg>,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"

@@ -1,6 +1,6 @@
 // Fragments in this file are 8 neighbouring elements of a cache row as pairs of float16, operands of matrix products.
-// (fragment.h has those of accumulators.) A byte or nibble becomes a float16 by being put into the mantissa of a power
-// of two, which is then subtracted: exact, and cheaper than any conversion.
+// (accumulator.h has those of accumulators.) A byte or nibble becomes a float16 by being put into the mantissa of a
+// power of two, which is then subtracted: exact, and cheaper than any conversion.
 //
 // code * scale has more digits than a float16. Values are rounded, an error as small as the output's own. Keys are not,
 // since softmax would magnify the error: what rounding takes from a pair, its residual, has a matrix product of its
