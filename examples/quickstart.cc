@@ -11,7 +11,7 @@ int main() try {
     const auto kernel = engine.kernel(spec.value()).value();  // a handle; nothing is compiled yet
 
     const std::vector<std::int64_t> seqstarts{0, 1}, kvlens{300};
-    const std::vector<std::int64_t> pages{384, 0, 128};  // a page is 128 tokens of the cache, wherever they lie
+    const std::vector<std::int64_t> pages{384, 0, 128};  // first slots of its pages, of 128 tokens each
     kvjit::Batch batch;
     batch.num_heads = 8;
     batch.max_tokens = 512;

@@ -118,7 +118,7 @@ typedef enum kvjit_dtype {
 typedef enum kvjit_cache_mode {
     KVJIT_OFFSET = 0,         /* slot = cachestarts[b] + t */
     KVJIT_TOKEN_TABLE = 1,    /* slot = cachestarts[kvstarts[b] + t] */
-    KVJIT_PAGE_TABLE = 2,     /* slot = cachestarts[b, t / page_size] + t % page_size */
+    KVJIT_PAGE_TABLE = 2,     /* slot = cachestarts[b, t / page_size] + t % page_size: first slots, not page numbers */
     KVJIT_BLOCK_TABLE = 3,    /* block cachestarts[b, t / page_size], token t % page_size in it */
     KVJIT_BLOCK_POINTERS = 4, /* the block at address cachestarts[b, t / page_size], token t % page_size in it */
     KVJIT_SEQUENCE_TABLE = 5  /* block cachestarts[b], token t in it: one entry a sequence */

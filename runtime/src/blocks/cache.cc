@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "batch/batch_view.h"
 #include "c_struct.h"
-#include "call/batch_view.h"
 #include "check/check_batch.h"
 #include "check/check_tensors.h"
 #include "check/fault.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 #include "common/abi.h"
 
 namespace kvjit::rt {

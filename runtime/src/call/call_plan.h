@@ -1,7 +1,7 @@
 // The sequence of a call: which programs run when, with which arguments. Backends only launch them.
 #pragma once
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 #include "check/check_tensors.h"
 #include "common/abi.h"
 #include "kernel.h"

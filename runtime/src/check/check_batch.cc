@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 #include "check/arithmetic.h"
 #include "check/batch_parts.h"
 #include "check/fault.h"

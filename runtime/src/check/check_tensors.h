@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 #include "check/view.h"
 
 namespace kvjit::rt {

@@ -1,7 +1,7 @@
 // A batch as the rules of common/batch_rules.h see it, for the host's checks and the device's.
 #pragma once
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 
 namespace kvjit::rt {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 #include "common/abi.h"
 #include "generator/error.h"
 #include "generator/spec.h"

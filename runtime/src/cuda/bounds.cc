@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 #include "check/fault.h"
 #include "common/abi.h"
 #include "generator/operator.h"

@@ -1,7 +1,7 @@
 // The check kernel as a plan sees it: its arguments, and its findings as errors.
 #pragma once
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 #include "common/abi.h"
 
 namespace kvjit::rt {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 #include "check/check_batch.h"
 #include "generator/error.h"
 #include "kvjit/kvjit.h"

@@ -1,4 +1,4 @@
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 
 #include <cmath>
 

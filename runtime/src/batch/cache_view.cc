@@ -1,6 +1,6 @@
-#include "call/cache_view.h"
+#include "batch/cache_view.h"
 
-#include "call/batch_view.h"
+#include "batch/batch_view.h"
 
 namespace kvjit::rt {
 namespace {

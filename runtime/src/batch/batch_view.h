@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "call/cache_view.h"
+#include "batch/cache_view.h"
 #include "common/abi.h"
 #include "common/batch_rules.h"
 #include "common/key_range.h"
