@@ -1,8 +1,9 @@
 // vLLM's index arrays of a step as a batch, as they are: nothing is copied, converted or allocated. C++17, header-only,
 // depends on kvjit.hpp alone.
 //
-//     auto spec = KernelSpec::parse(std::string("op=MultiHeadCacheAttention,layout=2NTHD,page_size=16,...,") +
-//     kSpecFields); Arrays arrays; arrays.seq_lens = ...; arrays.batch(heads)
+//     const std::string fields = std::string("layout=2NTHD,page_size=16,") + kSpecFields;
+//     auto spec = KernelSpec::parse(fields);
+//     Arrays arrays; arrays.seq_lens = ...; arrays.batch(heads)
 //
 // Tensors of the cache are a layer's own in vLLM: layouts without L, num_layers 1. The arrays are read by every run of
 // a plan, by the GPU on CUDA targets: they stay the engine's, and stay as they are until the plan is released.
