@@ -128,53 +128,38 @@ struct Misuse {
 
 /// Of the second cache, named "to".
 constexpr Misuse kCacheMisuses[] = {
-    {"none", [](Call& c) { c.b = nullptr; }, {KVJIT_BAD_ARGUMENT, "to"}},
-    {"no spec", [](Call& c) { c.second.blocks.spec = nullptr; }, {KVJIT_BAD_ARGUMENT, "to.spec"}},
-    {"no batch", [](Call& c) { c.second.blocks.batch = nullptr; }, {KVJIT_BAD_ARGUMENT, "to.batch"}},
-    {"no tensors", [](Call& c) { c.second.blocks.tensors = nullptr; }, {KVJIT_BAD_ARGUMENT, "to.tensors"}},
-    {"a memory that there is not",
-     [](Call& c) { c.second.blocks.memory = 2; },
-     {KVJIT_BAD_ARGUMENT, "to.memory", 2, KVJIT_MEMORY_CUDA}},
-    {"a spec that is none", [](Call& c) { c.second.spec.head_dim = 12; }, {KVJIT_BAD_SPEC, "to.spec.head_dim", 12, 8}},
-    {"an operator without a cache",
-     [](Call& c) { kvjit_spec_parse("op=MultiHeadAttention", &c.second.spec, nullptr); },
-     {KVJIT_BAD_SPEC, "to.spec.op"}},
-    {"an operator of two caches",
-     [](Call& c) { kvjit_spec_parse("op=Relayout,head_dim=8", &c.second.spec, nullptr); },
-     {KVJIT_BAD_SPEC, "to.spec.op"}},
-    {"values of another head_dim",
-     [](Call& c) { c.second.spec.value_head_dim = 16; },
-     {KVJIT_BAD_SPEC, "to.spec.value_head_dim"}},
-    {"no heads", [](Call& c) { c.second.batch.num_kv_heads = 0; }, {KVJIT_BAD_ARGUMENT, "to.batch.num_heads", 0, 1}},
-    {"no layers", [](Call& c) { c.second.batch.num_layers = 0; }, {KVJIT_BAD_ARGUMENT, "to.batch.num_layers", 0, 1}},
-    {"fewer blocks than none",
-     [](Call& c) { c.second.batch.num_blocks = -1; },
-     {KVJIT_BAD_ARGUMENT, "to.batch.num_blocks", -1, 0}},
-    {"blocks beyond 64 bits of bytes",
-     [](Call& c) { c.second.batch.num_blocks = INT64_MAX; },
-     {KVJIT_BAD_ARGUMENT, "to.batch.num_blocks", INT64_MAX, INT64_MAX / (kBlockBytes / 2 * 8)}},
-    {"no cache", [](Call& c) { c.second.tensors.cache = kvjit_tensor{}; }, {KVJIT_BAD_ARGUMENT, "to.tensors.cache"}},
-    {"scales that there are not",
-     [](Call& c) { c.second.tensors.scale = c.second.tensors.cache; },
-     {KVJIT_BAD_ARGUMENT, "to.tensors.scale"}},
-    {"another type",
-     [](Call& c) { c.second.tensors.cache.dtype = KVJIT_F32; },
-     {KVJIT_BAD_DTYPE, "to.tensors.cache.dtype", KVJIT_F32, KVJIT_F16}},
-    {"another extent",
-     [](Call& c) { c.second.tensors.cache.shape[0] = 5; },
-     {KVJIT_BAD_SHAPE, "to.tensors.cache.shape[0]", 5, kBlocks}},
-    {"another rank",
-     [](Call& c) { c.second.tensors.cache.rank = 5; },
-     {KVJIT_BAD_SHAPE, "to.tensors.cache.rank", 5, 6}},
-    {"elements that overlap",
-     [](Call& c) { c.second.tensors.cache.strides[0] = 8; },
-     {KVJIT_BAD_SHAPE, "to.tensors.cache.strides[0]", 8, 16}},
-    {"a null pointer",
-     [](Call& c) { c.second.tensors.cache.data = nullptr; },
-     {KVJIT_BAD_ARGUMENT, "to.tensors.cache.data"}},
-    {"a pointer between two elements",
-     [](Call& c) { c.second.tensors.cache.data = c.second.codes.data() + 1; },
-     {KVJIT_BAD_ARGUMENT, "to.tensors.cache.data", 1, 2}},
+    {"none", [](Call& c) { c.b = nullptr; }, bad_argument("to")},
+    {"no spec", [](Call& c) { c.second.blocks.spec = nullptr; }, bad_argument("to.spec")},
+    {"no batch", [](Call& c) { c.second.blocks.batch = nullptr; }, bad_argument("to.batch")},
+    {"no tensors", [](Call& c) { c.second.blocks.tensors = nullptr; }, bad_argument("to.tensors")},
+    {"a memory that there is not", [](Call& c) { c.second.blocks.memory = 2; },
+     bad_argument("to.memory", 2, KVJIT_MEMORY_CUDA)},
+    {"a spec that is none", [](Call& c) { c.second.spec.head_dim = 12; }, bad_spec("to.spec.head_dim", 12, 8)},
+    {"an operator without a cache", [](Call& c) { kvjit_spec_parse("op=MultiHeadAttention", &c.second.spec, nullptr); },
+     bad_spec("to.spec.op")},
+    {"an operator of two caches", [](Call& c) { kvjit_spec_parse("op=Relayout,head_dim=8", &c.second.spec, nullptr); },
+     bad_spec("to.spec.op")},
+    {"values of another head_dim", [](Call& c) { c.second.spec.value_head_dim = 16; },
+     bad_spec("to.spec.value_head_dim")},
+    {"no heads", [](Call& c) { c.second.batch.num_kv_heads = 0; }, bad_argument("to.batch.num_heads", 0, 1)},
+    {"no layers", [](Call& c) { c.second.batch.num_layers = 0; }, bad_argument("to.batch.num_layers", 0, 1)},
+    {"fewer blocks than none", [](Call& c) { c.second.batch.num_blocks = -1; },
+     bad_argument("to.batch.num_blocks", -1, 0)},
+    {"blocks beyond 64 bits of bytes", [](Call& c) { c.second.batch.num_blocks = INT64_MAX; },
+     bad_argument("to.batch.num_blocks", INT64_MAX, INT64_MAX / (kBlockBytes / 2 * 8))},
+    {"no cache", [](Call& c) { c.second.tensors.cache = kvjit_tensor{}; }, bad_argument("to.tensors.cache")},
+    {"scales that there are not", [](Call& c) { c.second.tensors.scale = c.second.tensors.cache; },
+     bad_argument("to.tensors.scale")},
+    {"another type", [](Call& c) { c.second.tensors.cache.dtype = KVJIT_F32; },
+     bad_dtype("to.tensors.cache.dtype", KVJIT_F32, KVJIT_F16)},
+    {"another extent", [](Call& c) { c.second.tensors.cache.shape[0] = 5; },
+     bad_shape("to.tensors.cache.shape[0]", 5, kBlocks)},
+    {"another rank", [](Call& c) { c.second.tensors.cache.rank = 5; }, bad_shape("to.tensors.cache.rank", 5, 6)},
+    {"elements that overlap", [](Call& c) { c.second.tensors.cache.strides[0] = 8; },
+     bad_shape("to.tensors.cache.strides[0]", 8, 16)},
+    {"a null pointer", [](Call& c) { c.second.tensors.cache.data = nullptr; }, bad_argument("to.tensors.cache.data")},
+    {"a pointer between two elements", [](Call& c) { c.second.tensors.cache.data = c.second.codes.data() + 1; },
+     bad_argument("to.tensors.cache.data", 1, 2)},
     // Formats that differ.
     {"another head_dim",
      [](Call& c) {
@@ -182,25 +167,25 @@ constexpr Misuse kCacheMisuses[] = {
          c.second.batch.num_blocks = 1;
          c.second.show();
      },
-     {KVJIT_BAD_ARGUMENT, "to.spec.head_dim", 16, 8}},
+     bad_argument("to.spec.head_dim", 16, 8)},
     {"other heads",
      [](Call& c) {
          c.second.batch.num_kv_heads = 1;
          c.second.show();
      },
-     {KVJIT_BAD_ARGUMENT, "to.batch.num_kv_heads", 1, kHeads}},
+     bad_argument("to.batch.num_kv_heads", 1, kHeads)},
     {"other layers",
      [](Call& c) {
          c.second.batch.num_layers = 1;
          c.second.show();
      },
-     {KVJIT_BAD_ARGUMENT, "to.batch.num_layers", 1, kLayers}},
+     bad_argument("to.batch.num_layers", 1, kLayers)},
     {"other pages",
      [](Call& c) {
          c.second.spec.page_size = 2;
          c.second.show();
      },
-     {KVJIT_BAD_ARGUMENT, "to.spec.page_size", 2, 4}},
+     bad_argument("to.spec.page_size", 2, 4)},
     {"sequences of other lengths",
      [](Call& c) {
          c.second.spec.cache_mode = KVJIT_SEQUENCE_TABLE;
@@ -208,50 +193,42 @@ constexpr Misuse kCacheMisuses[] = {
          c.second.batch.max_tokens = 3;
          c.second.show();
      },
-     {KVJIT_BAD_ARGUMENT, "to.batch.max_tokens", 3, 4}},
+     bad_argument("to.batch.max_tokens", 3, 4)},
     {"another type of codes",
      [](Call& c) {
          c.second.spec.t2 = KVJIT_F32;
          c.second.batch.num_blocks = 1;
          c.second.show();
      },
-     {KVJIT_BAD_DTYPE, "to.spec.t2", KVJIT_F32, KVJIT_F16}},
+     bad_dtype("to.spec.t2", KVJIT_F32, KVJIT_F16)},
     // How.
-    {"a stream for host memory", [](Call& c) { c.options.stream = &c; }, {KVJIT_BAD_ARGUMENT, "stream"}},
-    {"a GPU for host memory", [](Call& c) { c.options.device = 1; }, {KVJIT_BAD_ARGUMENT, "device"}},
-    {"too many threads",
-     [](Call& c) { c.options.num_threads = 1025; },
-     {KVJIT_BAD_ARGUMENT, "num_threads", 1025, 1024}},
-    {"threads for a GPU",
-     [](Call& c) { c.second.blocks.memory = KVJIT_MEMORY_CUDA, c.options.num_threads = 1; },
-     {KVJIT_BAD_ARGUMENT, "num_threads"}},
+    {"a stream for host memory", [](Call& c) { c.options.stream = &c; }, bad_argument("stream")},
+    {"a GPU for host memory", [](Call& c) { c.options.device = 1; }, bad_argument("device")},
+    {"too many threads", [](Call& c) { c.options.num_threads = 1025; }, bad_argument("num_threads", 1025, 1024)},
+    {"threads for a GPU", [](Call& c) { c.second.blocks.memory = KVJIT_MEMORY_CUDA, c.options.num_threads = 1; },
+     bad_argument("num_threads")},
     {"an executor for a GPU",
      [](Call& c) {
          static const kvjit_executor executor{sizeof executor, 1, nullptr,
                                               [](void*, void (*)(void*, int64_t), void*, int64_t) {}};
          c.second.blocks.memory = KVJIT_MEMORY_CUDA, c.options.executor = &executor;
      },
-     {KVJIT_BAD_ARGUMENT, "executor"}},
-    {"a GPU before the first",
-     [](Call& c) { c.second.blocks.memory = KVJIT_MEMORY_CUDA, c.options.device = -1; },
-     {KVJIT_BAD_ARGUMENT, "device", -1, 0}},
-    {"less than nothing", [](Call& c) { c.count = -1; }, {KVJIT_BAD_ARGUMENT, "count", -1, 0}},
-    {"more than there can be",
-     [](Call& c) { c.count = INT64_MAX; },
-     {KVJIT_BAD_ARGUMENT, "count", INT64_MAX, INT64_MAX / 8}},
-    {"no ids", [](Call& c) { c.first_array = nullptr; }, {KVJIT_BAD_ARGUMENT, "from_ids"}},
-    {"no ids of destinations", [](Call& c) { c.second_array = nullptr; }, {KVJIT_BAD_ARGUMENT, "to_ids"}},
+     bad_argument("executor")},
+    {"a GPU before the first", [](Call& c) { c.second.blocks.memory = KVJIT_MEMORY_CUDA, c.options.device = -1; },
+     bad_argument("device", -1, 0)},
+    {"less than nothing", [](Call& c) { c.count = -1; }, bad_argument("count", -1, 0)},
+    {"more than there can be", [](Call& c) { c.count = INT64_MAX; }, bad_argument("count", INT64_MAX, INT64_MAX / 8)},
+    {"no ids", [](Call& c) { c.first_array = nullptr; }, bad_argument("from_ids")},
+    {"no ids of destinations", [](Call& c) { c.second_array = nullptr; }, bad_argument("to_ids")},
     {"ids between two numbers",
      [](Call& c) {
          c.second_array = reinterpret_cast<const std::int64_t*>(reinterpret_cast<char*>(c.second_ids.data()) + 4);
      },
-     {KVJIT_BAD_ARGUMENT, "to_ids", 4, 8}},
+     bad_argument("to_ids", 4, 8)},
     // Ids.
-    {"a block below the first", [](Call& c) { c.set({0, -1}, {2, 3}); }, {KVJIT_BAD_INDEX, "from_ids[1]", -1, kBlocks}},
-    {"a block past the last",
-     [](Call& c) { c.set({0, 1}, {kBlocks, 3}); },
-     {KVJIT_BAD_INDEX, "to_ids[0]", kBlocks, kBlocks}},
-    {"a destination twice", [](Call& c) { c.set({0, 1}, {2, 2}); }, {KVJIT_BAD_INDEX, "to_ids[1]", 2, 0}},
+    {"a block below the first", [](Call& c) { c.set({0, -1}, {2, 3}); }, bad_index("from_ids[1]", -1, kBlocks)},
+    {"a block past the last", [](Call& c) { c.set({0, 1}, {kBlocks, 3}); }, bad_index("to_ids[0]", kBlocks, kBlocks)},
+    {"a destination twice", [](Call& c) { c.set({0, 1}, {2, 2}); }, bad_index("to_ids[1]", 2, 0)},
 };
 
 TEST_CASE("what can be wrong with a cache, with ids and with how they are used") {
@@ -267,18 +244,18 @@ TEST_CASE("what can be wrong with a cache, with ids and with how they are used")
 TEST_CASE("a quantised cache and another one have no blocks in common, nor have two of other groups or scales") {
     Cache plain(kPool), quantised(kQuantised), other(kQuantised);
     Call call(plain, quantised);
-    expect_misuse(call, copy, {KVJIT_BAD_ARGUMENT, "to.spec.quant_bit", 8, 0});
+    expect_misuse(call, copy, bad_argument("to.spec.quant_bit", 8, 0));
     other.spec.quant_group = 4;
     other.tensors.scale = dense_tensor(other.scales.data(), KVJIT_F16, {kBlocks, 2, kLayers, 4, kHeads, 2});
     Call groups(quantised, other);
-    expect_misuse(groups, copy, {KVJIT_BAD_ARGUMENT, "to.spec.quant_group", 4, 8});
+    expect_misuse(groups, copy, bad_argument("to.spec.quant_group", 4, 8));
     Cache wide(kQuantised);
     wide.spec.t3 = KVJIT_F32;
     wide.tensors.scale = dense_tensor(wide.scales.data(), KVJIT_F32, {kBlocks, 2, kLayers, 4, kHeads, 1});
     Call types(quantised, wide);
-    expect_misuse(types, copy, {KVJIT_BAD_DTYPE, "to.spec.t3", KVJIT_F32, KVJIT_F16});
+    expect_misuse(types, copy, bad_dtype("to.spec.t3", KVJIT_F32, KVJIT_F16));
     wide.tensors.scale = kvjit_tensor{};
-    expect_misuse(types, copy, {KVJIT_BAD_ARGUMENT, "to.tensors.scale"});
+    expect_misuse(types, copy, bad_argument("to.tensors.scale"));
 }
 
 TEST_CASE("heads that follow from query heads must be whole") {
@@ -290,7 +267,7 @@ TEST_CASE("heads that follow from query heads must be whole") {
     cache.batch.num_kv_heads = 0;
     cache.batch.num_heads = 9;
     Call call(cache, cache);
-    expect_misuse(call, zero, {KVJIT_BAD_ARGUMENT, "blocks.batch.num_heads", 9, 4});
+    expect_misuse(call, zero, bad_argument("blocks.batch.num_heads", 9, 4));
     cache.batch.num_heads = 4 * kHeads;
     CHECK(zero(call, nullptr) == KVJIT_OK);
 }
@@ -314,16 +291,16 @@ void expect_misuses(const char* cache_text, std::span<const IdMisuse> misuses) {
 
 TEST_CASE("within one cache what is written is apart from all else") {
     const IdMisuse kMisuses[] = {
-        {"a source that is a destination", copy, {0, 3}, {3, 4}, {KVJIT_BAD_INDEX, "to_ids[0]", 3}},
-        {"a copy onto itself", copy, {0, 1}, {0, 2}, {KVJIT_BAD_INDEX, "to_ids[0]", 0}},
-        {"two moves to one place", move, {0, 1}, {3, 3}, {KVJIT_BAD_INDEX, "to_ids[1]", 3}},
-        {"a block that changes places with itself", swap, {0, 1}, {0, 2}, {KVJIT_BAD_INDEX, "b_ids[0]", 0}},
-        {"a block that changes places twice", swap, {0, 1}, {1, 2}, {KVJIT_BAD_INDEX, "b_ids[0]", 1}},
-        {"a block that stands twice on one side", swap, {5, 5}, {1, 2}, {KVJIT_BAD_INDEX, "a_ids[1]", 5}},
-        {"a block that is zeroed twice", zero, {}, {4, 4}, {KVJIT_BAD_INDEX, "ids[1]", 4}},
-        {"a move from outside", move, {0, 6}, {3, 4}, {KVJIT_BAD_INDEX, "from_ids[1]", 6, kBlocks}},
-        {"a swap with outside", swap, {0, 1}, {3, -7}, {KVJIT_BAD_INDEX, "b_ids[1]", -7, kBlocks}},
-        {"zeros outside", zero, {}, {3, 6}, {KVJIT_BAD_INDEX, "ids[1]", 6, kBlocks}},
+        {"a source that is a destination", copy, {0, 3}, {3, 4}, bad_index("to_ids[0]", 3)},
+        {"a copy onto itself", copy, {0, 1}, {0, 2}, bad_index("to_ids[0]", 0)},
+        {"two moves to one place", move, {0, 1}, {3, 3}, bad_index("to_ids[1]", 3)},
+        {"a block that changes places with itself", swap, {0, 1}, {0, 2}, bad_index("b_ids[0]", 0)},
+        {"a block that changes places twice", swap, {0, 1}, {1, 2}, bad_index("b_ids[0]", 1)},
+        {"a block that stands twice on one side", swap, {5, 5}, {1, 2}, bad_index("a_ids[1]", 5)},
+        {"a block that is zeroed twice", zero, {}, {4, 4}, bad_index("ids[1]", 4)},
+        {"a move from outside", move, {0, 6}, {3, 4}, bad_index("from_ids[1]", 6, kBlocks)},
+        {"a swap with outside", swap, {0, 1}, {3, -7}, bad_index("b_ids[1]", -7, kBlocks)},
+        {"zeros outside", zero, {}, {3, 6}, bad_index("ids[1]", 6, kBlocks)},
     };
     expect_misuses(kPool, kMisuses);
 }
@@ -339,7 +316,7 @@ TEST_CASE("another struct of the same cache is the same cache, also where it has
     Call call(cache, cache);
     call.a = &part;
     call.set({0, 3}, {3, 5});
-    expect_misuse(call, copy, {KVJIT_BAD_INDEX, "to_ids[0]", 3});
+    expect_misuse(call, copy, bad_index("to_ids[0]", 3));
 }
 
 TEST_CASE("two views of one memory that differ are refused") {
@@ -348,18 +325,18 @@ TEST_CASE("two views of one memory that differ are refused") {
     other.tensors.cache.strides[0] *= 2;
     other.batch.num_blocks = other.tensors.cache.shape[0] = 3;
     Call call(cache, other);
-    expect_misuse(call, copy, {KVJIT_BAD_ARGUMENT, "to.tensors.cache"});
+    expect_misuse(call, copy, bad_argument("to.tensors.cache"));
 }
 
 TEST_CASE("pages begin and end inside of the cache, and don't overlap what is written") {
     const IdMisuse kMisuses[] = {
-        {"before the first token", zero, {}, {-1, 8}, {KVJIT_BAD_INDEX, "ids[0]", -1, kTokens}},
-        {"its last token is past the last", zero, {}, {0, 21}, {KVJIT_BAD_INDEX, "ids[1]", 21, kTokens}},
-        {"far past it", zero, {}, {0, INT64_MAX}, {KVJIT_BAD_INDEX, "ids[1]", INT64_MAX, kTokens}},
-        {"two that share tokens", zero, {}, {3, 0}, {KVJIT_BAD_INDEX, "ids[0]", 3}},
-        {"a source's last token", copy, {0, 12}, {3, 20}, {KVJIT_BAD_INDEX, "to_ids[0]", 3}},
-        {"a source's first token", copy, {9, 0}, {6, 20}, {KVJIT_BAD_INDEX, "to_ids[0]", 6}},
-        {"a move by less than a page", move, {0, 12}, {2, 20}, {KVJIT_BAD_INDEX, "to_ids[0]", 2}},
+        {"before the first token", zero, {}, {-1, 8}, bad_index("ids[0]", -1, kTokens)},
+        {"its last token is past the last", zero, {}, {0, 21}, bad_index("ids[1]", 21, kTokens)},
+        {"far past it", zero, {}, {0, INT64_MAX}, bad_index("ids[1]", INT64_MAX, kTokens)},
+        {"two that share tokens", zero, {}, {3, 0}, bad_index("ids[0]", 3)},
+        {"a source's last token", copy, {0, 12}, {3, 20}, bad_index("to_ids[0]", 3)},
+        {"a source's first token", copy, {9, 0}, {6, 20}, bad_index("to_ids[0]", 6)},
+        {"a move by less than a page", move, {0, 12}, {2, 20}, bad_index("to_ids[0]", 2)},
     };
     expect_misuses(kPages, kMisuses);
 }
@@ -375,9 +352,9 @@ TEST_CASE("pieces that don't fit into each other, and quantised pieces, are refu
     }
     Call call(a, b);
     call.count = 0;
-    expect_misuse(call, copy, {KVJIT_BAD_ARGUMENT, "to.spec.layout"});
+    expect_misuse(call, copy, bad_argument("to.spec.layout"));
     b.spec.quant_bit = 8;
-    expect_misuse(call, copy, {KVJIT_BAD_SPEC, "to.spec.quant_bit", 8, 0});
+    expect_misuse(call, copy, bad_spec("to.spec.quant_bit", 8, 0));
 }
 
 TEST_CASE("addresses are there, aligned, and apart by a block") {
@@ -391,17 +368,16 @@ TEST_CASE("addresses are there, aligned, and apart by a block") {
         expect_misuse(call, run, shown);
     };
     const std::int64_t most = INT64_MAX - kBlockBytes;
-    expect(zero, {}, {begin, 0}, {KVJIT_BAD_INDEX, "ids[1]", 0, 1});
-    expect(zero, {}, {-8, begin}, {KVJIT_BAD_INDEX, "ids[0]", -8, 1});
-    expect(zero, {}, {begin, begin + kBlockBytes + 1}, {KVJIT_BAD_INDEX, "ids[1]", begin + kBlockBytes + 1, 2});
-    expect(zero, {}, {begin, INT64_MAX - 1}, {KVJIT_BAD_INDEX, "ids[1]", INT64_MAX - 1, most});
-    expect(zero, {}, {begin, begin + kBlockBytes - 2}, {KVJIT_BAD_INDEX, "ids[1]", begin + kBlockBytes - 2});
-    expect(copy, {begin, begin + kBlockBytes}, {begin + 2 * kBlockBytes, begin + 2},
-           {KVJIT_BAD_INDEX, "to_ids[1]", begin + 2});
+    expect(zero, {}, {begin, 0}, bad_index("ids[1]", 0, 1));
+    expect(zero, {}, {-8, begin}, bad_index("ids[0]", -8, 1));
+    expect(zero, {}, {begin, begin + kBlockBytes + 1}, bad_index("ids[1]", begin + kBlockBytes + 1, 2));
+    expect(zero, {}, {begin, INT64_MAX - 1}, bad_index("ids[1]", INT64_MAX - 1, most));
+    expect(zero, {}, {begin, begin + kBlockBytes - 2}, bad_index("ids[1]", begin + kBlockBytes - 2));
+    expect(copy, {begin, begin + kBlockBytes}, {begin + 2 * kBlockBytes, begin + 2}, bad_index("to_ids[1]", begin + 2));
     Cache other(kAddresses);
     Call across(cache, other);
     across.set({begin, begin + kBlockBytes}, {other.address(0), begin});
-    expect_misuse(across, copy, {KVJIT_BAD_INDEX, "to_ids[1]", begin});
+    expect_misuse(across, copy, bad_index("to_ids[1]", begin));
 }
 
 TEST_CASE("blocks of scales have addresses after those of the codes, apart from all") {
@@ -412,10 +388,10 @@ TEST_CASE("blocks of scales have addresses after those of the codes, apart from 
         call.set({}, ids);
         expect_misuse(call, zero, want);
     };
-    expect({codes, codes + bytes, scales, 0}, {KVJIT_BAD_INDEX, "ids[3]", 0, 1});
-    expect({codes, codes + bytes, scales + 1, scales + 512}, {KVJIT_BAD_INDEX, "ids[2]", scales + 1, 2});
-    expect({codes, codes + bytes, scales, scales}, {KVJIT_BAD_INDEX, "ids[3]", scales});
-    expect({codes, codes + bytes, scales, codes + 2}, {KVJIT_BAD_INDEX, "ids[3]", codes + 2});
+    expect({codes, codes + bytes, scales, 0}, bad_index("ids[3]", 0, 1));
+    expect({codes, codes + bytes, scales + 1, scales + 512}, bad_index("ids[2]", scales + 1, 2));
+    expect({codes, codes + bytes, scales, scales}, bad_index("ids[3]", scales));
+    expect({codes, codes + bytes, scales, codes + 2}, bad_index("ids[3]", codes + 2));
     call.set({}, {codes, codes + bytes, scales, scales + 512});
     CHECK(zero(call, nullptr) == KVJIT_OK);
     CHECK(cache.scales[0] == 0);
@@ -450,7 +426,7 @@ TEST_CASE("nothing to do is done, also with no ids and no blocks") {
     for (const Operation run : {copy, move, swap, zero}) CHECK(run(call, nullptr) == KVJIT_OK);
     call.count = 1;
     call.set({0}, {0});
-    expect_misuse(call, copy, {KVJIT_BAD_INDEX, "to_ids[0]", 0, 0});
+    expect_misuse(call, copy, bad_index("to_ids[0]", 0, 0));
 }
 
 }  // namespace

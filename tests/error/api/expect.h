@@ -21,6 +21,18 @@ struct Refusal {
     bool address = false;  // which the value is: messages have it in hexadecimal digits
 };
 
+/// A refusal with one status: `bad_index("kvstarts", 9, 10, 1)`.
+struct RefusalOf {
+    kvjit_status status;
+
+    constexpr Refusal operator()(std::string_view argument, std::int64_t value = 0, std::int64_t limit = 0,
+                                 std::int64_t sequence = -1, bool address = false) const {
+        return {status, argument, value, limit, sequence, address};
+    }
+};
+inline constexpr RefusalOf bad_spec{KVJIT_BAD_SPEC}, bad_argument{KVJIT_BAD_ARGUMENT}, bad_dtype{KVJIT_BAD_DTYPE},
+    bad_shape{KVJIT_BAD_SHAPE}, bad_index{KVJIT_BAD_INDEX};
+
 inline std::string address_digits(std::int64_t address) {
     char digits[24];
     std::snprintf(digits, sizeof digits, "0x%llx", static_cast<unsigned long long>(address));

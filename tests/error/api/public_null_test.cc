@@ -29,7 +29,7 @@ TEST_CASE("null arguments of specs, lists of them, and targets") {
     expect_null(kvjit_spec_list_parse(nullptr, 1, take, nullptr, nullptr, &e), e, "text");
     expect_null(kvjit_spec_list_parse("op=Merge", 1, nullptr, nullptr, nullptr, &e), e, "take");
     expect_error(kvjit_spec_list_parse("op=Merge", 0, take, nullptr, nullptr, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "max_combinations", 0, 1});
+                 bad_argument("max_combinations", 0, 1));
     CHECK(kvjit_spec_list_parse("op=Merge\nop=?", 2, take, nullptr, nullptr, &e) == KVJIT_BAD_SPEC);
     expect_null(kvjit_spec_print(nullptr, drop, nullptr, &e), e, "spec");
     expect_null(kvjit_spec_print(&spec, nullptr, nullptr, &e), e, "sink");

@@ -20,17 +20,15 @@ struct EngineMisuse {
 };
 
 constexpr EngineMisuse kEngineMisuses[] = {
-    {"jit beyond on", [](kvjit_engine_options& o) { o.jit = 77; }, {KVJIT_BAD_ARGUMENT, "jit", 77, 1}},
-    {"a bundle_key that is none",
-     [](kvjit_engine_options& o) { o.bundle_key = "19bf44"; },
-     {KVJIT_BAD_ARGUMENT, "bundle_key", 0, 0}},
+    {"jit beyond on", [](kvjit_engine_options& o) { o.jit = 77; }, bad_argument("jit", 77, 1)},
+    {"a bundle_key that is none", [](kvjit_engine_options& o) { o.bundle_key = "19bf44"; },
+     bad_argument("bundle_key", 0, 0)},
     {"a bundle_key of zeros",
      [](kvjit_engine_options& o) { o.bundle_key = "0000000000000000000000000000000000000000000000000000000000000000"; },
-     {KVJIT_BAD_ARGUMENT, "bundle_key", 0, 0}},
-    {"jit below unset", [](kvjit_engine_options& o) { o.jit = -2; }, {KVJIT_BAD_ARGUMENT, "jit", -2, 1}},
-    {"a cache of less than nothing",
-     [](kvjit_engine_options& o) { o.cache_max_bytes = -5; },
-     {KVJIT_BAD_ARGUMENT, "cache_max_bytes", -5, 0}},
+     bad_argument("bundle_key", 0, 0)},
+    {"jit below unset", [](kvjit_engine_options& o) { o.jit = -2; }, bad_argument("jit", -2, 1)},
+    {"a cache of less than nothing", [](kvjit_engine_options& o) { o.cache_max_bytes = -5; },
+     bad_argument("cache_max_bytes", -5, 0)},
 };
 
 kvjit_engine_options in_memory() {
@@ -73,7 +71,7 @@ TEST_CASE("a check level that there is not is answered with those that there are
     kvjit_plan* plan = nullptr;
     kvjit_error e = new_error();
     expect_error(kvjit_plan_create(kernel.get(), &c.batch, &options, &plan, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "check_level", 3, KVJIT_CHECK_NONE});
+                 bad_argument("check_level", 3, KVJIT_CHECK_NONE));
     CHECK(std::string(e.message) ==
           "check_level is 3; it takes 0 (KVJIT_CHECK_FULL), 1 (KVJIT_CHECK_BATCH) or 2 (KVJIT_CHECK_NONE)");
 }
@@ -86,11 +84,11 @@ TEST_CASE("bad options of preparing") {
     kvjit_spec_init(&spec);
     kvjit_error e = new_error();
     expect_error(kvjit_engine_prepare(shared_engine(), &spec, 1, nullptr, &options, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "num_threads", -1, 0});
+                 bad_argument("num_threads", -1, 0));
     options.num_threads = 0;
     options.programs = 128;
     expect_error(kvjit_engine_prepare(shared_engine(), &spec, 1, nullptr, &options, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "programs", 128, 127});
+                 bad_argument("programs", 128, 127));
 }
 
 TEST_CASE("bits of no program, and programs that the op lacks") {
@@ -98,9 +96,10 @@ TEST_CASE("bits of no program, and programs that the op lacks") {
     kvjit_spec_init(&spec);
     const Handle<kvjit_kernel> kernel = kernel_of(spec);
     constexpr std::uint32_t kUnknown = 1U << 20 | KVJIT_PROGRAM_STORE;
-    const Refusal unknown{KVJIT_BAD_ARGUMENT, "programs", kUnknown, 127};
-    const Refusal lacking{KVJIT_BAD_ARGUMENT, "programs", KVJIT_PROGRAM_LOAD,
-                          KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL | KVJIT_PROGRAM_MERGE};
+    const Refusal unknown = bad_argument("programs", kUnknown, 127);
+    const Refusal lacking =
+        bad_argument("programs", KVJIT_PROGRAM_LOAD,
+                     KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL | KVJIT_PROGRAM_MERGE);
     kvjit_error e = new_error();
     expect_error(kvjit_kernel_prepare(kernel.get(), kUnknown, &e), e, unknown);
     expect_error(kvjit_kernel_emit(kernel.get(), kUnknown, KVJIT_STAGE_SOURCE, drop, nullptr, &e), e, unknown);
@@ -116,7 +115,7 @@ TEST_CASE("bits of no program, and programs that the op lacks") {
                  lacking);
     spec.head_dim = 12;
     expect_error(kvjit_engine_explain(shared_engine(), &spec, nullptr, KVJIT_ALL_PROGRAMS, append, &told, &e), e,
-                 {KVJIT_BAD_SPEC, "head_dim", 12, 8});
+                 bad_spec("head_dim", 12, 8));
     CHECK(told.empty());
 }
 
@@ -125,8 +124,8 @@ TEST_CASE("a text that is no identity is named with its line") {
     kvjit_error e = new_error();
     std::string told;
     expect_error(kvjit_identity_diff((good + "merge").c_str(), good.c_str(), append, &told, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "before", 2});
-    expect_error(kvjit_identity_diff(good.c_str(), "", append, &told, &e), e, {KVJIT_BAD_ARGUMENT, "after"});
+                 bad_argument("before", 2));
+    expect_error(kvjit_identity_diff(good.c_str(), "", append, &told, &e), e, bad_argument("after"));
     CHECK(told.empty());
     CHECK(kvjit_identity_diff(good.c_str(), good.c_str(), append, &told, &e) == KVJIT_OK);
     CHECK(told == "merge: nothing\n");
@@ -139,7 +138,7 @@ TEST_CASE("stages are numbered from 0 to 5") {
     kvjit_error e = new_error();
     const auto past = static_cast<kvjit_stage>(KVJIT_STAGE_OBJECT + 1);
     expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_ALL_PROGRAMS, past, drop, nullptr, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "stage", 6, KVJIT_STAGE_OBJECT});
+                 bad_argument("stage", 6, KVJIT_STAGE_OBJECT));
 }
 
 TEST_CASE("objects are handed out one at a time") {
@@ -149,9 +148,10 @@ TEST_CASE("objects are handed out one at a time") {
     constexpr std::uint32_t kBoth = KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE;
     std::string told;
     kvjit_error e = new_error();
-    expect_error(kvjit_kernel_emit(kernel.get(), kBoth, KVJIT_STAGE_OBJECT, append, &told, &e), e,
-                 {KVJIT_BAD_ARGUMENT, "programs", kBoth,
-                  KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL | KVJIT_PROGRAM_MERGE});
+    expect_error(
+        kvjit_kernel_emit(kernel.get(), kBoth, KVJIT_STAGE_OBJECT, append, &told, &e), e,
+        bad_argument("programs", kBoth,
+                     KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL | KVJIT_PROGRAM_MERGE));
     CHECK(told.empty());
     // A program that the op lacks doesn't count.
     CHECK(kvjit_kernel_emit(kernel.get(), KVJIT_PROGRAM_STORE | KVJIT_PROGRAM_LOAD, KVJIT_STAGE_OBJECT, append, &told,

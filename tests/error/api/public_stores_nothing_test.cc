@@ -66,7 +66,7 @@ TEST_CASE("new keys are refused, together and alone, and change no byte") {
                     CHECK(c.snapshot() != before);
                     continue;
                 }
-                expect_error(status, error, {KVJIT_BAD_ARGUMENT, key ? "current_key" : "current_value"});
+                expect_error(status, error, bad_argument(key ? "current_key" : "current_value"));
                 CHECK(std::string(error.message).ends_with(" is given; the plan's options.stores_nothing is 1"));
                 CHECK(c.snapshot() == before);
             }
@@ -82,7 +82,7 @@ TEST_CASE("a program whose header lacks the option has plans that may store") {
     kvjit_plan* plan = nullptr;
     kvjit_error error = new_error();
     const kvjit_status status = kvjit_plan_create(kernel_of(c.spec).get(), &c.batch, &options, &plan, &error);
-    expect_error(status, error, {KVJIT_BAD_INDEX, "cachestarts", 42, 0, 2});
+    expect_error(status, error, bad_index("cachestarts", 42, 0, 2));
     CHECK(plan == nullptr);
 }
 
