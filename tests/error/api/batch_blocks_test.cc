@@ -127,30 +127,22 @@ constexpr BatchMisuse kSharedMisuses[] = {
 
 }  // namespace
 
-std::span<const BatchMisuse> block_outline_misuses() {
-    return kOutlineMisuses;
-}
-std::span<const BatchMisuse> block_row_misuses() {
-    return kRowMisuses;
-}
-std::span<const BatchMisuse> block_entry_misuses() {
-    return kEntryMisuses;
-}
-std::span<const BatchMisuse> shared_block_misuses() {
-    return kSharedMisuses;
-}
+constinit const std::span<const BatchMisuse> block_outline_misuses = kOutlineMisuses;
+constinit const std::span<const BatchMisuse> block_row_misuses = kRowMisuses;
+constinit const std::span<const BatchMisuse> block_entry_misuses = kEntryMisuses;
+constinit const std::span<const BatchMisuse> shared_block_misuses = kSharedMisuses;
 
 TEST_CASE("blocks: sizes and tables") {
-    expect_misuses(block_outline_misuses(), KVJIT_CHECK_NONE);
+    expect_misuses(block_outline_misuses, KVJIT_CHECK_NONE);
 }
 TEST_CASE("blocks: more keys than a row has room for") {
-    expect_misuses(block_row_misuses(), KVJIT_CHECK_BATCH);
+    expect_misuses(block_row_misuses, KVJIT_CHECK_BATCH);
 }
 TEST_CASE("blocks: entries that are no block") {
-    expect_misuses(block_entry_misuses(), KVJIT_CHECK_FULL);
+    expect_misuses(block_entry_misuses, KVJIT_CHECK_FULL);
 }
 TEST_CASE("blocks: two new tokens in one place") {
-    expect_misuses(shared_block_misuses(), KVJIT_CHECK_FULL);
+    expect_misuses(shared_block_misuses, KVJIT_CHECK_FULL);
 }
 
 struct LegalBlocks {

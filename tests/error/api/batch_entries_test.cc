@@ -53,18 +53,14 @@ constexpr BatchMisuse kSharedSlots[] = {
 
 }  // namespace
 
-std::span<const BatchMisuse> entry_misuses() {
-    return kEntryMisuses;
-}
-std::span<const BatchMisuse> shared_slot_misuses() {
-    return kSharedSlots;
-}
+constinit const std::span<const BatchMisuse> entry_misuses = kEntryMisuses;
+constinit const std::span<const BatchMisuse> shared_slot_misuses = kSharedSlots;
 
 TEST_CASE("entries outside the cache") {
-    expect_misuses(entry_misuses(), KVJIT_CHECK_FULL);
+    expect_misuses(entry_misuses, KVJIT_CHECK_FULL);
 }
 TEST_CASE("two new tokens on one slot") {
-    expect_misuses(shared_slot_misuses(), KVJIT_CHECK_FULL);
+    expect_misuses(shared_slot_misuses, KVJIT_CHECK_FULL);
 }
 
 TEST_CASE("messages say where, how far and what is allowed") {

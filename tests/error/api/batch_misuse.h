@@ -20,17 +20,17 @@ struct BatchMisuse {
 };
 
 /// Tables of misuses, refused at every level, at KVJIT_CHECK_BATCH and up, at KVJIT_CHECK_FULL.
-std::span<const BatchMisuse> scalar_misuses();
-std::span<const BatchMisuse> pointer_misuses();
-std::span<const BatchMisuse> table_misuses();
-std::span<const BatchMisuse> starts_misuses();
-std::span<const BatchMisuse> entry_misuses();
-std::span<const BatchMisuse> shared_slot_misuses();
+extern const std::span<const BatchMisuse> scalar_misuses;
+extern const std::span<const BatchMisuse> pointer_misuses;
+extern const std::span<const BatchMisuse> table_misuses;
+extern const std::span<const BatchMisuse> starts_misuses;
+extern const std::span<const BatchMisuse> entry_misuses;
+extern const std::span<const BatchMisuse> shared_slot_misuses;
 /// The same of blocks at addresses and of blocks of sequences.
-std::span<const BatchMisuse> block_outline_misuses();
-std::span<const BatchMisuse> block_row_misuses();
-std::span<const BatchMisuse> block_entry_misuses();
-std::span<const BatchMisuse> shared_block_misuses();
+extern const std::span<const BatchMisuse> block_outline_misuses;
+extern const std::span<const BatchMisuse> block_row_misuses;
+extern const std::span<const BatchMisuse> block_entry_misuses;
+extern const std::span<const BatchMisuse> shared_block_misuses;
 
 inline std::string_view level_name(kvjit_check_level level) {
     return level == KVJIT_CHECK_FULL ? "[found by KVJIT_CHECK_FULL]" : "[found by KVJIT_CHECK_BATCH and up]";

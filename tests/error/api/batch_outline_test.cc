@@ -172,24 +172,18 @@ constexpr BatchMisuse kTableMisuses[] = {
 
 }  // namespace
 
-std::span<const BatchMisuse> scalar_misuses() {
-    return kScalarMisuses;
-}
-std::span<const BatchMisuse> pointer_misuses() {
-    return kPointerMisuses;
-}
-std::span<const BatchMisuse> table_misuses() {
-    return kTableMisuses;
-}
+constinit const std::span<const BatchMisuse> scalar_misuses = kScalarMisuses;
+constinit const std::span<const BatchMisuse> pointer_misuses = kPointerMisuses;
+constinit const std::span<const BatchMisuse> table_misuses = kTableMisuses;
 
 TEST_CASE("scalars out of range") {
-    expect_misuses(scalar_misuses(), KVJIT_CHECK_NONE);
+    expect_misuses(scalar_misuses, KVJIT_CHECK_NONE);
 }
 TEST_CASE("null and misaligned arrays, bad totals") {
-    expect_misuses(pointer_misuses(), KVJIT_CHECK_NONE);
+    expect_misuses(pointer_misuses, KVJIT_CHECK_NONE);
 }
 TEST_CASE("shape of the table") {
-    expect_misuses(table_misuses(), KVJIT_CHECK_NONE);
+    expect_misuses(table_misuses, KVJIT_CHECK_NONE);
 }
 
 TEST_CASE("the outline is checked without a look at arrays that may be a device's") {

@@ -48,12 +48,10 @@ constexpr BatchMisuse kMisuses[] = {
 
 }  // namespace
 
-std::span<const BatchMisuse> starts_misuses() {
-    return kMisuses;
-}
+constinit const std::span<const BatchMisuse> starts_misuses = kMisuses;
 
 TEST_CASE("starts, positions and rows") {
-    expect_misuses(starts_misuses(), KVJIT_CHECK_BATCH);
+    expect_misuses(starts_misuses, KVJIT_CHECK_BATCH);
 }
 
 }  // namespace kvjit::test

@@ -28,9 +28,8 @@ Handle<kvjit_plan> reader_of(const BatchCase& c) {
 }
 
 TEST_CASE("what only stores need is not asked of a plan that stores nothing; all else is") {
-    for (const auto& misuses :
-         {pointer_misuses(), starts_misuses(), entry_misuses(), shared_slot_misuses(), block_outline_misuses(),
-          block_row_misuses(), block_entry_misuses(), shared_block_misuses()}) {
+    for (const auto& misuses : {pointer_misuses, starts_misuses, entry_misuses, shared_slot_misuses,
+                                block_outline_misuses, block_row_misuses, block_entry_misuses, shared_block_misuses}) {
         for (const BatchMisuse& misuse : misuses) {
             CAPTURE(misuse.name);
             BatchCase c(misuse.spec);

@@ -7,9 +7,9 @@ namespace kvjit::test {
 namespace {
 
 TEST_CASE("a refused plan hands out no handle") {
-    for (const auto& misuses : {scalar_misuses(), pointer_misuses(), table_misuses(), starts_misuses(), entry_misuses(),
-                                shared_slot_misuses(), block_outline_misuses(), block_row_misuses(),
-                                block_entry_misuses(), shared_block_misuses()}) {
+    for (const auto& misuses :
+         {scalar_misuses, pointer_misuses, table_misuses, starts_misuses, entry_misuses, shared_slot_misuses,
+          block_outline_misuses, block_row_misuses, block_entry_misuses, shared_block_misuses}) {
         for (const BatchMisuse& misuse : misuses) {
             CAPTURE(misuse.name);
             BatchCase c(misuse.spec);
@@ -38,31 +38,31 @@ void expect_unchanged(std::span<const TensorsMisuse> misuses) {
 }
 
 TEST_CASE("a refused run changes no byte: presence") {
-    expect_unchanged(missing_tensors());
+    expect_unchanged(missing_tensors);
 }
 TEST_CASE("a refused run changes no byte: unwanted tensors") {
-    expect_unchanged(unwanted_tensors());
+    expect_unchanged(unwanted_tensors);
 }
 TEST_CASE("a refused run changes no byte: overlaps") {
-    expect_unchanged(overlapping_tensors());
+    expect_unchanged(overlapping_tensors);
 }
 TEST_CASE("a refused run changes no byte: layers") {
-    expect_unchanged(layer_misuses());
+    expect_unchanged(layer_misuses);
 }
 TEST_CASE("a refused run changes no byte: types") {
-    expect_unchanged(type_misuses());
+    expect_unchanged(type_misuses);
 }
 TEST_CASE("a refused run changes no byte: extents") {
-    expect_unchanged(extent_misuses());
+    expect_unchanged(extent_misuses);
 }
 TEST_CASE("a refused run changes no byte: pointers") {
-    expect_unchanged(tensor_pointer_misuses());
+    expect_unchanged(tensor_pointer_misuses);
 }
 TEST_CASE("a refused run changes no byte: strides") {
-    expect_unchanged(stride_misuses());
+    expect_unchanged(stride_misuses);
 }
 TEST_CASE("a refused run changes no byte: caches apart") {
-    expect_unchanged(cache_tensor_misuses());
+    expect_unchanged(cache_tensor_misuses);
 }
 
 TEST_CASE("the legal cases behind the misuses run, and do change bytes") {

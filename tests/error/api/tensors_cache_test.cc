@@ -91,12 +91,10 @@ constexpr TensorsMisuse kCacheTensors[] = {
 
 }  // namespace
 
-std::span<const TensorsMisuse> cache_tensor_misuses() {
-    return kCacheTensors;
-}
+constinit const std::span<const TensorsMisuse> cache_tensor_misuses = kCacheTensors;
 
 TEST_CASE("tensors of caches apart, and of none") {
-    expect_misuses(cache_tensor_misuses());
+    expect_misuses(cache_tensor_misuses);
 }
 
 }  // namespace kvjit::test

@@ -17,15 +17,15 @@ struct TensorsMisuse {
     bool of_stores = false;  // accepted where the plan stores nothing
 };
 
-std::span<const TensorsMisuse> missing_tensors();
-std::span<const TensorsMisuse> unwanted_tensors();
-std::span<const TensorsMisuse> overlapping_tensors();
-std::span<const TensorsMisuse> layer_misuses();
-std::span<const TensorsMisuse> type_misuses();
-std::span<const TensorsMisuse> extent_misuses();
-std::span<const TensorsMisuse> tensor_pointer_misuses();
-std::span<const TensorsMisuse> stride_misuses();
-std::span<const TensorsMisuse> cache_tensor_misuses();
+extern const std::span<const TensorsMisuse> missing_tensors;
+extern const std::span<const TensorsMisuse> unwanted_tensors;
+extern const std::span<const TensorsMisuse> overlapping_tensors;
+extern const std::span<const TensorsMisuse> layer_misuses;
+extern const std::span<const TensorsMisuse> type_misuses;
+extern const std::span<const TensorsMisuse> extent_misuses;
+extern const std::span<const TensorsMisuse> tensor_pointer_misuses;
+extern const std::span<const TensorsMisuse> stride_misuses;
+extern const std::span<const TensorsMisuse> cache_tensor_misuses;
 
 inline gen::Result<void> check(const TensorsCase& c) {
     return rt::check_tensors(rt::batch_view(c.spec, c.batch, c.stores), rt::rows_of(c.spec, c.batch), c.tensors,

@@ -64,30 +64,22 @@ constexpr TensorsMisuse kLayers[] = {
 
 }  // namespace
 
-std::span<const TensorsMisuse> missing_tensors() {
-    return kMissing;
-}
-std::span<const TensorsMisuse> unwanted_tensors() {
-    return kUnwanted;
-}
-std::span<const TensorsMisuse> overlapping_tensors() {
-    return kOverlaps;
-}
-std::span<const TensorsMisuse> layer_misuses() {
-    return kLayers;
-}
+constinit const std::span<const TensorsMisuse> missing_tensors = kMissing;
+constinit const std::span<const TensorsMisuse> unwanted_tensors = kUnwanted;
+constinit const std::span<const TensorsMisuse> overlapping_tensors = kOverlaps;
+constinit const std::span<const TensorsMisuse> layer_misuses = kLayers;
 
 TEST_CASE("missing tensors") {
-    expect_misuses(missing_tensors());
+    expect_misuses(missing_tensors);
 }
 TEST_CASE("tensors that the operator doesn't take") {
-    expect_misuses(unwanted_tensors());
+    expect_misuses(unwanted_tensors);
 }
 TEST_CASE("outputs that begin where another tensor begins") {
-    expect_misuses(overlapping_tensors());
+    expect_misuses(overlapping_tensors);
 }
 TEST_CASE("layers outside the cache") {
-    expect_misuses(layer_misuses());
+    expect_misuses(layer_misuses);
 }
 
 }  // namespace kvjit::test

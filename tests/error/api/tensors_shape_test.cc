@@ -131,30 +131,22 @@ constexpr TensorsMisuse kStrides[] = {
 
 }  // namespace
 
-std::span<const TensorsMisuse> type_misuses() {
-    return kTypes;
-}
-std::span<const TensorsMisuse> extent_misuses() {
-    return kExtents;
-}
-std::span<const TensorsMisuse> tensor_pointer_misuses() {
-    return kPointers;
-}
-std::span<const TensorsMisuse> stride_misuses() {
-    return kStrides;
-}
+constinit const std::span<const TensorsMisuse> type_misuses = kTypes;
+constinit const std::span<const TensorsMisuse> extent_misuses = kExtents;
+constinit const std::span<const TensorsMisuse> tensor_pointer_misuses = kPointers;
+constinit const std::span<const TensorsMisuse> stride_misuses = kStrides;
 
 TEST_CASE("element types") {
-    expect_misuses(type_misuses());
+    expect_misuses(type_misuses);
 }
 TEST_CASE("ranks and extents") {
-    expect_misuses(extent_misuses());
+    expect_misuses(extent_misuses);
 }
 TEST_CASE("null and misaligned tensors") {
-    expect_misuses(tensor_pointer_misuses());
+    expect_misuses(tensor_pointer_misuses);
 }
 TEST_CASE("strides") {
-    expect_misuses(stride_misuses());
+    expect_misuses(stride_misuses);
 }
 TEST_CASE("who takes the limit of an overlapping stride, time and again, ends at a tensor that is accepted") {
     constexpr kvjit_tensor kvjit_tensors::* kWritten[] = {&kvjit_tensors::cache, &kvjit_tensors::attn_output};
