@@ -12,13 +12,6 @@ using namespace kvjit::rt::test;
 
 namespace {
 
-const gen::Target& best() {
-    return two_levels()[0];
-}
-const gen::Target& second() {
-    return two_levels()[1];
-}
-
 const std::string kSpec = "op=Merge";
 
 BundleEntry entry_for(const std::string& identity, const std::string& image) {
@@ -40,13 +33,8 @@ struct Setting {
         auto opened = open_bundle(bundle_in_memory(bytes), {"bundle x.kvjb", "x.kvjb", {}, log});
         REQUIRE_MESSAGE(opened.has_value(), opened.error().message);
         store = *std::move(opened);
-        for (const gen::Target& target : two_levels()) {
-            programs.push_back(gen::lower(spec_of(kSpec), target)->front());
-        }
         Compiler& compiler = options.backends[0]->compiler();
-        for (std::size_t i = 0; i < 2; ++i) {
-            wanted.emplace_back(Candidate{&two_levels()[i], &programs[i]}, compiler, options.templates);
-        }
+        for (const Candidate& level : merge.candidates) wanted.emplace_back(level, compiler, options.templates);
     }
 
     World world;
@@ -54,7 +42,7 @@ struct Setting {
     std::string bytes;
     std::vector<std::string> messages;
     std::unique_ptr<Store> store;
-    std::vector<gen::Program> programs;
+    BothLevels merge;
     std::vector<Wanted> wanted;
 };
 

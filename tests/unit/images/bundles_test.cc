@@ -13,33 +13,20 @@ const std::string kMerge = "op=Merge";
 const std::string kAttention = "head_dim=64,group=4";
 constexpr auto kKind = KVJIT_PROGRAM_MERGE;
 
-const gen::Target& best() {
-    return two_levels()[0];
-}
-const gen::Target& second() {
-    return two_levels()[1];
-}
-
 /// Merge on both levels over the fakes, with bundles.
 struct Setting {
-    explicit Setting(World& world, bool jit = true) : images(std::make_shared<Images>(options_over(world, jit))) {
-        for (const gen::Target& target : two_levels()) {
-            programs.push_back(gen::lower(spec_of(kMerge), target)->front());
-        }
-        for (std::size_t i = 0; i < 2; ++i) candidates.push_back({&two_levels()[i], &programs[i]});
-    }
+    explicit Setting(World& world, bool jit = true) : images(std::make_shared<Images>(options_over(world, jit))) {}
 
     std::shared_ptr<FakeBundle> add_bundle() const {
         auto bundle = std::make_shared<FakeBundle>();
         images->add_bundle(bundle);
         return bundle;
     }
-    gen::Result<std::optional<Images::Found>> find() const { return images->find(candidates); }
+    gen::Result<std::optional<Images::Found>> find() const { return images->find(merge.candidates); }
     KernelPtr kernel(const std::string& spec) const { return *Kernel::make(images, spec_of(spec), two_levels()); }
 
     std::shared_ptr<Images> images;
-    std::vector<gen::Program> programs;
-    std::vector<Candidate> candidates;
+    BothLevels merge;
 };
 
 }  // namespace
@@ -102,10 +89,10 @@ TEST_CASE("an image of a lesser target that no bundle has doesn't serve where th
     World world;
     const Setting at(world);
     at.add_bundle();
-    const auto lesser = at.images->make(at.candidates[1]);
+    const auto lesser = at.images->make(at.merge.candidates[1]);
     REQUIRE(lesser.has_value());
     CHECK(!at.find()->has_value());
-    CHECK(at.images->make(at.candidates[0]).has_value());
+    CHECK(at.images->make(at.merge.candidates[0]).has_value());
     CHECK(world.compiles == 2);
 }
 
@@ -134,7 +121,7 @@ TEST_CASE("a bundle that can't say costs a look at the next store; without any, 
     put(*again, kMerge, kKind, best());
     again->failure = bad->failure;
     CHECK(!with.find()->has_value());
-    CHECK(with.images->make(with.candidates[0]).has_value());
+    CHECK(with.images->make(with.merge.candidates[0]).has_value());
 }
 
 TEST_CASE("an object that can't be loaded is passed over") {

@@ -57,6 +57,12 @@ ImagesOptions options_over(World& world, bool jit = true);
 
 /// "x86-64-v3", "x86-64-v2": targets that run on any machine here, best first.
 const gen::TargetList& two_levels();
+inline const gen::Target& best() {
+    return two_levels()[0];
+}
+inline const gen::Target& second() {
+    return two_levels()[1];
+}
 
 gen::KernelSpec spec_of(const std::string& text);
 kvjit_programs bit_of(const gen::Program& program);
@@ -67,5 +73,15 @@ void put(World& world, const std::string& spec, kvjit_programs program, const ge
 void put(FakeBundle& bundle, const std::string& spec, kvjit_programs program, const gen::Target& target);
 /// The target's text in an identity.
 bool is_for(const std::string& identity, const gen::Target& target);
+
+/// A program on both levels, best first.
+struct BothLevels {
+    explicit BothLevels(const std::string& spec = "op=Merge") {
+        for (const gen::Target& target : two_levels()) programs.push_back(gen::lower(spec_of(spec), target)->front());
+        for (std::size_t i = 0; i < 2; ++i) candidates.push_back({&two_levels()[i], &programs[i]});
+    }
+    std::vector<gen::Program> programs;
+    std::vector<Candidate> candidates;
+};
 
 }  // namespace kvjit::rt::test

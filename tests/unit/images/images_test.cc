@@ -9,13 +9,6 @@ using namespace kvjit::rt::test;
 
 namespace {
 
-const gen::Target& best() {
-    return two_levels()[0];
-}
-const gen::Target& second() {
-    return two_levels()[1];
-}
-
 /// What the cache holds for Merge on the target is an object that doesn't load.
 void put_bad(World& world, const gen::Target& target, kvjit_status status) {
     put(world, "op=Merge", KVJIT_PROGRAM_MERGE, target);
@@ -23,16 +16,6 @@ void put_bad(World& world, const gen::Target& target, kvjit_status status) {
     world.entries[gen::identity_text(gen::lower(spec_of("op=Merge"), target)->front(), target)].object = object;
     world.refused_objects[object] = status;
 }
-
-/// A program on both levels, best first.
-struct BothLevels {
-    explicit BothLevels(const std::string& spec = "op=Merge") {
-        for (const gen::Target& target : two_levels()) programs.push_back(gen::lower(spec_of(spec), target)->front());
-        for (std::size_t i = 0; i < 2; ++i) candidates.push_back({&two_levels()[i], &programs[i]});
-    }
-    std::vector<gen::Program> programs;
-    std::vector<Candidate> candidates;
-};
 
 }  // namespace
 

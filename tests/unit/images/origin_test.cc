@@ -14,13 +14,6 @@ const std::string kSpec = "head_dim=64,group=4";
 constexpr auto kStore = KVJIT_PROGRAM_STORE;
 constexpr auto kDecode = KVJIT_PROGRAM_DECODE;
 
-const gen::Target& best() {
-    return two_levels()[0];
-}
-const gen::Target& second() {
-    return two_levels()[1];
-}
-
 /// Kernels over one set of images.
 struct Setting {
     explicit Setting(World& world, bool jit = true) : images(std::make_shared<Images>(options_over(world, jit))) {}
