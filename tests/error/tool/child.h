@@ -20,4 +20,8 @@ enum class Output { kCaptured, kClosed, kFull, kBrokenPipe, kTerminal };
 ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output = Output::kCaptured,
                       const std::string& input = "/dev/null");
 
+inline bool mentions(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
+
 }  // namespace kvjit::test

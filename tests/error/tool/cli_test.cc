@@ -23,10 +23,6 @@
 namespace kvjit::test {
 namespace {
 
-bool mentions(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
-
 TEST_CASE("--version and --help succeed and say what they should") {
     CHECK(run_kvjit({"--version"}).out.starts_with("kvjit 0."));
     for (const auto& arguments : {std::vector<std::string>{"--help"},
