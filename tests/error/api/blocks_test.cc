@@ -161,30 +161,13 @@ constexpr Misuse kCacheMisuses[] = {
     {"a pointer between two elements", [](Call& c) { c.second.tensors.cache.data = c.second.codes.data() + 1; },
      bad_argument("to.tensors.cache.data", 1, 2)},
     // Formats that differ.
-    {"another head_dim",
-     [](Call& c) {
-         c.second.spec.head_dim = 16;
-         c.second.batch.num_blocks = 1;
-         c.second.show();
-     },
+    {"another head_dim", [](Call& c) { c.second.spec.head_dim = 16, c.second.batch.num_blocks = 1, c.second.show(); },
      bad_argument("to.spec.head_dim", 16, 8)},
-    {"other heads",
-     [](Call& c) {
-         c.second.batch.num_kv_heads = 1;
-         c.second.show();
-     },
+    {"other heads", [](Call& c) { c.second.batch.num_kv_heads = 1, c.second.show(); },
      bad_argument("to.batch.num_kv_heads", 1, kHeads)},
-    {"other layers",
-     [](Call& c) {
-         c.second.batch.num_layers = 1;
-         c.second.show();
-     },
+    {"other layers", [](Call& c) { c.second.batch.num_layers = 1, c.second.show(); },
      bad_argument("to.batch.num_layers", 1, kLayers)},
-    {"other pages",
-     [](Call& c) {
-         c.second.spec.page_size = 2;
-         c.second.show();
-     },
+    {"other pages", [](Call& c) { c.second.spec.page_size = 2, c.second.show(); },
      bad_argument("to.spec.page_size", 2, 4)},
     {"sequences of other lengths",
      [](Call& c) {
@@ -195,11 +178,7 @@ constexpr Misuse kCacheMisuses[] = {
      },
      bad_argument("to.batch.max_tokens", 3, 4)},
     {"another type of codes",
-     [](Call& c) {
-         c.second.spec.t2 = KVJIT_F32;
-         c.second.batch.num_blocks = 1;
-         c.second.show();
-     },
+     [](Call& c) { c.second.spec.t2 = KVJIT_F32, c.second.batch.num_blocks = 1, c.second.show(); },
      bad_dtype("to.spec.t2", KVJIT_F32, KVJIT_F16)},
     // How.
     {"a stream for host memory", [](Call& c) { c.options.stream = &c; }, bad_argument("stream")},
