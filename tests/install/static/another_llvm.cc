@@ -57,9 +57,9 @@ int main() {
         kvjit::EngineOptions options;
         options.cache_dir = "";  // compiled anew in each turn
         const auto kernel = kvjit::test::call_kernel(options);
-        kvjit::test::Call call(2, 1, 40);
+        const kvjit::test::ApiCall call = kvjit::test::make_call(2, 1, 40);
         const auto done = kvjit::test::plan_and_run(*kernel, call);
         if (!done) return std::printf("kvjit %s\n", done.error().message()), 1;
-        std::printf("kvjit %llu\n", static_cast<unsigned long long>(call.output_hash()));
+        std::printf("kvjit %llu\n", static_cast<unsigned long long>(kvjit::test::output_hash(call)));
     }
 }

@@ -2,10 +2,12 @@
 # -DLLVM_INCLUDE: the shared libLLVM and its headers.
 cmake_minimum_required(VERSION 3.25)
 project(programs LANGUAGES C CXX)
-set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_CXX_STANDARD 23)  # of the tests' call builder
 
 find_package(kvjit CONFIG REQUIRED)
-add_library(call STATIC ${SOURCES}/process/call.cc)
+add_library(call STATIC
+  ${SOURCES}/process/call.cc ${SOURCES}/call/arrays.cc ${SOURCES}/call/call.cc ${SOURCES}/call/elements.cc
+  ${SOURCES}/call/layout.cc ${SOURCES}/support/guarded_buffer.cc)
 target_include_directories(call PUBLIC ${SOURCES})
 target_link_libraries(call PUBLIC kvjit::kvjit_static)
 
