@@ -54,6 +54,8 @@ struct Arrays {
     /// to `copies`, 2B elements of the caller's that stay as they are until the plan is released. Arrays and copies lie
     /// in host memory; on a GPU copying them is the engine's.
     Batch batch(std::int64_t num_heads, Starts* copies) const {
+        if (batch_size <= 0 || seq_lens == nullptr || req_pool_indices == nullptr)
+            return batch_of(num_heads, nullptr, nullptr);
         Starts* const rows = copies + batch_size;
         std::transform(seq_lens, seq_lens + batch_size, copies, clamped<Lens>);
         std::transform(req_pool_indices, req_pool_indices + batch_size, rows, clamped<Rows>);
