@@ -55,6 +55,20 @@ TEST_CASE("kernels outlive the engine that made them") {
     CHECK(identity->rfind("identity: store;variant=simd;", 0) == 0);
 }
 
+TEST_CASE("a target that was moved from is not this machine") {
+    kvjit::Target target = kvjit::Target::cpu("x86-64").value();
+    const kvjit::Target taken = std::move(target);
+    const kvjit::KernelSpec spec;
+    auto engine = kvjit::Engine::create().value();
+    std::string text;
+    for (const kvjit::Error& error : {engine.kernel(spec, target).error(), engine.prepare({spec}, target).error(),
+                                      engine.explain(spec, target, text).error()}) {
+        CHECK(error.status() == KVJIT_BAD_ARGUMENT);
+        CHECK(error.argument() == std::string("target"));
+    }
+    CHECK(engine.kernel(spec, taken));
+}
+
 TEST_CASE("an explanation is told also where there is no kernel") {
     const auto engine = kvjit::Engine::create();
     const auto target = kvjit::Target::cuda("sm_90a");

@@ -94,7 +94,10 @@ public:
     }
     /// For this machine.
     Result<Kernel> kernel(const kvjit_spec& spec) const { return find(spec, nullptr); }
-    Result<Kernel> kernel(const kvjit_spec& spec, const Target& target) const { return find(spec, target.get()); }
+    Result<Kernel> kernel(const kvjit_spec& spec, const Target& target) const {
+        if (target.get() == nullptr) return moved_from();
+        return find(spec, target.get());
+    }
     /// Prepares the kernels of all specs at once, for this machine. See kvjit_engine_prepare.
     Result<void> prepare(const std::vector<KernelSpec>& specs,
                          const kvjit_prepare_options& options = PrepareOptions()) const {
@@ -102,6 +105,7 @@ public:
     }
     Result<void> prepare(const std::vector<KernelSpec>& specs, const Target& target,
                          const kvjit_prepare_options& options = PrepareOptions()) const {
+        if (target.get() == nullptr) return moved_from();
         return prepare_on(target.get(), specs, options);
     }
     /// From now on each compile is late: counted, and told. See kvjit_engine_seal.
@@ -116,6 +120,7 @@ public:
     /// there is no kernel. See kvjit_engine_explain.
     Result<void> explain(const kvjit_spec& spec, const Target& target, std::string& text,
                          std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
+        if (target.get() == nullptr) return moved_from();
         detail::Text out;
         auto told =
             detail::call(kvjit_engine_explain, get(), &spec, target.get(), programs, detail::callback(out), &out);
@@ -135,6 +140,10 @@ public:
     kvjit_engine* get() const { return handle_.get(); }
 
 private:
+    /// A null target would be this machine.
+    static Error moved_from() {
+        return {KVJIT_BAD_ARGUMENT, "target", "target was moved from; it takes one that is there"};
+    }
     Result<Kernel> find(const kvjit_spec& spec, const kvjit_target* target) const {
         auto raw = detail::fill<kvjit_kernel*>(kvjit_engine_kernel, get(), &spec, target);
         if (!raw) return raw.error();
