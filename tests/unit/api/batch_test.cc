@@ -68,6 +68,14 @@ TEST_CASE("a batch_size that is set afterwards is held against the arrays") {
     check_refused(Batch().set_seqstarts(none), KVJIT_BAD_ARGUMENT, "batch_size", -1, 0);
 }
 
+TEST_CASE("numbers of sequences that are none are refused as such") {
+    Step step;
+    step.batch.batch_size = INT64_MAX;
+    check_refused(step.batch, KVJIT_BAD_SHAPE, "seqstarts", 2, INT64_MAX);
+    step.batch.batch_size = -1;
+    check_refused(step.batch, KVJIT_BAD_ARGUMENT, "batch_size", -1, 0);
+}
+
 TEST_CASE("a batch without sequences has arrays without elements") {
     Step step;
     const std::vector<std::int64_t> none;
@@ -103,4 +111,7 @@ TEST_CASE("a relayout's batches are held against their arrays") {
     CHECK(from.error().argument() == std::string("from.start_pos"));
     CHECK(to.error().argument() == std::string("to.start_pos"));
     CHECK(kernel.plan(kvjit::Relayout(right.batch, right.batch)));
+    kvjit::Relayout replaced(wrong.batch, wrong.batch);
+    replaced.from = replaced.to = &right.batch;
+    CHECK(kernel.plan(replaced));
 }

@@ -52,6 +52,7 @@ struct Batch : kvjit_batch {
 
     /// Whether they fit batch_size and `starts_type` (KVJIT_AUTO: either). The errors' arguments begin with `side`.
     Result<void> check(std::int32_t starts_type, const std::string& side = "") const {
+        if (batch_size < 0) return {};  // which the library refuses; an empty seqstarts has made it
         for (std::size_t i = 0; i < std::size(kRows); ++i) {
             if (arrays_[i].type == KVJIT_AUTO || arrays_[i].elements != this->*kRows[i].member) continue;
             if (Result<void> fits = check(i, side + kRows[i].name, starts_type); !fits) return fits;
@@ -73,13 +74,13 @@ private:
 
     Result<void> check(std::size_t i, const std::string& name, std::int32_t starts_type) const {
         const Indices& array = arrays_[i];
-        const std::int64_t length = batch_size + kRows[i].more;
         if (starts_type != KVJIT_AUTO && array.type != starts_type) {
             const auto type = [](std::int32_t index) { return std::string(index == KVJIT_I32 ? "int32" : "int64"); };
             const std::string message =
                 name + " has elements of " + type(array.type) + "; the spec's starts_type is " + type(starts_type);
             return Error(KVJIT_BAD_DTYPE, name.c_str(), message.c_str(), array.type, starts_type);
         }
+        const std::int64_t length = batch_size + (batch_size == INT64_MAX ? 0 : kRows[i].more);
         if (array.length == length) return {};
         const std::string message = name + " has " + std::to_string(array.length) + " elements; with batch_size " +
                                     std::to_string(batch_size) + " it takes " + std::to_string(length);
@@ -109,11 +110,12 @@ struct Relayout : kvjit_relayout {
         from_ = &source;
         to_ = &destination;
     }
-    /// Batch::check of the batches that it was made of.
+    /// Batch::check of the batches that it was made of, as far as `from` and `to` still are these.
     Result<void> check(std::int32_t starts_type) const {
-        if (from_ == nullptr) return {};
-        if (Result<void> fits = from_->check(starts_type, "from."); !fits) return fits;
-        return to_->check(starts_type, "to.");
+        if (from_ != nullptr && from == from_) {
+            if (Result<void> fits = from_->check(starts_type, "from."); !fits) return fits;
+        }
+        return to_ != nullptr && to == to_ ? to_->check(starts_type, "to.") : Result<void>();
     }
 
 private:
