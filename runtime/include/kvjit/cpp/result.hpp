@@ -122,8 +122,9 @@ public:
 
     bool has_value() const { return state_.index() == 0; }
     explicit operator bool() const { return has_value(); }
-    /// Precondition of the next five: has_value(). Of a Result that ends with its expression the value itself is handed
-    /// out, so that it lives on where it is bound: for (const auto& one : *kernel.images()).
+    /// Precondition of the next five: has_value(). Of a Result that ends with its expression * hands out the value
+    /// itself, so that it lives on where it is bound: for (const auto& one : *kernel.images()). What -> reaches
+    /// doesn't.
     T& operator*() & { return *std::get_if<0>(&state_); }
     const T& operator*() const& { return *std::get_if<0>(&state_); }
     T operator*() && { return std::move(*std::get_if<0>(&state_)); }
