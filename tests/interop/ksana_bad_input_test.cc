@@ -115,6 +115,10 @@ TEST_CASE("blocks that are not free, not taken or not there") {
     CHECK(pool.release(blocks.data(), 3).has_value());
     expect_refused(pool.release(0), KVJIT_BAD_INDEX, "blocks", 0, 5);
     CHECK(pool.num_free() == 5);
+    KsanaPool other = std::move(pool);
+    CHECK(other.num_free() == 5);
+    CHECK(pool.num_free() == 0);
+    expect_refused(pool.take(blocks.data(), 1), KVJIT_BAD_ARGUMENT, "count", 1, 0);
 }
 
 TEST_CASE("tables with an entry that the pool doesn't have change nothing") {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "kvjit/kvjit.hpp"
 
@@ -68,6 +69,15 @@ public:
 
 protected:
     KsanaBlocks() = default;
+    /// What was moved from has no blocks.
+    KsanaBlocks(KsanaBlocks&& other) noexcept { *this = std::move(other); }
+    KsanaBlocks& operator=(KsanaBlocks&& other) noexcept {
+        num_blocks_ = std::exchange(other.num_blocks_, 0);
+        num_free_ = std::exchange(other.num_free_, 0);
+        free_ = std::move(other.free_);
+        taken_ = std::move(other.taken_);
+        return *this;
+    }
 
     /// `count` blocks, all of them free; the first ones are taken first. Errors: KVJIT_OUT_OF_MEMORY.
     Result<void> free_all(std::int64_t count) {
