@@ -107,18 +107,18 @@ Result<void> serves_dot(const KernelSpec& spec, const Target& target) {
     return serves_attention(spec, target);
 }
 
-/// Supports only types whose values are exact in float16.
-Result<void> serves_f16(std::string_view field, kvjit_dtype type) {
-    if (element_type(type).fits_f16) return {};
-    return fail(KVJIT_BAD_SPEC, std::string(field),
-                std::string(field).append(" is ").append(dtype_name(type)) + "; products on tensor cores are of f16",
-                type, KVJIT_F16);
-}
-
+/// Queries of a type that tensor cores multiply, with keys and values of the same type, or of codes that become it.
 Result<void> serves_mma(const KernelSpec& spec, const Target& target) {
     if (auto dot = serves_dot(spec, target); !dot) return dot;
-    if (auto t1 = serves_f16("t1", static_cast<kvjit_dtype>(spec.t1)); !t1) return t1;
-    return has_cache(spec) ? serves_f16("t2", cache_type(spec)) : Result<void>{};
+    const std::string t1(dtype_name(static_cast<kvjit_dtype>(spec.t1)));
+    if (!element_type(spec.t1).multiplies)
+        return fail(KVJIT_BAD_SPEC, "t1", "t1 is " + t1 + "; products on tensor cores are of f16 or bf16", spec.t1,
+                    KVJIT_F16);
+    if (!has_cache(spec) || spec.quant_bit != 0 || cache_type(spec) == spec.t1) return {};
+    return fail(
+        KVJIT_BAD_SPEC, "t2",
+        "t2 is " + std::string(dtype_name(cache_type(spec))) + "; products on tensor cores are of one type, t1's " + t1,
+        cache_type(spec), spec.t1);
 }
 
 Result<void> serves_mma_decode(const KernelSpec& spec, const Target& target) {

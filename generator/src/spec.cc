@@ -75,7 +75,9 @@ Result<KernelSpec> relayout_spec(const KernelSpec& from, const KernelSpec& to) {
     spec.head_dim = from.head_dim;
     spec.starts_type = from.starts_type;
     const std::int32_t types[] = {from.t1, to.t1, cache_type(from), cache_type(to)};
-    spec.t1 = std::ranges::count(types, KVJIT_F32) != 0 ? std::int32_t{KVJIT_F32} : from.t1;
+    const auto has = [&](kvjit_dtype type) { return std::ranges::count(types, type) != 0; };
+    const bool wide = has(KVJIT_F32) || (has(KVJIT_F16) && has(KVJIT_BF16));  // neither of those holds the other
+    spec.t1 = wide ? std::int32_t{KVJIT_F32} : from.t1;
     const KernelSpec source = with_types(from), destination = with_types(to);
     for (const Mirrored& field : kMirrored) {
         spec.*field.member = source.*field.member;

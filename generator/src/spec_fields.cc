@@ -14,9 +14,10 @@ namespace {
 constexpr Name named(kvjit_dtype type) {
     return {dtype_name(type), type};
 }
-constexpr Name kInputTypes[] = {named(KVJIT_F32), named(KVJIT_F16), named(KVJIT_I8)};
-constexpr Name kCacheTypes[] = {named(KVJIT_AUTO), named(KVJIT_F32), named(KVJIT_F16), named(KVJIT_I8)};
-constexpr Name kScaleTypes[] = {named(KVJIT_AUTO), named(KVJIT_F32), named(KVJIT_F16)};
+constexpr Name kInputTypes[] = {named(KVJIT_F32), named(KVJIT_F16), named(KVJIT_BF16), named(KVJIT_I8)};
+constexpr Name kCacheTypes[] = {named(KVJIT_AUTO), named(KVJIT_F32), named(KVJIT_F16), named(KVJIT_BF16),
+                                named(KVJIT_I8)};
+constexpr Name kScaleTypes[] = {named(KVJIT_AUTO), named(KVJIT_F32), named(KVJIT_F16), named(KVJIT_BF16)};
 constexpr Name kIndexTypes[] = {named(KVJIT_I64), named(KVJIT_I32)};
 constexpr Name kModes[] = {{"offset", KVJIT_OFFSET},
                            {"token_table", KVJIT_TOKEN_TABLE},
@@ -122,10 +123,11 @@ constexpr std::array kFirstFields = {
     field<NumberField<&KernelSpec::group, 1, 256>>("group", "1 to 256",
                                                    "query heads that share a kv head, num_heads / num_kv_heads"),
     field<NamedField<&KernelSpec::t1, kInputTypes>>(
-        "t1", "f32 | f16 | i8", "query, new keys and values, mask, outputs; i8: KeyValueCache and Relayout only"),
-    field<NamedField<&KernelSpec::t2, kCacheTypes>>("t2", "auto | f32 | f16 | i8",
+        "t1", "f32 | f16 | bf16 | i8",
+        "query, new keys and values, mask, outputs; i8: KeyValueCache and Relayout only"),
+    field<NamedField<&KernelSpec::t2, kCacheTypes>>("t2", "auto | f32 | f16 | bf16 | i8",
                                                     "cache elements when quant_bit is 0; auto: t1"),
-    field<NamedField<&KernelSpec::t3, kScaleTypes>>("t3", "auto | f32 | f16", "quantisation scales; auto: t1",
+    field<NamedField<&KernelSpec::t3, kScaleTypes>>("t3", "auto | f32 | f16 | bf16", "quantisation scales; auto: t1",
                                                     "quant_bit", is_quantised),
     field<NamedField<&KernelSpec::quant_bit, kQuantBits>>("quant_bit", "0 | 8 | 4", "bits of a cache code; 0: none"),
     field<NumberField<&KernelSpec::quant_group, 4, 512>>(
@@ -177,10 +179,11 @@ constexpr std::array kLayoutFields = {
 
 /// The fields of a Relayout's destination.
 constexpr std::array kToFields = {
-    field<ToNamedField<&KernelSpec::to_t2, kCacheTypes>>("to_t2", "same | auto | f32 | f16 | i8",
+    field<ToNamedField<&KernelSpec::to_t2, kCacheTypes>>("to_t2", "same | auto | f32 | f16 | bf16 | i8",
                                                          "Relayout: t2 of the cache that it copies to"),
-    field<ToNamedField<&KernelSpec::to_t3, kScaleTypes>>("to_t3", "same | auto | f32 | f16", "its quantisation scales",
-                                                         "to_quant_bit", of_destination<is_quantised>),
+    field<ToNamedField<&KernelSpec::to_t3, kScaleTypes>>("to_t3", "same | auto | f32 | f16 | bf16",
+                                                         "its quantisation scales", "to_quant_bit",
+                                                         of_destination<is_quantised>),
     field<ToNamedField<&KernelSpec::to_quant_bit, kQuantBits>>("to_quant_bit", "same | 0 | 8 | 4",
                                                                "bits of its codes; 0: none"),
     field<ToNumberField<&KernelSpec::to_quant_group, 4, 512>>(

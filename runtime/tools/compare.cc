@@ -59,7 +59,7 @@ void Verdict::join(const Verdict& other) {
 }
 
 double tolerance(kvjit_dtype t1) {
-    return t1 == KVJIT_F32 ? 1e-5 : t1 == KVJIT_F16 ? 2e-3 : 0;
+    return t1 == KVJIT_F32 ? 1e-5 : t1 == KVJIT_F16 ? 2e-3 : t1 == KVJIT_BF16 ? 1.6e-2 : 0;
 }
 
 Verdict compare_bytes(const std::string& name, const Tensor& got, const Tensor& expected) {

@@ -49,7 +49,7 @@ constexpr const char* kMainFooter =
 constexpr const char* kReplayFooter =
     "Each FILE is one recorded MultiHeadCacheAttention call in the safetensors format (docs/semantics.md, section 9).\n"
     "It is replayed as all three operators. Cache, scale, key and value must be equal in every bit; attn_output and\n"
-    "lse within 1e-5 of the largest expected value for f32, 2e-3 for f16.\n"
+    "lse within 1e-5 of the largest expected value for f32, 2e-3 for f16, 1.6e-2 for bf16.\n"
     "Examples:\n"
     "  kvjit replay tests/golden/pmx/*.safetensors\n"
     "  kvjit replay --op KeyValueCache --target x86-64-v3 --threads 1 call.safetensors\n"

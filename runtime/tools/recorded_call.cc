@@ -15,9 +15,9 @@
 namespace kvjit::tool {
 namespace {
 
-constexpr std::array kFloatTypes = {Name{"f32", KVJIT_F32}, Name{"f16", KVJIT_F16}};
-constexpr std::array kCacheTypes = {Name{"f32", KVJIT_F32}, Name{"f16", KVJIT_F16}, Name{"i8", KVJIT_I8},
-                                    Name{"i4", KVJIT_U8}};
+constexpr std::array kFloatTypes = {Name{"f32", KVJIT_F32}, Name{"f16", KVJIT_F16}, Name{"bf16", KVJIT_BF16}};
+constexpr std::array kCacheTypes = {Name{"f32", KVJIT_F32}, Name{"f16", KVJIT_F16}, Name{"bf16", KVJIT_BF16},
+                                    Name{"i8", KVJIT_I8}, Name{"i4", KVJIT_U8}};
 constexpr std::array kIndexTypes = {Name{"i64", KVJIT_I64}, Name{"i32", KVJIT_I32}};
 constexpr std::array kCacheModes = {Name{"offset", KVJIT_OFFSET}, Name{"token_table", KVJIT_TOKEN_TABLE},
                                     Name{"page_table", KVJIT_PAGE_TABLE}, Name{"block_table", KVJIT_BLOCK_TABLE}};

@@ -26,6 +26,8 @@ std::string_view stored_name(kvjit_dtype dtype) {
             return "F32";
         case KVJIT_F16:
             return "F16";
+        case KVJIT_BF16:
+            return "BF16";
         case KVJIT_I8:
             return "I8";
         case KVJIT_U8:

@@ -13,7 +13,14 @@ namespace kvjit::tool {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
-constexpr double kLargestHalf = 65504;
+
+/// IEEE 754's way to make 16 bits of a sign, a biased exponent and a mantissa.
+struct Format {
+    int mantissa_bits, bias;
+    int mantissas() const { return 1 << mantissa_bits; }
+    int infinity() const { return (2 * bias + 1) << mantissa_bits; }
+};
+constexpr Format kHalf = {10, 15}, kBfloat16 = {7, 127};
 
 template <class T>
 T read_as(const std::byte* memory, std::int64_t i) {
@@ -27,23 +34,28 @@ void write_as(std::byte* memory, std::int64_t i, T value) {
     std::memcpy(memory + i * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
-double half_to_number(std::uint16_t bits) {
-    const int exponent = bits >> 10 & 31;
-    const int mantissa = bits & 1023;
+double to_number(Format format, std::uint16_t bits) {
+    const int exponent = (bits & 0x7fff) >> format.mantissa_bits;
+    const int mantissa = bits % format.mantissas();
     const double sign = bits >> 15 ? -1.0 : 1.0;
-    if (exponent == 31) return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * HUGE_VAL;
-    return sign * (exponent ? std::ldexp(1024 + mantissa, exponent - 25) : std::ldexp(mantissa, -24));
+    if (exponent == 2 * format.bias + 1) return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * HUGE_VAL;
+    const int whole = exponent ? mantissa + format.mantissas() : mantissa;
+    return sign * std::ldexp(whole, std::max(exponent, 1) - format.bias - format.mantissa_bits);
 }
 
-std::uint16_t number_to_half(double number) {
+/// Rounded to nearest, ties to even.
+std::uint16_t from_number(Format format, double number) {
     const auto sign = static_cast<std::uint16_t>(std::signbit(number) ? 0x8000 : 0);
     const double magnitude = std::fabs(number);
-    if (std::isnan(number)) return 0x7e00;
+    if (std::isnan(number)) return static_cast<std::uint16_t>(format.infinity() + format.mantissas() / 2);
     if (magnitude == 0) return sign;
-    const int exponent = std::max(std::ilogb(std::min(magnitude, kLargestHalf)), -14);
-    const double units = std::nearbyint(std::ldexp(magnitude, 10 - exponent));  // 1024..2048; below 1024: subnormal
-    if (std::ldexp(units, exponent - 10) > kLargestHalf) return sign | 0x7c00;
-    return sign | static_cast<std::uint16_t>(((exponent + 14) << 10) + static_cast<int>(units));
+    if (std::isinf(magnitude)) return sign | static_cast<std::uint16_t>(format.infinity());
+    const int exponent = std::max(std::ilogb(magnitude), 1 - format.bias);
+    if (exponent > format.bias) return sign | static_cast<std::uint16_t>(format.infinity());
+    // mantissas() to twice as many; fewer: subnormal. A carry out of the mantissa is the next exponent, up to infinity.
+    const double units = std::nearbyint(std::ldexp(magnitude, format.mantissa_bits - exponent));
+    const int exponents_before = exponent + format.bias - 1;
+    return sign | static_cast<std::uint16_t>((exponents_before << format.mantissa_bits) + static_cast<int>(units));
 }
 
 }  // namespace
@@ -85,7 +97,9 @@ double Tensor::number(std::int64_t i) const {
         case KVJIT_F32:
             return static_cast<double>(read_as<float>(memory_.get(), i));
         case KVJIT_F16:
-            return half_to_number(read_as<std::uint16_t>(memory_.get(), i));
+            return to_number(kHalf, read_as<std::uint16_t>(memory_.get(), i));
+        case KVJIT_BF16:
+            return to_number(kBfloat16, read_as<std::uint16_t>(memory_.get(), i));
         case KVJIT_I8:
             return read_as<std::int8_t>(memory_.get(), i);
         case KVJIT_U8:
@@ -106,7 +120,8 @@ Tensor converted(const Tensor& tensor, kvjit_dtype dtype) {
     Tensor result(dtype, {tensor.shape().begin(), tensor.shape().end()}, std::byte{0});
     for (std::int64_t i = 0; i < tensor.size(); ++i) {
         const double number = tensor.number(i);
-        if (dtype == KVJIT_F16) write_as(result.bytes().data(), i, number_to_half(number));
+        if (dtype == KVJIT_F16) write_as(result.bytes().data(), i, from_number(kHalf, number));
+        if (dtype == KVJIT_BF16) write_as(result.bytes().data(), i, from_number(kBfloat16, number));
         if (dtype == KVJIT_F32) write_as(result.bytes().data(), i, static_cast<float>(number));
     }
     return result;

@@ -7,7 +7,7 @@
 namespace kvjit::spec {
 
 using T1 = f16_t;       // query, current key and value, mask, outputs
-using T2 = i8_t;        // cache element: T1, float, f16_t, i8_t, i4x2_t
+using T2 = i8_t;        // cache element: T1, float, f16_t, bf16_t, i8_t, i4x2_t
 using T3 = f16_t;       // quantisation scale
 using Index = i64;      // element of the table: i64 or i32
 using Partial = float;  // merge: element of the partial outputs

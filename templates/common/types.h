@@ -30,6 +30,11 @@ struct f16_t {
     u16 bits;
 };
 
+/// bfloat16, as stored: the upper half of a float's bits.
+struct bf16_t {
+    u16 bits;
+};
+
 /// An int8 quantisation code, or an int8 element that is moved as it is.
 struct i8_t {
     i8 code;
@@ -49,7 +54,6 @@ inline constexpr bool kSame<A, A> = true;
 /// cpu/ and cuda/: load, store, load_one, store_pair, element ...
 struct Element {
     int bits;
-    bool fits_f16;  // float16 represents every value, so that products of float16 may take it
     float largest;  // the largest finite value; 0 for quantisation codes, whose arithmetic is float32's
     u32 quiet_nan;  // bits of a NaN; 0 for quantisation codes
 };
@@ -58,19 +62,23 @@ template <class T>
 constexpr Element element_of() = delete;
 template <>
 constexpr Element element_of<float>() {
-    return {32, false, 3.402823466e+38f, 0x7fc00000};
+    return {32, 3.402823466e+38f, 0x7fc00000};
 }
 template <>
 constexpr Element element_of<f16_t>() {
-    return {16, true, 65504.0f, 0x7e00};
+    return {16, 65504.0f, 0x7e00};
+}
+template <>
+constexpr Element element_of<bf16_t>() {
+    return {16, 3.389531390e+38f, 0x7fc0};
 }
 template <>
 constexpr Element element_of<i8_t>() {
-    return {8, true, 0, 0};
+    return {8, 0, 0};
 }
 template <>
 constexpr Element element_of<i4x2_t>() {
-    return {4, true, 0, 0};
+    return {4, 0, 0};
 }
 
 /// Bytes of `elements` consecutive elements; an int4 element is half a byte.

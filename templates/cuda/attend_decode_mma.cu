@@ -100,11 +100,11 @@ KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const ch
             KeyPairs pairs;
             load_key_pairs(pairs, stage.keys() + row * Stage::kKeyStride,
                            stage.key_scales() + row * Stage::kKeyScaleStride, 32 * part + kFragment * lane_pair());
-            mma_16x8x16(scores.c[n], query.step[step], {pairs.high[0], pairs.high[1]});
-            mma_16x8x16(scores.c[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
+            mma_16x8x16<T1>(scores.c[n], query.step[step], {pairs.high[0], pairs.high[1]});
+            mma_16x8x16<T1>(scores.c[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
             if constexpr (!kQuantised) continue;
-            mma_16x8x16(scores.c[n], query.step[step], {pairs.low[0], pairs.low[1]});
-            mma_16x8x16(scores.c[n], query.step[step + 1], {pairs.low[2], pairs.low[3]});
+            mma_16x8x16<T1>(scores.c[n], query.step[step], {pairs.low[0], pairs.low[1]});
+            mma_16x8x16<T1>(scores.c[n], query.step[step + 1], {pairs.low[2], pairs.low[3]});
         }
     }
 }
@@ -125,9 +125,9 @@ KVJIT_INLINE void add_values(Fragment<8 * kValueParts>& sums, const u32 (&probab
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
             if constexpr (kMaskRank > 0)
-                mma_16x8x16(sums.c[8 * part + j], probabilities, {pairs[0][j] & seen[0], pairs[1][j] & seen[1]});
+                mma_16x8x16<T1>(sums.c[8 * part + j], probabilities, {pairs[0][j] & seen[0], pairs[1][j] & seen[1]});
             else
-                mma_16x8x16(sums.c[8 * part + j], probabilities, {pairs[0][j], pairs[1][j]});
+                mma_16x8x16<T1>(sums.c[8 * part + j], probabilities, {pairs[0][j], pairs[1][j]});
         }
     }
 }

@@ -56,7 +56,7 @@ KVJIT_INLINE const char* query_of_lane(const PrefillTiles& tiles) {
 
 KVJIT_INLINE void load_step(u32 (&a)[kRowTiles][4], const char* query, int step) {
 #pragma unroll
-    for (int m = 0; m < kRowTiles; ++m) load_matrices(a[m], query + 16 * m * kHalfStride + 32 * step);
+    for (int m = 0; m < kRowTiles; ++m) load_matrices(a[m], query + 16 * m * kOperandStride + 32 * step);
 }
 
 // ---- 4. Per key tile: scores, mask, online softmax, PV -------------------------------------------------------------
@@ -69,8 +69,8 @@ KVJIT_INLINE void multiply_keys(Scores& scores, const u32 (&query)[kRowTiles][4]
     load_matrices(b, keys);
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
-        mma_16x8x16(scores[m].c[n], query[m], {b[0], b[1]});
-        mma_16x8x16(scores[m].c[n + 1], query[m], {b[2], b[3]});
+        mma_16x8x16<T1>(scores[m].c[n], query[m], {b[0], b[1]});
+        mma_16x8x16<T1>(scores[m].c[n + 1], query[m], {b[2], b[3]});
     }
 }
 
@@ -88,9 +88,9 @@ KVJIT_INLINE void score_tile(Scores& scores, QueryMatrices& query, const Prefill
         if constexpr (!kQueryHeld) load_step(query.a[0], rows, step);
 #pragma unroll
         for (int n = 0; n < kScoreTiles; n += 2) {
-            multiply_keys(scores, query.a[held], n, keys + 8 * n * kHalfStride + 32 * step);
+            multiply_keys(scores, query.a[held], n, keys + 8 * n * kOperandStride + 32 * step);
             if constexpr (kQuantised)
-                multiply_keys(scores, query.a[held], n, residuals + 8 * n * kHalfStride + 32 * step);
+                multiply_keys(scores, query.a[held], n, residuals + 8 * n * kOperandStride + 32 * step);
         }
     }
 }
@@ -139,8 +139,8 @@ KVJIT_INLINE void add_tile(PrefillState& state, const Scores& scores, const Seen
             }
 #pragma unroll
             for (int m = 0; m < kRowTiles; ++m) {
-                mma_16x8x16(state.sums[m].c[n], a[m], {b[0], b[1]});
-                mma_16x8x16(state.sums[m].c[n + 1], a[m], {b[2], b[3]});
+                mma_16x8x16<T1>(state.sums[m].c[n], a[m], {b[0], b[1]});
+                mma_16x8x16<T1>(state.sums[m].c[n + 1], a[m], {b[2], b[3]});
             }
         }
     }

@@ -100,7 +100,7 @@ std::span<std::byte> bytes_of(const kvjit_tensor& tensor) {
 }
 
 void draw(const kvjit_tensor& tensor, Rng& rng) {
-    const bool is_real = tensor.dtype == KVJIT_F32 || tensor.dtype == KVJIT_F16;
+    const bool is_real = tensor.dtype == KVJIT_F32 || tensor.dtype == KVJIT_F16 || tensor.dtype == KVJIT_BF16;
     fill(tensor, [&] { return is_real ? rng.normal() : static_cast<double>(rng.between(-127, 127)); });
 }
 

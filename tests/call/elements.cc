@@ -1,5 +1,6 @@
 #include "call/elements.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,6 +20,42 @@ void save(std::byte* memory, std::int64_t index, T value) {
     std::memcpy(memory + index * static_cast<std::int64_t>(sizeof(T)), &value, sizeof(T));
 }
 
+/// IEEE 754's way to make 16 bits of a sign, a biased exponent and a fraction.
+struct Format {
+    int fraction_bits, bias;
+    int fractions() const { return 1 << fraction_bits; }
+    int exponents() const { return 1 << (15 - fraction_bits); }
+};
+constexpr Format kHalf = {10, 15}, kBfloat16 = {7, 127};
+
+double from_format(Format format, std::uint16_t bits) {
+    const double sign = (bits & 0x8000) ? -1 : 1;
+    const int biased = (bits & 0x7fff) / format.fractions();
+    const double fraction = static_cast<double>(bits % format.fractions()) / format.fractions();
+    if (biased == format.exponents() - 1)
+        return fraction != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
+    if (biased == 0) return sign * std::ldexp(fraction, 1 - format.bias);
+    return sign * std::ldexp(1 + fraction, biased - format.bias);
+}
+
+std::uint16_t to_format(Format format, double number) {
+    const int infinity = (format.exponents() - 1) * format.fractions();
+    if (std::isnan(number)) return static_cast<std::uint16_t>(infinity + format.fractions() / 2);
+    const std::uint16_t sign = std::signbit(number) ? 0x8000 : 0;
+    const double magnitude = std::abs(number);
+    if (magnitude == 0) return sign;
+    if (std::isinf(magnitude)) return sign | static_cast<std::uint16_t>(infinity);
+    // Numbers from 0 on, in order, are the patterns 0, 1, 2, ...: each power of two holds as many equal steps as there
+    // are fractions. What rounds up past the largest takes infinity's pattern.
+    int exponent = 0;
+    std::frexp(magnitude, &exponent);  // magnitude < 2^exponent
+    const int smallest_step = 1 - format.bias - format.fraction_bits;
+    const int step = std::max(exponent - 1 - format.fraction_bits, smallest_step);
+    const double steps = std::nearbyint(std::scalbn(magnitude, -step));
+    const double pattern = static_cast<double>(step - smallest_step) * format.fractions() + steps;
+    return sign | static_cast<std::uint16_t>(std::min<double>(pattern, infinity));
+}
+
 }  // namespace
 
 std::size_t bytes_of(int dtype) {
@@ -27,6 +64,7 @@ std::size_t bytes_of(int dtype) {
         case KVJIT_I32:
             return 4;
         case KVJIT_F16:
+        case KVJIT_BF16:
             return 2;
         case KVJIT_I64:
             return 8;
@@ -36,28 +74,16 @@ std::size_t bytes_of(int dtype) {
 }
 
 double from_half(std::uint16_t bits) {
-    const double sign = (bits & 0x8000) ? -1 : 1;
-    const int biased = (bits & 0x7c00) >> 10;
-    const double fraction = (bits & 0x03ff) / 1024.0;
-    if (biased == 0x1f) return fraction != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
-    if (biased == 0) return sign * fraction * std::pow(2.0, -14);
-    return sign * (1 + fraction) * std::pow(2.0, biased - 15);
+    return from_format(kHalf, bits);
 }
-
 std::uint16_t to_half(double number) {
-    if (std::isnan(number)) return 0x7e00;
-    const std::uint16_t sign = std::signbit(number) ? 0x8000 : 0;
-    const double magnitude = std::abs(number);
-    // 65520 lies halfway between the largest half and what would come next: ties go to even, which is infinity.
-    if (magnitude >= 65520) return sign | 0x7c00;
-    if (magnitude == 0) return sign;
-    // Halves from 0 on, in order, are the patterns 0, 1, 2, ...: each power of two holds 1024 equal steps.
-    int exponent = 0;
-    std::frexp(magnitude, &exponent);  // magnitude < 2^exponent
-    const int step = exponent < -13 ? -24 : exponent - 11;
-    const double steps = std::nearbyint(std::scalbn(magnitude, -step));
-    const int pattern = step == -24 ? static_cast<int>(steps) : (step + 24) * 1024 + static_cast<int>(steps);
-    return sign | static_cast<std::uint16_t>(pattern);
+    return to_format(kHalf, number);
+}
+double from_bfloat16(std::uint16_t bits) {
+    return from_format(kBfloat16, bits);
+}
+std::uint16_t to_bfloat16(double number) {
+    return to_format(kBfloat16, number);
 }
 
 double read_element(const std::byte* memory, int dtype, std::int64_t index) {
@@ -66,6 +92,8 @@ double read_element(const std::byte* memory, int dtype, std::int64_t index) {
             return static_cast<double>(load<float>(memory, index));
         case KVJIT_F16:
             return from_half(load<std::uint16_t>(memory, index));
+        case KVJIT_BF16:
+            return from_bfloat16(load<std::uint16_t>(memory, index));
         case KVJIT_I8:
             return load<std::int8_t>(memory, index);
         case KVJIT_I32:
@@ -83,6 +111,8 @@ void write_element(std::byte* memory, int dtype, std::int64_t index, double numb
             return save(memory, index, static_cast<float>(number));
         case KVJIT_F16:
             return save(memory, index, to_half(number));
+        case KVJIT_BF16:
+            return save(memory, index, to_bfloat16(number));
         case KVJIT_I8:
             return save(memory, index, static_cast<std::int8_t>(number));
         case KVJIT_I32:

@@ -15,8 +15,11 @@ std::size_t bytes_of(int dtype);
 double from_half(std::uint16_t bits);
 /// Round to nearest even; past the largest finite value to infinity. NaN gives a quiet NaN.
 std::uint16_t to_half(double number);
+/// bfloat16 likewise.
+double from_bfloat16(std::uint16_t bits);
+std::uint16_t to_bfloat16(double number);
 
-/// Elements of float32, float16, int8, int32 or int64 memory. `index` counts elements.
+/// Elements of float32, float16, bfloat16, int8, int32 or int64 memory. `index` counts elements.
 double read_element(const std::byte* memory, int dtype, std::int64_t index);
 /// Rounds to nearest even where `dtype` can't hold `number`.
 void write_element(std::byte* memory, int dtype, std::int64_t index, double number);

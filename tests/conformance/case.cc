@@ -59,8 +59,8 @@ enum FactorId {
 
 constexpr std::array kOps = {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_KEY_VALUE_CACHE,
                              KVJIT_OP_MULTI_HEAD_ATTENTION};
-constexpr std::array kTypes = {KVJIT_F32, KVJIT_F16, KVJIT_I8};
-constexpr std::array kScaleTypes = {KVJIT_AUTO, KVJIT_F32, KVJIT_F16};
+constexpr std::array kTypes = {KVJIT_F32, KVJIT_F16, KVJIT_I8, KVJIT_BF16};
+constexpr std::array kScaleTypes = {KVJIT_AUTO, KVJIT_F32, KVJIT_F16, KVJIT_BF16};
 constexpr std::array kQuantBits = {0, 8, 4};
 constexpr int kMaxCudaHeadDim = 256;  // as the library says that it has, and tests of targets hold it to
 constexpr std::array kQuantGroups = {0, 4, 8, 16, 32, 64};  // 0: head_dim
@@ -201,6 +201,7 @@ void fill_spec(const Levels& levels, kvjit_spec& spec) {
     spec.t1 = kTypes[level(levels, kT1)];
     if (level(levels, kT2) == 1) spec.t2 = spec.t1 == KVJIT_F32 ? KVJIT_F16 : KVJIT_F32;
     if (level(levels, kT2) == 2) spec.t2 = spec.t1;
+    if (level(levels, kT2) == 3) spec.t2 = spec.t1 == KVJIT_BF16 ? KVJIT_F16 : KVJIT_BF16;
     spec.quant_bit = kQuantBits[level(levels, kQuantBit)];
     if (spec.quant_bit != 0) spec.t3 = kScaleTypes[level(levels, kT3)];
     const int group = kQuantGroups[level(levels, kQuantGroup)];
@@ -242,7 +243,7 @@ const std::vector<Factor>& factors() {
         for (const auto& [id, name, levels] :
              std::initializer_list<Row>{{kOp, "op", count(kOps)},
                                         {kT1, "t1", count(kTypes)},
-                                        {kT2, "t2", 3},
+                                        {kT2, "t2", 4},
                                         {kT3, "t3", count(kScaleTypes)},
                                         {kQuantBit, "quant_bit", count(kQuantBits)},
                                         {kQuantGroup, "quant_group", count(kQuantGroups)},

@@ -130,7 +130,8 @@ TEST_CASE("scores of hundreds of thousands neither overflow nor lose the winner"
 
 TEST_CASE("quantisation at its edges: ties, the smallest scale, saturation, zeros") {
     for (const int bits : {8, 4}) {
-        for (const std::string types : {"t1=f32,t3=f32", "t1=f32,t3=f16", "t1=f16,t3=f16", "t1=f16,t3=f32"}) {
+        for (const std::string types : {"t1=f32,t3=f32", "t1=f32,t3=f16", "t1=f16,t3=f16", "t1=f16,t3=f32",
+                                        "t1=f32,t3=bf16", "t1=bf16,t3=bf16", "t1=bf16,t3=f16", "t1=bf16,t3=f32"}) {
             CAPTURE(bits);
             CAPTURE(types);
             Case which =
@@ -138,7 +139,7 @@ TEST_CASE("quantisation at its edges: ties, the smallest scale, saturation, zero
                        "," + types);
             Call call = make_call(which, 131, 132);
             const double qmax = bits == 8 ? 127 : 7;
-            const bool wide = which.spec.t1 == KVJIT_F32;
+            const bool wide = which.spec.t1 != KVJIT_F16;
             const std::vector<double> largest = {qmax,
                                                  qmax * 1e-5,
                                                  qmax * 0.99e-5,

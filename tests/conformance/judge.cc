@@ -32,7 +32,7 @@ struct Image {
 };
 
 bool is_float(int dtype) {
-    return dtype == KVJIT_F32 || dtype == KVJIT_F16;
+    return dtype == KVJIT_F32 || dtype == KVJIT_F16 || dtype == KVJIT_BF16;
 }
 
 /// Every byte as the oracle left it. Where the oracle wrote a NaN, any NaN will do.
@@ -120,7 +120,7 @@ std::string judge_cache(const Call& call) {
 }  // namespace
 
 double tolerance_of(int t1) {
-    return t1 == KVJIT_F32 ? 1e-5 : 2e-3;
+    return t1 == KVJIT_F32 ? 1e-5 : t1 == KVJIT_F16 ? 2e-3 : 1.6e-2;
 }
 
 std::string compare_close(const std::string& name, const std::vector<double>& got, const std::vector<double>& expected,

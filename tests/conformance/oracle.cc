@@ -40,7 +40,9 @@ void write_nibble(const CacheRow& row, std::int64_t d, int code) {
 float group_scale(float largest, float qmax, int t3) {
     const float exact = std::max(largest / qmax, kSmallestScale);
     if (t3 == KVJIT_F32) return exact;
-    return static_cast<float>(from_half(to_half(std::min(static_cast<double>(exact), 65504.0))));
+    const double number = static_cast<double>(exact);
+    if (t3 == KVJIT_F16) return static_cast<float>(from_half(to_half(std::min(number, 65504.0))));
+    return static_cast<float>(from_bfloat16(to_bfloat16(std::min(number, std::ldexp(255, 120)))));
 }
 
 int quantise(float x, float scale, float qmax) {

@@ -1,6 +1,7 @@
 #include "conformance/relayout_call.h"
 
 #include <doctest/doctest.h>
+#include <set>
 
 #include <algorithm>
 #include <cstring>
@@ -126,8 +127,8 @@ bool are_alike(const kvjit_spec& from, const kvjit_spec& to) {
 
 void oracle_relayout(const RelayoutCall& call) {
     const kvjit_spec &from = call.from->which().spec, &to = call.to->which().spec;
-    const bool wide = from.t1 == KVJIT_F32 || to.t1 == KVJIT_F32 || code_row(from).dtype == KVJIT_F32 ||
-                      code_row(to).dtype == KVJIT_F32;
+    const std::set<int> types = {from.t1, to.t1, code_row(from).dtype, code_row(to).dtype};
+    const bool wide = types.contains(KVJIT_F32) || (types.contains(KVJIT_F16) && types.contains(KVJIT_BF16));
     const int t1 = wide ? int{KVJIT_F32} : from.t1;
     for (std::size_t b = 0; b < call.from->sequences().size(); ++b) {
         const auto source = positions_of(call.from->sequences()[b], call.numbers.from_ranks, call.numbers.from_rank);

@@ -13,6 +13,7 @@ namespace detail {
 /// KVJIT_AUTO for a type that kvjit has no use for.
 inline kvjit_dtype dlpack_dtype(const DLDataType& type) {
     if (type.lanes != 1) return KVJIT_AUTO;
+    if (type.code == kDLBfloat) return type.bits == 16 ? KVJIT_BF16 : KVJIT_AUTO;
     if (type.code == kDLFloat) return type.bits == 32 ? KVJIT_F32 : type.bits == 16 ? KVJIT_F16 : KVJIT_AUTO;
     if (type.code == kDLUInt) return type.bits == 8 ? KVJIT_U8 : KVJIT_AUTO;
     if (type.code != kDLInt) return KVJIT_AUTO;

@@ -106,6 +106,7 @@ typedef enum kvjit_dtype {
     KVJIT_AUTO = 0, /* in a spec: follow t1 */
     KVJIT_F32 = 1,
     KVJIT_F16 = 2,
+    KVJIT_BF16 = 3,
     KVJIT_I8 = 4,
     KVJIT_U8 = 5, /* two int4 codes a byte: element 2i in the low nibble of byte i */
     KVJIT_I32 = 6,
@@ -759,8 +760,9 @@ static inline void kvjit_relayout_init(kvjit_relayout *relayout) {
 }
 
 /* The spec of a relayout from a cache of `from` to one of `to`, each a spec of an operator with a cache. t1 is f32
- * where either has that for t1 or for its elements, else from's. Errors: KVJIT_BAD_ARGUMENT; KVJIT_BAD_SPEC, also where
- * they differ in what a relayout doesn't change: head_dim, starts_type. *result is then unchanged. Thread-safe. */
+ * where either has that for t1 or for its elements, or where they have both f16 and bf16 for these; else from's.
+ * Errors: KVJIT_BAD_ARGUMENT; KVJIT_BAD_SPEC, also where they differ in what a relayout doesn't change: head_dim,
+ * starts_type. *result is then unchanged. Thread-safe. */
 KVJIT_API kvjit_status kvjit_relayout_spec_sized(const kvjit_spec *from, const kvjit_spec *to, kvjit_spec *result,
                                                  size_t size, kvjit_error *error);
 static inline kvjit_status kvjit_relayout_spec(const kvjit_spec *from, const kvjit_spec *to, kvjit_spec *result,

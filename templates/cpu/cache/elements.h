@@ -11,6 +11,8 @@ KVJIT_INLINE V round_to(V x) {
     constexpr int N = sizeof(V) / sizeof(float);
     if constexpr (kSame<T, f16_t>) {
         return half_to_float<N>(float_to_half<N>(x));
+    } else if constexpr (kSame<T, bf16_t>) {
+        return bfloat16_to_float<N>(float_to_bfloat16<N>(x));
     } else {
         static_assert(kSame<T, float>);
         return x;

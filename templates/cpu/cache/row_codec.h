@@ -39,6 +39,11 @@ struct MagnitudeOf<f16_t> {
     static constexpr Type kMask = 0x7fff;
 };
 template <>
+struct MagnitudeOf<bf16_t> {
+    using Type = i16;
+    static constexpr Type kMask = 0x7fff;
+};
+template <>
 struct MagnitudeOf<i8_t> {  // codes are moved, without a look at their magnitudes; but the function is there
     using Type = i8;
     static constexpr Type kMask = 0x7f;
@@ -138,11 +143,11 @@ KVJIT_INLINE vf<N> quotient(vf<N> x, vf<N> scale, vf<N> inverse) {
 }
 
 /// The codes of N elements, one per byte: the low bytes of quant_code_magic's results. A code is 0 where the scale is
-/// NaN; for T1 float16 q is then a NaN whose low bits are 0 already.
+/// NaN; q is then a NaN, whose low bits are 0 already for a T1 of 16 bits where nothing clamps it.
 template <int N, class Row>
 KVJIT_INLINE vec<i8, N> codes_of(vf<N> q, vf<N> scale) {
     vf<N> magic = quant_code_magic<Row>(q);
-    if constexpr (!kSame<T1, f16_t>) magic = scale == scale ? magic : vf<N>(kRoundMagic);
+    if constexpr (kClamps<Row> || sizeof(T1) != 2) magic = scale == scale ? magic : vf<N>(kRoundMagic);
     return __builtin_convertvector(bits_of<N>(magic), vec<i8, N>);
 }
 

@@ -1,6 +1,7 @@
 // Elements of tensors as float32 vectors.
 #pragma once
 
+#include "cpu/machine/bfloat16.h"
 #include "cpu/machine/half.h"
 #include "cpu/machine/math.h"
 #include "cpu/machine/simd.h"
@@ -44,6 +45,11 @@ KVJIT_INLINE vf<N> load(const f16_t* p) {
 }
 
 template <int N>
+KVJIT_INLINE vf<N> load(const bf16_t* p) {
+    return bfloat16_to_float<N>(load_raw<u16, N>(p));
+}
+
+template <int N>
 KVJIT_INLINE vf<N> load(const i8_t* p) {
     return __builtin_convertvector(load_raw<i8, N>(p), vf<N>);
 }
@@ -72,11 +78,19 @@ KVJIT_INLINE void store(f16_t* p, vf<N> v) {
     store_raw<u16, N>(p, float_to_half<N>(v));
 }
 
+template <int N>
+KVJIT_INLINE void store(bf16_t* p, vf<N> v) {
+    store_raw<u16, N>(p, float_to_bfloat16<N>(v));
+}
+
 KVJIT_INLINE float load_one(const float* p) {
     return *p;
 }
 KVJIT_INLINE float load_one(const f16_t* p) {
     return half_to_float<4>(vec<u16, 4>(p->bits))[0];
+}
+KVJIT_INLINE float load_one(const bf16_t* p) {
+    return __builtin_bit_cast(float, static_cast<u32>(p->bits) << 16);
 }
 template <int N>
 KVJIT_INLINE vf<N> load_splat(const float* p) {
@@ -90,12 +104,19 @@ KVJIT_INLINE vf<N> load_splat(const f16_t* p) {
     else
         return vf<N>(load_one(p));
 }
+template <int N>
+KVJIT_INLINE vf<N> load_splat(const bf16_t* p) {
+    return vf<N>(load_one(p));
+}
 
 KVJIT_INLINE void store_one(float* p, float x) {
     *p = x;
 }
 KVJIT_INLINE void store_one(f16_t* p, float x) {
     p->bits = float_to_half<4>(vf<4>(x))[0];
+}
+KVJIT_INLINE void store_one(bf16_t* p, float x) {
+    p->bits = float_to_bfloat16<4>(vf<4>(x))[0];
 }
 
 /// The first kCount lanes of v, to kCount elements.

@@ -12,6 +12,8 @@ template <class T, class V>
 KVJIT_INLINE V round_to(V x) {
     if constexpr (kSame<T, f16_t>) {
         return half_to_float(float_to_half(x));
+    } else if constexpr (kSame<T, bf16_t>) {
+        return bfloat16_to_float(float_to_bfloat16(x));
     } else {
         static_assert(kSame<T, float>);
         return x;
@@ -78,6 +80,10 @@ KVJIT_INLINE float element(Of<f16_t>, const u32 (&words)[kWords], int i) {
     return half_to_float(static_cast<u16>(words[i / 2] >> (i % 2 * 16)));
 }
 template <int kWords>
+KVJIT_INLINE float element(Of<bf16_t>, const u32 (&words)[kWords], int i) {
+    return __builtin_bit_cast(float, i % 2 ? words[i / 2] & 0xffff0000 : words[i / 2] << 16);
+}
+template <int kWords>
 KVJIT_INLINE float element(Of<i8_t>, const u32 (&words)[kWords], int i) {
     // Byte i as the low bits of 2^23, biased by 128 so that it isn't negative.
     const u32 bits = permute_bytes(words[i / 4] ^ 0x80808080, kIntegerBits, 0x7440 | (i % 4));
@@ -120,7 +126,7 @@ KVJIT_INLINE void load_cache(float (&to)[kCount], const char* row, const char* s
     }
 }
 
-/// Stores four elements as float or f16_t.
+/// Stores four elements of a floating-point type.
 KVJIT_INLINE void store_elements(Of<float>, char* to, const float (&from)[4]) {
     u32 words[4];
 #pragma unroll
@@ -129,6 +135,10 @@ KVJIT_INLINE void store_elements(Of<float>, char* to, const float (&from)[4]) {
 }
 KVJIT_INLINE void store_elements(Of<f16_t>, char* to, const float (&from)[4]) {
     const u32 words[2] = {pack_halves(from[0], from[1]), pack_halves(from[2], from[3])};
+    store8(to, words);
+}
+KVJIT_INLINE void store_elements(Of<bf16_t>, char* to, const float (&from)[4]) {
+    const u32 words[2] = {pack_bfloat16s(from[0], from[1]), pack_bfloat16s(from[2], from[3])};
     store8(to, words);
 }
 

@@ -75,6 +75,9 @@ KVJIT_INLINE void store_scale(float* to, float scale) {
 KVJIT_INLINE void store_scale(f16_t* to, float scale) {
     to->bits = scale == scale ? float_to_half(scale) : static_cast<u16>(element_of<f16_t>().quiet_nan);
 }
+KVJIT_INLINE void store_scale(bf16_t* to, float scale) {
+    to->bits = scale == scale ? float_to_bfloat16(scale) : static_cast<u16>(element_of<bf16_t>().quiet_nan);
+}
 
 /// Stores four codes, the low bits of quant_code_magic's results; 0 where the scale is NaN.
 template <class Row>

@@ -34,12 +34,21 @@ KVJIT_INLINE void load_pair(float (&to)[2], const f16_t* from) {
     to[0] = half_to_float(static_cast<u16>(word[0]));
     to[1] = half_to_float(static_cast<u16>(word[0] >> 16));
 }
+KVJIT_INLINE void load_pair(float (&to)[2], const bf16_t* from) {
+    u32 word[1];
+    load4(word, from);
+    to[0] = bfloat16_to_float(static_cast<u16>(word[0]));
+    to[1] = bfloat16_to_float(static_cast<u16>(word[0] >> 16));
+}
 
 KVJIT_INLINE float load_one(const float* from) {
     return *from;
 }
 KVJIT_INLINE float load_one(const f16_t* from) {
     return half_to_float(from->bits);
+}
+KVJIT_INLINE float load_one(const bf16_t* from) {
+    return bfloat16_to_float(from->bits);
 }
 
 KVJIT_INLINE void store_pair(float* to, const float (&from)[2]) {
@@ -48,6 +57,10 @@ KVJIT_INLINE void store_pair(float* to, const float (&from)[2]) {
 }
 KVJIT_INLINE void store_pair(f16_t* to, const float (&from)[2]) {
     const u32 word[1] = {pack_halves(from[0], from[1])};
+    store4(to, word);
+}
+KVJIT_INLINE void store_pair(bf16_t* to, const float (&from)[2]) {
+    const u32 word[1] = {pack_bfloat16s(from[0], from[1])};
     store4(to, word);
 }
 

@@ -38,10 +38,11 @@
 //   void thread_fence()                    orders the accesses before it before those after it, for the whole GPU
 //
 // Matrices, by the whole warp together; registers as PTX's mma.m16n8k16 and ldmatrix have them
-//   void mma_16x8x16(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
-//                                          c += a * b: float16 a (16 x 16, by rows) and b (16 x 8, by columns)
+//   void mma_16x8x16<T>(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2])
+//                                          c += a * b: a (16 x 16, by rows) and b (16 x 8, by columns) of T, f16_t or
+//                                          bf16_t
 //   void load_matrices(u32 (&to)[4], const void* shared_row)
-//                                          four 8 x 8 matrices of float16; lane l gives the address of row l % 8 of
+//                                          four 8 x 8 matrices of 16 bits; lane l gives the address of row l % 8 of
 //                                          matrix l / 8, 16 bytes, aligned
 //   void load_matrices_transposed(u32 (&to)[4], const void* shared_row)
 //
@@ -51,6 +52,14 @@
 //   u32 pack_halves(float low, float high)
 //   u32 half2_sub(u32 a, u32 b), half2_mul(u32 a, u32 b)
 //   u32 half2_fma(u32 a, u32 b, u32 c)     a*b + c, rounded once
+//
+// bfloat16 likewise
+//   float bfloat16_to_float(u16 v)
+//   u16 float_to_bfloat16(float v)         overflow gives infinity
+//   u32 pack_bfloat16s(float low, float high)
+//   u32 bfloat162_fma(u32 a, u32 b, u32 c)
+//
+// Bits
 //   u32 permute_bytes(u32 a, u32 b, u32 selector)       byte i of the result is byte (selector >> 4*i & 7) of (b, a), a
 //                                                       being bytes 0..3; bit 3 of a selector's nibble is 0
 //   i32 count_ones(u32 v)                  how many bits are set

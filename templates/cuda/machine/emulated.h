@@ -119,9 +119,12 @@ KVJIT_PRIMITIVE void thread_fence() {
 
 // ---- Matrices -------------------------------------------------------------------------------------------------------
 
+template <class T>
 KVJIT_PRIMITIVE void mma_16x8x16(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2],
                                  emulation::Site site = emulation::Site::here()) {
-    const auto sum = emulation::multiply({c[0], c[1], c[2], c[3]}, {a[0], a[1], a[2], a[3]}, {b[0], b[1]}, site);
+    const auto sum = emulation::multiply<T>(emulation::Floats<4>{c[0], c[1], c[2], c[3]},
+                                            emulation::Lanes<u32, 4>{a[0], a[1], a[2], a[3]},
+                                            emulation::Lanes<u32, 2>{b[0], b[1]}, site);
     for (i32 i = 0; i < 4; ++i) c[i] = sum[i];
 }
 
@@ -160,6 +163,27 @@ KVJIT_PRIMITIVE u32 half2_fma(u32 a, u32 b, u32 c) {
     return pack_halves(emulation::to_float_odd(emulation::sum_to_odd(x[0], y[0], z[0])),
                        emulation::to_float_odd(emulation::sum_to_odd(x[1], y[1], z[1])));
 }
+
+// ---- bfloat16 -------------------------------------------------------------------------------------------------------
+
+KVJIT_PRIMITIVE float bfloat16_to_float(u16 v) {
+    return emulation::widen_bfloat16(v);
+}
+KVJIT_PRIMITIVE u16 float_to_bfloat16(float v) {
+    return emulation::narrow_bfloat16(v);
+}
+KVJIT_PRIMITIVE u32 pack_bfloat16s(float low, float high) {
+    return float_to_bfloat16(low) | static_cast<u32>(float_to_bfloat16(high)) << 16;
+}
+KVJIT_PRIMITIVE u32 bfloat162_fma(u32 a, u32 b, u32 c) {
+    const auto x = emulation::widen_pair<bf16_t>(a), y = emulation::widen_pair<bf16_t>(b),
+               z = emulation::widen_pair<bf16_t>(c);
+    return pack_bfloat16s(emulation::to_float_odd(emulation::sum_to_odd(x[0], y[0], z[0])),
+                          emulation::to_float_odd(emulation::sum_to_odd(x[1], y[1], z[1])));
+}
+
+// ---- Bits -----------------------------------------------------------------------------------------------------------
+
 KVJIT_PRIMITIVE u32 permute_bytes(u32 a, u32 b, u32 selector) {
     return emulation::select_bytes(a, b, selector);
 }

@@ -135,9 +135,20 @@ KVJIT_INLINE void thread_fence() {
 
 // ---- Matrices ------------------------------------------------------------------------------------------------------
 
-KVJIT_INLINE void mma_16x8x16(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+template <class T>
+KVJIT_INLINE void mma_16x8x16(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2]);
+template <>
+KVJIT_INLINE void mma_16x8x16<f16_t>(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
     asm volatile(
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+template <>
+KVJIT_INLINE void mma_16x8x16<bf16_t>(float (&c)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
         "{%0, %1, %2, %3};"
         : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
@@ -192,6 +203,33 @@ KVJIT_INLINE u32 half2_fma(u32 a, u32 b, u32 c) {
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
     return result;
 }
+
+// ---- bfloat16 ------------------------------------------------------------------------------------------------------
+
+KVJIT_INLINE float bfloat16_to_float(u16 v) {
+    return __builtin_bit_cast(float, static_cast<u32>(v) << 16);
+}
+
+KVJIT_INLINE u16 float_to_bfloat16(float v) {
+    u16 result;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(v));
+    return result;
+}
+
+KVJIT_INLINE u32 pack_bfloat16s(float low, float high) {
+    u32 result;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(result) : "f"(high), "f"(low));
+    return result;
+}
+
+KVJIT_INLINE u32 bfloat162_fma(u32 a, u32 b, u32 c) {
+    u32 result;
+    asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+    return result;
+}
+
+// ---- Bits ----------------------------------------------------------------------------------------------------------
+
 KVJIT_INLINE u32 permute_bytes(u32 a, u32 b, u32 selector) {
     return __byte_perm(a, b, selector);
 }

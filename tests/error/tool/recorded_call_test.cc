@@ -57,7 +57,7 @@ TEST_CASE("metadata that is missing, unknown or wrong") {
     CHECK_SAYS(error_of_meta("head_dim", "thirty"), "metadata field 'head_dim' is 'thirty', expected an integer");
     CHECK_SAYS(error_of_meta("head_dim", "32 "), "'head_dim' is '32 '");
     CHECK_SAYS(error_of_meta("num_kv_heads", "3"), "a divisor of num_heads 4");
-    CHECK_SAYS(error_of_meta("t1", "bf16"), "'t1' is 'bf16', expected one of f32 f16");
+    CHECK_SAYS(error_of_meta("t1", "fp8"), "'t1' is 'fp8', expected one of f32 f16 bf16");
     CHECK_SAYS(error_of_meta("t2", "i8"), "'t2' is 'i8'");
     CHECK_SAYS(error_of_meta("layer_idx", "1"), "'layer_idx' is '1', expected an integer from 0 to 0");
     CHECK_SAYS(error_of_meta("layout_order", "TLD"), "'layout_order'");

@@ -84,6 +84,8 @@ TEST_CASE("the type of a view is its container's elements'") {
 #if defined(__FLT16_MANT_DIG__)
     const std::vector<_Float16> halves(2);
     check_view(Tensor(halves, {2, 1}), halves.data(), KVJIT_F16, {2, 1});
+    std::vector<kvjit::bfloat16> brains(3);
+    check_view(Tensor(brains, {3}), brains.data(), KVJIT_BF16, {3});
 #endif
 }
 

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <regex>
 
+#include "call/elements.h"
 #include "support.h"
 
 using namespace kvjit;
@@ -51,11 +53,20 @@ std::vector<float> interesting_floats(int random) {
 constexpr std::string_view kMultiply = R"(
     struct Lane { float c[4]; u32 a[4]; u32 b[2]; };
     Lane lane = static_cast<const Lane*>(args.in)[thread_index()];
-    mma_16x8x16(lane.c, lane.a, lane.b);
+    mma_16x8x16<f16_t>(lane.c, lane.a, lane.b);
     for (i32 i = 0; i < 4; ++i) static_cast<float*>(args.out)[4 * thread_index() + i] = lane.c[i];
 )";
+const std::string kMultiplyBfloat16 = std::regex_replace(std::string(kMultiply), std::regex("f16_t"), "bf16_t");
 
-void check_product(const rt::ImagePtr& image) {
+std::uint16_t half_bits(float x) {
+    return std::bit_cast<std::uint16_t>(static_cast<Half>(x));
+}
+std::uint16_t bfloat16_bits(float x) {
+    return test::to_bfloat16(static_cast<double>(x));
+}
+
+/// A product of small integers, whose operands `bits` makes.
+void check_product(const rt::ImagePtr& image, std::uint16_t (*bits)(float)) {
     std::mt19937 random(3);
     const auto small = [&] { return static_cast<float>(static_cast<int>(random() % 17) - 8); };
     float a[16][16], b[16][8], c[16][8];
@@ -73,11 +84,11 @@ void check_product(const rt::ImagePtr& image) {
     for (int l = 0; l < 32; ++l) {  // PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point types"
         const int group = l >> 2, in_group = l % 4;
         const auto at = [&](int i) {
-            return static_cast<Half>(a[i % 4 / 2 ? group + 8 : group][in_group * 2 + (i & 1) + (i < 4 ? 0 : 8)]);
+            return unsigned{bits(a[i % 4 / 2 ? group + 8 : group][in_group * 2 + (i & 1) + (i < 4 ? 0 : 8)])};
         };
-        const auto bt = [&](int i) { return static_cast<Half>(b[in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0)][group]); };
-        for (int i = 0; i < 4; ++i) lanes[l].a[i] = pair(at(2 * i), at(2 * i + 1));
-        for (int i = 0; i < 2; ++i) lanes[l].b[i] = pair(bt(2 * i), bt(2 * i + 1));
+        const auto bt = [&](int i) { return unsigned{bits(b[in_group * 2 + (i & 1) + (i >= 2 ? 8 : 0)][group])}; };
+        for (int i = 0; i < 4; ++i) lanes[l].a[i] = at(2 * i) | at(2 * i + 1) << 16;
+        for (int i = 0; i < 2; ++i) lanes[l].b[i] = bt(2 * i) | bt(2 * i + 1) << 16;
         for (int i = 0; i < 4; ++i) lanes[l].c[i] = c[i < 2 ? group : group + 8][in_group * 2 + (i & 1)];
     }
     float out[32][4];
@@ -95,8 +106,9 @@ void check_product(const rt::ImagePtr& image) {
 }  // namespace
 
 TEST_CASE("a product of matrices, with and without the machine's instructions") {
-    check_product(kernel(kMultiply));
-    check_product(baseline_kernel(kMultiply));
+    check_product(kernel(kMultiply), half_bits);
+    check_product(baseline_kernel(kMultiply), half_bits);
+    check_product(kernel(kMultiplyBfloat16), bfloat16_bits);
 }
 
 TEST_CASE("load_matrices distributes rows, or columns, over the lanes") {
@@ -193,6 +205,64 @@ TEST_CASE("arithmetic of pairs of halves rounds once") {
                     !same(high_half(got), expected(high_half(x[0]), high_half(x[1]), high_half(x[2]), which)))
                     FAIL(got);
             }
+        }
+    }
+}
+
+TEST_CASE("every bfloat16 becomes its float, and back; floats round to the nearest") {
+    constexpr std::string_view kBody = R"(
+        for (i64 i = thread_index(); i < 65536; i += 32) {
+            args.words[i] = __builtin_bit_cast(u32, bfloat16_to_float(static_cast<u16>(i)));
+        }
+        const float* in = static_cast<const float*>(args.in);
+        u32* out = static_cast<u32*>(args.out);
+        for (i64 i = thread_index(); i < args.number; i += 32)
+            out[i] = float_to_bfloat16(in[i]) | pack_bfloat16s(0.0f, in[i]);
+    )";
+    std::vector<float> in = interesting_floats(20000);
+    for (const unsigned bits :
+         {0x3f808000u, 0x3f818000u, 0x3f808001u, 0x7f7f7fffu, 0x7f7f8000u, 0x00008000u, 0x00018000u})
+        in.push_back(std::bit_cast<float>(bits));
+    std::vector<unsigned> floats(65536), numbers(in.size());
+    run(kernel(kBody), {.threads = 32},
+        {.in = in.data(), .out = numbers.data(), .words = floats.data(), .number = static_cast<long>(in.size())});
+    for (unsigned i = 0; i < 65536; ++i) {
+        const auto exact = static_cast<float>(test::from_bfloat16(static_cast<std::uint16_t>(i)));
+        if (!same(std::bit_cast<float>(floats[i]), exact)) FAIL(i);
+    }
+    for (std::size_t i = 0; i < in.size(); ++i) {
+        const std::uint16_t low = numbers[i] & 0xffff, high = static_cast<std::uint16_t>(numbers[i] >> 16);
+        const std::uint16_t wanted = test::to_bfloat16(static_cast<double>(in[i]));
+        const auto is_nan = [](std::uint16_t bits) { return (bits & 0x7fff) > 0x7f80; };
+        if (is_nan(wanted) ? !is_nan(low) || !is_nan(high) : low != wanted || high != wanted) FAIL(in[i]);
+    }
+}
+
+TEST_CASE("bfloat162_fma rounds once") {
+    constexpr std::string_view kBody = R"(
+        const u32* in = static_cast<const u32*>(args.in);
+        for (i64 i = thread_index(); i < args.number; i += 32)
+            args.words[i] = bfloat162_fma(in[3 * i], in[3 * i + 1], in[3 * i + 2]);
+    )";
+    constexpr std::size_t kCount = 40000;
+    std::mt19937 random(12);
+    // Exponents of -12 to 12: long double then holds each product and sum exactly.
+    const auto number = [&] {
+        return static_cast<unsigned>(random() % 2 << 15 | (115 + random() % 25) << 7 | random() % 128);
+    };
+    std::vector<unsigned> in(3 * kCount), out(kCount);
+    for (unsigned& x : in) x = number() | number() << 16;
+    run(kernel(kBody), {.threads = 32}, {.in = in.data(), .words = out.data(), .number = kCount});
+    for (std::size_t i = 0; i < kCount; ++i) {
+        for (const int shift : {0, 16}) {
+            const auto value = [&](std::size_t at) {
+                return static_cast<long double>(test::from_bfloat16(static_cast<std::uint16_t>(in[at] >> shift)));
+            };
+            const long double exact = value(3 * i) * value(3 * i + 1) + value(3 * i + 2);
+            const auto nearest = test::to_bfloat16(static_cast<double>(exact));
+            // A sum with more digits than a double's would be rounded twice here.
+            if (static_cast<long double>(static_cast<double>(exact)) != exact) continue;
+            if ((out[i] >> shift & 0xffff) != nearest) FAIL(i);
         }
     }
 }

@@ -48,6 +48,7 @@ std::string by_names(std::string_view from, std::string_view to) {
 
 const std::vector<std::string> kTypes = {"t1=f16",
                                          "t1=f32",
+                                         "t1=bf16",
                                          "t1=f16,t2=f32",
                                          "t1=f16,quant_bit=8",
                                          "t1=f16,quant_bit=8,quant_group=16,t3=f32",
@@ -80,8 +81,9 @@ TEST_CASE("a relayout's spec says what both specs say of their caches, and its t
             const KernelSpec a = spec_of(from), b = spec_of(to);
             CHECK(cache_of(source_of(spec)) == cache_of(a));
             CHECK(cache_of(destination_of(spec)) == cache_of(b));
-            const auto wide = [](const kvjit_spec& side) { return side.t1 == KVJIT_F32 || side.t2 == KVJIT_F32; };
-            CHECK(spec.t1 == (wide(a) || wide(b) ? KVJIT_F32 : KVJIT_F16));
+            const std::set<std::int32_t> types = {a.t1, a.t2, b.t1, b.t2};
+            const bool wide = types.contains(KVJIT_F32) || (types.contains(KVJIT_F16) && types.contains(KVJIT_BF16));
+            CHECK(spec.t1 == (wide ? std::int32_t{KVJIT_F32} : a.t1));
             CHECK(same(spec_of(print_spec(spec)), spec));
             CHECK(same(*spec_for_op(spec, KVJIT_OP_RELAYOUT), spec));
         }

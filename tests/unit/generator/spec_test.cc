@@ -33,9 +33,9 @@ const std::vector<Values> kValues = {
     {"head_dim", {"8", "40", "64", "128", "512"}},
     {"value_head_dim", {"0", "64", "512"}},
     {"group", {"1", "3", "71", "256"}},
-    {"t1", {"f32", "f16", "i8"}},
-    {"t2", {"auto", "f32", "f16", "i8"}},
-    {"t3", {"auto", "f32", "f16"}},
+    {"t1", {"f32", "f16", "bf16", "i8"}},
+    {"t2", {"auto", "f32", "f16", "bf16", "i8"}},
+    {"t3", {"auto", "f32", "f16", "bf16"}},
     {"quant_bit", {"0", "8", "4"}},
     {"quant_group", {"4", "8", "128"}},
     {"cache_mode", {"offset", "token_table", "page_table", "block_table", "block_pointers", "sequence_table"}},
@@ -51,8 +51,8 @@ const std::vector<Values> kValues = {
     {"layout",
      {"TL2HD", "L2HTD", "2LHTD", "N2LTHD", "2NTHD", "T2HD", "THD", "NTHD", "NHDTd8", "2HDT", "THD2", "NHTDt8d2"}},
     {"value_layout", {"layout", "HTD", "NHDT", "LTHD", "TDH", "NTHt4D"}},
-    {"to_t2", {"same", "auto", "f32", "f16", "i8"}},
-    {"to_t3", {"same", "auto", "f32", "f16"}},
+    {"to_t2", {"same", "auto", "f32", "f16", "bf16", "i8"}},
+    {"to_t3", {"same", "auto", "f32", "f16", "bf16"}},
     {"to_quant_bit", {"same", "0", "8", "4"}},
     {"to_quant_group", {"same", "4", "8", "128"}},
     {"to_cache_mode",
@@ -88,7 +88,7 @@ TEST_CASE("print and parse are inverse over random legal specs") {
     std::mt19937 random(seed);
     for (const Operator& op : operators()) {
         int legal = 0;
-        for (int round = 0; round < 20000; ++round) {
+        for (int round = 0; round < 24000; ++round) {
             const std::string text = random_fields(op, random);
             const Result<KernelSpec> spec = parse_spec(text);
             if (!spec) continue;
@@ -320,7 +320,7 @@ TEST_CASE("whatever a legal spec is made for is legal, and nothing more changes 
     MESSAGE("seed ", seed);
     std::mt19937 random(seed);
     int made = 0;
-    for (int round = 0; round < 20000; ++round) {
+    for (int round = 0; round < 24000; ++round) {
         const kvjit_op from[] = {KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, KVJIT_OP_RELAYOUT};
         const std::string text = random_fields(*std::ranges::find(operators(), from[round % 2], &Operator::op), random);
         const Result<KernelSpec> spec = parse_spec(text);

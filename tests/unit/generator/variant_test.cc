@@ -121,7 +121,7 @@ TEST_CASE("the explanation names each variant once, why it declines, and the one
           "dot (cuda/attend_decode_dot.cu) serves\n");
     CHECK(explain(spec_of(kPlain + ",t2=f32"), target_of("sm_80"), kPrefill) ==
           "prefill:\n"
-          "mma (cuda/attend_prefill_mma.cu) declines: t2 is f32; products on tensor cores are of f16\n"
+          "mma (cuda/attend_prefill_mma.cu) declines: t2 is f32; products on tensor cores are of one type, t1's f16\n"
           "dot (cuda/attend_prefill_dot.cu) serves\n");
     const std::string none = explain(spec_of("op=Merge,head_dim=512"), target_of("sm_80"), KVJIT_ALL_PROGRAMS);
     CHECK(none == "merge:\nwarps (cuda/merge.cu) declines: head_dim is 512; CUDA kernels take at most 256\n");

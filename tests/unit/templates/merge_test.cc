@@ -94,8 +94,9 @@ void MergeCall::run(bool with_sum) {
 /// The definition: out = sum_p e^(max_p - M) acc_p / sum_p e^(max_p - M) sum_p, in float64.
 void check_values(MergeCall& call, bool with_sum) {
     call.run(with_sum);
-    const bool half = call.program.t1 == Type::kF16;
-    const double tolerance = half ? 1e-3 : 1e-6, smallest = half ? 0x1p-24 : 0;
+    const Type type = call.program.t1;
+    const double tolerance = type == Type::kF16 ? 1e-3 : type == Type::kBf16 ? 4e-3 : 1e-6;
+    const double smallest = type == Type::kF16 ? 0x1p-24 : 0;
     for (i64 token = 0; token < call.tokens; ++token)
         for (i64 head = 0; head < call.heads; ++head) {
             double largest = -kInf, total = 0;

@@ -14,30 +14,48 @@ namespace kvjit::test {
 inline constexpr float kInf = std::numeric_limits<float>::infinity();
 inline constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-/// Value of a binary16, by its definition.
-inline double half_value(unsigned half) {
-    const int exponent = (half >> 10) & 31;
-    const int mantissa = half & 1023;
-    const double sign = half & 0x8000 ? -1 : 1;
-    if (exponent == 31) return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * kInf;
-    if (exponent == 0) return sign * std::ldexp(mantissa, -24);
-    return sign * std::ldexp(1024 + mantissa, exponent - 25);
+/// 16 bits: a sign, 15 - fraction_bits bits of exponent, and a fraction.
+struct Format16 {
+    int fraction_bits;
+    int fractions() const { return 1 << fraction_bits; }
+    int largest_exponent() const { return (1 << (14 - fraction_bits)) - 1; }
+    unsigned infinity() const { return 0x7fffU >> fraction_bits << fraction_bits; }
+};
+inline constexpr Format16 kHalf = {10}, kBfloat16 = {7};
+
+/// A number of the format, by its definition.
+inline double value_of(Format16 format, unsigned bits) {
+    const int biased = static_cast<int>(bits & 0x7fff) / format.fractions();
+    const int fraction = static_cast<int>(bits) % format.fractions();
+    const double sign = bits & 0x8000 ? -1 : 1;
+    if ((bits & 0x7fff) >= format.infinity()) return fraction ? std::numeric_limits<double>::quiet_NaN() : sign * kInf;
+    const int units = biased == 0 ? fraction : format.fractions() + fraction;
+    return sign * std::ldexp(units, std::max(biased, 1) - format.largest_exponent() - format.fraction_bits);
 }
 
-/// Binary16 nearest to `value`, by its definition: what is left of the last place is rounded by nearbyint.
-inline std::uint16_t nearest_half(float value) {
+/// The format's number nearest to `value`, by its definition: what is left of the last place is rounded by nearbyint.
+inline std::uint16_t nearest(Format16 format, float value) {
     const unsigned sign = std::signbit(value) ? 0x8000 : 0;
-    if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7e00);
+    if (std::isnan(value)) return static_cast<std::uint16_t>(sign | format.infinity() | format.fractions() / 2);
     const double size = std::fabs(static_cast<double>(value));
-    if (size >= 65520) return static_cast<std::uint16_t>(sign | 0x7c00);
-    const int exponent = size < 0x1p-14 ? -14 : std::ilogb(size);
-    const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(size, 10 - exponent)));
-    return static_cast<std::uint16_t>(sign | (static_cast<unsigned>(exponent + 14) * 1024 + units));
+    const int smallest = 1 - format.largest_exponent();
+    const int exponent = size < std::ldexp(1, smallest) ? smallest : std::ilogb(size);
+    if (exponent > format.largest_exponent()) return static_cast<std::uint16_t>(sign | format.infinity());
+    const auto units = static_cast<unsigned>(std::nearbyint(std::ldexp(size, format.fraction_bits - exponent)));
+    const auto before = static_cast<unsigned>(exponent - smallest) << format.fraction_bits;
+    return static_cast<std::uint16_t>(sign | (before + units));
+}
+
+inline double half_value(unsigned bits) {
+    return value_of(kHalf, bits);
+}
+inline std::uint16_t nearest_half(float value) {
+    return nearest(kHalf, value);
 }
 
 inline std::int64_t bytes_of(Type type, std::int64_t elements) {
     if (type == Type::kI4) return elements / 2;
-    return elements * (type == Type::kF32 ? 4 : type == Type::kF16 ? 2 : 1);
+    return elements * (type == Type::kF32 ? 4 : type == Type::kI8 ? 1 : 2);
 }
 
 /// Element i of a float row.
@@ -47,17 +65,17 @@ inline float get(const void* row, Type type, std::int64_t i) {
         std::memcpy(&value, static_cast<const char*>(row) + 4 * i, 4);
         return value;
     }
-    std::uint16_t half;
-    std::memcpy(&half, static_cast<const char*>(row) + 2 * i, 2);
-    return static_cast<float>(half_value(half));
+    std::uint16_t bits;
+    std::memcpy(&bits, static_cast<const char*>(row) + 2 * i, 2);
+    return static_cast<float>(value_of(type == Type::kF16 ? kHalf : kBfloat16, bits));
 }
 
 inline void put(void* row, Type type, std::int64_t i, float value) {
     if (type == Type::kF32) {
         std::memcpy(static_cast<char*>(row) + 4 * i, &value, 4);
     } else {
-        const std::uint16_t half = nearest_half(value);
-        std::memcpy(static_cast<char*>(row) + 2 * i, &half, 2);
+        const std::uint16_t bits = nearest(type == Type::kF16 ? kHalf : kBfloat16, value);
+        std::memcpy(static_cast<char*>(row) + 2 * i, &bits, 2);
     }
 }
 

@@ -15,6 +15,12 @@ void half_to_float(const u16* half, float* value, i64 count) {
 void float_to_half(const float* value, u16* half, i64 count) {
     for (i64 i = 0; i < count; i += N) store<N>(reinterpret_cast<f16_t*>(half) + i, load<N>(value + i));
 }
+void bfloat16_to_float(const u16* brain, float* value, i64 count) {
+    for (i64 i = 0; i < count; i += N) store<N>(value + i, load<N>(reinterpret_cast<const bf16_t*>(brain) + i));
+}
+void float_to_bfloat16(const float* value, u16* brain, i64 count) {
+    for (i64 i = 0; i < count; i += N) store<N>(reinterpret_cast<bf16_t*>(brain) + i, load<N>(value + i));
+}
 void exp_of(const float* x, float* y, i64 count) {
     for (i64 i = 0; i < count; i += N) store<N>(y + i, exp<N>(load<N>(x + i)));
 }
@@ -32,6 +38,12 @@ void int4_to_float(const u8* codes, float* value, i64 count) {
 }  // namespace kvjit::test
 
 extern "C" const kvjit::test::Primitives KVJIT_CASE;
-const kvjit::test::Primitives KVJIT_CASE = {
-    KVJIT_TEXT(KVJIT_LEVEL), kvjit::test::half_to_float, kvjit::test::float_to_half, kvjit::test::exp_of,
-    kvjit::test::log_of,     kvjit::test::int8_to_float, kvjit::test::int4_to_float};
+const kvjit::test::Primitives KVJIT_CASE = {KVJIT_TEXT(KVJIT_LEVEL),
+                                            kvjit::test::half_to_float,
+                                            kvjit::test::float_to_half,
+                                            kvjit::test::bfloat16_to_float,
+                                            kvjit::test::float_to_bfloat16,
+                                            kvjit::test::exp_of,
+                                            kvjit::test::log_of,
+                                            kvjit::test::int8_to_float,
+                                            kvjit::test::int4_to_float};

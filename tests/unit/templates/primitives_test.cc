@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -33,13 +34,18 @@ std::vector<float> sampled_floats(std::uint32_t stride) {
     std::vector<float> values;
     for (std::uint64_t bits = 0; bits < (std::uint64_t{1} << 32); bits += stride)
         values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-    // Ties and their neighbours on the binary16 grid.
-    for (std::uint32_t half = 0; half < 0x7c00; ++half) {
-        const float middle = static_cast<float>((half_value(half) + half_value(half + 1)) / 2);
-        if (half == 0x7bff) break;
-        for (const float x : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, kInf)}) values.push_back(x);
+    // Ties of both formats, and their neighbours.
+    for (const Format16 format : {kHalf, kBfloat16}) {
+        for (std::uint32_t bits = 0; bits + 1 < format.infinity(); ++bits) {
+            const auto middle = static_cast<float>((value_of(format, bits) + value_of(format, bits + 1)) / 2);
+            for (const float x : {middle, std::nextafter(middle, 0.0f), std::nextafter(middle, kInf)})
+                values.push_back(x);
+        }
     }
+    // Where rounding turns to infinity.
     for (const float x : {65504.0f, 65519.99f, 65520.0f, 65536.0f, kInf, 0.0f}) values.insert(values.end(), {x, -x});
+    for (const float x : {0x1.fep127f, 0x1.fefffep127f, 0x1.ffp127f, 0x1.fffffep127f})
+        values.insert(values.end(), {x, -x});
     values.resize((values.size() + 15) / 16 * 16);
     return values;
 }
@@ -52,6 +58,29 @@ std::vector<To> apply(void (*f)(const From*, To*, kvjit::abi::i64), const std::v
     return to;
 }
 
+/// A format of 16 bits, and the level's conversions from and to it.
+struct Conversions {
+    Format16 format;
+    void (*Primitives::*widen)(const unsigned short*, float*, kvjit::abi::i64);
+    void (*Primitives::*narrow)(const float*, unsigned short*, kvjit::abi::i64);
+};
+constexpr Conversions kConversions[] = {
+    {kHalf, &Primitives::half_to_float, &Primitives::float_to_half},
+    {kBfloat16, &Primitives::bfloat16_to_float, &Primitives::float_to_bfloat16},
+};
+
+/// f(level, conversions) for each level and format.
+template <class F>
+void for_each_conversion(F&& f) {
+    for (const Primitives* level : runnable_levels()) {
+        for (const Conversions& conversions : kConversions) {
+            CAPTURE(std::string(level->level));
+            CAPTURE(conversions.format.fraction_bits);
+            f(*level, conversions);
+        }
+    }
+}
+
 std::vector<float> uniform(float low, float high, std::size_t count) {
     std::mt19937 random(20240601);
     std::uniform_real_distribution<float> distribution(low, high);
@@ -62,59 +91,49 @@ std::vector<float> uniform(float low, float high, std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("every half becomes its float") {
-    for (const Primitives* level : runnable_levels()) {
-        CAPTURE(std::string(level->level));
-        std::vector<std::uint16_t> halves(65536);
-        for (unsigned i = 0; i < 65536; ++i) halves[i] = static_cast<std::uint16_t>(i);
-        const std::vector<float> floats = apply(level->half_to_float, halves);
+TEST_CASE("every number of 16 bits becomes its float") {
+    std::vector<std::uint16_t> numbers(65536);
+    std::iota(numbers.begin(), numbers.end(), std::uint16_t{0});
+    for_each_conversion([&](const Primitives& level, const Conversions& conversions) {
+        const std::vector<float> floats = apply(level.*conversions.widen, numbers);
         int wrong = 0;
         for (unsigned i = 0; i < 65536; ++i) {
-            const double exact = half_value(i);
+            const double exact = value_of(conversions.format, i);
             const bool same = std::isnan(exact) ? std::isnan(floats[i])
                                                 : std::bit_cast<std::uint32_t>(floats[i]) ==
                                                       std::bit_cast<std::uint32_t>(static_cast<float>(exact));
             wrong += !same;
         }
         CHECK(wrong == 0);
-    }
+    });
 }
 
-TEST_CASE("floats become the nearest half, ties to even") {
+TEST_CASE("floats become the nearest number of 16 bits, ties to even") {
     const std::vector<float> floats = sampled_floats(9973);
-    for (const Primitives* level : runnable_levels()) {
-        CAPTURE(std::string(level->level));
-        const std::vector<std::uint16_t> halves = apply(level->float_to_half, floats);
+    for_each_conversion([&](const Primitives& level, const Conversions& conversions) {
+        const Format16 format = conversions.format;
+        const std::vector<std::uint16_t> numbers = apply(level.*conversions.narrow, floats);
         int wrong = 0;
         for (std::size_t i = 0; i < floats.size(); ++i)
-            wrong += std::isnan(floats[i]) ? (halves[i] & 0x7fff) <= 0x7c00 : halves[i] != nearest_half(floats[i]);
+            wrong += std::isnan(floats[i]) ? (numbers[i] & 0x7fff) <= format.infinity()
+                                           : numbers[i] != nearest(format, floats[i]);
         CHECK(wrong == 0);
-    }
+    });
 }
 
-TEST_CASE("all levels make the same half of a NaN") {
-    const std::vector<float> nans = {kNaN,
-                                     -kNaN,
-                                     std::bit_cast<float>(0x7f800001u),
-                                     std::bit_cast<float>(0xffa54321u),
-                                     std::bit_cast<float>(0x7fffe000u),
-                                     0,
-                                     0,
-                                     0,
-                                     0,
-                                     0,
-                                     0,
-                                     0,
-                                     0,
-                                     0,
-                                     0,
-                                     0};
-    const std::vector<std::uint16_t> expected = {0x7e00, 0xfe00, 0x7e00, 0xff2a, 0x7fff, 0, 0, 0,
-                                                 0,      0,      0,      0,      0,      0, 0, 0};
-    for (const Primitives* level : runnable_levels()) {
-        CAPTURE(std::string(level->level));
-        CHECK(apply(level->float_to_half, nans) == expected);
-    }
+TEST_CASE("all levels make the same 16 bits of a NaN") {
+    std::vector<float> nans(16);
+    const std::uint32_t bits[] = {0x7fc00000, 0xffc00000, 0x7f800001, 0xffa54321, 0x7fffe000};
+    std::ranges::transform(bits, nans.begin(), [](std::uint32_t nan) { return std::bit_cast<float>(nan); });
+    const auto expected = [](Format16 format) -> std::vector<std::uint16_t> {
+        return format.fraction_bits == 10 ? std::vector<std::uint16_t>{0x7e00, 0xfe00, 0x7e00, 0xff2a, 0x7fff}
+                                          : std::vector<std::uint16_t>{0x7fc0, 0xffc0, 0x7fc0, 0xffe5, 0x7fff};
+    };
+    for_each_conversion([&](const Primitives& level, const Conversions& conversions) {
+        std::vector<std::uint16_t> numbers = apply(level.*conversions.narrow, nans);
+        numbers.resize(std::size(bits));
+        CHECK(numbers == expected(conversions.format));
+    });
 }
 
 TEST_CASE("exp is good to 2 ulp, and 0 where it would be subnormal") {

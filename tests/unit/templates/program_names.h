@@ -21,6 +21,8 @@ inline constexpr Type kTypeOf = Type::kF32;
 template <>
 inline constexpr Type kTypeOf<f16_t> = Type::kF16;
 template <>
+inline constexpr Type kTypeOf<bf16_t> = Type::kBf16;
+template <>
 inline constexpr Type kTypeOf<i8_t> = Type::kI8;
 template <>
 inline constexpr Type kTypeOf<i4x2_t> = Type::kI4;

@@ -5,7 +5,7 @@
 
 namespace kvjit::test {
 
-enum class Type { kF32, kF16, kI8, kI4 };
+enum class Type { kF32, kF16, kBf16, kI8, kI4 };
 
 /// store and load of one spec block.
 struct CachePrograms {

@@ -38,7 +38,7 @@ void expect_group(const CachePrograms& p, std::byte* codes, std::byte* scales, c
         largest = std::max(largest, std::fabs(get(row, p.t1, i)));
     }
     float wanted = std::max(largest / qmax, 1e-5f);
-    if (p.t3 == Type::kF16) wanted = std::min(wanted, 65504.0f);
+    if (p.t3 != Type::kF32) wanted = std::min(wanted, p.t3 == Type::kF16 ? 65504.0f : 0x1.fep127f);
     put(scales, p.t3, group, finite ? wanted : kNaN);
     const float scale = get(scales, p.t3, group);
     for (i64 i = first; i < end; ++i) {

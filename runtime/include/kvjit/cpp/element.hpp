@@ -93,7 +93,7 @@ class half : public detail::Float16<half, detail::Binary16> {
     using Float16::Float16;
 };
 
-/// The upper 16 bits of a float, for storage. Conversions as half's.
+/// The upper 16 bits of a float, for storage: KVJIT_BF16. Conversions as half's.
 class bfloat16 : public detail::Float16<bfloat16, detail::Brain16> {
     using Float16::Float16;
 };
@@ -107,6 +107,8 @@ template <>
 inline constexpr kvjit_dtype dtype_of<float> = KVJIT_F32;
 template <>
 inline constexpr kvjit_dtype dtype_of<half> = KVJIT_F16;
+template <>
+inline constexpr kvjit_dtype dtype_of<bfloat16> = KVJIT_BF16;
 #if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__)
 template <>
 inline constexpr kvjit_dtype dtype_of<_Float16> = KVJIT_F16;

@@ -26,6 +26,7 @@ constexpr std::size_t bytes_of(kvjit_dtype type) {
         case KVJIT_I32:
             return 4;
         case KVJIT_F16:
+        case KVJIT_BF16:
             return 2;
         case KVJIT_I64:
             return 8;
@@ -40,7 +41,6 @@ constexpr kvjit_dtype checked_dtype() {
     using T = std::remove_cv_t<Element>;
     constexpr kvjit_dtype type = dtype_of<T>;
     constexpr bool is_known = type != KVJIT_AUTO;
-    static_assert(is_known || !std::is_same_v<T, bfloat16>, "kvjit has no kernels for bfloat16 yet");
     static_assert(is_known, "no kvjit_dtype has such elements; see kvjit::dtype_of");
     static_assert(!is_known || sizeof(T) == bytes_of(type), "kvjit::dtype_of names a type of another size");
     static_assert(std::is_trivially_copyable_v<T>, "elements are copied as bytes");

@@ -5,6 +5,7 @@
 // So a lane has two rows, g (h = 0) and g + 8 (h = 1), and two neighbouring columns of each tile.
 #pragma once
 
+#include "cuda/attend/mma/pairs.h"
 #include "cuda/cache/row_lanes.h"
 
 namespace kvjit {
@@ -55,13 +56,13 @@ struct Fragment {
     }
 };
 
-/// Tiles 2k and 2k + 1, rounded to float16, as the left operand of a product over their 16 columns.
+/// Tiles 2k and 2k + 1, rounded to T1, as the left operand of a product over their 16 columns.
 template <int kTiles>
 KVJIT_INLINE void pack_fragment(u32 (&a)[4], const Fragment<kTiles>& from, int k) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
         const int n = 2 * k + i / 2, h = i % 2;
-        a[i] = pack_halves(from.at(n, h, 0), from.at(n, h, 1));
+        a[i] = pack_pair(from.at(n, h, 0), from.at(n, h, 1));
     }
 }
 

@@ -1,17 +1,19 @@
-// Fragments in this file are 8 neighbouring elements of a cache row as pairs of float16, operands of matrix products.
-// (accumulator.h has those of accumulators.) A byte or nibble becomes a float16 by being put into the mantissa of a
+// Fragments in this file are 8 neighbouring elements of a cache row as pairs of T1, operands of matrix products.
+// (accumulator.h has those of accumulators.) A byte or nibble becomes a number by being put into the mantissa of a
 // power of two, which is then subtracted: exact, and cheaper than any conversion.
 //
-// code * scale has more digits than a float16. Values are rounded, an error as small as the output's own. Keys are not,
+// code * scale has more digits than T1. Values are rounded, an error as small as the output's own. Keys are not,
 // since softmax would magnify the error: what rounding takes from a pair, its residual, has a matrix product of its
 // own.
 //
-// Pairs hold element / kFragmentUnit, as code * scale of float16 keys and values may exceed float16's largest number,
-// 65504, by a little. Sums of products are multiplied by kFragmentUnit.
+// Pairs hold element / kFragmentUnit, as code * scale of keys and values that were T1 may exceed T1's largest number by
+// a little. Sums of products are multiplied by kFragmentUnit.
 #pragma once
 
 #include "common/quant.h"
 #include "common/spec_block.h"
+#include "cuda/attend/mma/pairs.h"
+#include "cuda/cache/row_lanes.h"
 #include "cuda/machine/contract.h"
 
 namespace kvjit {
@@ -31,32 +33,36 @@ KVJIT_INLINE void load_fragment(u32 (&to)[1], const char* from) {
     load4(to, from);
 }
 
-/// The pairs (low half of a, low half of b) and (high half of a, high half of b).
-KVJIT_INLINE u32 pair_lows(u32 a, u32 b) {
-    return permute_bytes(a, b, 0x5410);
-}
-KVJIT_INLINE u32 pair_highs(u32 a, u32 b) {
-    return permute_bytes(a, b, 0x7632);
-}
+// ---- int8, of float16: code / 2 = (512 + (code + 128) / 2) - 576 ----------------------------------------------------
+// bfloat16's mantissa takes 7 bits of a code: code / 2 = (64 + code % 128 / 2) - (code < 0 ? 128 : 64)
 
-// ---- int8: code / 2 = (512 + (code + 128) / 2) - 576 ---------------------------------------------------------------
-
+KVJIT_INLINE u32 widen_bytes(u32 codes, u32 selector) {
+    if constexpr (kBfloat16) {
+        const u32 bytes = permute_bytes(codes, 0, selector);
+        return subtract_pairs((bytes & 0x007f007f) | 0x42804280, (bytes & 0x00800080) + 0x42804280);
+    } else {
+        return subtract_pairs(permute_bytes(codes ^ 0x80808080, 0x60606060, selector), 0x60806080);
+    }
+}
 KVJIT_INLINE u32 first_bytes(u32 codes) {
-    return half2_sub(permute_bytes(codes ^ 0x80808080, 0x60606060, 0x4140), 0x60806080);
+    return widen_bytes(codes, 0x4140);
 }
 KVJIT_INLINE u32 last_bytes(u32 codes) {
-    return half2_sub(permute_bytes(codes ^ 0x80808080, 0x60606060, 0x4342), 0x60806080);
+    return widen_bytes(codes, 0x4342);
 }
 
-// ---- int4: code / 2 = (512 + (code + 8) / 2) - 516; for odd nibbles, four bits further left, (32 + ...) - 36 --------
+// ---- int4, of float16: code / 2 = (512 + (code + 8) / 2) - 516; for odd nibbles, four bits further left, (32 + ...) -
+// 36 of bfloat16: code / 2 = (64 + (code + 8) / 2) - 68
 
 /// Nibbles 0 and 4.
 KVJIT_INLINE u32 even_nibbles(u32 codes) {
-    return half2_sub((codes & 0x000f000f) ^ 0x60086008, 0x60086008);
+    constexpr u32 kZero = kBfloat16 ? 0x42884288 : 0x60086008;
+    return subtract_pairs((codes & 0x000f000f) ^ kZero, kZero);
 }
 /// Nibbles 1 and 5.
 KVJIT_INLINE u32 odd_nibbles(u32 codes) {
-    return half2_sub((codes & 0x00f000f0) ^ 0x50805080, 0x50805080);
+    if constexpr (kBfloat16) return even_nibbles(codes >> 4);
+    return subtract_pairs((codes & 0x00f000f0) ^ 0x50805080, 0x50805080);
 }
 
 // ---- Codes of a fragment, not yet scaled ---------------------------------------------------------------------------
@@ -105,27 +111,36 @@ KVJIT_INLINE const T3* scale_of(const char* scales, i32 element) {
     return reinterpret_cast<const T3*>(scales) + static_cast<u32>(element) / kQuantGroup;
 }
 
-KVJIT_INLINE u32 join_scales(f16_t first, f16_t second) {
+KVJIT_INLINE u32 join_scales(T1 first, T1 second) {
     return first.bits | static_cast<u32>(second.bits) << 16;
 }
 
 /// The products of a pair's codes with their scales, rounded once.
-KVJIT_INLINE u32 scale_pair(u32 codes, f16_t first, f16_t second) {
-    return half2_mul(codes, join_scales(first, second));
+KVJIT_INLINE u32 scale_pair(u32 codes, T1 first, T1 second) {
+    return multiply_pairs(codes, join_scales(first, second));
 }
 KVJIT_INLINE u32 scale_pair(u32 codes, float first, float second) {
-    return pack_halves(half_to_float(static_cast<u16>(codes)) * first,
-                       half_to_float(static_cast<u16>(codes >> 16)) * second);
+    return pack_pair(low_of_pair(codes) * first, high_of_pair(codes) * second);
 }
+
+/// A scale as codes are multiplied by it: as T1 if it is stored so, else as float32.
+KVJIT_INLINE T1 load_factor(const T1* scale) {
+    return *scale;
+}
+template <class T>
+KVJIT_INLINE float load_factor(const T* scale) {
+    return load_one(scale);
+}
+using Factor = decltype(load_factor(static_cast<const T3*>(nullptr)));
 
 /// Scales of a fragment's first four and last four elements.
 struct FragmentScales {
-    T3 first, last;
+    Factor first, last;
 };
 
 KVJIT_INLINE FragmentScales load_scales(const char* scales, i32 element) {
     const T3* scale = scale_of(scales, element);
-    return {scale[0], scale[kQuantGroup < kFragment ? 1 : 0]};
+    return {load_factor(scale), load_factor(scale + (kQuantGroup < kFragment ? 1 : 0))};
 }
 
 // ---- A key's fragment, for products that sum over elements ---------------------------------------------------------
@@ -136,16 +151,15 @@ struct KeyPairs {
 };
 
 /// Splits codes * scales into high + low.
-KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, f16_t first, f16_t second) {
+KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, T1 first, T1 second) {
     const u32 scales = join_scales(first, second);
-    high = half2_mul(codes, scales);
-    low = half2_fma(codes, scales, high ^ 0x80008000);
+    high = multiply_pairs(codes, scales);
+    low = fma_pairs(codes, scales, high ^ 0x80008000);
 }
 KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, float first, float second) {
-    const float a = half_to_float(static_cast<u16>(codes)) * first;
-    const float b = half_to_float(static_cast<u16>(codes >> 16)) * second;
-    high = pack_halves(a, b);
-    low = pack_halves(a - half_to_float(static_cast<u16>(high)), b - half_to_float(static_cast<u16>(high >> 16)));
+    const float a = low_of_pair(codes) * first, b = high_of_pair(codes) * second;
+    high = pack_pair(a, b);
+    low = pack_pair(a - low_of_pair(high), b - high_of_pair(high));
 }
 
 /// Loads elements element..element+7 of the row at `codes`, in the order of widen_codes.
@@ -157,8 +171,8 @@ KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const char*
         const FragmentScales scale = load_scales(scales, element);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-            const T3 first = kQuantBit == 4 || i < 2 ? scale.first : scale.last;
-            const T3 second = kQuantBit == 4 || i >= 2 ? scale.last : scale.first;
+            const Factor first = kQuantBit == 4 || i < 2 ? scale.first : scale.last;
+            const Factor second = kQuantBit == 4 || i >= 2 ? scale.last : scale.first;
             split_pair(pairs.high[i], pairs.low[i], pairs.high[i], first, second);
         }
     }

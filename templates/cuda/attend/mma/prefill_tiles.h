@@ -1,5 +1,5 @@
 // Prefill's queries, keys and values in shared memory, as float16, in rows an odd number of 16 bytes apart, so that
-// load_matrices meets no bank conflict. float16 keys and values are copied there directly. Quantised ones are first
+// load_matrices meets no bank conflict. Keys and values are copied there directly. Quantised ones are first
 // copied as bytes of the cache, in the background, and then dequantised once for all rows of the block.
 #pragma once
 
@@ -20,8 +20,8 @@ inline constexpr int kBlockRows = mma_prefill_rows(kFormat);
 /// Keys of a tile: fewer where scores are modified, as the terms of scores take registers.
 inline constexpr int kMostKeys = mma_prefill_keys(kFormat, kMaxSharedBytes);
 inline constexpr int kBlockKeys = kModified && kMostKeys > 32 ? 32 : kMostKeys;
-inline constexpr int kHalfStride = mma_row_stride(kFormat);
-inline constexpr int kHalfFragments = round_up(kHeadDim, 16) / kFragment;  // of a row; the last may be zeros
+inline constexpr int kOperandStride = mma_row_stride(kFormat);
+inline constexpr int kOperandFragments = round_up(kHeadDim, 16) / kFragment;  // of a row; the last may be zeros
 
 /// Addresses of a key's rows in the cache.
 struct KeyAddresses {
@@ -38,10 +38,10 @@ struct alignas(16) RawTile {
 };
 
 struct alignas(16) PrefillTiles {
-    char query[kBlockRows][kHalfStride];
-    char keys[kBlockKeys][kHalfStride];
-    char key_residuals[kQuantised ? kBlockKeys : 1][kHalfStride];  // what rounding took from keys
-    char values[kBlockKeys][kHalfStride];
+    char query[kBlockRows][kOperandStride];
+    char keys[kBlockKeys][kOperandStride];
+    char key_residuals[kQuantised ? kBlockKeys : 1][kOperandStride];  // what rounding took from keys
+    char values[kBlockKeys][kOperandStride];
     KeyAddresses addresses[2][kBlockKeys];  // of tiles of even and of odd number
     alignas(16) Index entries[kBlockKeys];  // of the tile whose addresses are stored next
     RawTile raw_keys, raw_values;
@@ -128,8 +128,8 @@ KVJIT_INLINE TileRows rows_of(const BlockContext& context, const PrefillTiles& t
 KVJIT_INLINE void load_query(PrefillTiles& tiles, const AttendWork& work) {
     const u32 sign = query_sign(work);
 #pragma unroll 4
-    for (i32 at = thread_index(); at < kBlockRows * kHalfFragments; at += kBlockThreads) {
-        const i32 r = at / kHalfFragments, fragment = at % kHalfFragments;
+    for (i32 at = thread_index(); at < kBlockRows * kOperandFragments; at += kBlockThreads) {
+        const i32 r = at / kOperandFragments, fragment = at % kOperandFragments;
         u32 words[4] = {0, 0, 0, 0};
         if (work.row_begin + r < work.row_end && fragment * kFragment < kHeadDim)
             load16(words, query_row(work, work.row_begin + r) + fragment * kFragment);
@@ -193,8 +193,8 @@ KVJIT_INLINE void issue_tile(PrefillTiles& tiles, ShortRange block, i32 tile) {
             copy_tile_rows<kWhich, kBytes, kBytes, RawTile::kStride>(raw.rows[0], addresses, keys);
             copy_tile_rows<2 + kWhich, kScales, kScales, RawTile::kScaleStride>(raw.scales[0], addresses, keys);
         } else {
-            copy_tile_rows<kWhich, kBytes, kHalfFragments * 16, kHalfStride>((kWhich ? tiles.values : tiles.keys)[0],
-                                                                             addresses, keys);
+            copy_tile_rows<kWhich, kBytes, kOperandFragments * 16, kOperandStride>(
+                (kWhich ? tiles.values : tiles.keys)[0], addresses, keys);
         }
     }
     commit_copies();
@@ -204,11 +204,11 @@ KVJIT_INLINE void issue_tile(PrefillTiles& tiles, ShortRange block, i32 tile) {
 template <class F>
 KVJIT_INLINE void for_each_fragment(F&& f) {
 #pragma unroll 1  // the sums leave no registers for more
-    for (i32 at = opaque(thread_index()); at < kBlockKeys * kHalfFragments; at += kBlockThreads)
-        f(at / kHalfFragments, at % kHalfFragments);
+    for (i32 at = opaque(thread_index()); at < kBlockKeys * kOperandFragments; at += kBlockThreads)
+        f(at / kOperandFragments, at % kOperandFragments);
 }
 
-/// Dequantises the raw tile to float16 rows, of keys with their residuals.
+/// Dequantises the raw tile to rows of T1, of keys with their residuals.
 KVJIT_INLINE void dequantise_keys(PrefillTiles& tiles) {
     for_each_fragment([&](i32 key, i32 fragment) {
         KeyPairs pairs = {};

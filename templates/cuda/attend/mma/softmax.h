@@ -10,7 +10,7 @@
 
 namespace kvjit {
 
-static_assert(element_of<T1>().fits_f16 && element_of<T2>().fits_f16);
+static_assert(kQuantised || kSame<T1, T2>);
 
 /// How products become probabilities: score = modify_score(product, ...), p = 2^(score * factor - max * factor). Scores
 /// that aren't modified stay products: `factor` then includes the scale, which saves a multiplication.
@@ -101,8 +101,9 @@ KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRows& rows, Pr
 
 // ---- Online softmax ------------------------------------------------------------------------------------------------
 
-/// Probabilities are scaled by 2^15: as float16 they then keep all 11 bits down to 2^-29 of the largest.
-inline constexpr float kHeadroom = 15.0f;
+/// Probabilities are scaled by 2^15: as float16 they then keep all 11 bits down to 2^-29 of the largest. bfloat16 has
+/// float32's exponents, and needs no such scale.
+inline constexpr float kHeadroom = kBfloat16 ? 0.0f : 15.0f;
 
 /// The exponent that a row's probabilities are relative to: p = 2^(score * factor - base).
 KVJIT_INLINE float base_of(float max, float factor) {

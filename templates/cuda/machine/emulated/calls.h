@@ -64,10 +64,11 @@ inline u32 vote(u32 yes, Site site) {
     return yes;
 }
 
-inline Floats<4> multiply(Floats<4> c, Lanes<u32, 4> a, Lanes<u32, 2> b, Site site) {
+template <class T>
+Floats<4> multiply(Floats<4> c, Lanes<u32, 4> a, Lanes<u32, 2> b, Site site) {
     MmaLane lane{c, a, b};
     Thread& self = this_thread();
-    self.services->collective(self, Collective::kMma, site, &lane, multiply_matrices);
+    self.services->collective(self, Collective::kMma, site, &lane, multiply_matrices<T>);
     return lane.c;
 }
 

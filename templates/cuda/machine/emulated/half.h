@@ -1,5 +1,5 @@
-// Conversion between float16 and float32 on the CPU, correctly rounded for every input: by F16C where the target has
-// it, else by integers, since Clang would call a function.
+// Conversion between float16 or bfloat16 and float32 on the CPU, correctly rounded for every input: float16's by F16C
+// where the target has it, else by integers, since Clang would call a function.
 #pragma once
 
 #include "common/types.h"
@@ -60,9 +60,23 @@ KVJIT_INLINE Lanes<u16, N> narrow(Floats<N> value) {
 #endif
 }
 
-/// A register of two halves, the first one in its low bits.
-KVJIT_INLINE Floats<2> widen_pair(u32 halves) {
-    return widen<2>(__builtin_bit_cast(Lanes<u16, 2>, halves));
+/// bfloat16 to float32.
+KVJIT_INLINE float widen_bfloat16(u16 v) {
+    return __builtin_bit_cast(float, static_cast<u32>(v) << 16);
+}
+/// float32 to bfloat16: to nearest even, overflow to infinity; a NaN becomes quiet.
+KVJIT_INLINE u16 narrow_bfloat16(float v) {
+    const u32 bits = __builtin_bit_cast(u32, v);
+    return static_cast<u16>((v == v ? bits + 0x7fff + (bits >> 16 & 1) : bits | 0x400000) >> 16);
+}
+
+/// A register of two numbers of T, f16_t or bf16_t, the first one in its low bits.
+template <class T = f16_t>
+KVJIT_INLINE Floats<2> widen_pair(u32 pair) {
+    if constexpr (kSame<T, f16_t>)
+        return widen<2>(__builtin_bit_cast(Lanes<u16, 2>, pair));
+    else
+        return {widen_bfloat16(static_cast<u16>(pair)), widen_bfloat16(static_cast<u16>(pair >> 16))};
 }
 KVJIT_INLINE u32 narrow_pair(Floats<2> values) {
     return __builtin_bit_cast(u32, narrow<2>(values));

@@ -13,9 +13,9 @@ namespace kvjit::emulation {
 /// One lane's part of c += a * b.
 struct MmaLane {
     Floats<4> c;      // (row, 2p), (row, 2p + 1), (row + 8, 2p), (row + 8, 2p + 1)
-    Lanes<u32, 4> a;  // pairs of halves: (row, 2p), (row + 8, 2p), (row, 2p + 8), (row + 8, 2p + 8) and their right
+    Lanes<u32, 4> a;  // pairs of T: (row, 2p), (row + 8, 2p), (row, 2p + 8), (row + 8, 2p + 8) and their right
                       // neighbours
-    Lanes<u32, 2> b;  // pairs of halves: (2p, row), (2p + 8, row) and those below
+    Lanes<u32, 2> b;  // pairs of T: (2p, row), (2p + 8, row) and those below
 };
 
 struct MmaOperands {
@@ -24,22 +24,24 @@ struct MmaOperands {
     Floats<8> c[16];
 };
 
+template <class T>
 KVJIT_INLINE void gather(MmaOperands& m, const MmaLane& lane, i32 row, i32 pair) {
     for (i32 i = 0; i < 4; ++i) {
-        const Floats<2> values = widen_pair(lane.a[i]);
+        const Floats<2> values = widen_pair<T>(lane.a[i]);
         for (i32 j = 0; j < 2; ++j) m.a[row + 8 * (i % 2)][2 * pair + 8 * (i / 2) + j] = values[j];
         m.c[row + 8 * (i / 2)][2 * pair + i % 2] = lane.c[i];
     }
     for (i32 i = 0; i < 2; ++i) {
-        const Floats<2> values = widen_pair(lane.b[i]);
+        const Floats<2> values = widen_pair<T>(lane.b[i]);
         for (i32 j = 0; j < 2; ++j) m.b[2 * pair + 8 * i + j][row] = values[j];
     }
 }
 
-/// arguments[l]: lane l's MmaLane. Sums in float32, k ascending.
-inline void multiply_matrices(void* const* arguments) {
+/// arguments[l]: lane l's MmaLane, of pairs of T. Sums in float32, k ascending.
+template <class T>
+void multiply_matrices(void* const* arguments) {
     MmaOperands m;
-    for (i32 l = 0; l < 32; ++l) gather(m, *static_cast<const MmaLane*>(arguments[l]), l / 4, l % 4);
+    for (i32 l = 0; l < 32; ++l) gather<T>(m, *static_cast<const MmaLane*>(arguments[l]), l / 4, l % 4);
     for (i32 row = 0; row < 16; ++row) {
         for (i32 k = 0; k < 16; ++k) m.c[row] += m.a[row][k] * m.b[k];
     }
