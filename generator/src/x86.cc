@@ -35,18 +35,18 @@ constexpr X86Feature kFeatures[] = {
     {"avx512cd", 4, "avx512f"},
     {"avx512dq", 4, "avx512f"},
     {"avx512vl", 4, "avx512f"},
-    {"avx512bf16", 5, "avx512bw"},
+    {"avx512vbmi", 5, "avx512bw"},
     {"avx512vnni", 5, "avx512f"},
-    {"avx512fp16", 6, "avx512bw avx512dq avx512vl"},
-    {"amx-tile", 7, ""},
-    {"amx-bf16", 7, "amx-tile"},
-    {"amx-int8", 7, "amx-tile"},
+    {"avx512bf16", 6, "avx512bw"},
+    {"avx512fp16", 7, "avx512bw avx512dq avx512vl"},
+    {"amx-tile", 8, ""},
+    {"amx-bf16", 8, "amx-tile"},
+    {"amx-int8", 8, "amx-tile"},
     {"adx", 0, ""},
     {"aes", 0, "sse2"},
     {"amx-fp16", 0, "amx-tile"},
     {"avx512bitalg", 0, "avx512bw"},
     {"avx512ifma", 0, "avx512f"},
-    {"avx512vbmi", 0, "avx512bw"},
     {"avx512vbmi2", 0, "avx512bw"},
     {"avx512vp2intersect", 0, "avx512f"},
     {"avx512vpopcntdq", 0, "avx512f"},
@@ -71,8 +71,8 @@ constexpr X86Feature kFeatures[] = {
 };
 static_assert(std::size(kFeatures) <= X86Features().size());
 
-constexpr std::string_view kLevels[] = {"x86-64",         "x86-64-v2",      "x86-64-v3",    "x86-64-v4",
-                                        "x86-64-v4-bf16", "x86-64-v4-fp16", "x86-64-v4-amx"};
+constexpr std::string_view kLevels[] = {"x86-64",         "x86-64-v2",      "x86-64-v3",      "x86-64-v4",
+                                        "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-fp16", "x86-64-v4-amx"};
 
 std::optional<std::size_t> place_of(std::string_view name) {
     const auto* found = std::ranges::find(kFeatures, name, &X86Feature::name);
@@ -157,6 +157,16 @@ std::optional<X86Features> parse_features(std::string_view text) {
     return features;
 }
 
+std::optional<X86Features> parse_mask(std::string_view text) {
+    X86Features mask;
+    do {
+        const std::optional<std::size_t> place = place_of(take_word(text, ','));
+        if (!place || kFeatures[*place].level == 1) return std::nullopt;
+        mask.set(*place);
+    } while (!text.empty());
+    return mask;
+}
+
 std::string_view missing_feature(const X86Features& program, const X86Features& machine) {
     for (std::size_t i = 0; i < std::size(kFeatures); ++i) {
         if (program[i] && !machine[i]) return kFeatures[i].name;
@@ -171,7 +181,7 @@ std::string_view tuning_cpu(const X86Features& features) {
     // The first row whose feature is present decides. sse4a is AMD's.
     constexpr Row kAmd[] = {{"avx512f", "znver4"}, {"avx2", "znver3"}};
     constexpr Row kOthers[] = {{"amx-tile", "sapphirerapids"},
-                               {"avx512vbmi2", "icelake-server"},
+                               {"avx512vbmi", "icelake-server"},
                                {"avx512f", "skylake-avx512"},
                                {"avx2", "haswell"}};
     const std::span<const Row> rows = has_feature(features, "sse4a") ? std::span<const Row>(kAmd) : kOthers;

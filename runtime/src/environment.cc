@@ -43,6 +43,10 @@ bool is_number(std::string_view value) {
     return as_number(value).has_value();
 }
 
+bool is_mask(std::string_view value) {
+    return gen::parse_mask(value).has_value();
+}
+
 constexpr VariableInfo kVariables[] = {
     {Variable::kJit, "KVJIT_JIT", "on or off", is_on_or_off, "engines with jit = -1 are refused"},
     {Variable::kCacheDir, "KVJIT_CACHE_DIR", "a folder", is_anything, ""},
@@ -54,6 +58,8 @@ constexpr VariableInfo kVariables[] = {
      "cuda-emulated is refused"},
     {Variable::kPerf, "KVJIT_PERF", "0, 1 or jitdump", is_perf, "it counts as 0"},
     {Variable::kTraceSpecs, "KVJIT_TRACE_SPECS", "a file", is_anything, ""},
+    {Variable::kCpuMask, "KVJIT_CPU_MASK", "CPU features beyond x86-64's, with commas, as avx512bf16,avx512vnni",
+     is_mask, "no feature is taken away"},
 };
 
 /// Prefixes of names that belong to kvjit's build and tests, which a process may inherit from them.
@@ -146,6 +152,10 @@ gen::Result<std::uint64_t> seed_of_environment() {
     const gen::Result<std::string> text = legal_text(Variable::kEmulationSeed, KVJIT_CUDA_ERROR);
     if (!text) return std::unexpected(text.error());
     return as_number(*text).value_or(1);
+}
+
+gen::X86Features cpu_mask_of_environment() {
+    return gen::parse_mask(environment_text(Variable::kCpuMask).value_or("")).value_or(gen::X86Features());
 }
 
 void report_environment(const Log& log) {

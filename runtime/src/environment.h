@@ -8,12 +8,24 @@
 #include <string_view>
 
 #include "generator/error.h"
+#include "generator/x86.h"
 #include "log.h"
 
 namespace kvjit::rt {
 
 /// In the order of the table.
-enum class Variable { kJit, kCacheDir, kTemplateDir, kCompiler, kNvrtc, kLineInfo, kEmulationSeed, kPerf, kTraceSpecs };
+enum class Variable {
+    kJit,
+    kCacheDir,
+    kTemplateDir,
+    kCompiler,
+    kNvrtc,
+    kLineInfo,
+    kEmulationSeed,
+    kPerf,
+    kTraceSpecs,
+    kCpuMask
+};
 
 struct VariableInfo {
     Variable variable;
@@ -39,6 +51,9 @@ gen::Result<bool> jit_of_environment();
 
 /// What KVJIT_EMULATION_SEED says; 1 where it isn't set. Errors: KVJIT_CUDA_ERROR.
 gen::Result<std::uint64_t> seed_of_environment();
+
+/// What KVJIT_CPU_MASK says; nothing where it isn't understood.
+gen::X86Features cpu_mask_of_environment();
 
 /// Warns of each variable whose value is not understood, and of each that begins with KVJIT_ and is not of kvjit's.
 void report_environment(const Log& log);

@@ -35,7 +35,8 @@ const std::map<std::string, kvjit_stage> kStages = {
     {"asm", KVJIT_STAGE_ASM},           {"log", KVJIT_STAGE_LOG},       {"object", KVJIT_STAGE_OBJECT}};
 
 constexpr const char* kTargetHelp =
-    "host, x86-64, -v2, -v3, -v4, -v4-bf16, -v4-fp16 or -v4-amx, also with features (x86-64-v3+avxvnni), cuda, cuda:N, "
+    "host, x86-64, -v2, -v3, -v4, -v4-vnni, -v4-bf16, -v4-fp16 or -v4-amx, also with features (x86-64-v3+avxvnni), "
+    "cuda, cuda:N, "
     "sm_80, sm_90a, ... or cuda-emulated";
 
 constexpr const char* kMainFooter =

@@ -20,8 +20,8 @@ struct X86Feature {
 std::span<const X86Feature> x86_features();
 
 /// "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", each as the psABI defines it, then what servers have beyond v4:
-/// "x86-64-v4-bf16" (VNNI and bfloat16: Zen 4), "x86-64-v4-fp16", "x86-64-v4-amx" (Sapphire Rapids). Each has all of
-/// those before it.
+/// "x86-64-v4-vnni" (VNNI and VBMI: Ice Lake), "x86-64-v4-bf16" (bfloat16: Zen 4), "x86-64-v4-fp16", "x86-64-v4-amx"
+/// (Sapphire Rapids). Each has all of those before it.
 std::span<const std::string_view> x86_levels();
 
 /// Indexed as x86_features().
@@ -37,6 +37,9 @@ X86Features level_features(int level);
 std::string print_features(const X86Features& features);
 /// The inverse of print_features; nullopt where a name is unknown, or a feature lacks what it implies.
 std::optional<X86Features> parse_features(std::string_view text);
+
+/// Features by name, separated by commas; nullopt where a name is unknown, or one of x86-64's own.
+std::optional<X86Features> parse_mask(std::string_view text);
 
 /// The first feature that `program` has and `machine` lacks; empty if the machine can run it.
 std::string_view missing_feature(const X86Features& program, const X86Features& machine);

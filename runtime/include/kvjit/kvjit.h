@@ -248,7 +248,7 @@ typedef struct kvjit_target kvjit_target;
 
 /* `name` is one of
  *     host             this machine's CPU, from CPUID and XGETBV
- *     x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-bf16, x86-64-v4-fp16, x86-64-v4-amx
+ *     x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-v4-vnni, x86-64-v4-bf16, x86-64-v4-fp16, x86-64-v4-amx
  *                      a level that works on any machine that has it; with more features: x86-64-v3+avxvnni
  *     cuda, cuda:N     the GPU of ordinal N (0): its own architecture
  *     sm_80, sm_90a .. a CUDA architecture, whatever this machine has; one that some version of CUDA knows

@@ -1,11 +1,13 @@
 #include "cpu/host.h"
 
 #include "cpu/cpuid.h"
+#include "environment.h"
 
 namespace kvjit::rt {
 
 const gen::Target& host_target() {
-    static const gen::Target target = gen::cpu_target(features_of(read_cpu()));
+    static const gen::Target target =
+        gen::cpu_target(gen::consistent(features_of(read_cpu()) & ~cpu_mask_of_environment()));
     return target;
 }
 

@@ -5,7 +5,7 @@
 
 namespace kvjit::rt {
 
-/// The host's CPU as a target. Computed once. Thread-safe.
+/// The host's CPU as a target, without the features that KVJIT_CPU_MASK names. Computed once. Thread-safe.
 const gen::Target& host_target();
 
 }  // namespace kvjit::rt

@@ -500,6 +500,17 @@ TEST_CASE("variables that do nothing are said once, and the command works") {
           "KVJIT_PERF\n");
 }
 
+TEST_CASE("a masked machine is a lesser one") {
+    const std::vector<std::string> identity = {"inspect", "head_dim=64", "--program", "store", "--emit", "identity"};
+    setenv("KVJIT_CPU_MASK", "ssse3", 1);
+    const ChildResult result = run_kvjit(identity);
+    unsetenv("KVJIT_CPU_MASK");
+    CHECK(result.exit_code == 0);
+    CHECK(mentions(result.out, "x86_64-unknown-linux-gnu:x86-64+"));
+    CHECK(!mentions(result.out, "sse4"));
+    CHECK(!mentions(result.out, "avx"));
+}
+
 TEST_CASE("replay says which file is bad, and goes on") {
     const std::string good = golden_file("000_");
     const ChildResult result = run_kvjit({"replay", "/nonexistent.safetensors", good, "/tmp"});

@@ -82,6 +82,10 @@ TEST_CASE("a value that a variable doesn't take is said once, with what it takes
     CHECK(said_of("KVJIT_EMULATION_SEED", "-1") ==
           std::vector<std::string>{
               "KVJIT_EMULATION_SEED is \"-1\"; it takes a number from 0 to 2^64-1: cuda-emulated is refused"});
+    CHECK(
+        said_of("KVJIT_CPU_MASK", "avx512") ==
+        std::vector<std::string>{"KVJIT_CPU_MASK is \"avx512\"; it takes CPU features beyond x86-64's, with commas, as "
+                                 "avx512bf16,avx512vnni: no feature is taken away"});
 }
 
 TEST_CASE("nothing is said of values that variables take, nor of empty ones") {
@@ -93,6 +97,7 @@ TEST_CASE("nothing is said of values that variables take, nor of empty ones") {
                                                           {"KVJIT_PERF", "jitdump"},
                                                           {"KVJIT_LINE_INFO", "1"},
                                                           {"KVJIT_EMULATION_SEED", "18446744073709551615"},
+                                                          {"KVJIT_CPU_MASK", "avx512f,gfni"},
                                                           {"KVJIT_CACHE_DIR", "/x"}}) {
         CAPTURE(name);
         CHECK(said_of(name, value).empty());
@@ -124,6 +129,16 @@ TEST_CASE("a switch is on where it is 1") {
         const Setting setting("KVJIT_LINE_INFO", value);
         CHECK(rt::is_switched_on(Variable::kLineInfo) == on);
     }
+}
+
+TEST_CASE("a mask takes the features that it names, and none where it isn't understood") {
+    const auto mask_of = [](const char* value) {
+        const Setting setting("KVJIT_CPU_MASK", value);
+        return rt::cpu_mask_of_environment();
+    };
+    CHECK(kvjit::gen::has_feature(mask_of("fma,avx2"), "avx2"));
+    CHECK(mask_of("fma,avx2").count() == 2);
+    for (const char* value : {"", "sse2", "fma,none"}) CHECK(mask_of(value).none());
 }
 
 TEST_CASE("a seed is a number of 64 bits, 1 where there is none, or refused") {

@@ -61,7 +61,7 @@ TEST_CASE("each feature is named once, and levels grow") {
 
 TEST_CASE("a level prints as its name; further features follow it") {
     for (const std::string_view level : x86_levels()) CHECK(print_features(features_of(level)) == level);
-    CHECK(print_features(features_of("x86-64-v4+avx512vnni+avx512bf16")) == "x86-64-v4-bf16");
+    CHECK(print_features(features_of("x86-64-v4-vnni+avx512bf16")) == "x86-64-v4-bf16");
     CHECK(print_features(features_of("x86-64-v3+gfni+avxvnni")) == "x86-64-v3+avxvnni+gfni");
     CHECK(print_features(features_of("x86-64-v2+avx+avx2")) == "x86-64-v2+avx+avx2");
     CHECK(has_feature(features_of("x86-64-v4-amx"), "avx512fp16"));
@@ -105,16 +105,30 @@ TEST_CASE("a machine runs what lacks nothing that it lacks") {
     CHECK(missing_feature(features_of("x86-64-v3+gfni"), features_of("x86-64-v4")) == "gfni");
 }
 
+TEST_CASE("a mask names features, none of them x86-64's own") {
+    CHECK(parse_mask("avx512f") == (features_of("x86-64-v3+avx512f") & ~features_of("x86-64-v3")));
+    CHECK(parse_mask("gfni,avxvnni") == (features_of("x86-64-v3+avxvnni+gfni") & ~features_of("x86-64-v3")));
+    for (const char* text : {"", "sse2", "avx512", "avx,", ",avx", "avx, fma", "x86-64-v4"}) {
+        CAPTURE(text);
+        CHECK(!parse_mask(text).has_value());
+    }
+    // What implies a feature goes with it.
+    const X86Features without = consistent(features_of("x86-64-v4-amx") & ~*parse_mask("avx512f"));
+    CHECK(print_features(without) == "x86-64-v3+amx-tile+amx-bf16+amx-int8");
+}
+
 TEST_CASE("tuning goes by features") {
     CHECK(tuning_cpu(features_of("x86-64")) == "generic");
     CHECK(tuning_cpu(features_of("x86-64-v3")) == "haswell");
     CHECK(tuning_cpu(features_of("x86-64-v3+sse4a")) == "znver3");
     CHECK(tuning_cpu(features_of("x86-64-v4-bf16+sse4a")) == "znver4");
+    CHECK(tuning_cpu(features_of("x86-64-v4+avx512vnni")) == "skylake-avx512");
+    CHECK(tuning_cpu(features_of("x86-64-v4-vnni")) == "icelake-server");
     CHECK(tuning_cpu(features_of("x86-64-v4-amx")) == "sapphirerapids");
 }
 
 TEST_CASE("targets of equal features are equal, whatever they were called") {
-    CHECK(*named_target("x86-64-v4+avx512bf16+avx512vnni") == *named_target("x86-64-v4-bf16"));
+    CHECK(*named_target("x86-64-v4+avx512bf16+avx512vbmi+avx512vnni") == *named_target("x86-64-v4-bf16"));
     CHECK(named_target("x86-64-v4-amx")->name() == "x86-64-v4-amx");
     CHECK(named_target("x86-64-v4+avx512vnni")->text() == "x86_64-unknown-linux-gnu:x86-64-v4+avx512vnni");
 }
