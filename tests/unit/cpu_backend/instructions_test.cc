@@ -1,14 +1,9 @@
 // Emitted code holds what the target has, and nothing else.
-#include <algorithm>
-#include <set>
-#include <sstream>
-#include <vector>
-
+#include "instructions.h"
 #include "support.h"
 
 using namespace kvjit;
-using test::compile;
-using test::level;
+using namespace kvjit::test;
 
 namespace {
 
@@ -32,77 +27,6 @@ std::string tempting_assembly(const gen::Target& target, int vector_bytes) {
 std::string assembly(const gen::Target& target, int vector_bytes) {
     return compile(test::sample_source(vector_bytes), target, rt::CompileStage::kAsm) +
            tempting_assembly(target, vector_bytes);
-}
-
-struct Instruction {
-    std::string mnemonic, operands;  // AT&T syntax
-};
-
-std::vector<Instruction> instructions(const std::string& text) {
-    std::vector<Instruction> found;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        if (!line.starts_with('\t') || line[1] == '.') continue;
-        const std::size_t end = line.find('\t', 1);
-        found.push_back({line.substr(1, end - 1), end == std::string::npos ? "" : line.substr(end + 1)});
-    }
-    REQUIRE(found.size() > 20);
-    return found;
-}
-
-// The first instruction that fits: what a failure shows.
-template <class Predicate>
-std::string first(const std::vector<Instruction>& all, Predicate fits) {
-    const auto it = std::ranges::find_if(all, fits);
-    return it == all.end() ? std::string() : it->mnemonic + " " + it->operands;
-}
-
-bool names(const Instruction& i, std::string_view text) {
-    return i.operands.find(text) != std::string::npos;
-}
-
-bool is_one_of(std::string mnemonic, const std::set<std::string>& set) {
-    if (set.contains(mnemonic)) return true;
-    mnemonic.pop_back();  // the operand size
-    return set.contains(mnemonic);
-}
-
-bool is_fma(const Instruction& i) {
-    return i.mnemonic.starts_with("vfm") || i.mnemonic.starts_with("vfnm");
-}
-bool is_wide(const Instruction& i) {
-    return names(i, "%zmm");
-}
-bool is_ymm(const Instruction& i) {
-    return names(i, "%ymm");
-}
-
-// Also the upper sixteen registers and the masks.
-bool needs_avx512(const Instruction& i) {
-    for (int r = 16; r < 32; ++r) {
-        if (names(i, "%xmm" + std::to_string(r)) || names(i, "%ymm" + std::to_string(r))) return true;
-    }
-    for (int k = 0; k < 8; ++k) {
-        if (names(i, "%k" + std::to_string(k))) return true;
-    }
-    return is_wide(i);
-}
-
-bool needs_v3(const Instruction& i) {
-    static const std::set<std::string> kScalar = {"rorx", "shlx", "sarx", "shrx",  "andn",  "bextr", "blsi", "blsr",
-                                                  "pdep", "pext", "mulx", "tzcnt", "lzcnt", "movbe", "bzhi"};
-    return i.mnemonic.starts_with('v') || is_ymm(i) || is_one_of(i.mnemonic, kScalar);
-}
-
-bool needs_v2(const Instruction& i) {
-    static const std::set<std::string> kSet = {
-        "pshufb",   "pmulld",    "pminsd",   "pminud",   "pmaxsd",   "pmaxud",   "pminuw",   "pmaxuw",   "pminsb",
-        "pmaxsb",   "roundps",   "roundpd",  "roundss",  "roundsd",  "popcnt",   "pblendw",  "pblendvb", "blendps",
-        "blendpd",  "blendvps",  "blendvpd", "pextrb",   "pextrd",   "pextrq",   "pinsrb",   "pinsrd",   "pinsrq",
-        "insertps", "extractps", "haddps",   "haddpd",   "hsubps",   "hsubpd",   "movshdup", "movsldup", "movddup",
-        "lddqu",    "ptest",     "packusdw", "palignr",  "pabsb",    "pabsw",    "pabsd",    "phaddw",   "phaddd",
-        "psignd",   "pmuldq",    "pmovsxbw", "pmovsxbd", "pmovsxwd", "pmovzxbw", "pmovzxbd", "pmovzxwd", "crc32"};
-    return is_one_of(i.mnemonic, kSet);
 }
 
 }  // namespace
