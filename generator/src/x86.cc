@@ -158,6 +158,7 @@ std::optional<X86Features> parse_features(std::string_view text) {
 }
 
 std::optional<X86Features> parse_mask(std::string_view text) {
+    if (text.ends_with(',')) return std::nullopt;
     X86Features mask;
     do {
         const std::optional<std::size_t> place = place_of(take_word(text, ','));
