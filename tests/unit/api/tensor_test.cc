@@ -136,6 +136,9 @@ TEST_CASE("more axes than a tensor has are refused, not absent") {
     CHECK(plan->run(step.tensors).error().argument() == std::string("lse.rank"));
     step.tensors.lse = Tensor(step.lse.data(), KVJIT_F32, {1, 1, 1, 1, 1, 1, 1, 1, 2});
     CHECK(plan->run(step.tensors).error().value() == 9);
+    const std::vector<std::int64_t> twelve(12, 1);
+    step.tensors.lse = Tensor(step.lse, twelve);
+    CHECK(plan->run(step.tensors).error().value() == 12);
 }
 
 TEST_CASE("a plan refuses a table that its container doesn't fit, a relayout on either side") {

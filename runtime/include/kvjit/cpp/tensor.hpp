@@ -60,11 +60,13 @@ public:
     Extents(const Container& extents) : Extents(std::begin(extents), std::end(extents)) {}
     template <class Iterator>
     Extents(Iterator begin, Iterator end) {
-        for (; begin != end && rank_ <= KVJIT_MAX_RANK; ++begin) extents_[rank_++] = Extent(*begin).value;
+        for (; begin != end; ++begin, ++rank_) {
+            if (rank_ < KVJIT_MAX_RANK) extents_[rank_] = Extent(*begin).value;
+        }
     }
     const std::int64_t* begin() const { return extents_; }
-    const std::int64_t* end() const { return extents_ + rank_; }
-    /// One more than KVJIT_MAX_RANK also stands for larger numbers.
+    const std::int64_t* end() const { return extents_ + std::min(rank_, KVJIT_MAX_RANK); }
+    /// Extents beyond KVJIT_MAX_RANK, which are refused, are counted and not kept.
     std::int32_t rank() const { return rank_; }
 
     /// How many elements they take; the largest number where there is no number for it.
@@ -76,7 +78,7 @@ public:
     }
 
 private:
-    std::int64_t extents_[KVJIT_MAX_RANK + 1] = {};
+    std::int64_t extents_[KVJIT_MAX_RANK] = {};
     std::int32_t rank_ = 0;
 };
 
