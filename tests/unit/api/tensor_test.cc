@@ -89,6 +89,15 @@ TEST_CASE("the type of a view is its container's elements'") {
 #endif
 }
 
+TEST_CASE("a view without memory is a literal nullptr's, too") {
+    const Tensor empty(nullptr, KVJIT_F16, {0, 8});
+    check_view(empty, nullptr, KVJIT_F16, {0, 8});
+    Step step;
+    auto plan = Step::kernel().plan(step.batch);
+    step.tensors.query = Tensor(nullptr, KVJIT_F16, {1, 2, 8});
+    CHECK(plan->run(step.tensors).error().argument() == std::string("query.data"));
+}
+
 TEST_CASE("a step runs on views of containers") {
     Step step;
     auto plan = Step::kernel().plan(step.batch);

@@ -111,13 +111,11 @@ struct Tensor : kvjit_tensor {
     explicit Tensor(const Container&&) = delete;
 
     /// Row-major; that there is as much memory is the caller's business.
-    Tensor(void* memory, kvjit_dtype type, detail::Extents extents)
-        : kvjit_tensor(
-              kvjit_tensor_contiguous(memory, type, std::min(extents.rank(), KVJIT_MAX_RANK), extents.begin())) {
+    Tensor(const void* memory, kvjit_dtype type, detail::Extents extents)
+        : kvjit_tensor(kvjit_tensor_contiguous(const_cast<void*>(memory), type,
+                                               std::min(extents.rank(), KVJIT_MAX_RANK), extents.begin())) {
         rank = extents.rank();  // too many are refused
     }
-    Tensor(const void* memory, kvjit_dtype type, detail::Extents extents)
-        : Tensor(const_cast<void*>(memory), type, extents) {}
 };
 
 struct Tensors : kvjit_tensors {
