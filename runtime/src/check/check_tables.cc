@@ -112,6 +112,12 @@ Result<void> check_entries(const BatchArrays& arrays, const EntryTable& table, s
         arrays, [&](Finding& found, std::int64_t b) { return holds(found, arrays, table, b); }, layer);
 }
 
+Result<void> check_reserved_words(const kvjit_batch& batch) {
+    if (Result<void> codes = check_reserved("cachestarts", batch.cachestarts); !codes) return codes;
+    if (Result<void> scales = check_reserved("scalestarts", batch.scalestarts); !scales) return scales;
+    return check_reserved("store_slots", batch.store_slots);
+}
+
 Result<void> check_code_table(const KernelSpec& spec, const kvjit_batch& batch) {
     if (is_present(batch.cachestarts)) return check_view(batch.cachestarts, table_rule(spec, batch, "cachestarts"));
     if (batch.batch_size == 0) return {};
@@ -122,6 +128,7 @@ Result<void> check_code_table(const KernelSpec& spec, const kvjit_batch& batch) 
 
 Result<void> check_table_shape(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::has_cache(spec)) return {};
+    if (Result<void> words = check_reserved_words(batch); !words) return words;
     if (Result<void> arrays = check_row_arrays(spec, batch); !arrays) return arrays;
     if (Result<void> codes = check_code_table(spec, batch); !codes) return codes;
     if (Result<void> scales = check_scale_table(spec, batch); !scales) return scales;

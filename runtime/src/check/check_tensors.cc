@@ -195,6 +195,7 @@ Result<void> check_tensor(const Call& call, const Tensor& tensor) {
 Result<void> check_each(const Call& call) {
     std::span<const Tensor> taken = gen::operator_of(call.spec()).tensors;
     for (const gen::TensorName& tensor : gen::tensor_names()) {
+        if (auto unused = check_reserved(tensor.name, call.tensors.*tensor.member); !unused) return unused;
         if (!taken.empty() && taken.front().member == tensor.member) {
             if (Result<void> result = check_tensor(call, taken.front()); !result) return result;
             taken = taken.subspan(1);

@@ -19,14 +19,6 @@ std::string type_text(std::int32_t dtype) {
     return std::string(gen::dtype_name(static_cast<kvjit_dtype>(dtype)));
 }
 
-/// Fields that a newer header may have given a meaning.
-Result<void> check_reserved(const kvjit_tensor& tensor, const ViewRule& rule) {
-    for (const std::int64_t word : tensor.reserved) {
-        if (word != 0) return refuse(KVJIT_BAD_ARGUMENT, text(rule.name, ".reserved"), word, 0, "it takes 0");
-    }
-    return {};
-}
-
 Result<void> check_type(const kvjit_tensor& tensor, const ViewRule& rule) {
     if (tensor.dtype == rule.dtype) return {};
     std::string argument = text(rule.name, ".dtype");
@@ -172,9 +164,15 @@ Result<void> run_steps(std::initializer_list<Step> steps, const kvjit_tensor& te
 
 }  // namespace
 
+Result<void> check_reserved(std::string_view name, const kvjit_tensor& tensor) {
+    for (const std::int64_t word : tensor.reserved) {
+        if (word != 0) return refuse(KVJIT_BAD_ARGUMENT, text(name, ".reserved"), word, 0, "it takes 0");
+    }
+    return {};
+}
+
 Result<void> check_view(const kvjit_tensor& tensor, const ViewRule& rule) {
-    Result<void> outline =
-        run_steps({check_reserved, check_type, check_rank, check_extents, check_stride_sizes}, tensor, rule);
+    Result<void> outline = run_steps({check_type, check_rank, check_extents, check_stride_sizes}, tensor, rule);
     if (!outline || is_empty(tensor)) return outline;
     Result<void> memory = run_steps({check_pointer, check_signs, check_span}, tensor, rule);
     return !memory || !rule.written ? memory : check_nesting(tensor, rule);

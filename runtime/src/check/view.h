@@ -39,6 +39,9 @@ inline bool is_empty(const kvjit_tensor& tensor) {
     return std::any_of(tensor.shape, tensor.shape + tensor.rank, [](std::int64_t extent) { return extent == 0; });
 }
 
+/// The words that a newer header may give a meaning are 0, also those of an absent tensor. Errors: KVJIT_BAD_ARGUMENT.
+gen::Result<void> check_reserved(std::string_view name, const kvjit_tensor& tensor);
+
 /// Type, rank, extents, pointer (not null unless empty, aligned to its element), strides (>= 0; spanning fewer than
 /// 2^63 bytes; nested where written, that is, each axis steps over all that the shorter strides reach).
 /// Errors: KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_ARGUMENT; `argument` is "query.strides[1]", say.

@@ -42,6 +42,23 @@ constexpr TensorsMisuse kUnwanted[] = {
     {"a pointer without rank", kStorePlain, [](TensorsCase& c) { c.tensors.query.data = &c; }, bad_argument("query")},
 };
 
+// A word that a newer header may give a meaning, in a tensor that is there or not, taken or not.
+constexpr TensorsMisuse kReserved[] = {
+    {"of an input", kAttend, [](TensorsCase& c) { c.tensors.query.reserved[0] = 5; },
+     bad_argument("query.reserved", 5, 0)},
+    {"of a missing input", kDensePlain, [](TensorsCase& c) { c.tensors.key = {}, c.tensors.key.reserved[1] = 5; },
+     bad_argument("key.reserved", 5, 0)},
+    {"of an optional output that is absent", kAttend,
+     [](TensorsCase& c) { c.tensors.lse = {}, c.tensors.lse.reserved[0] = -5; }, bad_argument("lse.reserved", -5, 0)},
+    {"of new keys that are absent", kStorePlain,
+     [](TensorsCase& c) { c.tensors.current_key = {}, c.tensors.current_key.reserved[0] = 1; },
+     bad_argument("current_key.reserved", 1, 0)},
+    {"of a mask that the spec lacks", kAttend, [](TensorsCase& c) { c.tensors.attn_mask.reserved[1] = 5; },
+     bad_argument("attn_mask.reserved", 5, 0)},
+    {"of a tensor that the operator doesn't take", kStorePlain,
+     [](TensorsCase& c) { c.tensors.partial_lse.reserved[1] = 5; }, bad_argument("partial_lse.reserved", 5, 0)},
+};
+
 constexpr TensorsMisuse kOverlaps[] = {
     {"attention in place", kDensePlain, [](TensorsCase& c) { c.tensors.attn_output.data = c.tensors.query.data; },
      bad_argument("attn_output")},
@@ -74,6 +91,9 @@ TEST_CASE("missing tensors") {
 }
 TEST_CASE("tensors that the operator doesn't take") {
     expect_misuses(unwanted_tensors);
+}
+TEST_CASE("words that are reserved") {
+    expect_misuses(kReserved);
 }
 TEST_CASE("outputs that begin where another tensor begins") {
     expect_misuses(overlapping_tensors);
