@@ -136,7 +136,29 @@ std::unexpected<Error> refuse_value(const Field& row, std::string_view shown, st
     return refuse(row, shown, "it takes " + std::string(row.takes), value, value ? row.limit(*value) : 0);
 }
 
+/// An order that fills its array may be the beginning of a longer one.
+Result<void> check_ends(const KernelSpec& spec) {
+    constexpr struct {
+        std::string_view name;
+        SpecText member;
+    } kOrders[] = {{kLayout, &KernelSpec::layout},
+                   {"value_layout", &KernelSpec::value_layout},
+                   {"to_layout", &KernelSpec::to_layout},
+                   {"to_value_layout", &KernelSpec::to_value_layout}};
+    for (const auto& [name, member] : kOrders) {
+        const std::string_view order = text_of(spec, member);
+        const std::size_t most = sizeof(spec.*member) - 1;
+        if (order.size() <= most) continue;
+        return refuse(*find_field(name), order,
+                      "it has " + std::to_string(order.size()) + " characters and no NUL; it takes at most " +
+                          std::to_string(most),
+                      order.size(), most);
+    }
+    return {};
+}
+
 Result<void> check_legal(const KernelSpec& spec) {
+    if (auto ended = check_ends(spec); !ended) return ended;
     for (const Field& row : spec_fields()) {
         if (!row.legal(spec)) return refuse_value(row, row.print(spec), number_of(row.print(spec)));
     }

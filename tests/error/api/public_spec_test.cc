@@ -125,14 +125,31 @@ TEST_CASE("spec structs are checked where they are used") {
     CHECK(error.value == 7);
     CHECK(error.limit == 8);
     CHECK(kernel == nullptr);
-    kvjit_spec_init(&spec);
-    for (char& letter : spec.layout) letter = 'T';  // no NUL at the end
-    CHECK(kvjit_engine_kernel(shared_engine(), &spec, nullptr, &kernel, &error) == KVJIT_BAD_SPEC);
-    CHECK(error.argument == std::string("layout"));
     spec.struct_size = 4096;
     CHECK(kvjit_engine_kernel(shared_engine(), &spec, nullptr, &kernel, &error) == KVJIT_BAD_ARGUMENT);
     CHECK(error.argument == std::string("spec.struct_size"));
     CHECK(error.value == 4096);
+}
+
+TEST_CASE("an order of axes without its NUL may have been cut, and is refused, legal or not") {
+    constexpr struct {
+        const char* name;
+        char (kvjit_spec::*member)[16];
+    } kOrders[] = {{"layout", &kvjit_spec::layout},
+                   {"value_layout", &kvjit_spec::value_layout},
+                   {"to_layout", &kvjit_spec::to_layout},
+                   {"to_value_layout", &kvjit_spec::to_value_layout}};
+    for (const auto& [name, member] : kOrders) {
+        kvjit_spec spec;
+        kvjit_spec_init(&spec);
+        std::memcpy(spec.*member, "NTL2HDt1024d1024", sizeof(spec.*member));
+        kvjit_kernel* kernel = nullptr;
+        kvjit_error error = new_error();
+        CHECK(kvjit_engine_kernel(shared_engine(), &spec, nullptr, &kernel, &error) == KVJIT_BAD_SPEC);
+        CHECK(error.argument == std::string(name));
+        CHECK(error.value == 16);
+        CHECK(error.limit == 15);
+    }
 }
 
 TEST_CASE("unknown targets") {

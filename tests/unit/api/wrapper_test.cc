@@ -23,6 +23,19 @@ TEST_CASE("specs are plain values with a text") {
     CHECK(spec.text().error().argument() == std::string("layout"));
 }
 
+TEST_CASE("a layout that is too long is refused, though its first letters are one") {
+    kvjit::KernelSpec spec =
+        kvjit::KernelSpec::parse("op=KeyValueCache,cache_mode=block_table,page_size=1024,layout=NTL2HDt1024d128")
+            .value();
+    CHECK(spec.set_layout("NTL2HDt1024d128").text());
+    const auto refused = spec.set_layout("NTL2HDt1024d1280").text();
+    REQUIRE(!refused);
+    CHECK(refused.error().argument() == std::string("layout"));
+    CHECK(refused.error().value() == 16);
+    CHECK(refused.error().limit() == 15);
+    CHECK(!spec.set_layout("NTL2HDt1024d128000000000").text());
+}
+
 TEST_CASE("a list's lines become specs, and what they leave out has a reason") {
     const auto list = kvjit::SpecList::parse(
         "op={KeyValueCache,MultiHeadCacheAttention} head_dim={64,128} quant_bit={0,8} quant_group={8,32}\n"

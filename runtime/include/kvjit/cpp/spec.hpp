@@ -30,10 +30,10 @@ struct KernelSpec : kvjit_spec {
     /// The canonical text. Errors: KVJIT_BAD_SPEC.
     Result<std::string> text() const { return detail::text_of(kvjit_spec_print, this); }
 
-    /// Sets the cache's axis order, "L2HTD" say. Longer than 15 characters is cut, and refused when the spec is used.
+    /// Sets the cache's axis order, "L2HTD" say. One of more than 15 characters is refused when the spec is used.
     KernelSpec& set_layout(const char* axes) {
         std::size_t i = 0;
-        for (; i + 1 < sizeof layout && axes[i] != '\0'; ++i) layout[i] = axes[i];
+        for (; i < sizeof layout && axes[i] != '\0'; ++i) layout[i] = axes[i];
         for (; i < sizeof layout; ++i) layout[i] = '\0';
         return *this;
     }
