@@ -36,6 +36,23 @@ TEST_CASE("a layout that is too long is refused, though its first letters are on
     CHECK(!spec.set_layout("NTL2HDt1024d128000000000").text());
 }
 
+TEST_CASE("a text that a NUL would end early is refused") {
+    using namespace std::string_literals;
+    const std::string spec = "head_dim=64\0,group=4"s, target = "x86-64\0-v3"s, path = "\0"s;
+    kvjit::Engine engine = kvjit::Engine::create().value();
+    const auto expect = [](const kvjit::Error& error, const char* argument, std::int64_t value, std::int64_t limit) {
+        CHECK(error.status() == KVJIT_BAD_ARGUMENT);
+        CHECK(error.argument() == std::string(argument));
+        CHECK(error.value() == value);
+        CHECK(error.limit() == limit);
+    };
+    expect(kvjit::KernelSpec::parse(spec).error(), "text", 11, 20);
+    expect(kvjit::SpecList::parse(spec).error(), "text", 11, 20);
+    expect(kvjit::diff_identities("merge", spec).error(), "after", 11, 20);
+    expect(kvjit::Target::cpu(target).error(), "name", 6, 10);
+    expect(engine.add_bundle(path).error(), "path", 0, 1);
+}
+
 TEST_CASE("a list's lines become specs, and what they leave out has a reason") {
     const auto list = kvjit::SpecList::parse(
         "op={KeyValueCache,MultiHeadCacheAttention} head_dim={64,128} quant_bit={0,8} quant_group={8,32}\n"

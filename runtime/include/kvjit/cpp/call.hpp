@@ -17,10 +17,33 @@ inline Error refusal(kvjit_status status, const std::string& argument, std::int6
     return {status, argument.c_str(), (argument + " is " + std::to_string(value) + "; " + says).c_str(), value, limit};
 }
 
+/// A text for a function that reads it up to its first NUL, as the argument of this name.
+struct Text {
+    const char* argument;
+    const std::string& text;
+    operator const char*() const { return text.c_str(); }
+};
+
+/// Whether a function gets all of an argument; else the error says what it would miss.
+template <class Argument>
+bool is_whole(const Argument&, Error&) {
+    return true;
+}
+inline bool is_whole(const Text& given, Error& error) {
+    const std::size_t nul = given.text.find('\0');
+    if (nul == std::string::npos) return true;
+    const auto at = static_cast<std::int64_t>(nul), size = static_cast<std::int64_t>(given.text.size());
+    const std::string message = std::string(given.argument) + " has a NUL at character " + std::to_string(at) + " of " +
+                                std::to_string(size) + "; it would end there";
+    error = Error(KVJIT_BAD_ARGUMENT, given.argument, message.c_str(), at, size);
+    return false;
+}
+
 /// Calls a function whose last argument is a kvjit_error*.
 template <class Function, class... Arguments>
 Result<void> call(Function function, Arguments... arguments) {
     Error error;
+    if (!(is_whole(arguments, error) && ...)) return error;
     if (function(arguments..., error.get()) != KVJIT_OK) return error;
     return {};
 }
@@ -76,8 +99,8 @@ auto& lasting(F&& f) {
     }
 }
 
-/// A sink.
-struct Text {
+/// A sink that keeps what it is told.
+struct Told {
     std::string text;
     void operator()(const char* piece, std::size_t size) { text.append(piece, size); }
 };
@@ -85,7 +108,7 @@ struct Text {
 /// What a function tells a sink, whose context is its last argument but for the error.
 template <class Function, class... Arguments>
 Result<std::string> text_of(Function function, Arguments... arguments) {
-    Text out;
+    Told out;
     if (Result<void> told = call(function, arguments..., callback(out), &out); !told) return told.error();
     return std::move(out.text);
 }

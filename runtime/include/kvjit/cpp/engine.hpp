@@ -29,7 +29,7 @@ public:
     static Result<Target> cuda_emulated() { return create("cuda-emulated"); }
 
     std::string text() const {
-        detail::Text out;
+        detail::Told out;
         kvjit_target_print(get(), detail::callback(out), &out);
         return out.text;
     }
@@ -37,7 +37,7 @@ public:
 
 private:
     static Result<Target> create(const std::string& name) {
-        return detail::make<Target>(kvjit_target_create, name.c_str());
+        return detail::make<Target>(kvjit_target_create, detail::Text{"name", name});
     }
     detail::Handle<kvjit_target, kvjit_target_release> handle_;
 };
@@ -121,7 +121,7 @@ public:
     Result<void> explain(const kvjit_spec& spec, const Target& target, std::string& text,
                          std::uint32_t programs = KVJIT_ALL_PROGRAMS) const {
         if (target.get() == nullptr) return moved_from();
-        detail::Text out;
+        detail::Told out;
         auto told =
             detail::call(kvjit_engine_explain, get(), &spec, target.get(), programs, detail::callback(out), &out);
         text = std::move(out.text);
@@ -129,7 +129,7 @@ public:
     }
     /// Kernels made at build time; see kvjit_engine_add_bundle.
     Result<void> add_bundle(const std::string& path) {
-        return detail::call(kvjit_engine_add_bundle, get(), path.c_str());
+        return detail::call(kvjit_engine_add_bundle, get(), detail::Text{"path", path});
     }
     /// Not copied: see kvjit_engine_add_bundle_memory.
     Result<void> add_bundle(const void* bundle, std::size_t size) {

@@ -36,7 +36,7 @@ public:
     Result<void> synchronize() { return detail::call(kvjit_plan_synchronize, get()); }
     std::size_t workspace_bytes() const { return kvjit_plan_workspace_bytes(get()); }
     std::string describe() const {
-        detail::Text out;
+        detail::Told out;
         kvjit_plan_describe(get(), detail::callback(out), &out);
         return out.text;
     }

@@ -16,7 +16,7 @@ struct KernelSpec : kvjit_spec {
 
     /// "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8". See kvjit_spec_parse.
     static Result<KernelSpec> parse(const std::string& text) {
-        return detail::fill<KernelSpec>(kvjit_spec_parse, text.c_str());
+        return detail::fill<KernelSpec>(kvjit_spec_parse, detail::Text{"text", text});
     }
 
     /// This spec for another op, without what means nothing there. See kvjit_spec_for_op.
@@ -60,7 +60,8 @@ struct SpecList {
         const auto leave_out = [](void* to, std::int64_t line, const char* combination, const char* reason) {
             static_cast<SpecList*>(to)->left_out.push_back({line, combination, reason});
         };
-        auto read = detail::call(kvjit_spec_list_parse, text.c_str(), max_combinations, take, leave_out, &list);
+        auto read =
+            detail::call(kvjit_spec_list_parse, detail::Text{"text", text}, max_combinations, take, leave_out, &list);
         if (!read) return read.error();
         return list;
     }
@@ -68,7 +69,7 @@ struct SpecList {
 
 /// What differs between two texts of KVJIT_STAGE_IDENTITY, in words. See kvjit_identity_diff.
 inline Result<std::string> diff_identities(const std::string& before, const std::string& after) {
-    return detail::text_of(kvjit_identity_diff, before.c_str(), after.c_str());
+    return detail::text_of(kvjit_identity_diff, detail::Text{"before", before}, detail::Text{"after", after});
 }
 
 }  // namespace kvjit
