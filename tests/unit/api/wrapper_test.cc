@@ -39,7 +39,7 @@ TEST_CASE("a layout that is too long is refused, though its first letters are on
 TEST_CASE("a text that a NUL would end early is refused") {
     using namespace std::string_literals;
     const std::string spec = "head_dim=64\0,group=4"s, target = "x86-64\0-v3"s, path = "\0"s;
-    kvjit::Engine engine = kvjit::Engine::create().value();
+    const kvjit::Engine engine = kvjit::Engine::create().value();
     const auto expect = [](const kvjit::Error& error, const char* argument, std::int64_t value, std::int64_t limit) {
         CHECK(error.status() == KVJIT_BAD_ARGUMENT);
         CHECK(error.argument() == std::string(argument));
@@ -83,6 +83,15 @@ TEST_CASE("kernels outlive the engine that made them") {
     const auto identity = copy.emit(KVJIT_STAGE_IDENTITY, KVJIT_PROGRAM_STORE);
     REQUIRE(identity);
     CHECK(identity->rfind("identity: store;variant=simd;", 0) == 0);
+}
+
+TEST_CASE("a const engine does all that an engine does") {
+    const kvjit::Engine engine = kvjit::Engine::create().value();
+    engine.seal();
+    engine.trim();
+    const char byte = 0;
+    CHECK(engine.add_bundle(&byte, 1).error().status() == KVJIT_BAD_FILE);
+    CHECK(engine.add_bundle("").error().status() == KVJIT_BAD_FILE);
 }
 
 TEST_CASE("a target that was moved from is not this machine") {

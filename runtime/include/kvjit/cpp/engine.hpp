@@ -83,7 +83,7 @@ struct PrepareOptions : kvjit_prepare_options {
     }
 };
 
-/// Finds, compiles and keeps kernels. Thread-safe; move-only.
+/// Finds, compiles and keeps kernels. A handle: a const one, too, does all of it. Thread-safe; move-only.
 class Engine {
 public:
     /// Takes over.
@@ -109,7 +109,7 @@ public:
         return prepare_on(target.get(), specs, options);
     }
     /// From now on each compile is late: counted, and told. See kvjit_engine_seal.
-    void seal() { kvjit_engine_seal(get()); }
+    void seal() const { kvjit_engine_seal(get()); }
     kvjit_engine_stats stats() const {
         kvjit_engine_stats stats;
         kvjit_engine_stats_init(&stats);
@@ -128,15 +128,15 @@ public:
         return told;
     }
     /// Kernels made at build time; see kvjit_engine_add_bundle.
-    Result<void> add_bundle(const std::string& path) {
+    Result<void> add_bundle(const std::string& path) const {
         return detail::call(kvjit_engine_add_bundle, get(), detail::Text{"path", path});
     }
     /// Not copied: see kvjit_engine_add_bundle_memory.
-    Result<void> add_bundle(const void* bundle, std::size_t size) {
+    Result<void> add_bundle(const void* bundle, std::size_t size) const {
         return detail::call(kvjit_engine_add_bundle_memory, get(), bundle, size);
     }
     /// Drops the kernels that nobody holds; how many (see kvjit_engine_trim).
-    std::size_t trim() { return kvjit_engine_trim(get()); }
+    std::size_t trim() const { return kvjit_engine_trim(get()); }
     kvjit_engine* get() const { return handle_.get(); }
 
 private:
