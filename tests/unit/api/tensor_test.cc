@@ -179,6 +179,35 @@ TEST_CASE("blocks refuse a cache that its container doesn't fit") {
     check_refused(copied, "to.tensors.cache", 512, 1024);
 }
 
+TEST_CASE("a misfit whose extents are mended afterwards is refused with what to do") {
+    Step step;
+    auto plan = Step::kernel().plan(step.batch);
+    REQUIRE(plan);
+    step.tensors.query = Tensor(step.query, {1, 2, 9});
+    step.tensors.query.shape[2] = 8;
+    const auto refused = plan->run(step.tensors);
+    REQUIRE(!refused);
+    CHECK(refused.error().argument() == std::string("query.reserved"));
+    CHECK(refused.error().value() == 16);
+    const std::string message = refused.error().message();
+    CHECK(message.find("assign a new one, of a container and extents that fit") != message.npos);
+    step.tensors.query = Tensor(step.query, {1, 2, 8});
+    CHECK(plan->run(step.tensors));
+}
+
+TEST_CASE("a relayout's mended misfit is told by its own numbers, whatever the other side has") {
+    const auto spec = kvjit::KernelSpec::parse(Step::kSpec).value();
+    const auto kernel = kvjit::Engine::create()->kernel(kvjit::KernelSpec::relayout(spec, spec).value()).value();
+    Step from, to;
+    from.batch.cachestarts = Tensor(from.pages, {1, 3});
+    from.batch.cachestarts.shape[1] = 2;
+    to.batch.cachestarts = Tensor(to.pages, {1, 4});
+    const auto refused = kernel.plan(kvjit::Relayout(from.batch, to.batch));
+    REQUIRE(!refused);
+    CHECK(refused.error().argument() == std::string("from.cachestarts.reserved"));
+    CHECK(refused.error().status() == KVJIT_BAD_ARGUMENT);
+}
+
 TEST_CASE("reserved words of somebody else's are told as they are") {
     Step step;
     auto plan = Step::kernel().plan(step.batch);

@@ -143,23 +143,37 @@ const kvjit_tensor* find_view(const Struct* object, const std::string& name) {
     return found;
 }
 
+inline bool has_reserved_words(const kvjit_tensor& view) {
+    return view.reserved[0] != 0 || view.reserved[1] != 0;
+}
+
 /// Whether the view is a Tensor whose container has other elements than its extents take.
 inline bool is_misfit(const kvjit_tensor& view) {
     return view.reserved[0] != view.reserved[1] && view.rank >= 0 && view.rank <= KVJIT_MAX_RANK &&
            view.reserved[1] == Extents(view.shape, view.shape + view.rank).elements();
 }
 
-/// What the library refuses a misfit's reserved words with, in words of the Tensor's; other errors as they are.
+/// Why a view with reserved words is refused, in words of the Tensor's that it may be.
+inline Error refuse_reserved(const std::string& name, const kvjit_tensor& view) {
+    const auto [held, taken] = view.reserved;
+    if (!is_misfit(view))
+        return refusal(KVJIT_BAD_ARGUMENT, name + ".reserved", held != 0 ? held : taken, 0,
+                       "it takes 0. A Tensor whose container its extents didn't fit keeps other words, also when "
+                       "they are changed: assign a new one, of a container and extents that fit");
+    const std::string message =
+        name + " is a container of " + std::to_string(held) + " elements; its extents take " + std::to_string(taken);
+    return {KVJIT_BAD_SHAPE, name.c_str(), message.c_str(), held, taken};
+}
+
+/// Explains a refusal of reserved words by the view in this struct that has them; other errors stay. Whether it did.
 template <class Struct>
-Error explained(const Error& error, const Struct* object) {
-    const std::string given = error.argument(), suffix = ".reserved", argument = given.substr(0, given.rfind('.'));
-    if (given != argument + suffix) return error;
-    const kvjit_tensor* view = find_view(object, argument.substr(argument.rfind('.') + 1));
-    if (view == nullptr || !is_misfit(*view)) return error;
-    const auto [held, taken] = view->reserved;
-    const std::string message = argument + " is a container of " + std::to_string(held) +
-                                " elements; its extents take " + std::to_string(taken);
-    return {KVJIT_BAD_SHAPE, argument.c_str(), message.c_str(), held, taken};
+bool explain_by(const Struct* object, Error& error) {
+    const std::string given = error.argument(), suffix = ".reserved", name = given.substr(0, given.rfind('.'));
+    if (given != name + suffix) return false;
+    const kvjit_tensor* view = find_view(object, name.substr(name.rfind('.') + 1));
+    if (view == nullptr || !has_reserved_words(*view)) return false;
+    error = refuse_reserved(name, *view);
+    return true;
 }
 
 /// The result of a call that got views in these structs.
@@ -167,8 +181,8 @@ template <class Result, class... Structs>
 Result explain(Result result, const Structs*... structs) {
     if (result) return result;
     Error error = result.error();
-    ((error = explained(error, structs)), ...);
-    return error;
+    if ((explain_by(structs, error) || ...)) return error;
+    return result;
 }
 
 }  // namespace detail
