@@ -12,7 +12,9 @@ using kvjit::Batch;
 using kvjit::Indices;
 using kvjit::test::Step;
 
-const std::vector<std::int64_t> kOne(1), kTwo(2), kThree(3), kFour(4);
+using Numbers = std::vector<std::int64_t>;
+
+const Numbers kOne(1), kTwo(2), kThree(3), kFour(4);
 
 void check_refused(const Batch& batch, kvjit_status status, const char* argument, std::int64_t value,
                    std::int64_t limit) {
@@ -52,7 +54,8 @@ TEST_CASE("an array that doesn't fit batch_size is refused, in whatever order th
             (before.set_seqstarts(kThree).*array.set)(*given);
             (after.*array.set)(*given).set_seqstarts(kThree);
             const auto length = static_cast<std::int64_t>(given->size());
-            CHECK(before.check(KVJIT_AUTO).has_value() == (length == array.fits));
+            kvjit::detail::StartsType any(KVJIT_AUTO);
+            CHECK(before.check(any).has_value() == (length == array.fits));
             if (length == array.fits) continue;
             check_refused(before, KVJIT_BAD_SHAPE, array.name, length, array.fits);
             check_refused(after, KVJIT_BAD_SHAPE, array.name, length, array.fits);
@@ -92,6 +95,54 @@ TEST_CASE("elements are of the spec's starts_type") {
     const kvjit::Kernel kernel = Step::kernel();
     const kvjit::Kernel copy = kernel;
     CHECK(copy.plan(step.batch).error().status() == KVJIT_BAD_DTYPE);
+}
+
+TEST_CASE("where nobody knows the starts_type, all elements have seqstarts'") {
+    Step step;
+    const kvjit::Kernel kernel(kvjit_kernel_retain(Step::kernel().get()));
+    CHECK(kernel.plan(step.batch));
+    const std::vector<std::int32_t> start_pos{2};
+    step.batch.set_start_pos(start_pos);
+    const auto refused = kernel.plan(step.batch);
+    REQUIRE(!refused);
+    CHECK(refused.error().status() == KVJIT_BAD_DTYPE);
+    CHECK(refused.error().message() == std::string("start_pos has elements of int32; seqstarts has int64"));
+}
+
+TEST_CASE("a relayout's batches have one type of elements") {
+    const auto spec = kvjit::KernelSpec::parse(Step::kSpec).value();
+    const auto known = kvjit::Engine::create()->kernel(kvjit::KernelSpec::relayout(spec, spec).value()).value();
+    const kvjit::Kernel kernel(kvjit_kernel_retain(known.get()));
+    Step from, to;
+    const std::vector<std::int32_t> seqstarts{0, 1}, kvstarts{0, 3}, start_pos{2};
+    to.batch.set_seqstarts(seqstarts).set_kvstarts(kvstarts).set_start_pos(start_pos);
+    const auto refused = kernel.plan(kvjit::Relayout(from.batch, to.batch));
+    REQUIRE(!refused);
+    CHECK(refused.error().message() == std::string("to.seqstarts has elements of int32; from.seqstarts has int64"));
+}
+
+TEST_CASE("tables have extents, or one axis, and as many entries") {
+    const auto view = [](const kvjit_tensor& table) { return Numbers(table.shape, table.shape + table.rank); };
+    Batch batch;
+    batch.set_cachestarts(kFour, {2, 2}).set_scalestarts(kFour, {1, 2, 2}).set_store_slots(kThree);
+    CHECK(batch.cachestarts.data == kFour.data());
+    CHECK(batch.cachestarts.dtype == KVJIT_I64);
+    CHECK(view(batch.cachestarts) == Numbers{2, 2});
+    CHECK(view(batch.scalestarts) == Numbers{1, 2, 2});
+    CHECK(view(batch.store_slots) == Numbers{3});
+    const std::vector<std::int32_t> narrow(4);
+    CHECK(batch.set_cachestarts(narrow).cachestarts.dtype == KVJIT_I32);
+    const struct {
+        const char* name;
+        Batch& (Batch::*set)(Indices, kvjit::detail::Extents);
+    } tables[] = {{"cachestarts", &Batch::set_cachestarts},
+                  {"scalestarts", &Batch::set_scalestarts},
+                  {"store_slots", &Batch::set_store_slots}};
+    for (const auto& table : tables) {
+        Step step;
+        (step.batch.*table.set)(kFour, {2, 3});
+        check_refused(step.batch, KVJIT_BAD_SHAPE, table.name, 4, 6);
+    }
 }
 
 TEST_CASE("of a pointer that is set by hand nobody knows the length") {

@@ -13,8 +13,7 @@ struct Step {
     Step() {
         batch.num_kv_heads = 1;
         batch.max_tokens = 32;
-        batch.set_seqstarts(seqstarts).set_kvstarts(kvstarts).set_start_pos(start_pos);
-        batch.cachestarts = Tensor(pages, {1, 2});
+        batch.set_seqstarts(seqstarts).set_kvstarts(kvstarts).set_start_pos(start_pos).set_cachestarts(pages, {1, 2});
         tensors.query = Tensor(query, {1, 2, 8});
         tensors.current_key = Tensor(key, {1, 1, 8});
         tensors.current_value = Tensor(value, {1, 1, 8});

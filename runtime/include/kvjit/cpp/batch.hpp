@@ -30,11 +30,40 @@ struct Indices {
     std::int32_t type = KVJIT_AUTO;
 };
 
+namespace detail {
+
+/// The type that all arrays of starts have: the spec's, or where nobody knows that the first array's.
+class StartsType {
+public:
+    explicit StartsType(std::int32_t of_spec) : type_(of_spec) {}
+
+    /// Whether an array fits. The error's argument begins with `side`.
+    Result<void> check(const char* side, const char* name, std::int32_t type) {
+        if (type_ == KVJIT_AUTO) {
+            type_ = type;
+            source_ = std::string(side) + name + " has ";
+        }
+        if (type == type_) return {};
+        const std::string argument = std::string(side) + name;
+        const std::string message = argument + " has elements of " + text(type) + "; " + source_ + text(type_);
+        return Error(KVJIT_BAD_DTYPE, argument.c_str(), message.c_str(), type, type_);
+    }
+
+private:
+    static const char* text(std::int32_t type) { return type == KVJIT_I32 ? "int32" : "int64"; }
+
+    std::int32_t type_;
+    std::string source_ = "the spec's starts_type is ";
+};
+
+}  // namespace detail
+
 /// See kvjit_batch. Arrays are the caller's, and stay as they are until the plan is released.
 ///
-/// Those that are given by the functions below are held against batch_size and the spec's starts_type where a plan is
-/// made of the Batch itself, or of a Relayout between two: KVJIT_BAD_SHAPE, KVJIT_BAD_DTYPE. Of members that are set to
-/// pointers nobody knows lengths and types.
+/// Those that are given by the functions below are checked where a plan is made of the Batch itself, of a Relayout
+/// between two, or with it as host_batch: their lengths against batch_size and the tables' extents, their types against
+/// the spec's starts_type (KVJIT_BAD_SHAPE, KVJIT_BAD_DTYPE). Of members that are set to pointers nobody knows lengths
+/// and types.
 struct Batch : kvjit_batch {
     Batch() { kvjit_batch_init(this); }
 
@@ -50,53 +79,95 @@ struct Batch : kvjit_batch {
     Batch& set_rowstarts(Indices starts) { return set(&kvjit_batch::rowstarts, starts); }            ///< (B+1)
     Batch& set_row_index(Indices rows) { return set(&kvjit_batch::row_index, rows); }                ///< (B)
 
-    /// Whether they fit batch_size and `starts_type` (KVJIT_AUTO: either). The errors' arguments begin with `side`.
-    Result<void> check(std::int32_t starts_type, const std::string& side = "") const {
+    /// Tables with these extents; without them one axis, all entries. Of cachestarts these are, by the mode, (B), (K),
+    /// (B, MaxP) or (entries), of scalestarts the same, of store_slots (S); each may have an axis L in front.
+    Batch& set_cachestarts(Indices entries, detail::Extents extents = {}) {
+        return set(&kvjit_batch::cachestarts, entries, extents);
+    }
+    Batch& set_scalestarts(Indices entries, detail::Extents extents = {}) {
+        return set(&kvjit_batch::scalestarts, entries, extents);
+    }
+    Batch& set_store_slots(Indices slots, detail::Extents extents = {}) {
+        return set(&kvjit_batch::store_slots, slots, extents);
+    }
+
+    /// Whether arrays and tables fit. The errors' arguments begin with `side`.
+    Result<void> check(detail::StartsType& type, const char* side = "") const {
         if (batch_size < 0) return {};  // which the library refuses; an empty seqstarts has made it
-        for (std::size_t i = 0; i < std::size(kRows); ++i) {
-            if (arrays_[i].type == KVJIT_AUTO || arrays_[i].elements != this->*kRows[i].member) continue;
-            if (Result<void> fits = check(i, side + kRows[i].name, starts_type); !fits) return fits;
+        for (std::size_t i = 0; i < std::size(kArrays); ++i) {
+            if (arrays_[i].type == KVJIT_AUTO || arrays_[i].elements != this->*kArrays[i].member) continue;
+            if (auto fits = type.check(side, kArrays[i].name, arrays_[i].type); !fits) return fits;
+            if (auto fits = check_length(side, kArrays[i], arrays_[i].length); !fits) return fits;
+        }
+        for (const Table& table : kTables) {
+            const kvjit_tensor& view = this->*table.member;
+            if (detail::has_reserved_words(view)) return detail::refuse_reserved(side + std::string(table.name), view);
         }
         return {};
     }
 
 private:
-    struct Row {
+    struct Array {
         const char* name;
         const void* kvjit_batch::* member;
         std::int64_t more;  // elements than sequences
     };
-    static constexpr Row kRows[] = {
+    static constexpr Array kArrays[] = {
         {"seqstarts", &kvjit_batch::seqstarts, 1},         {"kvstarts", &kvjit_batch::kvstarts, 1},
         {"start_pos", &kvjit_batch::start_pos, 0},         {"kvlens", &kvjit_batch::kvlens, 0},
         {"last_page_len", &kvjit_batch::last_page_len, 0}, {"rowstarts", &kvjit_batch::rowstarts, 1},
         {"row_index", &kvjit_batch::row_index, 0}};
+    struct Table {
+        const char* name;
+        kvjit_tensor kvjit_batch::* member;
+    };
+    static constexpr Table kTables[] = {{"cachestarts", &kvjit_batch::cachestarts},
+                                        {"scalestarts", &kvjit_batch::scalestarts},
+                                        {"store_slots", &kvjit_batch::store_slots}};
 
-    Result<void> check(std::size_t i, const std::string& name, std::int32_t starts_type) const {
-        const Indices& array = arrays_[i];
-        if (starts_type != KVJIT_AUTO && array.type != starts_type) {
-            const auto type = [](std::int32_t index) { return std::string(index == KVJIT_I32 ? "int32" : "int64"); };
-            const std::string message =
-                name + " has elements of " + type(array.type) + "; the spec's starts_type is " + type(starts_type);
-            return Error(KVJIT_BAD_DTYPE, name.c_str(), message.c_str(), array.type, starts_type);
-        }
-        const std::int64_t length = batch_size + (batch_size == INT64_MAX ? 0 : kRows[i].more);
-        if (array.length == length) return {};
-        const std::string message = name + " has " + std::to_string(array.length) + " elements; with batch_size " +
+    Result<void> check_length(const char* side, const Array& array, std::int64_t given) const {
+        const std::int64_t length = batch_size + (batch_size == INT64_MAX ? 0 : array.more);
+        if (given == length) return {};
+        const std::string argument = std::string(side) + array.name;
+        const std::string message = argument + " has " + std::to_string(given) + " elements; with batch_size " +
                                     std::to_string(batch_size) + " it takes " + std::to_string(length);
-        return Error(KVJIT_BAD_SHAPE, name.c_str(), message.c_str(), array.length, length);
+        return Error(KVJIT_BAD_SHAPE, argument.c_str(), message.c_str(), given, length);
     }
 
     Batch& set(const void* kvjit_batch::* member, const Indices& array) {
         this->*member = array.elements;
-        for (std::size_t i = 0; i < std::size(kRows); ++i) {
-            if (kRows[i].member == member) arrays_[i] = array;
+        for (std::size_t i = 0; i < std::size(kArrays); ++i) {
+            if (kArrays[i].member == member) arrays_[i] = array;
         }
         return *this;
     }
+    Batch& set(kvjit_tensor kvjit_batch::* member, const Indices& entries, const detail::Extents& extents) {
+        const auto type = static_cast<kvjit_dtype>(entries.type);
+        this->*member = Tensor(entries.elements, type, entries.length,
+                               extents.rank() == 0 ? detail::Extents{entries.length} : extents);
+        return *this;
+    }
 
-    Indices arrays_[std::size(kRows)];
+    Indices arrays_[std::size(kArrays)];
 };
+
+namespace detail {
+
+/// A Batch that a struct's pointer was set to, and which is checked as long as the pointer stays there.
+class PointedBatch {
+public:
+    PointedBatch() = default;
+    explicit PointedBatch(const Batch& batch) : batch_(&batch) {}
+    /// Batch::check.
+    Result<void> check(const kvjit_batch* pointer, StartsType& type, const char* side) const {
+        return batch_ != nullptr && pointer == batch_ ? batch_->check(type, side) : Result<void>();
+    }
+
+private:
+    const Batch* batch_ = nullptr;
+};
+
+}  // namespace detail
 
 /// Which tokens of which cache go where. The batches are the caller's.
 struct Relayout : kvjit_relayout {
@@ -107,20 +178,17 @@ struct Relayout : kvjit_relayout {
     }
     Relayout(const Batch& source, const Batch& destination)
         : Relayout(static_cast<const kvjit_batch&>(source), static_cast<const kvjit_batch&>(destination)) {
-        from_ = &source;
-        to_ = &destination;
+        from_ = detail::PointedBatch(source);
+        to_ = detail::PointedBatch(destination);
     }
     /// Batch::check of the batches that it was made of, as far as `from` and `to` still are these.
-    Result<void> check(std::int32_t starts_type) const {
-        if (from_ != nullptr && from == from_) {
-            if (Result<void> fits = from_->check(starts_type, "from."); !fits) return fits;
-        }
-        return to_ != nullptr && to == to_ ? to_->check(starts_type, "to.") : Result<void>();
+    Result<void> check(detail::StartsType& type) const {
+        Result<void> fits = from_.check(from, type, "from.");
+        return fits ? to_.check(to, type, "to.") : fits;
     }
 
 private:
-    const Batch* from_ = nullptr;
-    const Batch* to_ = nullptr;
+    detail::PointedBatch from_, to_;
 };
 
 }  // namespace kvjit

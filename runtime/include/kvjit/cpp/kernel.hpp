@@ -59,7 +59,8 @@ struct ImageInfo {
 /// A cheap, thread-safe, reference-counted handle.
 class Kernel {
 public:
-    /// Takes over. `starts_type`: of the kernel's spec, which a Batch's arrays are held against; KVJIT_AUTO: unknown.
+    /// Takes over. `starts_type`: of the kernel's spec, which a Batch's arrays are held against; KVJIT_AUTO: unknown,
+    /// so that they are held against each other.
     explicit Kernel(kvjit_kernel* raw, std::int32_t starts_type = KVJIT_AUTO)
         : handle_(raw), starts_type_(starts_type) {}
     Kernel(const Kernel& other) : Kernel(kvjit_kernel_retain(other.get()), other.starts_type_) {}
@@ -75,7 +76,8 @@ public:
     }
     /// See kvjit_plan_create, and for the lengths and types of arrays Batch.
     Result<Plan> plan(const Batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
-        if (Result<void> fits = batch.check(starts_type_); !fits) return fits.error();
+        detail::StartsType type(starts_type_);
+        if (Result<void> fits = batch.check(type); !fits) return fits.error();
         return plan(static_cast<const kvjit_batch&>(batch), options);
     }
     Result<Plan> plan(const kvjit_batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
@@ -83,7 +85,8 @@ public:
     }
     /// Of a kernel of op Relayout. See kvjit_relayout_plan_create.
     Result<Plan> plan(const Relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {
-        if (Result<void> fits = relayout.check(starts_type_); !fits) return fits.error();
+        detail::StartsType type(starts_type_);
+        if (Result<void> fits = relayout.check(type); !fits) return fits.error();
         return plan(static_cast<const kvjit_relayout&>(relayout), options);
     }
     Result<Plan> plan(const kvjit_relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {

@@ -95,12 +95,8 @@ struct Tensor : kvjit_tensor {
     /// the tensor's name, the elements that there are as the value, and those that the extents take as the limit.
     template <class Container, class Element = detail::ElementOf<Container>>
     Tensor(Container& memory, detail::Extents extents)
-        : Tensor(std::data(memory), detail::checked_dtype<Element>(), extents) {
-        const auto held = static_cast<std::int64_t>(std::size(memory));
-        if (held == extents.elements() || rank > KVJIT_MAX_RANK) return;
-        reserved[0] = held;  // which the library refuses, whoever hands it the view
-        reserved[1] = extents.elements();
-    }
+        : Tensor(std::data(memory), detail::checked_dtype<Element>(), static_cast<std::int64_t>(std::size(memory)),
+                 extents) {}
     template <class Container, class = detail::ElementOf<const Container>>
     Tensor(const Container&&, detail::Extents) = delete;
 
@@ -109,6 +105,14 @@ struct Tensor : kvjit_tensor {
     explicit Tensor(Container& memory) : Tensor(memory, {static_cast<std::int64_t>(std::size(memory))}) {}
     template <class Container, class = detail::ElementOf<const Container>>
     explicit Tensor(const Container&&) = delete;
+
+    /// The same of `held` elements of a type that is known when the program runs.
+    Tensor(const void* memory, kvjit_dtype type, std::int64_t held, detail::Extents extents)
+        : Tensor(memory, type, extents) {
+        if (held == extents.elements() || rank > KVJIT_MAX_RANK) return;
+        reserved[0] = held;  // which the library refuses, whoever hands it the view
+        reserved[1] = extents.elements();
+    }
 
     /// Row-major; that there is as much memory is the caller's business.
     Tensor(const void* memory, kvjit_dtype type, detail::Extents extents)
