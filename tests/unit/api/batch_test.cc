@@ -145,6 +145,44 @@ TEST_CASE("tables have extents, or one axis, and as many entries") {
     }
 }
 
+TEST_CASE("a host_batch is held against its arrays, before its target is asked") {
+    Step step;
+    const auto refused = [&](const Batch& host, kvjit_status status, const char* argument, std::int64_t value) {
+        const auto result = Step::kernel().plan(step.batch, kvjit::PlanOptions().set_host_batch(host));
+        REQUIRE(!result);
+        CHECK(result.error().status() == status);
+        CHECK(result.error().argument() == std::string(argument));
+        CHECK(result.error().value() == value);
+    };
+    Step lengths, types, table, mended;
+    const std::vector<std::int32_t> start_pos{2};
+    refused(lengths.batch.set_kvstarts(kOne), KVJIT_BAD_SHAPE, "host_batch.kvstarts", 1);
+    refused(types.batch.set_start_pos(start_pos), KVJIT_BAD_DTYPE, "host_batch.start_pos", KVJIT_I32);
+    refused(table.batch.set_cachestarts(kTwo, {1, 3}), KVJIT_BAD_SHAPE, "host_batch.cachestarts", 2);
+    mended.batch.set_cachestarts(kTwo, {1, 3}).cachestarts.shape[1] = 2;
+    refused(mended.batch, KVJIT_BAD_ARGUMENT, "host_batch.cachestarts.reserved", 2);
+    refused(step.batch, KVJIT_BAD_ARGUMENT, "host_batch", 0);  // a CPU has no use for it
+}
+
+TEST_CASE("a host_batch that is no Batch, or was replaced, is the library's to check") {
+    Step step, wrong;
+    wrong.batch.set_kvstarts(kOne);
+    kvjit::PlanOptions options;
+    const kvjit_batch* raw = options.set_host_batch(wrong.batch).host_batch;
+    CHECK(raw == &wrong.batch);
+    const kvjit_plan_options copied = options;
+    for (const kvjit::PlanOptions& unknown : {kvjit::PlanOptions(copied), [&] {
+                                                  kvjit::PlanOptions replaced = options;
+                                                  replaced.host_batch = &step.batch;
+                                                  return replaced;
+                                              }()}) {
+        CHECK(Step::kernel().plan(step.batch, unknown).error().argument() == std::string("host_batch"));
+    }
+    options.host_batch = nullptr;
+    CHECK(Step::kernel().plan(step.batch, options));
+    CHECK(Step::kernel().plan(static_cast<const kvjit_batch&>(step.batch), kvjit_plan_options(options)));
+}
+
 TEST_CASE("of a pointer that is set by hand nobody knows the length") {
     Step step;
     step.batch.set_kvstarts(kFour);

@@ -12,8 +12,26 @@
 
 namespace kvjit {
 
+/// See kvjit_plan_options.
 struct PlanOptions : kvjit_plan_options {
     PlanOptions() { kvjit_plan_options_init(this); }
+    /// Of a program that has the C struct.
+    PlanOptions(const kvjit_plan_options& options) : kvjit_plan_options(options) {}
+
+    /// The same batch with its arrays in host memory, which a plan on a GPU checks; its own arrays are held against it
+    /// as those of any Batch, with arguments that begin with "host_batch.". It stays until the plan is made.
+    PlanOptions& set_host_batch(const Batch& batch) {
+        host_batch = &batch;
+        host_batch_ = detail::PointedBatch(batch);
+        return *this;
+    }
+    PlanOptions& set_host_batch(const Batch&&) = delete;
+
+    /// Batch::check of the host_batch, as far as that was set so.
+    Result<void> check(detail::StartsType& type) const { return host_batch_.check(host_batch, type, "host_batch."); }
+
+private:
+    detail::PointedBatch host_batch_;
 };
 
 /// One step's batch, checked and split; runs on every layer. Move-only; one thread at a time.
@@ -75,21 +93,21 @@ public:
         return detail::call(kvjit_kernel_prepare, get(), programs);
     }
     /// See kvjit_plan_create, and for the lengths and types of arrays Batch.
-    Result<Plan> plan(const Batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
+    Result<Plan> plan(const Batch& batch, const PlanOptions& options = {}) const {
         detail::StartsType type(starts_type_);
         if (Result<void> fits = batch.check(type); !fits) return fits.error();
-        return plan(static_cast<const kvjit_batch&>(batch), options);
+        return make_plan(batch, options, type);
     }
-    Result<Plan> plan(const kvjit_batch& batch, const kvjit_plan_options& options = PlanOptions()) const {
-        return detail::explain(detail::make<Plan>(kvjit_plan_create, get(), &batch, &options), &batch);
+    Result<Plan> plan(const kvjit_batch& batch, const PlanOptions& options = {}) const {
+        return make_plan(batch, options, detail::StartsType(starts_type_));
     }
     /// Of a kernel of op Relayout. See kvjit_relayout_plan_create.
-    Result<Plan> plan(const Relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {
+    Result<Plan> plan(const Relayout& relayout, const PlanOptions& options = {}) const {
         detail::StartsType type(starts_type_);
         if (Result<void> fits = relayout.check(type); !fits) return fits.error();
         return plan(static_cast<const kvjit_relayout&>(relayout), options);
     }
-    Result<Plan> plan(const kvjit_relayout& relayout, const kvjit_plan_options& options = PlanOptions()) const {
+    Result<Plan> plan(const kvjit_relayout& relayout, const PlanOptions& options = {}) const {
         auto plan = detail::make<Plan>(kvjit_relayout_plan_create, get(), &relayout, &options);
         return detail::explain(std::move(plan), relayout.from, relayout.to);
     }
@@ -111,6 +129,11 @@ public:
     kvjit_kernel* get() const { return handle_.get(); }
 
 private:
+    Result<Plan> make_plan(const kvjit_batch& batch, const PlanOptions& options, detail::StartsType type) const {
+        if (Result<void> fits = options.check(type); !fits) return fits.error();
+        return detail::explain(detail::make<Plan>(kvjit_plan_create, get(), &batch, &options), &batch);
+    }
+
     detail::Handle<kvjit_kernel, kvjit_kernel_release> handle_;
     std::int32_t starts_type_;
 };
