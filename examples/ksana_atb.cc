@@ -22,8 +22,7 @@ int main() try {
     interop::to_pointers(pool, row, interop::KsanaTable<std::int64_t>(addresses, 1, 2)).value();
     const std::int64_t starts[] = {0, kTokens};
     kvjit::Batch batch;
-    batch.set_seqstarts(starts).set_kvstarts(starts);
-    batch.cachestarts = kvjit::Tensor(addresses, {1, 2});
+    batch.set_seqstarts(starts).set_kvstarts(starts).set_cachestarts(addresses, {1, 2});
     pool.set_extents(interop::KsanaView::kPointers, batch);
 
     std::vector<float> key(kTokens * kHeads * kDim), value(key.size());

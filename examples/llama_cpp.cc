@@ -19,8 +19,7 @@ int main() try {
     kvjit::Batch batch;
     batch.num_heads = 8;
     batch.max_tokens = 2 * kCells;
-    batch.set_seqstarts(starts).set_kvlens(lengths);
-    batch.cachestarts = kvjit::Tensor(first_cells);
+    batch.set_seqstarts(starts).set_kvlens(lengths).set_cachestarts(first_cells);
     auto plan = kernel.plan(batch).value();
 
     std::vector<float> query(2 * 8 * 128, 0.1f), key(2 * 2 * 128, 0.2f), value(2 * 2 * 128, 0.3f), output(2 * 8 * 128);

@@ -30,8 +30,7 @@ kvjit::Result<float> attend(const kvjit::Kernel& kernel, Cache& cache, std::int6
     batch.num_blocks = kBatch;
     batch.num_heads = kHeads;
     batch.max_tokens = cache.room;
-    batch.set_seqstarts(seqstarts).set_kvlens(kvlens);
-    batch.cachestarts = kvjit::Tensor(cachestarts);
+    batch.set_seqstarts(seqstarts).set_kvlens(kvlens).set_cachestarts(cachestarts);
     auto plan = kernel.plan(batch);
     if (!plan) return plan.error();
 

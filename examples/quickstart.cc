@@ -10,13 +10,11 @@ int main() try {
         "op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f32,quant_bit=8,cache_mode=page_table,layout=L2HTD");
     const auto kernel = engine.kernel(spec.value()).value();  // a handle; nothing is compiled yet
 
-    const std::vector<std::int64_t> seqstarts{0, 1}, kvlens{300};
-    const std::vector<std::int64_t> pages{384, 0, 128};  // first slots of its pages, of 128 tokens each
+    const std::vector<std::int64_t> seqstarts{0, 1}, kvlens{300}, pages{384, 0, 128};  // first slots of pages of 128
     kvjit::Batch batch;
     batch.num_heads = 8;
     batch.max_tokens = 512;
-    batch.set_seqstarts(seqstarts).set_kvlens(kvlens);
-    batch.cachestarts = kvjit::Tensor(pages, {1, 3});
+    batch.set_seqstarts(seqstarts).set_kvlens(kvlens).set_cachestarts(pages, {1, 3});
     auto plan = kernel.plan(batch).value();  // checks, splits, and compiles what neither memory nor disk holds
 
     std::vector<float> query(8 * 128, 0.1f), key(2 * 128, 0.2f), value(2 * 128, 0.3f), output(8 * 128);

@@ -24,7 +24,7 @@ int main() try {
     batch.set_seqstarts(encoded).set_kvstarts(encoded);
     batch.num_heads = kHeads;
     batch.max_tokens = kKeys;
-    batch.cachestarts = kvjit::Tensor(begin);
+    batch.set_cachestarts(begin);
     tensors.current_key = kvjit::Tensor(key, {kKeys, kHeads, kDim});
     tensors.current_value = kvjit::Tensor(value, {kKeys, kHeads, kDim});
     engine.kernel(spec.for_op(KVJIT_OP_KEY_VALUE_CACHE).value()).value().plan(batch).value().run(tensors).value();
@@ -37,7 +37,7 @@ int main() try {
     step.num_heads = kHeads;
     step.max_tokens = kKeys;
     step.decoding_batches = kBeams;
-    step.cachestarts = kvjit::Tensor(begins);
+    step.set_cachestarts(begins);
     kvjit::PlanOptions options;
     options.stores_nothing = 1;
     auto plan = engine.kernel(spec).value().plan(step, options).value();

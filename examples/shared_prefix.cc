@@ -17,7 +17,7 @@ kvjit::Batch batch_of(const Starts& seqstarts, const Starts& kvlens, const Start
     batch.num_kv_heads = kKvHeads;
     batch.num_blocks = kBlocks;
     const auto rows = static_cast<std::int64_t>(kvlens.size());
-    batch.cachestarts = kvjit::Tensor(block_tables, {rows, static_cast<std::int64_t>(block_tables.size()) / rows});
+    batch.set_cachestarts(block_tables, {rows, static_cast<std::int64_t>(block_tables.size()) / rows});
     return batch;
 }
 

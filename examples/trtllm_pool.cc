@@ -25,8 +25,7 @@ int main() try {
     batch.num_heads = 8;
     batch.num_layers = kLayers;
     batch.num_blocks = kBlocks;
-    batch.set_seqstarts(starts).set_kvlens(lengths);
-    batch.cachestarts = kvjit::Tensor(block_ids, {2, kColumns});
+    batch.set_seqstarts(starts).set_kvlens(lengths).set_cachestarts(block_ids, {2, kColumns});
     auto plan = kernel.plan(batch).value();
 
     std::vector<float> query(2 * 8 * 128, 0.1f), key(2 * 2 * 128, 0.2f), value(2 * 2 * 128, 0.3f), output(2 * 8 * 128);

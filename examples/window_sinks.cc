@@ -29,7 +29,7 @@ int main() try {
     batch.num_kv_heads = kKvHeads;
     batch.max_tokens = kPages * kPageTokens;
     batch.decoding_batches = 1;
-    batch.cachestarts = kvjit::Tensor(pages, {1, kPages});
+    batch.set_cachestarts(pages, {1, kPages});
     batch.window_left = 3;  // beside itself: what others call a window of 4
     auto plan = engine.kernel(spec).value().plan(batch).value();
 

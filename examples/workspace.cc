@@ -24,7 +24,7 @@ int main() try {
     batch.num_kv_heads = kKvHeads;
     batch.max_tokens = kMaxTokens;
     batch.decoding_batches = 1;
-    batch.cachestarts = kvjit::Tensor(cachestarts);
+    batch.set_cachestarts(cachestarts);
     kvjit::PlanOptions options;
     options.num_threads = 4;
     const std::size_t bytes = kernel.plan(batch, options).value().workspace_bytes();
