@@ -27,7 +27,7 @@ Caller::Caller(const Options& options, Memory& memory, const CacheMemory& cache)
 kvjit::Plan Caller::plan(const kvjit::Kernel& kernel, const RaggedBatch& batch, const PlacedBatch& placed,
                          kvjit::PlanOptions options) const {
     const kvjit::Batch here = batch.view(cache_);
-    if (on_cuda_) options.host_batch = &here;  // what can be checked without waiting for the GPU
+    if (on_cuda_) options.set_host_batch(here);  // what can be checked without waiting for the GPU
     return kernel.plan(placed.view(), options).value();
 }
 

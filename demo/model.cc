@@ -63,16 +63,13 @@ RaggedBatch::RaggedBatch(const Step& step) : decoding(step.decoding), seqstarts{
 
 kvjit::Batch RaggedBatch::view(const CacheMemory& cache) const {
     kvjit::Batch batch;
-    batch.batch_size = sequences();
     batch.num_heads = Shape::kHeads;
     batch.num_kv_heads = Shape::kKvHeads;
     batch.num_layers = cache.layers();
     batch.max_tokens = cache.tokens();
     batch.decoding_batches = decoding;
-    batch.seqstarts = seqstarts.data();
-    batch.kvstarts = kvstarts.data();
-    batch.start_pos = start_pos.data();
-    batch.cachestarts = kvjit::Tensor(pages.data(), KVJIT_I64, {sequences(), columns});
+    batch.set_seqstarts(seqstarts).set_kvstarts(kvstarts).set_start_pos(start_pos);
+    batch.set_cachestarts(pages, {sequences(), columns});
     return batch;
 }
 

@@ -58,8 +58,7 @@ kvjit::Batch one_sequence(const Array& seqstarts, const Array& kvlens, const Arr
     kvjit::Batch batch;
     batch.num_heads = kHeads;
     batch.max_tokens = kTokens;
-    batch.set_seqstarts(seqstarts).set_kvlens(kvlens);
-    batch.cachestarts = kvjit::Tensor(pages, {1, 3});
+    batch.set_seqstarts(seqstarts).set_kvlens(kvlens).set_cachestarts(pages, {1, 3});
     return batch;
 }
 
@@ -75,7 +74,7 @@ float run_step(const kvjit::Kernel& kernel, cudaStream_t stream) {
     const kvjit::Batch here = one_sequence(seqstarts, kvlens, pages);
     kvjit::PlanOptions options;
     options.stream = stream;
-    options.host_batch = &here;
+    options.set_host_batch(here);
     kvjit::Plan plan = kernel.plan(batch, options).value();
 
     constexpr int kCacheElements = 2 * kKvHeads * kTokens * kDim;
