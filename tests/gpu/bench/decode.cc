@@ -3,6 +3,7 @@
 #include <cmath>
 #include <list>
 
+#include "call/call.h"
 #include "gpu/bench/decode_case.h"
 #include "gpu/bench/setup.h"
 
@@ -16,68 +17,37 @@ constexpr double kGuessLaunchUs = 4;
 constexpr int kMostCalls = 256;
 constexpr double kSmallScale = 0.01;
 
-/// The arrays that all variants of one shape share.
+/// The tensors that all variants of one shape share.
 struct Memory {
     Memory(const Setup& setup, const Shape& shape, std::size_t cache_bytes, std::size_t scale_bytes)
         : cache(normal_halves(setup.gpu, cache_bytes)),
           scale(normal_halves(setup.gpu, scale_bytes, kSmallScale)),
           inputs(normal_halves(setup.gpu, static_cast<std::size_t>(shape.rows() * kHeads * kDim * 2))),
-          output(setup.gpu, inputs.size()),
-          seqstarts(indices<std::int64_t>(setup.gpu, arithmetic(shape.sequences() + 1, 0, shape.new_tokens))),
-          kvstarts(indices<std::int64_t>(setup.gpu, key_starts(shape))),
-          start_pos(indices<std::int64_t>(setup.gpu, pasts(shape))),
-          page_table(indices<std::int64_t>(setup.gpu, table(shape, kPage, kPage))),
-          block_table(indices<std::int32_t>(setup.gpu, table(shape, kBlock, 1))) {}
+          output(setup.gpu, inputs.size()) {}
 
-    gpu::DeviceMemory cache, scale, inputs, output, seqstarts, kvstarts, start_pos, page_table, block_table;
+    gpu::DeviceMemory cache, scale, inputs, output;
 };
 
-const std::int64_t* int64s(const gpu::DeviceMemory& memory) {
-    return static_cast<const std::int64_t*>(memory.data());
-}
-
-Batch batch_of(const Memory& memory, const Shape& shape, const Variant& variant) {
-    Batch batch;
-    batch.batch_size = shape.sequences();
-    batch.num_heads = kHeads;
-    batch.num_kv_heads = shape.kv_heads;
-    batch.decoding_batches = shape.new_tokens == 1 ? shape.sequences() : 0;
-    batch.max_seqlen = shape.new_tokens;
-    batch.max_kvlen = shape.longest();
-    batch.seqstarts = int64s(memory.seqstarts);
-    batch.kvstarts = int64s(memory.kvstarts);
-    batch.start_pos = int64s(memory.start_pos);
-    const std::int64_t columns = Shape::pages_of(shape.longest(), variant.page());
-    if (variant.blocks) {
-        batch.num_blocks = variant.pages(shape);
-        batch.cachestarts = Tensor(memory.block_table.data(), KVJIT_I32, {shape.sequences(), columns});
-    } else {
-        batch.max_tokens = variant.pages(shape) * kPage;
-        batch.cachestarts = Tensor(memory.page_table.data(), KVJIT_I64, {shape.sequences(), columns});
-    }
-    return batch;
-}
-
-Tensor cache_tensor(const Variant& variant, const Shape& shape, void* data, kvjit_dtype dtype, std::int64_t row) {
-    if (variant.blocks) return {data, dtype, {variant.pages(shape), 2, kBlock, shape.kv_heads, row}};
-    return {data, dtype, {1, 2, shape.kv_heads, variant.pages(shape) * kPage, row}};
+/// Rows of cache number `copy`, of those that lie in `all` one after the other.
+kvjit_tensor rows_of(const gpu::DeviceMemory& all, const test::IndexArrays& arrays, const test::RowType& row,
+                     std::int64_t copy) {
+    const kvjit_spec& spec = arrays.spec;
+    const test::Numbers shape = test::cache_shape(spec, arrays.batch, spec.layout, row.elements);
+    kvjit_tensor rows = test::dense_tensor(nullptr, row.dtype, shape);
+    rows.data = static_cast<char*>(all.data()) + static_cast<std::size_t>(copy) * test::bytes_of(rows).size();
+    return rows;
 }
 
 /// Tensors of the call on cache number `copy`.
-Tensors tensors_of(const Memory& memory, const Shape& shape, const Variant& variant, std::int64_t copy) {
-    const Elements& elements = variant.elements;
-    const std::int64_t rows = copy * variant.rows(shape);
+kvjit_tensors tensors_of(const Memory& memory, const test::IndexArrays& arrays, bool stores, std::int64_t copy) {
+    const std::int64_t rows = arrays.seqstarts.back();
     Tensors tensors;
-    tensors.query = Tensor(memory.inputs.data(), KVJIT_F16, {shape.rows(), kHeads, kDim});
-    tensors.attn_output = Tensor(memory.output.data(), KVJIT_F16, {shape.rows(), kHeads, kDim});
-    tensors.cache = cache_tensor(variant, shape, static_cast<char*>(memory.cache.data()) + rows * elements.row_bytes,
-                                 elements.dtype, elements.row_elements);
-    if (elements.scales != 0) {
-        char* scales = static_cast<char*>(memory.scale.data()) + rows * elements.scales * 2;
-        tensors.scale = cache_tensor(variant, shape, scales, KVJIT_F16, elements.scales);
-    }
-    if (!variant.stores) return tensors;
-    tensors.current_key = Tensor(memory.inputs.data(), KVJIT_F16, {shape.rows(), shape.kv_heads, kDim});
+    tensors.query = Tensor(memory.inputs.data(), KVJIT_F16, {rows, kHeads, kDim});
+    tensors.attn_output = Tensor(memory.output.data(), KVJIT_F16, {rows, kHeads, kDim});
+    tensors.cache = rows_of(memory.cache, arrays, test::code_row(arrays.spec), copy);
+    if (arrays.spec.quant_bit != 0) tensors.scale = rows_of(memory.scale, arrays, test::scale_row(arrays.spec), copy);
+    if (!stores) return tensors;
+    tensors.current_key = Tensor(memory.inputs.data(), KVJIT_F16, {rows, arrays.batch.num_kv_heads, kDim});
     tensors.current_value = tensors.current_key;
     return tensors;
 }
@@ -99,12 +69,13 @@ class Contestant {
 public:
     Contestant(const Setup& setup, const Memory& memory, const Shape& shape, const Variant& variant)
         : calls_(calls(setup, shape, variant)),
-          plan_(plan_for(setup, variant.spec(shape), batch_of(memory, shape, variant), variant.check)),
+          pieces_(setup.gpu),
+          arrays_(arrays_of(shape, variant)),
+          plan_(plan_for(setup, variant.spec(shape), placed_batch(), variant.check)),
           graph_(setup.stream, [&] {
-              for (std::int64_t i = 0; i < calls_; ++i) {
-                  const std::int64_t copy = i % copies(setup, shape, variant);
-                  expect_done(plan_.run(tensors_of(memory, shape, variant, copy)));
-              }
+              const std::int64_t caches = copies(setup, shape, variant);
+              for (std::int64_t i = 0; i < calls_; ++i)
+                  expect_done(plan_.run(tensors_of(memory, arrays_, variant.stores, i % caches)));
           }) {}
     const gpu::Graph& graph() const { return graph_; }
     double calls_in_graph() const { return static_cast<double>(calls_); }
@@ -112,7 +83,14 @@ public:
     void finish() { expect_done(plan_.synchronize()); }
 
 private:
+    const kvjit_batch& placed_batch() {
+        arrays_.bind([this](const void* data, std::size_t bytes) { return pieces_.put(data, bytes); });
+        return arrays_.batch;
+    }
+
     std::int64_t calls_;
+    DevicePieces pieces_;
+    test::IndexArrays arrays_;
     Plan plan_;
     gpu::Graph graph_;
 };
@@ -146,9 +124,9 @@ void report_shape(const Setup& setup, const Shape& shape, const std::vector<Vari
 void measure(const Setup& setup, const Shape& shape, const std::vector<Variant>& variants) {
     std::size_t cache_bytes = 0, scale_bytes = 16;
     for (const Variant& variant : variants) {
-        const auto rows = static_cast<std::size_t>(copies(setup, shape, variant) * variant.rows(shape));
-        cache_bytes = std::max(cache_bytes, rows * static_cast<std::size_t>(variant.elements.row_bytes));
-        scale_bytes = std::max(scale_bytes, rows * static_cast<std::size_t>(variant.elements.scales) * 2);
+        const auto caches = static_cast<std::size_t>(copies(setup, shape, variant));
+        cache_bytes = std::max(cache_bytes, caches * variant.cache_bytes(shape));
+        scale_bytes = std::max(scale_bytes, caches * variant.scale_bytes(shape));
     }
     if (!fits(setup, "decode " + shape.text, static_cast<double>(cache_bytes + scale_bytes))) return;
     const Memory memory(setup, shape, cache_bytes, scale_bytes);

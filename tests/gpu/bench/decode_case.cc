@@ -4,6 +4,25 @@
 #include "support/rng.h"
 
 namespace kvjit::bench {
+namespace {
+
+/// A row for each sequence, as wide as the longest's; past the others' pages there is nothing. Pages lie `step` apart,
+/// in no order.
+std::vector<std::int64_t> table(const Shape& shape, std::int64_t page, std::int64_t step) {
+    std::vector<std::int64_t> pages = arithmetic(shape.pages(page), 0, step);
+    test::Rng(2).shuffle(pages);
+    std::vector<std::int64_t> entries;
+    auto next = pages.begin();
+    for (const std::int64_t length : shape.lengths) {
+        const std::int64_t used = Shape::pages_of(length, page);
+        entries.insert(entries.end(), next, next + used);
+        entries.resize(entries.size() + static_cast<std::size_t>(Shape::pages_of(shape.longest(), page) - used), -1);
+        next += used;
+    }
+    return entries;
+}
+
+}  // namespace
 
 Shape even(std::int64_t sequences, std::int64_t keys) {
     return {"B " + std::to_string(sequences) + ", keys " + std::to_string(keys),
@@ -42,30 +61,17 @@ std::vector<Variant> all_variants() {
     return all;
 }
 
-std::vector<std::int64_t> key_starts(const Shape& shape) {
-    std::vector<std::int64_t> starts(shape.lengths.size() + 1);
-    std::inclusive_scan(shape.lengths.begin(), shape.lengths.end(), starts.begin() + 1);
-    return starts;
-}
-
-std::vector<std::int64_t> pasts(const Shape& shape) {
-    std::vector<std::int64_t> lengths = shape.lengths;
-    for (std::int64_t& length : lengths) length -= shape.new_tokens;
-    return lengths;
-}
-
-std::vector<std::int64_t> table(const Shape& shape, std::int64_t page, std::int64_t step) {
-    std::vector<std::int64_t> pages = arithmetic(shape.pages(page), 0, step);
-    test::Rng(2).shuffle(pages);
-    std::vector<std::int64_t> entries;
-    auto next = pages.begin();
-    for (const std::int64_t length : shape.lengths) {
-        const std::int64_t used = Shape::pages_of(length, page);
-        entries.insert(entries.end(), next, next + used);
-        entries.resize(entries.size() + static_cast<std::size_t>(Shape::pages_of(shape.longest(), page) - used), -1);
-        next += used;
-    }
-    return entries;
+test::IndexArrays arrays_of(const Shape& shape, const Variant& variant) {
+    const test::Numbers tokens(shape.lengths.size(), shape.new_tokens);
+    test::IndexArrays arrays({test::parse_spec(variant.spec(shape)), tokens, shape.lengths, shape.kv_heads});
+    arrays.batch.decoding_batches = shape.new_tokens == 1 ? shape.sequences() : 0;
+    arrays.batch.max_seqlen = shape.new_tokens;
+    arrays.batch.max_kvlen = shape.longest();
+    arrays.batch.num_blocks = variant.blocks ? variant.pages(shape) : 0;
+    arrays.batch.max_tokens = variant.blocks ? 0 : variant.pages(shape) * kPage;
+    const std::int64_t columns = Shape::pages_of(shape.longest(), variant.page());
+    arrays.set_table(table(shape, variant.page(), variant.blocks ? 1 : kPage), {shape.sequences(), columns});
+    return arrays;
 }
 
 }  // namespace kvjit::bench

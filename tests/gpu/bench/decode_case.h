@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "call/arrays.h"
 #include "kvjit/kvjit.hpp"
 
 namespace kvjit::bench {
@@ -18,15 +19,11 @@ inline constexpr std::int64_t kPage = 128, kBlock = 16;
 struct Elements {
     const char* name;
     const char* spec;
-    std::int64_t row_bytes;     // of one head's key
-    std::int64_t scales;        // float16 ones of it
-    std::int64_t row_elements;  // as the tensor counts them
-    kvjit_dtype dtype;
 };
-inline constexpr Elements kF16 = {"f16", "quant_bit=0", 2 * kDim, 0, kDim, KVJIT_F16};
-inline constexpr Elements kInt8 = {"int8 g8", "quant_bit=8,quant_group=8", kDim, kDim / 8, kDim, KVJIT_I8};
-inline constexpr Elements kInt4 = {"int4 g32", "quant_bit=4,quant_group=32", kDim / 2, kDim / 32, kDim / 2, KVJIT_U8};
-inline constexpr Elements kOneScale = {"int8 g128", "quant_bit=8,quant_group=128", kDim, 1, kDim, KVJIT_I8};
+inline constexpr Elements kF16 = {"f16", "quant_bit=0"};
+inline constexpr Elements kInt8 = {"int8 g8", "quant_bit=8,quant_group=8"};
+inline constexpr Elements kInt4 = {"int4 g32", "quant_bit=4,quant_group=32"};
+inline constexpr Elements kOneScale = {"int8 g128", "quant_bit=8,quant_group=128"};
 
 struct Shape {
     std::string text;
@@ -73,22 +70,30 @@ struct Variant {
     }
     std::int64_t page() const { return blocks ? kBlock : kPage; }
     std::int64_t pages(const Shape& shape) const { return shape.pages(page()); }
-    std::int64_t rows(const Shape& shape) const { return pages(shape) * page() * 2 * shape.kv_heads; }
+    /// Of the keys' and values' rows, or of those of their scales, in all pages.
+    std::size_t cache_bytes(const Shape& shape) const { return rows(shape) * row_bytes(shape); }
+    std::size_t scale_bytes(const Shape& shape) const { return rows(shape) * scale_row_bytes(shape); }
     /// Of keys and values with their scales: what a call has to read.
     double bytes(const Shape& shape) const {
-        return static_cast<double>(shape.keys() * 2 * shape.kv_heads * (elements.row_bytes + 2 * elements.scales));
+        const std::int64_t rows = shape.keys() * 2 * shape.kv_heads;
+        return static_cast<double>(rows) * static_cast<double>(row_bytes(shape) + scale_row_bytes(shape));
+    }
+
+private:
+    std::size_t rows(const Shape& shape) const {
+        return static_cast<std::size_t>(pages(shape) * page() * 2 * shape.kv_heads);
+    }
+    std::size_t row_bytes(const Shape& shape) const { return bytes_of(test::code_row(test::parse_spec(spec(shape)))); }
+    std::size_t scale_row_bytes(const Shape& shape) const {
+        const kvjit_spec parsed = test::parse_spec(spec(shape));
+        return parsed.quant_bit == 0 ? 0 : bytes_of(test::scale_row(parsed));
     }
 };
 
 /// Of each even shape: all of them, and two that check what they are given.
 std::vector<Variant> all_variants();
 
-/// 0, the first length, the sum of the first two, ...
-std::vector<std::int64_t> key_starts(const Shape& shape);
-/// Keys before the new ones.
-std::vector<std::int64_t> pasts(const Shape& shape);
-/// A row for each sequence, as wide as the longest's; behind the others' pages there is nothing. Pages lie `step`
-/// apart, in no order.
-std::vector<std::int64_t> table(const Shape& shape, std::int64_t page, std::int64_t step);
+/// Batch and index arrays, in host memory. The cache has no more pages than the keys take; they lie in no order.
+test::IndexArrays arrays_of(const Shape& shape, const Variant& variant);
 
 }  // namespace kvjit::bench

@@ -1,6 +1,7 @@
 // What a run costs the host: checks, binding and launches. The work itself is as small as can be.
 #include <chrono>
 
+#include "call/call.h"
 #include "gpu/bench/setup.h"
 
 namespace kvjit::bench {
@@ -8,45 +9,38 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kHeads = 32, kKvHeads = 8, kDim = 128, kPage = 128;
 constexpr int kRuns = 200;  // between two waits: far fewer than a stream takes before it makes the host wait
 constexpr char kSpec[] =
     "op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f16,cache_mode=page_table,page_size=128,layout=L2HTD";
 
-/// One sequence with one new token and one page.
-struct SmallCall {
-    explicit SmallCall(const gpu::Gpu& gpu)
-        : rows(normal_halves(gpu, kHeads * kDim * 2)),
-          output(gpu, rows.size()),
-          cache(normal_halves(gpu, 2 * kKvHeads * kPage * kDim * 2)),
-          starts(indices<std::int64_t>(gpu, {0, 1})),
-          zero(indices<std::int64_t>(gpu, {0})) {}
+test::CallShape one_token() {
+    test::CallShape shape = test::even_shape(kSpec, 1, 1, 1);
+    shape.num_kv_heads = 8;
+    return shape;
+}
 
-    Batch batch() const {
-        Batch batch;
-        batch.batch_size = batch.decoding_batches = batch.max_seqlen = batch.max_kvlen = 1;
-        batch.num_heads = kHeads;
-        batch.num_kv_heads = kKvHeads;
-        batch.max_tokens = kPage;
-        batch.seqstarts = batch.kvstarts = static_cast<const std::int64_t*>(starts.data());
-        batch.start_pos = static_cast<const std::int64_t*>(zero.data());
-        batch.cachestarts = Tensor(zero.data(), KVJIT_I64, {1, 1});
-        return batch;
+/// One sequence with one new token and one page.
+class SmallCall {
+public:
+    explicit SmallCall(const gpu::Gpu& gpu)
+        : pieces_(gpu), call_(one_token(), [this](std::size_t bytes) { return pieces_.take_normal(bytes); }) {
+        call_.batch.decoding_batches = call_.batch.max_seqlen = call_.batch.max_kvlen = 1;
+        call_.bind([this](const void* data, std::size_t bytes) { return pieces_.put(data, bytes); });
+        call_.tensors.lse = {};
     }
-    Tensors tensors(bool stores) const {
-        Tensors tensors;
-        tensors.query = Tensor(rows.data(), KVJIT_F16, {1, kHeads, kDim});
-        tensors.attn_output = Tensor(output.data(), KVJIT_F16, {1, kHeads, kDim});
-        tensors.cache = Tensor(cache.data(), KVJIT_F16, {1, 2, kKvHeads, kPage, kDim});
-        if (!stores) return tensors;
-        tensors.current_key = tensors.current_value = Tensor(rows.data(), KVJIT_F16, {1, kKvHeads, kDim});
+    const kvjit_batch& batch() const { return call_.batch; }
+    kvjit_tensors tensors(bool stores) const {
+        kvjit_tensors tensors = call_.tensors;
+        if (!stores) tensors.current_key = tensors.current_value = {};
         return tensors;
     }
 
-    gpu::DeviceMemory rows, output, cache, starts, zero;
+private:
+    DevicePieces pieces_;
+    test::ApiCall call_;
 };
 
-void bench_runs(const Setup& setup, const char* what, Plan& plan, const Tensors& tensors) {
+void bench_runs(const Setup& setup, const char* what, Plan& plan, const kvjit_tensors& tensors) {
     std::vector<double> times;
     for (int round = -1; round < setup.rounds(); ++round) {
         const auto start = Clock::now();

@@ -41,7 +41,7 @@ Kernel kernel_for(const Setup& setup, const std::string& spec, const Engine& eng
     return value_of(engine.kernel(value_of(KernelSpec::parse(spec)), target));
 }
 
-Plan plan_for(const Setup& setup, const std::string& spec, const Batch& batch, kvjit_check_level level) {
+Plan plan_for(const Setup& setup, const std::string& spec, const kvjit_batch& batch, kvjit_check_level level) {
     PlanOptions options;
     options.check_level = level;
     options.stream = setup.stream.get();
@@ -65,6 +65,16 @@ gpu::DeviceMemory normal_halves(const gpu::Gpu& gpu, std::size_t bytes, double d
     gpu::DeviceMemory memory(gpu, bytes);
     fill_normal(memory, deviation);
     return memory;
+}
+
+const void* DevicePieces::put(const void* data, std::size_t bytes) {
+    const gpu::DeviceMemory& piece = pieces_.emplace_back(gpu_, bytes);
+    gpu::copy_to_device(piece.data(), data, bytes);
+    return piece.data();
+}
+
+void* DevicePieces::take_normal(std::size_t bytes) {
+    return pieces_.emplace_back(normal_halves(gpu_, bytes)).data();
 }
 
 std::vector<std::int64_t> arithmetic(std::int64_t count, std::int64_t first, std::int64_t step) {

@@ -48,12 +48,26 @@ Engine memory_engine();
 const Engine& shared_engine();
 Kernel kernel_for(const Setup& setup, const std::string& spec, const Engine& engine = shared_engine());
 /// A plan on the setup's stream; fails if it can't be made.
-Plan plan_for(const Setup& setup, const std::string& spec, const Batch& batch,
+Plan plan_for(const Setup& setup, const std::string& spec, const kvjit_batch& batch,
               kvjit_check_level level = KVJIT_CHECK_NONE);
 
 /// Float16 numbers with mean 0 and deviation `deviation` in all of `memory`, over and over.
 void fill_normal(const gpu::DeviceMemory& memory, double deviation);
 gpu::DeviceMemory normal_halves(const gpu::Gpu& gpu, std::size_t bytes, double deviation = 1);
+/// Memory of a GPU in pieces, for arrays and tensors that call/ makes. They stay where they are.
+class DevicePieces {
+public:
+    explicit DevicePieces(const gpu::Gpu& gpu) : gpu_(gpu) {}
+    /// Where these bytes are copied to.
+    const void* put(const void* data, std::size_t bytes);
+    /// Where float16 numbers with mean 0 and deviation 1 lie.
+    void* take_normal(std::size_t bytes);
+
+private:
+    const gpu::Gpu& gpu_;
+    std::vector<gpu::DeviceMemory> pieces_;
+};
+
 /// Integers, as Index.
 template <class Index>
 gpu::DeviceMemory indices(const gpu::Gpu& gpu, const std::vector<std::int64_t>& values) {
