@@ -11,34 +11,44 @@
 namespace demo {
 namespace {
 
-constexpr std::size_t kLine = 64 / sizeof(std::uint64_t);
+constexpr std::size_t kLine = 64 / sizeof(std::uint64_t), kAhead = 4096 / sizeof(std::uint64_t);
 
-/// A cache line at a time, in sums of its words that don't wait for each other.
-[[gnu::always_inline]] inline std::uint64_t add_lines(const std::uint64_t* words, std::size_t count) {
-    std::uint64_t sums[kLine] = {};
+/// kStreams parts of `count` words each, a cache line of each in turn, in sums of words that don't wait for each other.
+template <std::size_t kStreams, bool kPrefetch>
+[[gnu::always_inline]] inline std::uint64_t add_streams(const std::uint64_t* words, std::size_t count) {
+    std::uint64_t sums[kStreams * kLine] = {};
     for (std::size_t i = 0; i + kLine <= count; i += kLine) {
-        for (std::size_t word = 0; word < kLine; ++word) sums[word] += words[i + word];
+        for (std::size_t stream = 0; stream < kStreams; ++stream) {
+            const std::uint64_t* line = words + stream * count + i;
+            if (kPrefetch) __builtin_prefetch(line + kAhead);
+            for (std::size_t word = 0; word < kLine; ++word) sums[stream * kLine + word] += line[word];
+        }
     }
     std::uint64_t sum = 0;
     for (const std::uint64_t part : sums) sum += part;
     return sum;
 }
 
-[[gnu::target("avx512f")]] std::uint64_t add_up_512(const std::uint64_t* words, std::size_t count) {
-    return add_lines(words, count);
+[[gnu::always_inline]] inline std::uint64_t add_lines(const std::uint64_t* words, std::size_t count, ReadWay way) {
+    if (way == ReadWay::kPrefetched) return add_streams<1, true>(words, count);
+    return way == ReadWay::kStreams ? add_streams<4, false>(words, count / 4) : add_streams<1, false>(words, count);
 }
-[[gnu::target("avx2")]] std::uint64_t add_up_256(const std::uint64_t* words, std::size_t count) {
-    return add_lines(words, count);
+
+[[gnu::target("avx512f")]] std::uint64_t add_up_512(const std::uint64_t* words, std::size_t count, ReadWay way) {
+    return add_lines(words, count, way);
 }
-std::uint64_t add_up_128(const std::uint64_t* words, std::size_t count) {
-    return add_lines(words, count);
+[[gnu::target("avx2")]] std::uint64_t add_up_256(const std::uint64_t* words, std::size_t count, ReadWay way) {
+    return add_lines(words, count, way);
+}
+std::uint64_t add_up_128(const std::uint64_t* words, std::size_t count, ReadWay way) {
+    return add_lines(words, count, way);
 }
 
 /// With the widest vectors that the machine has.
-std::uint64_t add_up(const std::uint64_t* words, std::size_t count) {
-    if (__builtin_cpu_supports("avx512f")) return add_up_512(words, count);
-    if (__builtin_cpu_supports("avx2")) return add_up_256(words, count);
-    return add_up_128(words, count);
+std::uint64_t add_up(const std::uint64_t* words, std::size_t count, ReadWay way) {
+    if (__builtin_cpu_supports("avx512f")) return add_up_512(words, count, way);
+    if (__builtin_cpu_supports("avx2")) return add_up_256(words, count, way);
+    return add_up_128(words, count, way);
 }
 
 }  // namespace
@@ -46,10 +56,10 @@ std::uint64_t add_up(const std::uint64_t* words, std::size_t count) {
 ReadLoop::ReadLoop(std::size_t bytes, int threads)
     : words_(bytes / sizeof(std::uint64_t), 1), sums_(static_cast<std::size_t>(threads)) {}
 
-double ReadLoop::measure() {
+double ReadLoop::measure(ReadWay way) {
     const std::size_t part = words_.size() / sums_.size();
     const double seconds = run_together(static_cast<int>(sums_.size()),
-                                        [this, part](int i) { sums_[i] = add_up(words_.data() + i * part, part); });
+                                        [=, this](int i) { sums_[i] = add_up(words_.data() + i * part, part, way); });
     return static_cast<double>(part * sums_.size() * sizeof(std::uint64_t)) / seconds;
 }
 

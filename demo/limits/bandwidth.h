@@ -6,6 +6,10 @@
 
 namespace demo {
 
+/// How a thread reads its part of the buffer: line by line; the same with software prefetches, 4 KiB ahead; or four
+/// quarters of it in turns, a line each. Which is the fastest depends on the machine.
+enum class ReadWay { kPlain, kPrefetched, kStreams };
+
 /// What this machine reads from memory when a program does nothing else: threads that add up a buffer, each its own
 /// part. The yardstick for decode, which does little but read keys and values.
 class ReadLoop {
@@ -14,7 +18,7 @@ public:
     ReadLoop(std::size_t bytes, int threads);
 
     /// Reads the buffer once. Bytes a second. Throws as run_together does.
-    double measure();
+    double measure(ReadWay way = ReadWay::kPlain);
 
 private:
     std::vector<std::uint64_t> words_;

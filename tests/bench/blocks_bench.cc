@@ -68,7 +68,7 @@ void move_all(benchmark::State& state, Config config) {
     const auto operation = config.swap ? swap_blocks : copy_blocks;
     // A swap writes both.
     const double bytes = static_cast<double>(block_count() * kBlockBytes) * (config.swap ? 2 : 1);
-    run_beside(state, kCopy, bytes, [&] {
+    run_beside(state, {kCopy}, bytes, [&] {
         return operation(from.blocks(), to.blocks(), from_ids.data(), to_ids.data(), block_count(), options);
     });
 }

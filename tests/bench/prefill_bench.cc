@@ -14,7 +14,7 @@ constexpr double kOperations = 4.0 * kDim * kHeads * kRows * (kRows + 1) / 2;
 void run_beside_arithmetic(benchmark::State& state, const test::ApiCall& call) {
     auto plan = make_plan(call);
     if (failed(state, plan)) return;
-    run_beside(state, kArithmetic, kOperations, [&] { return plan->run(call.tensors); });
+    run_beside(state, {kArithmetic}, kOperations, [&] { return plan->run(call.tensors); });
 }
 
 /// Packed keys and values, causal.

@@ -168,10 +168,10 @@ void relayout(benchmark::State& state, const Case& which) {
     if (failed(state, plan)) return;
     const Tensors &read = from.tensors(), &written = to.tensors();
     const auto run = [&] { return plan->relayout(read, written); };
-    if (std::string_view(which.from) != which.to) return run_beside(state, kRead, from.bytes() + to.bytes(), run);
+    if (std::string_view(which.from) != which.to) return run_beside(state, {kRead}, from.bytes() + to.bytes(), run);
     const PieceCopy copy(which, read.cache, written.cache, blocks);
     state.counters["piece"] = static_cast<double>(copy.piece());
-    run_beside(state, {"copy", "GB/s", [&] { return copy.measure(); }}, from.bytes(), run);
+    run_beside(state, {{"copy", "GB/s", [&] { return copy.measure(); }}}, from.bytes(), run);
 }
 
 const bool kRegistered = [] {

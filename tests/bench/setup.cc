@@ -102,7 +102,11 @@ test::CallShape shape_of(const std::string& spec, const Call::Size& size) {
 Call::Call(const std::string& spec_text, Size call_size)
     : ApiCall(shape_of(spec_text, call_size), arena_memory()), size(call_size) {
     test::Rng rng(2);
-    if (test::has_pages(spec)) place_tokens(&rng);
+    if (test::has_pages(spec) || spec.cache_mode == KVJIT_TOKEN_TABLE) place_tokens(&rng);
+    if (spec.is_alibi != 0) {
+        slopes.assign(static_cast<std::size_t>(batch.num_heads), 0.1f);
+        bind();
+    }
     batch.decoding_batches = size.tokens == 1 ? size.sequences : 0;
     tensors.key = tensors.value = tensors.lse = Tensor();
     output_.resize(test::bytes_of(tensors.attn_output).size());
@@ -180,6 +184,12 @@ void run_starts(benchmark::State& state, const std::string& store) {
     state.counters["p10_ms"] = 1e3 * quantile(seconds, 0.1);
     state.counters["bare_ms"] = 1e3 * median(bare);
     state.counters["peak_rss_MB"] = resident / 1e6;
+}
+
+Result<void> run_layers(Plan& plan, const Call& call) {
+    Result<void> done;
+    for (std::int64_t layer = 0; done && layer < call.size.layers; ++layer) done = plan.run(call.tensors, layer);
+    return done;
 }
 
 Result<Plan> make_plan(const test::IndexArrays& call) {

@@ -78,6 +78,9 @@ bool failed(benchmark::State& state, const Result<T>& result) {
 /// and in turn with it bare_start.cc's, which makes no call.
 void run_starts(benchmark::State& state, const std::string& store);
 
+/// Runs a plan on all layers, one after the other, as an engine's step does.
+Result<void> run_layers(Plan& plan, const Call& call);
+
 /// A kernel and a plan of the shared engine for the call; its error skips the benchmark.
 Result<Plan> make_plan(const test::IndexArrays& call);
 

@@ -13,15 +13,14 @@
 namespace kvjit::bench {
 namespace {
 
+template <demo::ReadWay way>
 double measure_read() {
-    demo::wait_for_idle_pool();
     // Half is enough: what runs in between sweeps the caches, too.
     static demo::ReadLoop loop(static_cast<std::size_t>(bytes_beyond_cache() / 2), thread_count());
-    return loop.measure();
+    return loop.measure(way);
 }
 
 double measure_copy() {
-    demo::wait_for_idle_pool();
     static std::vector<char> from(static_cast<std::size_t>(bytes_beyond_cache() / 2), 1), to(from.size(), 2);
     const int threads = thread_count();
     const std::size_t part = from.size() / static_cast<std::size_t>(threads);
@@ -31,19 +30,42 @@ double measure_copy() {
 }
 
 double measure_arithmetic() {
-    demo::wait_for_idle_pool();
     return demo::measure_arithmetic(thread_count());
 }
 
 }  // namespace
 
-const Yardstick kRead = {"read", "GB/s", measure_read};
+const Yardstick kRead = {"read", "GB/s", measure_read<demo::ReadWay::kPlain>};
+const Yardstick kReadPrefetched = {"prefetched", "GB/s", measure_read<demo::ReadWay::kPrefetched>};
+const Yardstick kReadStreams = {"streams", "GB/s", measure_read<demo::ReadWay::kStreams>};
 const Yardstick kCopy = {"memcpy", "GB/s", measure_copy};
 const Yardstick kArithmetic = {"peak", "GFLOP/s", measure_arithmetic};
 
-void run_beside(benchmark::State& state, const Yardstick& yardstick, double work,
+namespace {
+
+struct Comparison {
+    Yardstick yardstick;
+    std::vector<double> limits, ratios;
+
+    void add(double rate) {
+        limits.push_back(yardstick.measure());
+        ratios.push_back(rate / limits.back());
+    }
+    void report(benchmark::State& state) const {
+        const std::string name = yardstick.name;
+        state.counters[name + "_" + yardstick.unit] = median(limits) / 1e9;
+        state.counters["of_" + name] = median(ratios);
+        state.counters["of_" + name + "_p10"] = quantile(ratios, 0.1);
+    }
+};
+
+}  // namespace
+
+void run_beside(benchmark::State& state, const std::vector<Yardstick>& yardsticks, double work,
                 const std::function<Result<void>()>& run) {
-    std::vector<double> rates, limits, ratios;
+    std::vector<double> rates;
+    std::vector<Comparison> comparisons;
+    for (const Yardstick& yardstick : yardsticks) comparisons.push_back({yardstick, {}, {}});
     for (auto _ : state) {
         const auto start = std::chrono::steady_clock::now();
         const Result<void> done = run();
@@ -51,14 +73,11 @@ void run_beside(benchmark::State& state, const Yardstick& yardstick, double work
         if (failed(state, done)) return;
         state.SetIterationTime(taken.count());
         rates.push_back(work / taken.count());
-        limits.push_back(yardstick.measure());
-        ratios.push_back(rates.back() / limits.back());
+        demo::wait_for_idle_pool();
+        for (Comparison& comparison : comparisons) comparison.add(rates.back());
     }
-    const std::string unit = yardstick.unit, of_name = std::string("of_") + yardstick.name;
-    state.counters[unit] = median(rates) / 1e9;
-    state.counters[std::string(yardstick.name) + "_" + unit] = median(limits) / 1e9;
-    state.counters[of_name] = median(ratios);
-    state.counters[of_name + "_p10"] = quantile(ratios, 0.1);
+    state.counters[yardsticks.front().unit] = median(rates) / 1e9;
+    for (const Comparison& comparison : comparisons) comparison.report(state);
 }
 
 }  // namespace kvjit::bench

@@ -4,6 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include <functional>
+#include <vector>
 
 #include "kvjit/kvjit.hpp"
 
@@ -15,18 +16,19 @@ struct Yardstick {
     const char* unit;  // of 1e9 a second
     std::function<double()> measure;
 };
-/// Bytes of a loop that only reads, memory beyond the last-level cache.
-extern const Yardstick kRead;
+/// Bytes of a loop that only reads, memory beyond the last-level cache: line by line, with software prefetches, and as
+/// four streams a thread.
+extern const Yardstick kRead, kReadPrefetched, kReadStreams;
 /// Bytes that memcpy has copied, memory beyond the last-level cache.
 extern const Yardstick kCopy;
 /// Floating-point operations of a loop of multiply-adds in registers, with the widest vectors that the machine has.
 extern const Yardstick kArithmetic;
 
-/// Times `run`, once an iteration, each time followed by the yardstick. A run does `work` of what the yardstick counts.
-/// Counters are medians over the runs: the rate, the yardstick's, and their ratio, each run's with the measurement
-/// right after it; of the ratios the first decile, too. Medians, because on a shared machine a few runs take several
-/// times as long as the rest.
-void run_beside(benchmark::State& state, const Yardstick& yardstick, double work,
+/// Times `run`, once an iteration, each time followed by the yardsticks. A run does `work` of what they count. Counters
+/// are medians over the runs: the rate, the yardsticks', and its ratios to them, each run's with the measurements right
+/// after it; of the ratios the first decile, too. Medians, because on a shared machine a few runs take several times as
+/// long as the rest.
+void run_beside(benchmark::State& state, const std::vector<Yardstick>& yardsticks, double work,
                 const std::function<Result<void>()>& run);
 
 }  // namespace kvjit::bench
