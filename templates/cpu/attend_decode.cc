@@ -108,8 +108,7 @@ KVJIT_NOINLINE void prefetch_first(const Panel& panel, i64 at, i64 listed) {
 #pragma clang loop unroll(disable)
     for (i64 t = at; t < smaller(listed, at + kAhead); ++t) {
 #pragma clang loop unroll(disable)
-        for (i64 head = 0; head < panel.heads; ++head)
-            prefetch_span<kHeadDim>(panel.list, t, panel.first_head + head, 0);
+        for (i64 head = 0; head < panel.heads; ++head) prefetch_row(panel.list, t, panel.first_head + head);
     }
 }
 

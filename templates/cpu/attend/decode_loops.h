@@ -26,8 +26,10 @@ inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
 inline constexpr int kScoreStride = kChunkKeys + 16;
 
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
-/// Prefetch distance in rows: enough to cover memory's latency, few enough to stay in the first-level cache.
-inline constexpr int kAhead = kHeadInner ? 16 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 32 : 24;
+/// Prefetch distances in rows. A row is fetched into the second-level cache kAhead rows early, enough to cover memory's
+/// latency, and into the first kNear rows early: some processors have few lines under way to that from memory.
+inline constexpr int kAhead = kHeadInner ? 32 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 64 : 12288 / kRowBytes;
+inline constexpr int kNear = kHeadInner ? kKeys : 2 * kKeys;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
@@ -108,28 +110,43 @@ KVJIT_INLINE void add_products(QueryLine (&sums)[kKeys], const float* query, con
     }
 }
 
-/// Prefetches elements d..d+N-1 of row `at`.
-template <int N>
-KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) {
-    const char* span = reinterpret_cast<const char*>(advance(rows.codes(at, head), d));
-#pragma clang loop unroll(full)
-    for (int byte = 0; byte < bytes_of<T2>(N); byte += 64) prefetch(span + byte);
-    if constexpr (kQuantised)
-        if (d == 0) prefetch(rows.scales(at, head));
+KVJIT_INLINE const char* row_bytes(const ChunkRows& rows, i64 at, i64 head) {
+    return reinterpret_cast<const char*>(rows.codes(at, head));
 }
 
-/// Prefetches part `share` of kVectors of the kKeys rows from `at` on.
+/// Prefetches row `at`, all of it.
+KVJIT_INLINE void prefetch_row(const ChunkRows& rows, i64 at, i64 head) {
+#pragma clang loop unroll(full)
+    for (int byte = 0; byte < kRowBytes; byte += 64) prefetch_far(row_bytes(rows, at, head) + byte);
+    if constexpr (kQuantised) prefetch_far(rows.scales(at, head));
+}
+
+/// Prefetches, while row `at` is read, elements d..d+N-1 of those that come later.
+template <int N>
+KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) {
+    const i64 first = bytes_of<T2>(d);
+#pragma clang loop unroll(full)
+    for (int byte = 0; byte < bytes_of<T2>(N); byte += 64) {
+        prefetch_far(row_bytes(rows, at + kAhead, head) + first + byte);
+        prefetch(row_bytes(rows, at + kNear, head) + first + byte);
+    }
+    if constexpr (kQuantised)
+        if (d == 0) prefetch_far(rows.scales(at + kAhead, head));
+}
+
+/// Prefetches, while the kKeys rows from `at` on are read, part `share` of kVectors of those that come later.
 KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int share) {
     constexpr int kRowLines = (kRowBytes + 63) / 64, kLines = kKeys * kRowLines;
     const int end = (share + 1) * kLines / kVectors;
 #pragma clang loop unroll(full)
     for (int line = share * kLines / kVectors; line < end; ++line) {
-        const char* row = reinterpret_cast<const char*>(rows.codes(at + line / kRowLines, head));
-        prefetch(row + line % kRowLines * 64);
+        const i64 row = at + line / kRowLines, byte = line % kRowLines * 64;
+        prefetch_far(row_bytes(rows, row + kAhead, head) + byte);
+        prefetch(row_bytes(rows, row + kNear, head) + byte);
     }
 }
 
-/// Keys at..at+kKeys-1 of a kv head. prefetch: the keys kAhead further on are prefetched meanwhile.
+/// Keys at..at+kKeys-1 of a kv head. prefetch: later keys are prefetched meanwhile.
 struct ScoredKeys {
     i64 at, head;
     bool prefetch;
@@ -140,19 +157,18 @@ struct ScoredKeys {
 template <bool kPrefetch>
 KVJIT_INLINE void multiply_keys(QueryLine (&sums)[kKeys], const float* query, const KeyTile& keys,
                                 const ChunkRows& rows, ScoredKeys scored) {
-    const i64 ahead = scored.at + kAhead;
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        if constexpr (kPrefetch && kQuantised) prefetch(rows.scales(ahead + k, scored.head));
+        if constexpr (kPrefetch && kQuantised) prefetch_far(rows.scales(scored.at + kAhead + k, scored.head));
         sums[k] = QueryLine(0.0f);
     }
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kWholeDim; d += kLanes) {
-        if constexpr (kPrefetch) prefetch_share(rows, ahead, scored.head, d / kLanes);
+        if constexpr (kPrefetch) prefetch_share(rows, scored.at, scored.head, d / kLanes);
         add_products<false>(sums, query, keys, d);
     }
     if constexpr (kWholeDim < kHeadDim) {
-        if constexpr (kPrefetch) prefetch_share(rows, ahead, scored.head, kVectors - 1);
+        if constexpr (kPrefetch) prefetch_share(rows, scored.at, scored.head, kVectors - 1);
         add_products<true>(sums, query, keys, kWholeDim);
     }
 }
@@ -197,7 +213,7 @@ KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkR
     for (int r = 0; r < kRows; ++r) sum[r] = load<N>(sums + r * kPadDim + d);
 #pragma clang loop unroll(disable)
     for (i64 t = range.begin; t < range.end; ++t) {
-        prefetch_span<N>(rows, t + kAhead, range.head, d);
+        prefetch_span<N>(rows, t, range.head, d);
         if (kMaskRank > 0 && hidden_from_tile(probabilities, t)) continue;
         const vf<N> value = load_lanes<N>(rows.codes(t, range.head), rows.scales(t, range.head), d);
 #pragma clang loop unroll(full)

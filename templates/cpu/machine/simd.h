@@ -200,8 +200,13 @@ KVJIT_INLINE void for_each_vector_rolled(F&& f) {
     if constexpr (kMain < D) f.template operator()<8>(kMain);
 }
 
+/// Fetches a cache line into the first-level cache.
 KVJIT_INLINE void prefetch(const void* p) {
     __builtin_prefetch(p, 0, 3);
+}
+/// Fetches it into the second-level cache, which can wait for more lines at a time.
+KVJIT_INLINE void prefetch_far(const void* p) {
+    __builtin_prefetch(p, 0, 2);
 }
 
 }  // namespace kvjit
