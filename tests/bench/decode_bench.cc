@@ -92,7 +92,7 @@ void decode(benchmark::State& state, const Case& which) {
 /// One thread, on a cache that fits its second-level one; range(0) new tokens. key_head: CPU time for each key of a kv
 /// head.
 void decode_cached(benchmark::State& state, const Case& which) {
-    constexpr std::int64_t kKeys = 192;
+    constexpr std::int64_t kKeys = 128;
     const Call call(spec_of(which), {1, state.range(0), kKeys, 1});
     const auto kernel = shared_engine().kernel(call.spec);
     if (failed(state, kernel)) return;

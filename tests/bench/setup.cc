@@ -23,6 +23,7 @@ namespace {
 constexpr double kManyTimes = 5;
 constexpr double kLeastBytes = 256e6;
 constexpr double kArenaSlack = 192e6;  // a layer more than what is beyond the cache
+constexpr std::size_t kPage = 4096;
 
 struct Scratch {
     Scratch() : path(std::filesystem::temp_directory_path() / "kvjit-bench-XXXXXX") {
@@ -53,10 +54,16 @@ std::vector<half>& arena() {
     return memory;
 }
 
-/// The arena from its first byte on, and null where it ends.
+/// Bytes up to the next multiple of `unit`.
+std::size_t bytes_to_multiple(std::size_t unit, std::size_t of) {
+    return (unit - of % unit) % unit;
+}
+
+/// The arena from its first page on, and null where it ends. Every tensor begins with a cache line, as engines' do.
 test::Allocate arena_memory() {
-    return [next = std::size_t{0}](std::size_t bytes) mutable -> void* {
-        const std::size_t begin = std::exchange(next, next + (bytes + 63) / 64 * 64);
+    const auto address = reinterpret_cast<std::uintptr_t>(arena().data());
+    return [next = bytes_to_multiple(kPage, address)](std::size_t bytes) mutable -> void* {
+        const std::size_t begin = std::exchange(next, next + bytes + bytes_to_multiple(64, bytes));
         const auto memory = std::as_writable_bytes(std::span(arena()));
         return next <= memory.size() ? memory.data() + begin : nullptr;
     };
