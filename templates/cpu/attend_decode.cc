@@ -21,7 +21,7 @@ inline constexpr int kPanelTiles = 32 / kRows;
 inline constexpr int kPanelRows = kPanelTiles * kRows;
 /// Keys whose values are summed before the next span of elements and the next tile: few, since those continue in
 /// neighbouring memory, so that memory is read in order.
-inline constexpr int kValueBlock = kHeadInner ? 32 : 16;
+inline constexpr int kValueBlock = 32;
 
 /// One (new token, query head) of the panel. The rows of a tile share token and kv head, so that they see the same
 /// keys. Rows that pad a token's last tile repeat its last head: they compute and write the same result again.

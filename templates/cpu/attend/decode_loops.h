@@ -8,18 +8,24 @@
 
 namespace kvjit {
 
-/// Keys scored together: a transposing sum turns a row's 4 accumulators into 4 neighbouring scores.
-inline constexpr int kKeys = 4;
+/// Rows of a tile with 4 keys, as many as let its accumulators fit the registers.
+inline constexpr int kQuadRows = kVectorBytes / 16;
+constexpr int tiles_of(int rows) {
+    return (kGroup + rows - 1) / rows;
+}
 constexpr int tile_rows() {
     int rows = 1;
-    while (rows < kGroup && rows < kVectorBytes / 16) rows *= 2;
-    return rows;
+    while (rows < kGroup && rows < kQuadRows) rows *= 2;
+    return 2 * tiles_of(2 * kQuadRows) == tiles_of(kQuadRows) ? 2 * kQuadRows : rows;
 }
-/// Rows of a tile, query heads of one token and kv head: as many as let kKeys * kRows accumulators fit the registers.
+/// Rows of a tile, query heads of one token and kv head. A key is loaded once for all of them: twice as many with half
+/// as many keys, where that doesn't pad more.
 inline constexpr int kRows = tile_rows();
-inline constexpr int kTilesPerToken = (kGroup + kRows - 1) / kRows;
-/// Elements of a value row summed together: 4 registers for each of kRows rows.
-inline constexpr int kSpan = kVectorBytes;
+inline constexpr int kTilesPerToken = tiles_of(kRows);
+/// Keys scored together: a transposing sum turns 4 accumulators, a row's or two rows', into neighbouring scores.
+inline constexpr int kKeys = kRows > kQuadRows ? 2 : 4;
+/// Elements of a value row summed together: 4 registers, or 2, for each of kRows rows.
+inline constexpr int kSpan = kVectorBytes * kKeys / 4;
 
 inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
 /// Floats from one row's scores to the next row's. A power of two would crowd a few sets of the processor's cache.
@@ -29,7 +35,7 @@ inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
 /// Prefetch distances in rows. A row is fetched into the second-level cache kAhead rows early, enough to cover memory's
 /// latency, and into the first kNear rows early: some processors have few lines under way to that from memory.
 inline constexpr int kAhead = kHeadInner ? 32 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 64 : 12288 / kRowBytes;
-inline constexpr int kNear = kHeadInner ? kKeys : 2 * kKeys;
+inline constexpr int kNear = kHeadInner ? 4 : 8;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
@@ -60,32 +66,46 @@ KVJIT_INLINE vf<N / 2> halves(vf<N> v, Sequence<int, I...>) {
     return __builtin_shufflevector(v, v, (I / (kFrom / 2) * kFrom + I % (kFrom / 2) + kPart * kFrom / 2)...);
 }
 
-/// Sums kFrom lanes of each row to 4.
+/// Sums each kFrom lanes to 4.
 template <int kFrom, int N>
-KVJIT_INLINE vf<4 * kRows> fold(vf<N> v) {
+KVJIT_INLINE vf<N / kFrom * 4> fold(vf<N> v) {
     if constexpr (kFrom == 4)
         return v;
     else
         return fold<kFrom / 2, N / 2>(halves<kFrom, 0, N>(v, Lanes<N / 2>{}) + halves<kFrom, 1, N>(v, Lanes<N / 2>{}));
 }
 
-/// Stores lanes 4r..4r+3 as scores of row r.
-KVJIT_INLINE void store_quads(float* scores, vf<4 * kRows> quads) {
-#pragma clang loop unroll(full)
-    for (int r = 0; r < kRows; ++r)
-        store<4>(scores + r * kScoreStride, vf<4>{quads[4 * r], quads[4 * r + 1], quads[4 * r + 2], quads[4 * r + 3]});
-}
-
-/// The sums of each row's lanes in a, b, c and d.
-template <int N = kRows * kLanes>
-KVJIT_INLINE vf<4 * kRows> sums_of_4(vf<N> a, vf<N> b, vf<N> c, vf<N> d) {
+/// The sums of each kLanes lanes of a, b, c and d.
+template <int N>
+KVJIT_INLINE vf<N / kLanes * 4> sums_of_4(vf<N> a, vf<N> b, vf<N> c, vf<N> d) {
     const Lanes<N> lanes{};
     const vf<N> ab = mix_pairs<0, N>(a, b, lanes) + mix_pairs<2, N>(a, b, lanes);
     const vf<N> cd = mix_pairs<0, N>(c, d, lanes) + mix_pairs<2, N>(c, d, lanes);
     return fold<kLanes, N>(mix_quads<0, N>(ab, cd, lanes) + mix_quads<2, N>(ab, cd, lanes));
 }
 
-/// Four keys: their rows and, if quantised, their scales as float32.
+/// Stores each row's sums over its lanes as neighbouring scores.
+template <int N>
+KVJIT_INLINE void store_scores(float* scores, const vf<N> (&sums)[4]) {
+    const vf<4 * kRows> quads = sums_of_4<N>(sums[0], sums[1], sums[2], sums[3]);
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r)
+        store<4>(scores + r * kScoreStride, vf<4>{quads[4 * r], quads[4 * r + 1], quads[4 * r + 2], quads[4 * r + 3]});
+}
+
+/// Two keys: a quad has the scores of row r and of the one kRows / 2 after it.
+template <int N>
+KVJIT_INLINE void store_scores(float* scores, const vf<N> (&sums)[2]) {
+    const vf<2 * kRows> quads = sums_of_4<N / 2>(low_half<float, N>(sums[0]), low_half<float, N>(sums[1]),
+                                                 high_half<float, N>(sums[0]), high_half<float, N>(sums[1]));
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows / 2; ++r) {
+        store<2>(scores + r * kScoreStride, vf<2>{quads[4 * r], quads[4 * r + 1]});
+        store<2>(scores + (r + kRows / 2) * kScoreStride, vf<2>{quads[4 * r + 2], quads[4 * r + 3]});
+    }
+}
+
+/// A tile's keys: their rows and, if quantised, their scales as float32.
 struct KeyTile {
     const T2* codes[kKeys];
     alignas(64) float scales[kKeys][kScalesPerRow];
@@ -186,7 +206,7 @@ KVJIT_INLINE void score_keys(float* scores, const float* query, const ChunkRows&
         multiply_keys<true>(sums, query, keys, rows, scored);
     else
         multiply_keys<false>(sums, query, keys, rows, scored);
-    store_quads(scores, sums_of_4(sums[0], sums[1], sums[2], sums[3]));
+    store_scores<kRows * kLanes>(scores, sums);
 }
 
 // ---- Sums of values ------------------------------------------------------------------------------------------------
