@@ -60,7 +60,6 @@ KVJIT_INLINE void load_query(float* tile, i64 r, const T1* from) {
 /// Loads the rows of the item's tiles from first_tile on; each kv head has `tiles_per_head` tiles.
 KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head) {
     const abi::Rows& query = panel.args->query;
-    clear(panel.acc, panel.count * kPadDim);
     panel.seen = {panel.sequence.keys, 0};
 #pragma clang loop unroll(disable)
     for (i64 row = 0; row < panel.count; ++row) {
@@ -191,7 +190,7 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
         for (i64 row = 0; row < panel.count; row += kRows) {
             const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + kValueBlock});
             add_values<kSpan>(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
-                              {block.begin, block.end, panel.rows[row].kv_head});
+                              {block.begin, block.end, panel.rows[row].kv_head, t == keys.begin});
         }
     }
 }
@@ -212,7 +211,6 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     list_chunk(panel, keys.begin, {cache.value, cache.value_scale, first, count},
                {cache.key, cache.key_scale, next + coming.begin, smaller(coming.count(), kAhead)});
     softmax_chunk(panel, begin);
-    clear(panel.part, panel.count * kPadDim);
     sum_values(panel, begin, keys);
 }
 

@@ -97,7 +97,6 @@ KVJIT_NOINLINE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
 KVJIT_INLINE void load_panel(const Panel& panel, Buffers& buffers) {
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < panel.tiles; ++t) load_tile(panel, buffers, t);
-    clear(buffers.acc, panel.tiles * kTileRows * kPadDim);
 #pragma clang loop unroll(disable)
     for (i64 row = 0; row < panel.tiles * kTileRows; ++row) buffers.running[row] = Running{};
 }

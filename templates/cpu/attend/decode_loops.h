@@ -220,9 +220,10 @@ KVJIT_INLINE bool hidden_from_tile(const float* probabilities, i64 t) {
     return differ == 0;
 }
 
-/// Keys begin..end-1 of the chunk and a kv head, whose values are summed.
+/// Keys begin..end-1 of the chunk and a kv head, whose values are summed. first: sums begin with them.
 struct ValueRange {
     i64 begin, end, head;
+    bool first;
 };
 
 /// sums[r][d..d+N-1] += probabilities[r][t] * value t [d..d+N-1], for kRows rows and the range's keys.
@@ -230,7 +231,7 @@ template <int N>
 KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range, int d) {
     vf<N> sum[kRows];
 #pragma clang loop unroll(full)
-    for (int r = 0; r < kRows; ++r) sum[r] = load<N>(sums + r * kPadDim + d);
+    for (int r = 0; r < kRows; ++r) sum[r] = range.first ? vf<N>(0.0f) : load<N>(sums + r * kPadDim + d);
 #pragma clang loop unroll(disable)
     for (i64 t = range.begin; t < range.end; ++t) {
         prefetch_span<N>(rows, t, range.head, d);

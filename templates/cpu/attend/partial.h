@@ -76,12 +76,14 @@ KVJIT_INLINE void admit_first_row(float* acc, Running& running, const T* part, f
     for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(acc + d, load<N>(part + d) + vf<N>(0.0f)); });
 }
 
-/// Admits a part that attention computed. `acc`: the running accumulator, zero at the start.
+/// Admits a part that attention computed. `acc`: the running accumulator; before the first part it may hold anything.
 template <class T>
 KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
     if (is_empty_part(part_max)) return;
-    const bool first = is_empty_part(running.max) && part_max < kInfinity;
-    if (first) return admit_first_row(acc, running, part, part_max, part_sum);
+    if (is_empty_part(running.max)) {
+        if (part_max < kInfinity) return admit_first_row(acc, running, part, part_max, part_sum);
+        for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(acc + d, vf<N>(0.0f)); });
+    }
     merge_row(acc, part, admit(running, part_max, part_sum));
 }
 
