@@ -9,9 +9,16 @@
 namespace kvjit::gen {
 namespace {
 
-/// The most query rows of a kv head (tokens times group) at which dot products beat packed tiles. A GPU's decode works
-/// on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles.
-constexpr int kCpuDecodeRows = 16;
+/// A GPU's decode works on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles. A
+/// CPU's reads each key anew for every token, prefill packs keys for tiles of 32 rows, few or many: decode takes tokens
+/// as long as that costs less. In units of a row's arithmetic (BM_decode_cached).
+constexpr int kCpuPrefillCost = 30;
+
+/// Of decode, a token: its rows, padded to the tiles of attend_decode, and the loading of keys and values.
+int cpu_token_cost(const KernelSpec& spec) {
+    const int rows = spec.group <= 2 ? spec.group : (spec.group + 3) / 4 * 4;
+    return rows + (spec.quant_bit != 0 ? 2 : 1);
+}
 
 auto programs_of(const KernelSpec& spec, Backend backend) {
     return std::views::filter(programs(), [op = spec.op, backend](const ProgramInfo& info) {
@@ -54,7 +61,7 @@ Result<const Variant*> choose_variant(const ProgramInfo& info, const KernelSpec&
 }
 
 int decode_tokens(const KernelSpec& spec, Backend backend) {
-    if (backend == Backend::kCpu) return kCpuDecodeRows / spec.group;
+    if (backend == Backend::kCpu) return kCpuPrefillCost / cpu_token_cost(spec);
     return std::max(1, kDecodeTileRows / spec.group);
 }
 

@@ -169,14 +169,18 @@ TEST_CASE("a launch has threads and fits into the target's shared memory, on CUD
     for (const Program& program : all_programs(target_of("x86-64"))) CHECK(program.launch.threads == 0);
 }
 
-TEST_CASE("decode takes as many new tokens as make 16 query rows; a GPU's takes one token of any group") {
-    const auto tokens = [](std::string_view group, Backend backend) {
-        return decode_tokens(spec_of("group=" + std::string(group)), backend);
+TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a GPU's takes one token of any group") {
+    const auto tokens = [](std::string_view fields, Backend backend) {
+        return decode_tokens(spec_of("group=" + std::string(fields)), backend);
     };
-    CHECK(tokens("1", Backend::kCpu) == 16);
-    CHECK(tokens("4", Backend::kCpu) == 4);
+    CHECK(tokens("1", Backend::kCpu) == 15);
+    CHECK(tokens("4", Backend::kCpu) == 6);
+    CHECK(tokens("8", Backend::kCpu) == 3);
+    CHECK(tokens("5", Backend::kCpu) == tokens("8", Backend::kCpu));
+    CHECK(tokens("4,quant_bit=8", Backend::kCpu) == 5);
+    CHECK(tokens("28", Backend::kCpu) == 1);
+    CHECK(tokens("29", Backend::kCpu) == 0);
     CHECK(tokens("7", Backend::kCuda) == 2);
     CHECK(tokens("16", Backend::kCudaEmulated) == 1);
-    CHECK(tokens("17", Backend::kCpu) == 0);
     CHECK(tokens("17", Backend::kCuda) == 1);
 }
