@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <limits>
+#include <span>
+#include <type_traits>
 
 #include "check/batch_parts.h"
 #include "check/fault.h"
@@ -90,7 +93,29 @@ Result<void> check_row_arrays(const KernelSpec& spec, const kvjit_batch& batch) 
 
 // ---- Entries --------------------------------------------------------------------------------------------
 
-/// Entries are many: the loop only tests each, and the rule describes the first that fails.
+/// Whether outside(entry), whose sign says that is_inside doesn't hold, is never negative. Entries are many: the loop
+/// has no branch, so that compilers make it one of vectors.
+template <class Index, class Outside>
+bool none_outside(std::span<const Index> entries, const Outside& outside) {
+    std::make_unsigned_t<Index> all = 0;
+    for (const Index entry : entries) all |= outside(static_cast<std::make_unsigned_t<Index>>(entry));
+    return static_cast<Index>(all) >= 0;
+}
+
+/// Whether is_inside holds for all entries. Differences wrap, so that the sign of one of their two terms shows it.
+template <class Index>
+bool all_inside(std::span<const Index> entries, const EntryTable& table, const Paging& paging, std::int64_t last) {
+    using Bits = std::make_unsigned_t<Index>;
+    if (paging.entries == Entries::kAddresses) {
+        const auto unaligned = static_cast<Bits>(table.memory.alignment - 1);
+        return none_outside(entries, [=](Bits entry) { return entry | (entry - 1) | (Bits{0} - (entry & unaligned)); });
+    }
+    if (last < 0) return false;
+    const auto most = static_cast<Bits>(std::min<std::int64_t>(last, std::numeric_limits<Index>::max()));
+    return none_outside(entries, [=](Bits entry) { return entry | (most - entry); });
+}
+
+/// Where some entry may be wrong, the rule describes the first that is.
 template <class Index>
 bool entries_hold(Finding& found, const BatchArrays& arrays, const EntryTable& table, std::int64_t b) {
     const std::int64_t keys = key_count(arrays.batch.keys, b);
@@ -98,8 +123,9 @@ bool entries_hold(Finding& found, const BatchArrays& arrays, const EntryTable& t
     const std::int64_t last = last_entry(arrays.batch, arrays.paging, whole);
     const EntryRange seen = seen_entries(arrays.batch, arrays.paging, b);
     const Index* row = row_of<Index>(table, arrays.batch, b);
+    if (seen.first >= seen.last || all_inside(std::span(row + seen.first, row + seen.last), table, arrays.paging, last))
+        return true;
     for (std::int64_t p = seen.first; p < seen.last; ++p) {
-        if (is_inside(table, arrays.paging, row[p], last)) continue;
         const std::int64_t tokens = std::min(whole, keys - p * whole);
         if (!entry_holds(found, arrays.batch, table, arrays.paging, b, p, row[p], tokens)) return false;
     }
