@@ -1,7 +1,9 @@
 // What a step costs besides memory and arithmetic: plans, and calls so small that little else is left.
+#include <algorithm>
 #include <string>
 
 #include "setup.h"
+#include "support/rng.h"
 
 namespace kvjit::bench {
 namespace {
@@ -12,21 +14,34 @@ constexpr const char* kKeyValueCache = "KeyValueCache";
 constexpr std::int64_t kCachedKeys = 128;
 constexpr std::int64_t kWindow = 4096;
 
-/// range(0) sequences of 4096 keys in pages; range(1) the level of checking.
+/// A decode step of `sequences`, the longest of them of 64 pages: all alike, or of lengths that are drawn.
+test::CallShape step_shape(std::int64_t sequences, bool ragged) {
+    constexpr std::int64_t kKeys = 64 * 128;
+    test::CallShape shape = test::even_shape(spec_text(kAttention, kInt8, "L2HTD", kPages), sequences, 1, kKeys);
+    shape.num_kv_heads = kKvHeads;
+    test::Rng rng(3);
+    if (ragged) std::ranges::generate(shape.keys, [&] { return rng.between(1, kKeys); });
+    return shape;
+}
+
+/// range(0) sequences; range(1) the level of checking; range(2) whether lengths are ragged.
 void BM_plan(benchmark::State& state) {
-    const Call call(spec_text(kAttention, kInt8, "L2HTD", kPages), {state.range(0), 1, 4096, 1});
-    const auto kernel = shared_engine().kernel(call.spec);
+    test::IndexArrays arrays(step_shape(state.range(0), state.range(2) != 0));
+    test::Rng rng(2);
+    arrays.place_tokens(&rng);
+    arrays.batch.decoding_batches = state.range(0);
+    const auto kernel = shared_engine().kernel(arrays.spec);
     if (failed(state, kernel)) return;
     PlanOptions options;
     options.check_level = static_cast<std::int32_t>(state.range(1));
     for (auto _ : state) {
-        const auto plan = kernel->plan(call.batch, options);
+        const auto plan = kernel->plan(arrays.batch, options);
         if (failed(state, plan)) return;
     }
 }
 BENCHMARK(BM_plan)
-    ->ArgNames({"B", "check"})
-    ->ArgsProduct({{1, 16, 64, 256}, {KVJIT_CHECK_FULL, KVJIT_CHECK_NONE}})
+    ->ArgNames({"B", "check", "ragged"})
+    ->ArgsProduct({{1, 16, 64, 256, 512}, {KVJIT_CHECK_FULL, KVJIT_CHECK_NONE}, {0, 1}})
     ->Unit(benchmark::kMicrosecond);
 
 /// One layer of a small decode step, its keys and values in the processor's caches: range(0) sequences of range(1)
