@@ -1,7 +1,10 @@
 #include "cpu/split.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <numeric>
+#include <span>
 
 #include "check/arithmetic.h"
 #include "cpu/stage.h"
@@ -42,16 +45,30 @@ struct Tile {
     std::int64_t row_begin, row_end;
     std::int64_t head_begin, head_end;
     std::int64_t chunk_begin, chunk_end;
+    std::int64_t cost;  // proportional to the time that the tile takes, at least 1
     bool decode;
 
     std::int64_t chunks() const { return chunk_end - chunk_begin; }
     std::int64_t heads() const { return head_end - head_begin; }
-    /// Proportional to the time that the tile takes, at least 1.
-    std::int64_t cost(std::int64_t group) const {
-        const std::int64_t rows = decode ? 1 : (row_end - row_begin) * group;
-        return std::max<std::int64_t>(1, saturating_product(rows, heads(), chunks()));
-    }
 };
+
+/// Costs are told apart in so many steps up to the largest: enough to spread work evenly, and sorting takes no
+/// comparison, which for lengths that are drawn would be guessed wrong every other time.
+constexpr std::int64_t kCostLevels = 256;
+
+/// The tiles by descending level of cost, those of one level as they were.
+std::vector<Tile> by_cost(const std::vector<Tile>& tiles) {
+    std::int64_t most = 1;
+    for (const Tile& tile : tiles) most = std::max(most, tile.cost);
+    const std::int64_t step = most / kCostLevels + 1;
+    const auto level = [&](const Tile& tile) { return static_cast<std::size_t>((most - tile.cost) / step); };
+    std::array<std::size_t, kCostLevels + 1> place{};
+    for (const Tile& tile : tiles) ++place[level(tile) + 1];
+    std::partial_sum(place.begin(), place.end(), place.begin());
+    std::vector<Tile> sorted(tiles.size());
+    for (const Tile& tile : tiles) sorted[place[level(tile)]++] = tile;
+    return sorted;
+}
 
 class AttendSplitter {
 public:
@@ -63,11 +80,11 @@ public:
           target_items_(std::min(concurrency * kItemsPerThread, kMaxItems)) {}
 
     void split(Work& work) {
-        const std::vector<Tile> tiles = first_tiles();
+        const std::vector<Tile> tiles = by_cost(first_tiles());
         std::int64_t total = 0, decode = 0, prefill = 0;
         for (const Tile& tile : tiles) {
             const std::int64_t alike = ceil_div(num_kv_heads_, tile.heads());
-            total = saturating_sum(total, saturating_product(alike, tile.cost(spec_.group)));
+            total = saturating_sum(total, saturating_product(alike, tile.cost));
             (tile.decode ? decode : prefill) += alike;
         }
         work.decode.reserve(static_cast<std::size_t>(decode));
@@ -77,20 +94,21 @@ public:
     }
 
 private:
-    /// For each range of rows, the tile of its first heads, by descending cost. The tiles of other heads are like it: a
-    /// batch is sorted by its sequences, not by their heads.
+    /// For each range of rows, the tile of its first heads. The tiles of other heads are like it: a batch is sorted by
+    /// its sequences, not by their heads.
     std::vector<Tile> first_tiles() const {
         std::vector<Tile> tiles;
+        tiles.reserve(static_cast<std::size_t>(batch_.batch_size));
+        tiles.reserve(static_cast<std::size_t>(batch_.batch_size));
         const TileSize decode_size = tile_size(true), prefill_size = tile_size(false);
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
             const std::int64_t n = rows_of(batch_.seqstarts, b);
             const bool decode = decodes(b);
             const TileSize size = decode ? decode_size : prefill_size;
             for (std::int64_t row = 0; row < n; row += size.rows) {
-                tiles.push_back(tile(b, row, std::min(row + size.rows, n), size.heads, decode));
+                append_tile(tiles, b, row, std::min(row + size.rows, n), size.heads, decode);
             }
         }
-        std::ranges::stable_sort(tiles, std::greater{}, [&](const Tile& tile) { return tile.cost(spec_.group); });
         return tiles;
     }
 
@@ -130,10 +148,15 @@ private:
 
     std::int64_t keys(std::int64_t b) const { return bounded(key_count(batch_.keys, b)); }
 
-    Tile tile(std::int64_t b, std::int64_t row_begin, std::int64_t row_end, std::int64_t heads, bool decode) const {
+    /// Made in place: a copy of a struct whose members have just been written waits for each of them.
+    void append_tile(std::vector<Tile>& tiles, std::int64_t b, std::int64_t row_begin, std::int64_t row_end,
+                     std::int64_t heads, bool decode) const {
         const KeyRange keys = seen(b, row_begin, row_end);
-        if (keys.empty()) return {b, row_begin, row_end, 0, heads, 0, 0, decode};
-        return {b, row_begin, row_end, 0, heads, keys.begin / abi::kChunk, ceil_div(keys.end, abi::kChunk), decode};
+        const std::int64_t first = keys.empty() ? 0 : keys.begin / abi::kChunk;
+        const std::int64_t last = keys.empty() ? 0 : ceil_div(keys.end, abi::kChunk);
+        const std::int64_t rows = decode ? 1 : (row_end - row_begin) * spec_.group;
+        const std::int64_t cost = std::max<std::int64_t>(1, saturating_product(rows, heads, last - first));
+        tiles.emplace_back(b, row_begin, row_end, 0, heads, first, last, cost, decode);
     }
 
     /// Keys that some of the sequence's new tokens row_begin..row_end-1 see.
@@ -146,29 +169,49 @@ private:
 
     /// Adds `tile`, and the same tile of the other heads.
     void add_tiles(Tile tile, std::int64_t item_cost, Work& work) const {
-        const std::int64_t wanted = ceil_div(tile.cost(spec_.group), item_cost);
+        const std::int64_t wanted = ceil_div(tile.cost, item_cost);
         const std::int64_t pieces = std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(1, tile.chunks()));
+        if (pieces == 1) return add_whole(tile, items_like(tile, work));
         const std::int64_t chunks_each = ceil_div(tile.chunks(), pieces), heads = tile.heads();
         for (std::int64_t head = 0; head < num_kv_heads_; head += heads) {
             tile.head_begin = head;
             tile.head_end = std::min(head + heads, num_kv_heads_);
-            add_tile(tile, chunks_each, work);
+            add_cut(tile, chunks_each, work);
+        }
+    }
+
+    static std::vector<abi::AttendItem>& items_like(const Tile& tile, Work& work) {
+        return tile.decode ? work.decode : work.prefill;
+    }
+
+    static abi::AttendItem whole_item(const Tile& tile) {
+        return {tile.sequence, tile.row_begin,   tile.row_end,   tile.head_begin,
+                tile.head_end, tile.chunk_begin, tile.chunk_end, -1};
+    }
+
+    /// Adds an item for each range of heads: copies of one, as most of a plan's time goes into items.
+    void add_whole(const Tile& tile, std::vector<abi::AttendItem>& items) const {
+        const std::size_t first = items.size();
+        const std::int64_t heads = tile.heads();
+        items.insert(items.end(), static_cast<std::size_t>(ceil_div(num_kv_heads_, heads)), whole_item(tile));
+        std::int64_t head = 0;
+        for (abi::AttendItem& item : std::span(items).subspan(first)) {
+            item.head_begin = head;
+            item.head_end = head = std::min(head + heads, num_kv_heads_);
         }
     }
 
     /// Divides the tile into items of chunks_each chunks, if there is room for their partials.
-    void add_tile(const Tile& tile, std::int64_t chunks_each, Work& work) const {
-        const bool whole = chunks_each >= tile.chunks() || !fits(tile, work);
-        const std::int64_t partials = whole ? -1 : reserve_partials(tile, work);
-        std::vector<abi::AttendItem>& items = tile.decode ? work.decode : work.prefill;
-        std::int64_t chunk = tile.chunk_begin;
-        do {
-            const std::int64_t end = whole ? tile.chunk_end : std::min(chunk + chunks_each, tile.chunk_end);
-            const std::int64_t partial = whole ? -1 : partials + (chunk - tile.chunk_begin) * chunk_floats(tile);
-            items.push_back(
-                {tile.sequence, tile.row_begin, tile.row_end, tile.head_begin, tile.head_end, chunk, end, partial});
-            chunk = end;
-        } while (chunk < tile.chunk_end);
+    void add_cut(const Tile& tile, std::int64_t chunks_each, Work& work) const {
+        std::vector<abi::AttendItem>& items = items_like(tile, work);
+        abi::AttendItem item = whole_item(tile);
+        if (!fits(tile, work)) return items.push_back(item);
+        const std::int64_t floats = chunks_each * chunk_floats(tile);
+        item.partial = reserve_partials(tile, work);
+        for (; item.chunk_begin < tile.chunk_end; item.chunk_begin = item.chunk_end, item.partial += floats) {
+            item.chunk_end = std::min(item.chunk_begin + chunks_each, tile.chunk_end);
+            items.push_back(item);
+        }
     }
 
     /// Floats of the partials of one chunk.
@@ -235,10 +278,11 @@ std::vector<abi::TokenItem> token_items(const BatchView& batch, const abi::Indic
     for (std::int64_t b = 0; b < batch.batch_size; ++b) tokens = saturating_sum(tokens, rows_of(starts, b));
     const std::int64_t step = tokens_each(tokens, token_elements);
     std::vector<abi::TokenItem> items;
+    items.reserve(static_cast<std::size_t>(batch.batch_size));
     for (std::int64_t b = 0; b < batch.batch_size; ++b) {
         const std::int64_t count = rows_of(starts, b);
         for (std::int64_t begin = 0; begin < count; begin += step) {
-            items.push_back({b, begin, std::min(begin + step, count), 0, batch.num_kv_heads});
+            items.emplace_back(b, begin, std::min(begin + step, count), 0, batch.num_kv_heads);
         }
     }
     return items;
