@@ -1,121 +1,50 @@
 #include "cpu/executor.h"
 
 #include <pthread.h>
-#include <pthreadpool.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <latch>
 #include <map>
 #include <mutex>
 #include <new>
 #include <string>
-#include <system_error>
-#include <thread>
+#include <tuple>
 #include <utility>
-#include <vector>
 
+#include "cpu/pool.h"
 #include "usable_cores.h"
-
-#if defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
-#endif
 
 namespace kvjit::rt {
 namespace {
 
-// ThreadSanitizer doesn't see the synchronisation of pthreadpool, which isn't built with it.
-#if defined(__SANITIZE_THREAD__)
-void publish(void* place) {
-    __tsan_release(place);
-}
-void observe(void* place) {
-    __tsan_acquire(place);
-}
-#else
-void publish(void*) {}
-void observe(void*) {}
-#endif
-
-/// A pool whose threads are started in the background of the first request: on a busy machine they take milliseconds to
-/// get a core. Null until they have started.
-using Pool = std::atomic<pthreadpool*>;
-
-struct Call {
-    void (*task)(void* argument, std::int64_t i);
-    void* argument;
-    std::int64_t first;
+/// A pool, and how long its threads spin after a call by this executor.
+struct Spinning {
+    Pool& pool;
+    std::chrono::microseconds spin;
 };
 
-void run_one(void* context, std::size_t i) {
-    observe(context);
-    const Call& call = *static_cast<const Call*>(context);
-    call.task(call.argument, call.first + static_cast<std::int64_t>(i));
-    publish(context);
-}
-
-/// The caller works alone until the threads have started.
 void run_on_pool(void* context, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
-    const Pool& pool = *static_cast<const Pool*>(context);
-    Call call{task, argument, 0};
-    pthreadpool* threads = nullptr;
-    while (call.first < count && (threads = pool.load(std::memory_order_acquire)) == nullptr) {
-        task(argument, call.first++);
-    }
-    if (call.first == count) return;
-    publish(&call);
-    pthreadpool_parallelize_1d(threads, run_one, &call, static_cast<std::size_t>(count - call.first), 0);
-    observe(&call);
+    const Spinning& on = *static_cast<const Spinning*>(context);
+    on.pool.run(task, argument, count, on.spin);
 }
 
-/// Starts a thread that ends with `latch`; false if the system has no more threads, or no memory for one.
-bool start_thread(std::vector<std::thread>& threads, const std::latch& latch) {
-    try {
-        threads.emplace_back([&latch] { latch.wait(); });
-        return true;
-    } catch (const std::exception&) {
-        return false;
-    }
-}
-
-/// How many of `wanted` threads can exist at once, the caller included: pthreadpool waits for ever for one that can't.
-std::uint32_t available_threads(std::uint32_t wanted) {
-    std::latch all_started(1);
-    std::vector<std::thread> threads;
-    while (threads.size() + 1 < wanted && start_thread(threads, all_started)) continue;
-    all_started.count_down();
-    for (std::thread& thread : threads) thread.join();
-    return static_cast<std::uint32_t>(threads.size()) + 1;
-}
-
-/// If no thread can be created, the pool remains without any, and callers do all the work.
-void start_threads(Pool& pool, std::uint32_t num_threads) {
-    const auto start = [&pool, num_threads] {
-        try {
-            pool.store(pthreadpool_create(available_threads(num_threads)), std::memory_order_release);
-        } catch (const std::bad_alloc&) {
-        }
-    };
-    try {
-        std::thread(start).detach();
-    } catch (const std::system_error&) {
-    }
-}
-
-/// The pool is never destroyed: at the process's end, threads may still run kernels on it, and a destructor would wait
-/// for them.
-kvjit_executor make_pool(std::uint32_t num_threads) {
-    Pool& pool = *new Pool(nullptr);
-    if (num_threads > 1) start_threads(pool, num_threads);
+kvjit_executor executor_on(Pool& pool, std::chrono::microseconds spin) {
     kvjit_executor executor{};
     executor.struct_size = sizeof executor;
-    executor.concurrency = static_cast<std::int32_t>(num_threads);
-    executor.context = &pool;
+    executor.concurrency = static_cast<std::int32_t>(pool.threads());
+    executor.context = new Spinning{pool, spin};
     executor.run = run_on_pool;
     return executor;
+}
+
+/// The pool of the process after `forks`. The caller holds a lock.
+Pool& pool_of(std::uint32_t forks, std::uint32_t threads) {
+    static auto& pools = *new std::map<std::pair<std::uint32_t, std::uint32_t>, Pool*>;
+    Pool*& pool = pools[{forks, threads}];
+    if (pool == nullptr) pool = &Pool::make(threads);
+    return *pool;
 }
 
 /// Forks between this process and the one that loaded the library.
@@ -181,18 +110,20 @@ gen::Result<void> check_stack(std::uint32_t num_threads) {
 
 }  // namespace
 
-gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads) {
+gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads, std::chrono::microseconds spin) {
     // Never destroyed, as the pools aren't.
     static auto& mutex = *new std::mutex;
-    static auto& pools = *new std::map<std::pair<std::uint32_t, std::uint32_t>, kvjit_executor>;
+    static auto& executors = *new std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, kvjit_executor>;
     [[maybe_unused]] static const bool watched = watch_forks();
     const std::uint32_t threads = num_threads != 0 ? num_threads : usable_cores();
     if (auto checked = check_stack(threads); !checked) return std::unexpected(checked.error());
-    const std::pair key{forks.load(), threads};  // a forked process inherits the parent's pools without their threads
+    // A forked process inherits the parent's pools without their threads.
+    const std::tuple key{forks.load(), threads, spin.count()};
     const std::lock_guard lock(mutex);
-    kvjit_executor& pool = pools[key];
-    if (pool.run == nullptr) pool = make_pool(threads);
-    return pool;
+    kvjit_executor& executor = executors[key];
+    if (executor.run == nullptr)
+        executor = executor_on(pool_of(std::get<0>(key), std::min(threads, usable_cores())), spin);
+    return executor;
 }
 
 PoolUser::PoolUser(const kvjit_executor& executor)

@@ -1,6 +1,7 @@
-// The default executor: a thread pool by pthreadpool.
+// The default executor: the process's own threads.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -14,11 +15,15 @@ inline constexpr std::size_t kTaskStackBytes = std::size_t{1} << 20;
 /// The part of it that must be free when a task begins: more than any kernel uses.
 inline constexpr std::size_t kKernelStackBytes = std::size_t{640} << 10;
 
-/// The process's pool of `num_threads` threads, the caller included; 0: one for each core that the calling thread may
-/// run on. Created at the first request, alive until the process ends; a forked process creates its own. Until the
-/// system has started the threads, or if it can't, the calling thread works alone. Thread-safe; concurrent calls run
-/// one by one. Errors: KVJIT_BAD_ARGUMENT where new threads' stacks are too small for a task, KVJIT_OUT_OF_MEMORY.
-gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads);
+/// How long the pool's threads spin unless a call's options say otherwise: about as long as it takes to wake them. So
+/// spinning costs at most what it saves, whatever comes next, and the stages of one run find their threads awake.
+inline constexpr std::chrono::microseconds kDefaultSpin{50};
+
+/// The process's pool of `num_threads` threads, the caller included, or of as many as there are cores that the calling
+/// thread may run on, if that is less, or if it is 0. Created at the first request, alive until the process ends; a
+/// forked process creates its own. Pools of one size are the same; `spin`: Pool::run's. Thread-safe; concurrent calls
+/// run one by one. Errors: KVJIT_BAD_ARGUMENT where new threads' stacks are too small for a task, KVJIT_OUT_OF_MEMORY.
+gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads, std::chrono::microseconds spin = kDefaultSpin);
 
 /// The executor in a call's options, or the default one.
 template <class Options>

@@ -5,16 +5,22 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <mutex>
+#include <set>
 #include <thread>
+#include <vector>
 
+#include "cpu/pool.h"
 #include "support.h"
 #include "support/child_process.h"
 
 using namespace kvjit;
+using std::chrono::microseconds;
 using test::in_child;
 using test::kBroken;
 using test::kSanitized;
@@ -48,11 +54,23 @@ int threads_on_all_cores() {
 
 constexpr std::int64_t kTasks = 1000;
 
+/// Whether run(task, argument, kTasks) calls each task once.
+template <class Run>
+bool calls_each_once(const Run& run) {
+    std::vector<std::atomic<int>> calls(kTasks);
+    const auto count = [](void* argument, std::int64_t i) { ++static_cast<std::atomic<int>*>(argument)[i]; };
+    run(count, calls.data(), kTasks);
+    return std::ranges::all_of(calls, [](const std::atomic<int>& times) { return times == 1; });
+}
+
 bool runs_all(const kvjit_executor& executor) {
-    std::atomic<std::int64_t> sum = 0;
-    const auto add = [](void* argument, std::int64_t i) { *static_cast<std::atomic<std::int64_t>*>(argument) += i; };
-    executor.run(executor.context, add, &sum, kTasks);
-    return sum == kTasks * (kTasks - 1) / 2;
+    return calls_each_once([&](auto... call) { executor.run(executor.context, call...); });
+}
+
+constexpr microseconds kSpins[] = {microseconds(0), microseconds(1), rt::kDefaultSpin, std::chrono::seconds(1)};
+
+bool runs_all(rt::Pool& pool, microseconds spin) {
+    return calls_each_once([&](auto... call) { pool.run(call..., spin); });
 }
 
 /// Threads of this process.
@@ -68,9 +86,9 @@ int threads_in_little_memory() {
     if (pthread_setattr_default_np(&attributes) != 0) return kBroken;
     const rlimit limit{kSpace, kSpace};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return kBroken;
-    const kvjit_executor executor = *rt::default_executor(64);
+    rt::Pool& pool = rt::Pool::make(64);
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    return runs_all(executor) ? living_threads() : kBroken;
+    return runs_all(pool, rt::kDefaultSpin) ? living_threads() : kBroken;
 }
 
 }  // namespace
@@ -87,14 +105,59 @@ TEST_CASE("a forked process has pools of its own" * doctest::skip(kSanitized)) {
 
 TEST_CASE("a pool's caller works alone until the threads are there, and then with them") {
     const auto calls = [] {
-        const kvjit_executor executor = *rt::default_executor(3);
+        rt::Pool& pool = rt::Pool::make(3);
         for (int call = 0; call < 200; ++call) {
-            if (!runs_all(executor)) return 1;
+            if (!runs_all(pool, rt::kDefaultSpin)) return 1;
         }
         while (living_threads() < 3) std::this_thread::yield();
-        return runs_all(executor) ? 0 : 2;
+        return runs_all(pool, rt::kDefaultSpin) ? 0 : 2;
     };
     CHECK(in_child(calls) == 0);
+}
+
+TEST_CASE("a pool's threads take part") {
+    rt::Pool& pool = rt::Pool::make(2);
+    std::set<std::thread::id> seen;
+    std::mutex mutex;
+    auto two_threads = [&] {
+        const std::lock_guard lock(mutex);
+        seen.insert(std::this_thread::get_id());
+        return seen.size() == 2;
+    };
+    using Met = decltype(two_threads);
+    // A task ends when two threads have taken one: without a helper the first one never would.
+    const auto meet = [](void* met, std::int64_t) {
+        while (!(*static_cast<Met*>(met))()) std::this_thread::yield();
+    };
+    pool.run(meet, &two_threads, 2, rt::kDefaultSpin);
+    CHECK(seen.size() == 2);
+}
+
+TEST_CASE("calls of any length of spinning, from several threads, with pauses between them, do each task once") {
+    rt::Pool& pool = rt::Pool::make(4);
+    std::atomic<int> wrong = 0;
+    const auto call = [&] {
+        for (int round = 0; round < 300; ++round) {
+            if (!runs_all(pool, kSpins[round % std::size(kSpins)])) ++wrong;
+            if (round % 50 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+    };
+    std::vector<std::thread> callers;
+    for (int i = 0; i < 3; ++i) callers.emplace_back(call);
+    for (std::thread& caller : callers) caller.join();
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("there are no more threads than cores, however many are asked for") {
+    CHECK(in_child([] {
+              const kvjit_executor executor = *rt::default_executor(1024);
+              for (int call = 0; call < 100; ++call) {
+                  if (!runs_all(executor)) return 1;
+              }
+              std::this_thread::sleep_for(std::chrono::milliseconds(50));
+              const int cores = rt::default_executor(0)->concurrency;
+              return executor.concurrency == cores && living_threads() <= cores ? 0 : 2;
+          }) == 0);
 }
 
 TEST_CASE("a pool whose threads would have too small a stack is refused") {
