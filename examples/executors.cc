@@ -12,24 +12,10 @@
 #include "kvjit/kvjit.hpp"
 
 #if defined(_OPENMP)
-#include <omp.h>
-
-kvjit::Executor on_openmp() {
-    return {omp_get_max_threads(), [](std::int64_t count, kvjit::Task task) {
-#pragma omp parallel for schedule(dynamic)
-                for (std::int64_t i = 0; i < count; ++i) task(i);
-            }};
-}
+#include "kvjit/interop/openmp.h"
 #endif
-
 #if defined(HAS_TBB)
-#include <tbb/parallel_for.h>
-#include <tbb/task_arena.h>
-
-kvjit::Executor on_tbb() {
-    return {tbb::this_task_arena::max_concurrency(),
-            [](std::int64_t count, kvjit::Task task) { tbb::parallel_for(std::int64_t{0}, count, task); }};
-}
+#include "kvjit/interop/onetbb.h"
 #endif
 
 /// Stands for what an engine has.
@@ -119,10 +105,10 @@ int main() try {
         differ += !same;
     };
 #if defined(_OPENMP)
-    show("OpenMP", on_openmp());
+    show("OpenMP", kvjit::interop::openmp::executor());
 #endif
 #if defined(HAS_TBB)
-    show("oneTBB", on_tbb());
+    show("oneTBB", kvjit::interop::onetbb::executor());
 #endif
     Pool pool(2);
     show("std::thread", on_pool(pool));
