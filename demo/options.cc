@@ -2,6 +2,7 @@
 
 #include <getopt.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <limits>
@@ -53,8 +54,10 @@ void set_defaults(Options& options) {
     const bool emulated = options.place == Place::kEmulated;
     if (options.steps == 0) options.steps = emulated ? 4 : 48;
     if (options.layers == 0) options.layers = emulated ? 1 : 4;
-    if (options.place == Place::kCpu && options.threads == 0) {
-        options.threads = usable_cores();
+    if (options.place == Place::kCpu) {
+        // More would take turns: kvjit's pool doesn't make them, and what is compared with it has as many as it.
+        const int most = usable_cores();
+        options.threads = options.threads == 0 ? most : std::min(options.threads, most);
     } else if (options.place != Place::kCpu && options.threads != 0) {
         throw std::runtime_error("--threads is " + std::to_string(options.threads) + "; target " + options.target +
                                  " takes none");
