@@ -508,7 +508,7 @@ KVJIT_API kvjit_tensor kvjit_tensor_contiguous(void *data, kvjit_dtype dtype, in
 
 /* ---- Plan: one step's batch ----------------------------------------------------------------------------- */
 
-/* The default executor's threads spin for some 30 milliseconds after a call, then sleep; see docs/threads.md. */
+/* The default executor's threads spin for 50 us after a call, then sleep; see docs/threads.md. */
 typedef struct kvjit_executor {
     uint32_t struct_size;
     int32_t concurrency; /* threads that work at once, the caller included: a hint for splitting, never for results */
@@ -604,7 +604,7 @@ typedef struct kvjit_plan_options {
     void *workspace;
     size_t workspace_bytes; /* size of `workspace`; too small is an error whose limit is what is needed */
     uint32_t num_threads;   /* of the library's own pool when executor is NULL, up to 1024; 0: one for each core
-                               that the calling thread may run on */
+                               that the calling thread may run on, and there are never more */
     /* CUDA targets only: */
     void *stream;                  /* CUstream or cudaStream_t that every run goes to; NULL: the default stream */
     const kvjit_batch *host_batch; /* the same batch with its arrays in host memory, checked once, read only by
@@ -719,10 +719,10 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
  * Floating-point numbers are rounded as the threads that work round them: to nearest even, unless a program has changed
- * that for its threads. Allocates nothing, takes no lock of kvjit's. On CPU targets the calling thread works too,
- * unless its executor excludes it, and needs 1 MiB of stack. A forked process lacks the default executor's threads:
- * there a plan of the parent's is refused, unless it has one thread. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE,
- * KVJIT_BAD_SHAPE. One thread at a time. */
+ * that for its threads. Allocates nothing, takes no lock but the default executor's, whose calls take turns. On CPU
+ * targets the calling thread works too, unless its executor excludes it, and needs 1 MiB of stack. A forked process
+ * lacks the default executor's threads: there a plan of the parent's is refused, unless it has one thread. Errors:
+ * KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. One thread at a time. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
 /* ---- Relayout: from one cache to another ---------------------------------------------------------------- */
