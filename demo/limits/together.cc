@@ -68,7 +68,7 @@ double run_together(int threads, const std::function<void(int)>& task) {
 }
 
 void wait_for_idle_pool() {
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 }  // namespace demo

@@ -9,7 +9,7 @@ namespace demo {
 /// std::runtime_error, with no task begun and no thread left, where a thread can't be started.
 double run_together(int threads, const std::function<void(int)>& task);
 
-/// Waits until the threads of kvjit's pool sleep, which spin for some 30 ms after a call (docs/threads.md): measured
+/// Waits until the threads of kvjit's pool sleep, which spin for 50 us after a call (docs/threads.md): measured
 /// meanwhile, whatever else the machine does would look slow.
 void wait_for_idle_pool();
 

@@ -15,8 +15,8 @@ inline constexpr std::size_t kTaskStackBytes = std::size_t{1} << 20;
 /// The part of it that must be free when a task begins: more than any kernel uses.
 inline constexpr std::size_t kKernelStackBytes = std::size_t{640} << 10;
 
-/// How long the pool's threads spin unless a call's options say otherwise: about as long as it takes to wake them. So
-/// spinning costs at most what it saves, whatever comes next, and the stages of one run find their threads awake.
+/// How long the pool's threads spin after a call: a few times what waking them takes. So spinning never costs much
+/// more than it saves, whatever comes next, and the stages of one run find their threads awake.
 inline constexpr std::chrono::microseconds kDefaultSpin{50};
 
 /// The process's pool of `num_threads` threads, the caller included, or of as many as there are cores that the calling
