@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "generator/score_rules.h"
+#include "kvjit/blocks.h"
 #include "generator/spec.h"
 
 namespace kvjit::rt {
@@ -29,6 +30,22 @@ kvjit_engine_options defaults() {
     options.jit = -1;
     options.cache_max_bytes = std::int64_t{512} << 20;
     options.max_idle_kernels = 1024;
+    return options;
+}
+
+template <>
+kvjit_plan_options defaults() {
+    kvjit_plan_options options{};
+    options.struct_size = sizeof options;
+    options.spin_us = -1;
+    return options;
+}
+
+template <>
+kvjit_blocks_options defaults() {
+    kvjit_blocks_options options{};
+    options.struct_size = sizeof options;
+    options.spin_us = -1;
     return options;
 }
 

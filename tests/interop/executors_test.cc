@@ -74,11 +74,14 @@ const std::vector<float>& of_one_thread() {
 
 }  // namespace
 
-TEST_CASE("the default executor gives the same bits, however many threads are asked for") {
+TEST_CASE("the default executor gives the same bits however long its threads spin, and however many are asked for") {
     for (const std::uint32_t threads : {0u, 2u, 3u, 1024u}) {
-        PlanOptions options;
-        options.num_threads = threads;
-        CHECK(run(options) == of_one_thread());
+        for (const std::int64_t spin : {-1, 0, 1, 1000, 1000000}) {
+            PlanOptions options;
+            options.num_threads = threads;
+            options.spin_us = spin;
+            CHECK(run(options) == of_one_thread());
+        }
     }
 }
 

@@ -58,6 +58,8 @@ typedef struct kvjit_blocks_options {
     /* Where one of them is CUDA memory: */
     void *stream;   /* CUstream or cudaStream_t that everything goes to; NULL: the default stream */
     int64_t device; /* ordinal of the GPU; default 0 */
+    /* Where both caches are host memory: */
+    int64_t spin_us; /* as kvjit_plan_options has it; default -1 */
 } kvjit_blocks_options;
 
 KVJIT_API void kvjit_blocks_options_init_sized(kvjit_blocks_options *options, size_t size);

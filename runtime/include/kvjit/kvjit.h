@@ -508,7 +508,6 @@ KVJIT_API kvjit_tensor kvjit_tensor_contiguous(void *data, kvjit_dtype dtype, in
 
 /* ---- Plan: one step's batch ----------------------------------------------------------------------------- */
 
-/* The default executor's threads spin for 50 us after a call, then sleep; see docs/threads.md. */
 typedef struct kvjit_executor {
     uint32_t struct_size;
     int32_t concurrency; /* threads that work at once, the caller included: a hint for splitting, never for results */
@@ -619,6 +618,10 @@ typedef struct kvjit_plan_options {
      * store program: KVJIT_PROGRAM_STORE is neither prepared nor compiled. Batches may be shared with plans that
      * store. */
     int32_t stores_nothing;
+    /* CPU targets, when executor is NULL: how many microseconds threads of the library's own pool look for the next
+     * stage or run before they sleep, 0 (sleep at once) to 1000000. -1, the default: 50, a few times what waking them
+     * takes, so that spinning never costs much more than it saves (docs/threads.md). Doesn't change results. */
+    int64_t spin_us;
 } kvjit_plan_options;
 
 KVJIT_API void kvjit_plan_options_init_sized(kvjit_plan_options *options, size_t size);

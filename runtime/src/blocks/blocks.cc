@@ -50,13 +50,10 @@ Result<void> check_count(const Call& call, std::int64_t count) {
 }
 
 Result<void> check_how(const Call& call, const kvjit_blocks_options& options) {
-    if (auto workers = check_workers(options.executor, options.num_threads); !workers) return workers;
+    if (auto workers = check_workers(options.executor, options.num_threads, options.spin_us); !workers) return workers;
     const bool on_host = call.first.memory == KVJIT_MEMORY_HOST && call.second.memory == KVJIT_MEMORY_HOST;
-    const char* host_given = options.executor != nullptr ? "executor"
-                             : options.num_threads != 0  ? "num_threads"
-                                                         : nullptr;
     const char* cuda_given = options.stream != nullptr ? "stream" : options.device != 0 ? "device" : nullptr;
-    const char* given = on_host ? cuda_given : host_given;
+    const char* given = on_host ? cuda_given : worker_option(options);
     if (given == nullptr) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, given,
                      text(given, " is given; ", on_host ? "all blocks are in host memory" : "the GPU's driver copies"));

@@ -9,8 +9,8 @@ namespace {
 using gen::Result;
 
 constexpr std::int64_t kWorkspaceAlignment = 64;
-/// A larger number is a mistake, and pools of spinning threads are an expensive one.
 constexpr std::int64_t kMaxThreads = 1024;
+constexpr std::int64_t kMaxSpin = 1'000'000;
 
 Result<void> check_executor(const kvjit_executor& executor) {
     if (executor.run == nullptr) return gen::fail(KVJIT_BAD_ARGUMENT, "executor.run", "executor.run is null");
@@ -20,10 +20,14 @@ Result<void> check_executor(const kvjit_executor& executor) {
 
 }  // namespace
 
-Result<void> check_workers(const kvjit_executor* executor, std::uint32_t num_threads) {
+Result<void> check_workers(const kvjit_executor* executor, std::uint32_t num_threads, std::int64_t spin_us) {
     if (num_threads > kMaxThreads) {
         return refuse(KVJIT_BAD_ARGUMENT, "num_threads", num_threads, kMaxThreads,
                       text("it takes at most ", kMaxThreads));
+    }
+    if (spin_us < -1 || spin_us > kMaxSpin) {
+        return refuse(KVJIT_BAD_ARGUMENT, "spin_us", spin_us, spin_us < 0 ? -1 : kMaxSpin,
+                      text("it takes -1 (the default) to ", kMaxSpin));
     }
     return executor != nullptr ? check_executor(*executor) : Result<void>();
 }
@@ -38,7 +42,7 @@ Result<void> check_options(const kvjit_plan_options& options) {
     }
     const std::int64_t past = misalignment(options.workspace, kWorkspaceAlignment);
     if (past != 0) return refuse_misaligned("workspace", past, kWorkspaceAlignment);
-    return check_workers(options.executor, options.num_threads);
+    return check_workers(options.executor, options.num_threads, options.spin_us);
 }
 
 Result<void> check_no_cuda_options(const kvjit_plan_options& options) {
@@ -51,7 +55,7 @@ Result<void> check_no_cuda_options(const kvjit_plan_options& options) {
 }
 
 Result<void> check_cuda_options(const kvjit_plan_options& options, std::int64_t unit) {
-    const char* given = options.executor != nullptr ? "executor" : options.num_threads != 0 ? "num_threads" : nullptr;
+    const char* given = worker_option(options);
     if (given != nullptr) {
         return gen::fail(KVJIT_BAD_ARGUMENT, given, text(given, " is given; the kernel's target is CUDA"));
     }

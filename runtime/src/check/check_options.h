@@ -7,8 +7,17 @@
 namespace kvjit::rt {
 
 /// Checks the CPU's workers. `executor`: null, or initialised, with a run function and at least one thread; else up to
-/// 1024 threads of the library's own pool. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
-gen::Result<void> check_workers(const kvjit_executor* executor, std::uint32_t num_threads);
+/// 1024 threads of the library's own pool, which spin for -1 (the default) to 1000000 us. Errors: KVJIT_BAD_ARGUMENT.
+/// O(1). Thread-safe.
+gen::Result<void> check_workers(const kvjit_executor* executor, std::uint32_t num_threads, std::int64_t spin_us);
+
+/// The name of an option that is about the CPU's workers and isn't the default; null: there is none.
+template <class Options>
+const char* worker_option(const Options& options) {
+    if (options.executor != nullptr) return "executor";
+    if (options.num_threads != 0) return "num_threads";
+    return options.spin_us != -1 ? "spin_us" : nullptr;
+}
 
 /// check_level is one of kvjit_check_level; stores_nothing is 0 or 1; check_workers; workspace is 64-byte aligned (the
 /// plan checks its size). Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.

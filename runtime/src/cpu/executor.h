@@ -29,7 +29,8 @@ gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads, std::chr
 template <class Options>
 gen::Result<kvjit_executor> executor_of(const Options& options) {
     if (options.executor != nullptr) return *options.executor;
-    return default_executor(options.num_threads);
+    const std::chrono::microseconds spin(options.spin_us);
+    return default_executor(options.num_threads, options.spin_us < 0 ? kDefaultSpin : spin);
 }
 
 /// Checks who runs a plan on a default executor: a thread of the process that made the plan, with enough stack.

@@ -151,6 +151,8 @@ constexpr OptionMisuse kOptionMisuses[] = {
     {"check level below 0", [](kvjit_plan_options& o, kvjit_executor&) { o.check_level = -1; }, "check_level"},
     {"more threads than a pool has", [](kvjit_plan_options& o, kvjit_executor&) { o.num_threads = 1025; },
      "num_threads"},
+    {"spinning for less than no time", [](kvjit_plan_options& o, kvjit_executor&) { o.spin_us = -2; }, "spin_us"},
+    {"spinning for more than a second", [](kvjit_plan_options& o, kvjit_executor&) { o.spin_us = 1000001; }, "spin_us"},
     {"no such check level", [](kvjit_plan_options& o, kvjit_executor&) { o.check_level = 3; }, "check_level"},
     {"neither storing nor not", [](kvjit_plan_options& o, kvjit_executor&) { o.stores_nothing = 2; }, "stores_nothing"},
     {"executor that can't run", [](kvjit_plan_options& o, kvjit_executor& x) { o.executor = &x, x.run = nullptr; },

@@ -115,9 +115,9 @@ const std::vector<Field> kRelayoutFields = {F(struct_size), F(from),         F(t
                                             F(to_head),     F(num_kv_heads), F(num_layers)};
 #undef F
 #define F(member) FIELD(kvjit_plan_options, member)
-const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),   F(executor), F(workspace),
-                                        F(workspace_bytes), F(num_threads),   F(stream),   F(host_batch),
-                                        F(split_keys),      F(stores_nothing)};
+const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),    F(executor), F(workspace),
+                                        F(workspace_bytes), F(num_threads),    F(stream),   F(host_batch),
+                                        F(split_keys),      F(stores_nothing), F(spin_us)};
 #undef F
 #define F(member) FIELD(kvjit_engine_options, member)
 const std::vector<Field> kEngineFields = {F(struct_size),         F(jit),        F(cache_dir),   F(cache_max_bytes),
@@ -147,7 +147,8 @@ const std::vector<Field> kImageFields = {F(struct_size), F(program),      F(orig
 const std::vector<Field> kBlocksFields = {F(struct_size), F(memory), F(spec), F(batch), F(tensors)};
 #undef F
 #define F(member) FIELD(kvjit_blocks_options, member)
-const std::vector<Field> kBlocksOptionsFields = {F(struct_size), F(num_threads), F(executor), F(stream), F(device)};
+const std::vector<Field> kBlocksOptionsFields = {F(struct_size), F(num_threads), F(executor),
+                                                 F(stream),      F(device),      F(spin_us)};
 #undef F
 
 /// Plans for `c`, whatever comes of it.

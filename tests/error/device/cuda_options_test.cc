@@ -54,16 +54,18 @@ TEST_CASE("a CPU plan takes no option of CUDA's, a CUDA plan none of the CPU's")
     kvjit_executor_init(&executor);
     executor.concurrency = 1;
     executor.run = [](void*, void (*)(void*, std::int64_t), void*, std::int64_t) {};
-    PlanOptions stream, mirror, split, threads, runner;
+    PlanOptions stream, mirror, split, threads, spinner, runner;
     stream.stream = &store;
     mirror.host_batch = &batch;
     split.split_keys = 64;
     threads.num_threads = 2;
+    spinner.spin_us = 0;
     runner.executor = &executor;
     expect_refused(cpu.plan(batch, stream), KVJIT_BAD_ARGUMENT, "stream");
     expect_refused(cpu.plan(batch, mirror), KVJIT_BAD_ARGUMENT, "host_batch");
     expect_refused(cpu.plan(batch, split), KVJIT_BAD_ARGUMENT, "split_keys");
     expect_refused(cuda.plan(batch, threads), KVJIT_BAD_ARGUMENT, "num_threads");
+    expect_refused(cuda.plan(batch, spinner), KVJIT_BAD_ARGUMENT, "spin_us");
     expect_refused(cuda.plan(batch, runner), KVJIT_BAD_ARGUMENT, "executor");
     for (const std::int64_t keys :
          {std::int64_t{-64}, std::int64_t{1}, std::int64_t{63}, std::int64_t{100}, std::int64_t{1} << 31}) {
