@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "generator/score_rules.h"
-#include "kvjit/blocks.h"
 #include "generator/spec.h"
+#include "kvjit/blocks.h"
 
 namespace kvjit::rt {
 namespace {
