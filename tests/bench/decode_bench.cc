@@ -15,7 +15,7 @@ struct Size {
 
 struct Case {
     const char* name;
-    std::string fields;  // besides the operator and its types
+    std::string fields;  // besides the operator
     std::vector<Size> sizes;
 };
 
@@ -23,8 +23,9 @@ const std::string kPages128 = "cache_mode=page_table,page_size=128,", kPages16 =
                   kSlots = "cache_mode=token_table,", kOffset = "cache_mode=offset,",
                   kBlocks = "cache_mode=block_table,page_size=16,";
 const std::string kLlama = "head_dim=128,group=4,";
-const std::string kHalf = "quant_bit=0,", kByte = "quant_bit=8,", kByte32 = "quant_bit=8,quant_group=32,",
-                  kNibble = "quant_bit=4,", kNibble32 = "quant_bit=4,quant_group=32,";
+const std::string kHalf = "quant_bit=0,", kBrain = "t1=bf16,", kByte = "quant_bit=8,",
+                  kByte32 = "quant_bit=8,quant_group=32,", kNibble = "quant_bit=4,",
+                  kNibble32 = "quant_bit=4,quant_group=32,";
 const std::string kHeadOuter = "layout=L2HTD", kHeadInner = "layout=TL2HD", kBlocksInner = "layout=L2NTHD";
 
 const std::vector<Size> kLong = {{1, 32768}, {8, 4096}}, kOne = {{1, 32768}},
@@ -46,6 +47,8 @@ const Case kFromMemory[] = {
     {"f16/L2HTD/G:8", "head_dim=128,group=8," + kHalf + kPages128 + kHeadOuter, kOne},
     {"f16/L2HTD/alibi", kLlama + "is_alibi=1," + kHalf + kPages128 + kHeadOuter, kOne},
     {"f16/L2HTD/mask", kLlama + "attn_mask=3," + kHalf + kPages128 + kHeadOuter, kOne},
+    {"bf16/L2HTD/pages", kLlama + kBrain + kPages128 + kHeadOuter, kAll},
+    {"bf16/TL2HD/pages", kLlama + kBrain + kPages128 + kHeadInner, kLong},
     {"int8/L2HTD/pages", kLlama + kByte + kPages128 + kHeadOuter, kLong},
     {"int8/TL2HD/pages", kLlama + kByte + kPages128 + kHeadInner, kLong},
     {"int8_g32/L2HTD/pages", kLlama + kByte32 + kPages128 + kHeadOuter, kLong},
@@ -64,6 +67,8 @@ const Case kFromCache[] = {
     {"f16/TL2HD/G:8", "head_dim=128,group=8," + kHalf + kPages128 + kHeadInner, {}},
     {"f16/L2HTD/alibi", kLlama + "is_alibi=1," + kHalf + kPages128 + kHeadOuter, {}},
     {"f16/L2HTD/mask", kLlama + "attn_mask=3," + kHalf + kPages128 + kHeadOuter, {}},
+    {"bf16/L2HTD", kLlama + kBrain + kPages128 + kHeadOuter, {}},
+    {"bf16/L2HTD/G:8", "head_dim=128,group=8," + kBrain + kPages128 + kHeadOuter, {}},
     {"int8/L2HTD", kLlama + kByte + kPages128 + kHeadOuter, {}},
     {"int8_g32/L2HTD", kLlama + kByte32 + kPages128 + kHeadOuter, {}},
     {"int4/L2HTD", kLlama + kNibble + kPages128 + kHeadOuter, {}},
@@ -71,7 +76,7 @@ const Case kFromCache[] = {
 };
 
 std::string spec_of(const Case& which) {
-    return "op=MultiHeadCacheAttention,t1=f16," + which.fields;
+    return "op=MultiHeadCacheAttention," + which.fields;
 }
 
 /// A step of range(0) sequences over all layers. The bytes: codes and scales of all keys and values, once.
