@@ -61,7 +61,7 @@ struct Brain16 {
     }
 };
 
-template <class Number, class Format>
+template <class Format>
 class Float16 {
 public:
     Float16() = default;
@@ -73,8 +73,8 @@ public:
         const std::uint32_t magnitude = bits_ & 0x7fffU, sign = bits_ ^ magnitude;
         return float_of(sign << 16 | Format::widen(magnitude));
     }
-    static Number from_bits(std::uint16_t bits) {
-        Number value;
+    static Float16 from_bits(std::uint16_t bits) {
+        Float16 value;
         value.bits_ = bits;
         return value;
     }
@@ -89,14 +89,10 @@ private:
 /// IEEE 754's binary16, for storage: KVJIT_F16. From float rounded to nearest, ties to even, whatever the thread's
 /// rounding mode; what is 65520 or more is infinity; to float exactly. A NaN stays one, with its sign and what fits of
 /// its payload, quiet. Trivially copyable; as an element of a std::vector 0 at first. Arithmetic is float's.
-class half : public detail::Float16<half, detail::Binary16> {
-    using Float16::Float16;
-};
+using half = detail::Float16<detail::Binary16>;
 
 /// The upper 16 bits of a float, for storage: KVJIT_BF16. Conversions as half's.
-class bfloat16 : public detail::Float16<bfloat16, detail::Brain16> {
-    using Float16::Float16;
-};
+using bfloat16 = detail::Float16<detail::Brain16>;
 
 /// The kvjit_dtype whose elements T holds; KVJIT_AUTO: none. For an engine's own type of float16
 ///     template <>
