@@ -94,7 +94,7 @@ auto& lasting(F&& f) {
         return f;
     } else {
         static_assert(std::is_empty_v<F>, "a temporary ends before it is called: give what it captures a name");
-        static F copy(std::move(f));
+        static F copy(std::forward<F>(f));
         return copy;
     }
 }
