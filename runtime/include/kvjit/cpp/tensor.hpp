@@ -39,12 +39,12 @@ constexpr std::size_t bytes_of(kvjit_dtype type) {
 template <class Element>
 constexpr kvjit_dtype checked_dtype() {
     using T = std::remove_cv_t<Element>;
-    constexpr kvjit_dtype type = dtype_of<T>;
-    constexpr bool is_known = type != KVJIT_AUTO;
-    static_assert(is_known, "no kvjit_dtype has such elements; see kvjit::dtype_of");
-    static_assert(!is_known || sizeof(T) == bytes_of(type), "kvjit::dtype_of names a type of another size");
+    constexpr kvjit_dtype kType = dtype_of<T>;
+    constexpr bool kIsKnown = kType != KVJIT_AUTO;
+    static_assert(kIsKnown, "no kvjit_dtype has such elements; see kvjit::dtype_of");
+    static_assert(!kIsKnown || sizeof(T) == bytes_of(kType), "kvjit::dtype_of names a type of another size");
     static_assert(std::is_trivially_copyable_v<T>, "elements are copied as bytes");
-    return type;
+    return kType;
 }
 
 /// A view's extents: {rows, 8, 128}, or a container; whole numbers of any type.
