@@ -27,7 +27,7 @@ function(expect_none text part)
 endfunction()
 
 set(configure ${CMAKE_COMMAND} -S ${WORK}/app -B ${WORK}/build -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${WORK}/kvjit
-    -DCMAKE_CXX_COMPILER=${CXX})
+    -DCMAKE_CXX_COMPILER=${CXX} "-DCMAKE_CXX_FLAGS=${CXX_FLAGS}") # a sanitizer wants all of a program
 set(build ${CMAKE_COMMAND} --build ${WORK}/build)
 set(app ${WORK}/build/app)
 
