@@ -6,4 +6,10 @@ namespace demo {
 /// registers, with the widest vectors that the machine has. The yardstick for prefill. Throws as run_together does.
 double measure_arithmetic(int threads);
 
+/// The same with products of bfloat16 that are added in float32: pairs in AVX-512's registers (VDPBF16PS), and AMX's
+/// tiles, which are loaded anew for each product, from the first-level cache. 0 where the machine has no such
+/// instruction.
+double measure_bfloat16_pairs(int threads);
+double measure_bfloat16_tiles(int threads);
+
 }  // namespace demo
