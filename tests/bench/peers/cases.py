@@ -73,7 +73,7 @@ CASES = {
         Case("decode-64x512", "decode, 64 sequences of 512 keys", decode(64, 512)),
         Case("mixed", "16 decodes of 1024 to 8192 keys with 2 prefills of 512", MIXED),
         Case("prefill-2048", "prefill of 2048 tokens, causal", ((2048, 2048),), "arithmetic"),
-        Case("step-128", "decode, 1 sequence of 128 keys, in the processor's caches", decode(1, 128), "calls"),
+        Case("step-128", "decode, 1 sequence of 128 keys, one layer", decode(1, 128), "calls"),
     )
 }
 # Time over keys: cases of one sequence that differ in nothing else.

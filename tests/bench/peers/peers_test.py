@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""What the comparison with other engines makes of its measurements: peers_test.py LIBKVJIT LIMITS
+"""What the comparison with other engines makes of its measurements: peers_test.py LIBKVJIT LIMITS README
 
-Figures against numbers computed by hand, processes that fail, and kvjit's own driver on a small case."""
+Figures against numbers computed by hand, processes that fail, kvjit's own driver on a small case, and README.md's table
+against the results that it stands for."""
 
 import contextlib
 import importlib.util
 import io
+import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -22,7 +25,7 @@ import summary
 import table
 import terminal
 
-LIBKVJIT, LIMITS = sys.argv[1:3]
+LIBKVJIT, LIMITS, README = sys.argv[1:4]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -119,6 +122,13 @@ class Tables(unittest.TestCase):
         self.assertEqual(shown[0], "| time / kvjit float16's | decode, 4k keys |")
         self.assertEqual(shown[2], "| kvjit float16 L2HTD | 1 (2 ms, 4 GB/s, 0.50 of the limit) |")
         self.assertEqual(shown[3:], ["| vllm float16 | 1.50 |"])
+
+    def test_readmes_table_is_that_of_the_results(self):
+        with open(README, encoding="utf-8") as file:
+            text = file.read()
+        linked = re.search(r"\((tests/bench/results/[\w-]+)\.md\)", text)
+        with open(os.path.join(os.path.dirname(README), linked[1] + ".json"), encoding="utf-8") as file:
+            self.assertIn(table.overview(json.load(file)), text)
 
 
 class Fake:
