@@ -188,7 +188,7 @@ class Kvjit(driver.Peer):
     variants = {
         "float16 L2HTD": FLOAT16.with_options(spec="t1=f16,layout=L2HTD"),
         "float16 TL2HD": FLOAT16.with_options(spec="t1=f16,layout=TL2HD"),
-        "bfloat16 L2HTD": BFLOAT16.with_options(spec="t1=bf16,t2=bf16,t3=bf16,layout=L2HTD"),
+        "bfloat16 L2HTD": BFLOAT16.with_options(spec="t1=bf16,layout=L2HTD"),
         "int8 g32": quantized(8, 32),
         "int4 g32": quantized(4, 32),
     }
