@@ -4,7 +4,6 @@
 
 #include "generator/score_rules.h"
 #include "generator/spec.h"
-#include "kvjit/blocks.h"
 
 namespace kvjit::rt {
 namespace {

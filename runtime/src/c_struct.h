@@ -7,6 +7,7 @@
 #include <new>
 
 #include "generator/error.h"
+#include "kvjit/blocks.h"
 #include "relayout/sides.h"
 #include "struct_fields.h"
 
@@ -23,6 +24,10 @@ template <>
 kvjit_spec defaults();
 template <>
 kvjit_engine_options defaults();
+template <>
+kvjit_plan_options defaults();
+template <>
+kvjit_blocks_options defaults();
 template <>
 kvjit_prepare_options defaults();
 template <>
