@@ -9,7 +9,7 @@
 
 #include "kvjit/kvjit.hpp"
 
-constexpr std::int64_t kHeads = 32, kKvHeads = 8, kDim = 128, kMaxTokens = 4096;
+constexpr std::int64_t kHeads = 8, kKvHeads = 2, kDim = 128, kMaxTokens = 4096;
 
 int main() try {
     const auto engine = kvjit::Engine::create().value();
