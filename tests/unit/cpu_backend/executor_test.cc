@@ -148,7 +148,7 @@ TEST_CASE("calls of any length of spinning, from several threads, with pauses be
     CHECK(wrong == 0);
 }
 
-TEST_CASE("there are no more threads than cores, however many are asked for") {
+TEST_CASE("there are no more threads than cores, however many are asked for" * doctest::skip(kSanitized)) {
     CHECK(in_child([] {
               const kvjit_executor executor = *rt::default_executor(1024);
               for (int call = 0; call < 100; ++call) {
