@@ -92,20 +92,21 @@ std::size_t stack_left() {
     return known ? static_cast<std::size_t>(here - stack.lowest) : kTaskStackBytes;
 }
 
-/// The pool's threads have the stack that the process gives threads (ulimit -s).
-gen::Result<void> check_stack(std::uint32_t num_threads) {
+/// The pool's threads have the stack that the process gives threads (ulimit -s). `asked`: num_threads as it was given.
+gen::Result<void> check_stack(std::uint32_t threads, std::uint32_t asked) {
     std::size_t bytes = kTaskStackBytes;
     pthread_attr_t attributes;
     if (pthread_getattr_default_np(&attributes) == 0) {
         pthread_attr_getstacksize(&attributes, &bytes);
         pthread_attr_destroy(&attributes);
     }
-    if (bytes >= kTaskStackBytes || num_threads == 1) return {};
+    if (bytes >= kTaskStackBytes || threads == 1) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, "num_threads",
-                     "num_threads is " + std::to_string(num_threads) + ", but this process gives threads stacks of " +
-                         std::to_string(bytes) + " bytes (ulimit -s); kvjit_executor's rule (kvjit.h): a task needs " +
+                     "num_threads is " + std::to_string(asked) + (asked == 0 ? ", one for each core" : "") +
+                         ", but this process gives threads stacks of " + std::to_string(bytes) +
+                         " bytes (ulimit -s); kvjit_executor's rule (kvjit.h): a task needs " +
                          std::to_string(kTaskStackBytes) + " bytes of stack. Pass an executor, or num_threads 1",
-                     num_threads, 1);
+                     asked, 1);
 }
 
 }  // namespace
@@ -115,14 +116,13 @@ gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads, std::chr
     static auto& mutex = *new std::mutex;
     static auto& executors = *new std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, kvjit_executor>;
     [[maybe_unused]] static const bool watched = watch_forks();
-    const std::uint32_t threads = num_threads != 0 ? num_threads : usable_cores();
-    if (auto checked = check_stack(threads); !checked) return std::unexpected(checked.error());
+    const std::uint32_t cores = usable_cores(), threads = std::min(num_threads != 0 ? num_threads : cores, cores);
+    if (auto checked = check_stack(threads, num_threads); !checked) return std::unexpected(checked.error());
     // A forked process inherits the parent's pools without their threads.
     const std::tuple key{forks.load(), threads, spin.count()};
     const std::lock_guard lock(mutex);
     kvjit_executor& executor = executors[key];
-    if (executor.run == nullptr)
-        executor = executor_on(pool_of(std::get<0>(key), std::min(threads, usable_cores())), spin);
+    if (executor.run == nullptr) executor = executor_on(pool_of(std::get<0>(key), threads), spin);
     return executor;
 }
 

@@ -36,14 +36,29 @@ int first_usable_core() {
     return -1;
 }
 
-int threads_on_one_core() {
+bool use_one_core() {
     const int core = first_usable_core();
-    if (core < 0) return kBroken;
+    if (core < 0) return false;
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(core, &one);
-    if (sched_setaffinity(0, sizeof one, &one) != 0) return kBroken;
-    return rt::default_executor(0)->concurrency;
+    return sched_setaffinity(0, sizeof one, &one) == 0;
+}
+
+int threads_on_one_core() {
+    return use_one_core() ? rt::default_executor(0)->concurrency : kBroken;
+}
+
+/// The cores that count are those that the thread may use when it asks.
+int threads_after_a_change() {
+    cpu_set_t all;
+    if (sched_getaffinity(0, sizeof all, &all) != 0) return kBroken;
+    const int most = std::min(CPU_COUNT(&all), 8);
+    if (rt::default_executor(8)->concurrency != most) return 1;
+    if (!use_one_core()) return kBroken;
+    if (rt::default_executor(8)->concurrency != 1) return 2;
+    if (sched_setaffinity(0, sizeof all, &all) != 0) return kBroken;
+    return rt::default_executor(8)->concurrency == most ? 0 : 3;
 }
 
 int threads_on_all_cores() {
@@ -96,6 +111,7 @@ int threads_in_little_memory() {
 TEST_CASE("the default executor has a thread for each core that the process may use") {
     CHECK(in_child(threads_on_one_core) == 1);
     CHECK(in_child(threads_on_all_cores) == 0);
+    CHECK(in_child(threads_after_a_change) == 0);
 }
 
 TEST_CASE("a forked process has pools of its own" * doctest::skip(kSanitized)) {
@@ -165,6 +181,7 @@ TEST_CASE("a pool whose threads would have too small a stack is refused") {
         pthread_attr_t attributes;
         if (pthread_attr_init(&attributes) != 0 || pthread_attr_setstacksize(&attributes, 256 << 10) != 0) return 1;
         if (pthread_setattr_default_np(&attributes) != 0) return 2;
+        if (rt::default_executor(0)) return rt::default_executor(0)->concurrency == 1 ? 0 : 5;
         const auto executor = rt::default_executor(3);
         if (executor || executor.error().argument != "num_threads" || executor.error().value != 3) return 3;
         return runs_all(*rt::default_executor(1)) ? 0 : 4;
