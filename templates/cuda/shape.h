@@ -182,7 +182,7 @@ constexpr int mma_prefill_rows(const CacheFormat& format) {
     return kAttendWarps * 16 * mma_row_tiles(format);
 }
 
-/// Stride of rows of queries, keys and values as float16, with zeros up to a multiple of 16 elements. Padding puts the
+/// Stride of rows of queries, keys and values of 16 bits, with zeros up to a multiple of 16 elements. Padding puts the
 /// 8 rows of a matrix into different banks, as swizzling would, and keeps offsets in a row constant, which takes no
 /// registers.
 constexpr int mma_row_stride(const CacheFormat& format) {
@@ -195,7 +195,7 @@ constexpr int mma_raw_bytes(const CacheFormat& format, int keys) {
                                    : keys * (round_up(row_bytes(format), 16) + round_up(scale_row_bytes(format), 16));
 }
 
-/// Bytes of the residuals of quantised keys: what rounding to float16 takes from them.
+/// Bytes of the residuals of quantised keys: what rounding to 16 bits takes from them.
 constexpr int mma_residual_bytes(const CacheFormat& format, int keys) {
     return (format.scale_bytes == 0 ? 1 : keys) * mma_row_stride(format);
 }

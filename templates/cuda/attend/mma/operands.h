@@ -2,9 +2,9 @@
 // (accumulator.h has those of accumulators.) A byte or nibble becomes a number by being put into the mantissa of a
 // power of two, which is then subtracted: exact, and cheaper than any conversion.
 //
-// code * scale has more digits than T1. Values are rounded, an error as small as the output's own. Keys are not,
-// since softmax would magnify the error: what rounding takes from a pair, its residual, has a matrix product of its
-// own.
+// code * scale has more digits than T1. Values are rounded, an error as small as the output's own. Keys keep twice
+// as many digits, since softmax would magnify the error: what rounding takes from a pair, its residual, has a matrix
+// product of its own. That is all of them where scales are T1.
 //
 // Pairs hold element / kFragmentUnit, as code * scale of keys and values that were T1 may exceed T1's largest number by
 // a little. Sums of products are multiplied by kFragmentUnit.
@@ -51,8 +51,8 @@ KVJIT_INLINE u32 last_bytes(u32 codes) {
     return widen_bytes(codes, 0x4342);
 }
 
-// ---- int4, of float16: code / 2 = (512 + (code + 8) / 2) - 516; for odd nibbles, four bits further left, (32 + ...) -
-// 36 of bfloat16: code / 2 = (64 + (code + 8) / 2) - 68
+// ---- int4, of float16: code / 2 = (512 + (code + 8) / 2) - 516; odd nibbles, four bits further left: (32 + ...) - 36
+// bfloat16: code / 2 = (64 + (code + 8) / 2) - 68
 
 /// Nibbles 0 and 4.
 KVJIT_INLINE u32 even_nibbles(u32 codes) {

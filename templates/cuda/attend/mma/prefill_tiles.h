@@ -1,4 +1,4 @@
-// Prefill's queries, keys and values in shared memory, as float16, in rows an odd number of 16 bytes apart, so that
+// Prefill's queries, keys and values in shared memory, as T1, in rows an odd number of 16 bytes apart, so that
 // load_matrices meets no bank conflict. Keys and values are copied there directly. Quantised ones are first
 // copied as bytes of the cache, in the background, and then dequantised once for all rows of the block.
 #pragma once
