@@ -91,7 +91,7 @@ private:
 /// its payload, quiet. Trivially copyable; as an element of a std::vector 0 at first. Arithmetic is float's.
 using half = detail::Float16<detail::Binary16>;
 
-/// The upper 16 bits of a float, for storage: KVJIT_BF16. Conversions as half's.
+/// The upper 16 bits of a float, for storage: KVJIT_BF16. Conversions as half's; its largest number is near float's.
 using bfloat16 = detail::Float16<detail::Brain16>;
 
 /// The kvjit_dtype whose elements T holds; KVJIT_AUTO: none. For an engine's own type of float16
