@@ -4,7 +4,7 @@
  *
  *   spec + target -> kernel          kvjit_engine_kernel      microseconds; compiles nothing
  *   kernel + batch -> plan           kvjit_plan_create        once a step: checks, splits, compiles what is missing
- *   plan + tensors + layer -> bytes  kvjit_run                once a layer: no allocation, no lock, no string
+ *   plan + tensors + layer -> bytes  kvjit_run                once a layer: no allocation, no string
  *
  * Conventions
  *   - Every struct but kvjit_tensor begins with struct_size; kvjit_*_init functions set fields to their defaults.

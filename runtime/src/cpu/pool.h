@@ -9,7 +9,7 @@
 namespace kvjit::rt {
 
 /// A call's threads join it while it is open, and only those that have joined are waited for: a thread that the system
-/// doesn't run, as others' threads have the cores, delays no call. A thread without work looks for some for as long as
+/// hasn't run since the call began, as others' threads have the cores, doesn't delay it. A thread without work looks for some for as long as
 /// the last call said, then it sleeps. Lives until the process ends: threads may run kernels on it then.
 class Pool {
 public:
