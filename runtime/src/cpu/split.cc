@@ -99,7 +99,6 @@ private:
     std::vector<Tile> first_tiles() const {
         std::vector<Tile> tiles;
         tiles.reserve(static_cast<std::size_t>(batch_.batch_size));
-        tiles.reserve(static_cast<std::size_t>(batch_.batch_size));
         const TileSize decode_size = tile_size(true), prefill_size = tile_size(false);
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
             const std::int64_t n = rows_of(batch_.seqstarts, b);
