@@ -27,7 +27,7 @@ It takes well under a minute, and 2 GiB of memory are enough.
 
   --steps N     steps to run, up to 1000000 (48; cuda-emulated 4)
   --layers N    layers of the model, each with a cache of its own, up to 1024 (4; cuda-emulated 1; Llama has 32)
-  --threads N   threads of kvjit's pool, on CPU targets, up to 1024, and one a core (0: one a core)
+  --threads N   threads of kvjit's pool, on CPU targets, up to one a core (0: one a core)
   --target T    where attention runs (host)
                   host            this machine's CPU, with all that it has
                   x86-64          any such CPU; also x86-64-v2, x86-64-v3, x86-64-v4
