@@ -234,7 +234,7 @@ class Processes(unittest.TestCase):
             self.skipTest("this Python has no numpy")
         driver = self.driver(sys.executable, os.path.join(HERE, "kvjit_driver.py"), LIBKVJIT)
         self.assertTrue(driver.version.startswith("kvjit "), driver.lacks)
-        for variant in ("float16 L2HTD", "float16 TL2HD", "int8 g32", "int4 g32"):
+        for variant in ("float16 L2HTD", "float16 TL2HD", "bfloat16 L2HTD", "int8 g32", "int4 g32"):
             answer = driver.ask("prepare", case="small", variant=variant, beyond_cache=1)
             self.assertIsNone(rounds.verdict(answer), variant)
             self.assertGreater(answer["error"], 0, variant)

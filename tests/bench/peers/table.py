@@ -17,7 +17,8 @@ _NOTHING = "–"
 _METHOD = f"""\
 H 32, Hkv 8, D 128. {{rounds}} rounds, in each of which every engine has its turn, every other round in reverse order,
 all with {{threads}} threads on the same cores. Each result was checked against float64 first: *error* is relative to
-the largest result, and starts from the numbers as the engine's cache holds them. Times are medians over the rounds.
+the largest result, and starts from the numbers as the engine's cache holds them (OpenVINO's u8 and u4: before they are
+quantised, so that these errors include the quantisation's). Times are medians over the rounds.
 *ratio* is the median of each round's time over that of {summary.REFERENCE}, and *lost* counts the rounds in which the
 latter was faster. *of the limit* holds bytes against the fastest loop in the same round that only reads, and
 operations against the fastest loop of products of the type. Every engine is called from Python, which its time has."""
