@@ -100,7 +100,9 @@ CLI::App* add_replay(CLI::App& app, Request& request) {
     command->add_option("FILE", options.files, "Recorded calls (*.safetensors)")->required();
     command->add_option("--target", options.target, kTargetHelp)->capture_default_str();
     command->add_option("--cache-dir", options.cache_dir, "Folder of compiled kernels; '' for none");
-    command->add_option("--threads", options.num_threads, "Threads that work on a call; 0, or more than there are: one for each usable core")
+    command
+        ->add_option("--threads", options.num_threads,
+                     "Threads that work on a call; 0, or more than there are: one for each usable core")
         ->check(CLI::Range(0, 1024))
         ->capture_default_str();
     command->add_option("--op", request.op, "Only this operator: " + CLI::detail::generate_map(kOps, true) + " or all")

@@ -9,8 +9,9 @@
 namespace kvjit::rt {
 
 /// A call's threads join it while it is open, and only those that have joined are waited for: a thread that the system
-/// hasn't run since the call began, as others' threads have the cores, doesn't delay it. A thread without work looks for some for as long as
-/// the last call said, then it sleeps. Lives until the process ends: threads may run kernels on it then.
+/// hasn't run since the call began, as others' threads have the cores, doesn't delay it. A thread without work looks
+/// for some for as long as the last call said, then it sleeps. Lives until the process ends: threads may run kernels on
+/// it then.
 class Pool {
 public:
     using Task = void (*)(void* argument, std::int64_t i);

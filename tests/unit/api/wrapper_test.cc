@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kvjit/blocks.hpp"
 #include "kvjit/kvjit.hpp"
 
 TEST_CASE("specs are plain values with a text") {
@@ -69,6 +70,12 @@ TEST_CASE("a list's lines become specs, and what they leave out has a reason") {
     REQUIRE(!refused);
     CHECK(refused.error().argument() == std::string("max_combinations"));
     CHECK(refused.error().limit() == 3);
+}
+
+TEST_CASE("options begin with their defaults, those that aren't 0 among them") {
+    CHECK(kvjit::PlanOptions().spin_us == -1);
+    CHECK(kvjit::BlocksOptions().spin_us == -1);
+    CHECK(kvjit::EngineOptions().jit == -1);
 }
 
 TEST_CASE("kernels outlive the engine that made them") {
