@@ -355,7 +355,8 @@ std::vector<Constant> target_constants(const Target& target) {
             flag("kHasF16c", target.has("f16c")),
             flag("kHasAvx2", target.has("avx2")),
             flag("kHasAvx512", target.vector_bytes() == 64),
-            flag("kHasVnni", target.has("avx512vnni"))};
+            flag("kHasVnni", target.has("avx512vnni")),
+            flag("kFastBfloat16", target.multiplies_bfloat16())};
 }
 
 std::span<const ProgramInfo> programs() {

@@ -25,6 +25,10 @@ int Target::vector_bytes() const {
     return wide ? 64 : has("avx2") ? 32 : 16;
 }
 
+bool Target::multiplies_bfloat16() const {
+    return vector_bytes() == 64 && has("avx512bf16") && has("sse4a");
+}
+
 std::string Target::name() const {
     return backend == Backend::kCuda ? architecture.name() : print_features(features);
 }

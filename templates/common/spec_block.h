@@ -72,6 +72,11 @@ constexpr bool kHasVnni = true;
 #else
 constexpr bool kHasVnni = false;
 #endif
+#if defined(__AVX512BF16__) && defined(__SSE4A__)
+constexpr bool kFastBfloat16 = true;  // products of bfloat16 pairs at the rate of FMA
+#else
+constexpr bool kFastBfloat16 = false;
+#endif
 constexpr int kVectorBytes = kHasAvx512 ? 64 : kHasAvx2 ? 32 : 16;
 
 }  // namespace kvjit::spec

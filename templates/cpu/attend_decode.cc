@@ -4,7 +4,8 @@
 #include "common/score.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
-#include "cpu/attend/decode_loops.h"
+#include "cpu/attend/decode_scores.h"
+#include "cpu/attend/decode_values.h"
 #include "cpu/attend/output.h"
 
 namespace kvjit {
@@ -41,8 +42,8 @@ struct alignas(64) Panel {
     i64 first_head, heads;  // kv heads of the rows
     QueryRow rows[kPanelRows];
     ChunkRows list;  // of the chunk's keys, then of its values
-    alignas(64) float query[kPanelRows * kPadDim];
-    alignas(64) float scores[kPanelRows * kScoreStride];  // then probabilities
+    alignas(64) Factor query[kPanelRows * kLines * kLanes];
+    alignas(64) float scores[kPanelRows * kScoreStride];  // then probabilities, or in their place pairs of them
     alignas(64) float part[kPanelRows * kPadDim];         // sums of values over the chunk, in lane order
     alignas(64) float acc[kPanelRows * kPadDim];          // over the chunks so far
 };
@@ -50,11 +51,14 @@ struct alignas(64) Panel {
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
 /// Writes a query row as row `r` of its tile's lines.
-KVJIT_INLINE void load_query(float* tile, i64 r, const T1* from) {
-    float* to = tile + r * kLanes;
+KVJIT_INLINE void load_query(Factor* tile, i64 r, const T1* from) {
+    Factor* to = tile + r * kLanes;
 #pragma clang loop unroll(disable)
-    for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(to + d * kRows, to_lanes(load<kLanes>(from + d)));
-    if constexpr (kWholeDim < kHeadDim) store<kLanes>(to + kWholeDim * kRows, pad(load<8>(from + kWholeDim)));
+    for (int line = 0; line < kWholeLines; ++line)
+        store_raw<Factor, kLanes>(to + line * kLanes * kRows, load_query_factors<false>(from + line * kLineElements));
+    if constexpr (kWholeLines < kLines)
+        store_raw<Factor, kLanes>(to + kWholeLines * kLanes * kRows,
+                                  load_query_factors<true>(from + kWholeLines * kLineElements));
 }
 
 /// Loads the rows of the item's tiles from first_tile on; each kv head has `tiles_per_head` tiles.
@@ -73,7 +77,7 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
         panel.rows[row] = {token, head, kv_head, seen, 0.0f, 0.0f, {}};
         panel.seen = {smaller(panel.seen.begin, seen.begin), larger(panel.seen.end, seen.end)};
         const i64 at = (panel.sequence.query_begin + token) * query.token_stride + head * query.head_stride;
-        load_query(panel.query + row / kRows * kRows * kPadDim, row % kRows,
+        load_query(panel.query + row / kRows * kRows * kLines * kLanes, row % kRows,
                    reinterpret_cast<const T1*>(query.base + at));
     }
     panel.first_head = panel.rows[0].kv_head;
@@ -121,7 +125,7 @@ KVJIT_NOINLINE void score_chunk(Panel& panel, KeyRange keys) {
     for (i64 t = keys.begin / kKeys * kKeys; t < keys.end; t += kKeys) {
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows)
-            score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kPadDim, panel.list,
+            score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kLines * kLanes, panel.list,
                        {t, panel.rows[row].kv_head, is_first_of_head(panel, row)});
     }
 }
@@ -166,7 +170,7 @@ KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
         const vf<kLanes> score = load<kLanes>(scores + t);
         const vf<kLanes> probability = exp<kLanes>(score - shift);
         sum += probability;
-        store<kLanes>(scores + t, mark_hidden<kLanes>(probability, score));
+        store_factors(scores, t, mark_hidden<kLanes>(probability, score));
     }
     return sum_of<kLanes>(sum);
 }
@@ -184,13 +188,14 @@ KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
 }
 
 KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
+    const i64 first = keys.begin / kFactorElements * kFactorElements;  // no two blocks share a pair
 #pragma clang loop unroll(disable)
-    for (i64 t = keys.begin; t < keys.end; t += kValueBlock) {
+    for (i64 t = first; t < keys.end; t += kValueBlock) {
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows) {
             const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + kValueBlock});
             add_values<kSpan>(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
-                              {block.begin, block.end, panel.rows[row].kv_head, t == keys.begin});
+                              {block.begin, block.end, panel.rows[row].kv_head, t == first});
         }
     }
 }

@@ -25,7 +25,7 @@ constexpr int panel_tiles() {
 inline constexpr int kPanelTiles = panel_tiles();
 
 struct alignas(64) Tile {
-    float query[kPadDim * kTileRows];
+    Factor query[kPadFactors * kTileRows];
     float sums[kPadDim * kTileRows];  // of probabilities times values, in this chunk
     float max[kTileRows], sum[kTileRows];
     float slope[kTileRows];
@@ -37,15 +37,15 @@ struct alignas(64) Tile {
 
 struct alignas(64) Buffers {
     Tile tiles[kPanelTiles];
-    float keys[kBlockKeys * kPackStride];
-    float values[kBlockKeys * kPackStride];
-    float scores[kBlockKeys * kTileRows];  // then probabilities
+    Factor keys[kBlockKeys * kKeyStride];
+    Factor values[kBlockKeys / kFactorElements * kValueStride];
+    float scores[kBlockKeys * kTileRows];  // then probabilities, or in their place pairs of them
     float masks[kMaskRank > 0 ? kBlockKeys* kTileRows : kLanes];
     float rows[kLanes * (kPadDim > kBlockKeys ? kPadDim : kBlockKeys)];
     float acc[kPanelTiles * kTileRows * kPadDim];
     Running running[kPanelTiles * kTileRows];
     float rescale[kTileRows];
-    u8 order[kBlockKeys];
+    Step steps[kMaskRank > 0 ? kBlockKeys : 1];
 };
 
 /// A kv head's rows from first_row on, in tiles 0..tiles-1 of the buffers.
@@ -65,12 +65,12 @@ struct Panel {
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
 /// Loads the row of lane r of the tile. Lanes past the last row repeat it; their results are not written.
-KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, float* to, i64 r) {
+KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, Factor* to, i64 r) {
     const i64 row = smaller(tile.first_row + r, panel.rows() - 1);
     const i64 i = panel.token(row), head = panel.query_head(row);
     const abi::Rows& query = panel.args.query;
     const char* from = query.base + (panel.sequence.query_begin + i) * query.token_stride + head * query.head_stride;
-    widen_row(to, reinterpret_cast<const T1*>(from));
+    pack_query(to, reinterpret_cast<const T1*>(from));
     tile.slope[r] = alibi_slope(panel.args, head);
     tile.position[r] = static_cast<i32>(query_position(panel.sequence, i));
     const KeyRange seen = visible_keys(panel.sequence, i);
@@ -80,12 +80,13 @@ KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, float* to, i64 r) {
 
 KVJIT_NOINLINE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
     Tile& tile = buffers.tiles[t];
+    Factor* rows = reinterpret_cast<Factor*>(buffers.rows);
     tile.first_row = panel.first_row + t * kTileRows;
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
 #pragma clang loop unroll(disable)
-        for (i64 lane = 0; lane < kLanes; ++lane) load_row(panel, tile, buffers.rows + lane * kPadDim, r + lane);
-        rows_to_lines(tile.query + r, buffers.rows);
+        for (i64 lane = 0; lane < kLanes; ++lane) load_row(panel, tile, rows + lane * kPadFactors, r + lane);
+        rows_to_lines(tile.query + r, rows);
     }
     constexpr int kLast = kTileRows - 1;
     const KeyRange first = {tile.seen_begin[0], tile.seen_end[0]};
@@ -109,25 +110,16 @@ struct Block {
     KeyRange keys;  // counted from there
 };
 
-/// Packs the block's rows of one plane as float32, with zero rows on both sides up to multiples of kTall.
-KVJIT_NOINLINE void pack(const Panel& panel, float* to, const abi::Plane& plane, const abi::Plane& scale,
-                         const Block& block) {
+KVJIT_NOINLINE void pack_block(const Panel& panel, Buffers& buffers, const Block& block) {
+    const abi::Cache& cache = panel.args.cache;
+    const TableRow table = table_row(panel.args.table, panel.item.sequence);
+    const auto [first, count] = KeyRange{block.keys.begin, block.keys.count()};
     RowList<kBlockKeys> rows;
-    const auto [begin, end] = block.keys;
-    list_rows(rows, begin, table_row(panel.args.table, panel.item.sequence),
-              {plane, scale, block.begin + begin, end - begin});
-    if constexpr (kWindow) clear(to + begin / kTall * kTall * kPackStride, begin % kTall * kPackStride);
-#pragma clang loop unroll(disable)
-    for (i64 k = begin; k < end; ++k) {
-        float* row = to + k * kPackStride;
-        const T2* codes = rows.codes(k, panel.head);
-        const T3* scales = rows.scales(k, panel.head);
-#pragma clang loop unroll_count(2)
-        for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, load_cache<kLanes>(codes, scales, d));
-        if constexpr (kWholeDim < kHeadDim) store<8>(row + kWholeDim, load_cache<8>(codes, scales, kWholeDim));
-    }
-    const i64 padded = (end + kTall - 1) / kTall * kTall;
-    clear(to + end * kPackStride, (padded - end) * kPackStride);
+    const PackedRows packed = {rows, panel.head, block.keys};
+    list_rows(rows, first, table, {cache.key, cache.key_scale, block.begin + first, count});
+    pack_rows<kKeyStride>(buffers.keys, packed);
+    list_rows(rows, first, table, {cache.value, cache.value_scale, block.begin + first, count});
+    pack_values(buffers.values, packed);
 }
 
 /// Loads the masks of the tile's rows, a line for each key of the block.
@@ -204,18 +196,25 @@ KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffe
     }
 }
 
-/// With masks, lists in `order` the keys that some row of the tile sees, since no other key's value may be read, and
-/// returns the range of the listed entries. Without masks all keys are seen: returns `keys`.
-KVJIT_INLINE KeyRange list_seen_keys(u8* order, const float* probabilities, KeyRange keys) {
-    if constexpr (kMaskRank == 0) return keys;
-    i64 seen = 0;
+/// Whether the mask shows a key to some row of the tile.
+KVJIT_INLINE bool is_seen(const float* probabilities, i64 k) {
+    const Line line = load<kTileRows>(probabilities + k * kTileRows);
+    return __builtin_reduce_or(bits_of<kTileRows>(line) ^ kHiddenBits) != 0;
+}
+
+/// With masks, lists the steps over keys that some row of the tile sees, since no other key's value may be read.
+/// Without masks all of `keys` are seen.
+KVJIT_INLINE SeenKeys list_seen_keys(Step* steps, const float* probabilities, KeyRange keys) {
+    if constexpr (kMaskRank == 0) return {keys, nullptr};
+    i64 count = 0;
 #pragma clang loop unroll(disable)
-    for (i64 k = keys.begin; k < keys.end; ++k) {
-        const Line line = load<kTileRows>(probabilities + k * kTileRows);
-        order[seen] = static_cast<u8>(k);
-        seen += __builtin_reduce_or(bits_of<kTileRows>(line) ^ kHiddenBits) != 0;
+    for (i64 k = keys.begin / kFactorElements * kFactorElements; k < keys.end; k += kFactorElements) {
+        u32 keep = k >= keys.begin && is_seen(probabilities, k) ? kKeepEven : 0;
+        if constexpr (kPairs) keep |= k + 1 < keys.end && is_seen(probabilities, k + 1) ? kKeepOdd : 0;
+        steps[count] = {k / kFactorElements, keep};
+        count += keep != 0;
     }
-    return {0, seen};
+    return {{0, count}, steps};
 }
 
 KVJIT_INLINE void attend_keys(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed) {
@@ -225,8 +224,9 @@ KVJIT_INLINE void attend_keys(const Panel& panel, Tile& tile, Buffers& buffers, 
     score_block(buffers.scores, buffers.keys, tile.query, keys);
     if constexpr (kMaskRank > 0) load_masks(panel, tile, buffers, block);
     softmax_block(panel, tile, buffers, block);
-    const KeyRange seen = list_seen_keys(buffers.order, buffers.scores, keys);
-    add_block(tile.sums, buffers.scores, buffers.values, buffers.rescale, buffers.order, seen);
+    const SeenKeys seen = list_seen_keys(buffers.steps, buffers.scores, keys);
+    pack_probabilities(buffers.scores, keys);
+    add_block(tile.sums, buffers.scores, buffers.values, buffers.rescale, seen);
 }
 
 KVJIT_INLINE void begin_chunk(Tile& tile) {
@@ -236,14 +236,12 @@ KVJIT_INLINE void begin_chunk(Tile& tile) {
 }
 
 KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange keys) {
-    const abi::Cache& cache = panel.args.cache;
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < panel.tiles; ++t) begin_chunk(buffers.tiles[t]);
 #pragma clang loop unroll(disable)
     for (i64 begin = keys.begin / kBlockKeys * kBlockKeys; begin < keys.end; begin += kBlockKeys) {
         const Block block = {begin, part_from(begin, kBlockKeys, keys)};
-        pack(panel, buffers.keys, cache.key, cache.key_scale, block);
-        pack(panel, buffers.values, cache.value, cache.value_scale, block);
+        pack_block(panel, buffers, block);
 #pragma clang loop unroll(disable)
         for (i64 t = 0; t < panel.tiles; ++t) attend_keys(panel, buffers.tiles[t], buffers, block);
     }

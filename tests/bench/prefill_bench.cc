@@ -39,6 +39,11 @@ BENCHMARK_CAPTURE(prefill_dense, f16, "f16")
     ->Unit(benchmark::kMillisecond)
     ->UseManualTime()
     ->MinTime(1);
+BENCHMARK_CAPTURE(prefill_dense, bf16, "bf16")
+    ->Name("BM_prefill/bf16")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime()
+    ->MinTime(1);
 BENCHMARK_CAPTURE(prefill_dense, f32, "f32")
     ->Name("BM_prefill/f32")
     ->Unit(benchmark::kMillisecond)

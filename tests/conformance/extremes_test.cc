@@ -13,6 +13,7 @@
 
 #include "conformance/call.h"
 #include "conformance/judge.h"
+#include "conformance/options.h"
 #include "conformance/oracle.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
@@ -109,6 +110,40 @@ TEST_CASE("a NaN in a visible query or key reaches the rows that see it, and no 
         call.remember();
         REQUIRE(run_call(call) == "");
         CHECK(judge(call) == "");
+    }
+}
+
+/// A NaN in the value of one key after the other of `which`, a sequence of its own.
+void expect_nan_where_seen(Case which) {
+    which.batch_size = 1;
+    which.past_tokens = PastTokens::kVectorEdge;
+    which.window_left = 4;
+    const std::int64_t keys = make_call(which, 113, 114).problem.kvstarts.back();
+    for (const std::int64_t key : {std::int64_t{0}, keys / 2, keys / 2 + 1, keys - 3, keys - 2, keys - 1}) {
+        CAPTURE(key);
+        Call call = make_call(which, 113, 114);
+        call.value.set(call.value.strided().index(key, 0, 33), std::nan(""));
+        call.remember();
+        REQUIRE(run_call(call) == "");
+        CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("a NaN in a value reaches the tokens that see it, and no other") {
+    for (const std::string type : {"f32", "f16", "bf16"}) {
+        for (const std::string rule : {"is_causal=1", "is_causal=1,has_window=1", "is_causal=1,attn_mask=2"}) {
+            CAPTURE(type);
+            CAPTURE(rule);
+            const std::string spec = "op=MultiHeadAttention,head_dim=40,t1=" + type + "," + rule + ",group=";
+            // 128 query heads a kv head: no tile of prefill has rows of two tokens.
+            Case which = ragged(spec + "128");
+            which.new_tokens = NewTokens::kTileEdge;
+            expect_nan_where_seen(which);
+            // Nor has a tile of 4 rows of a CPU's decode.
+            which = ragged(spec + "4");
+            which.new_tokens = NewTokens::kFew;
+            if (!options().on_cuda()) expect_nan_where_seen(which);
+        }
     }
 }
 

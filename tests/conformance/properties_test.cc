@@ -232,6 +232,7 @@ TEST_CASE("attention over parts of the keys, merged, equals attention over all")
 TEST_CASE("a window of any width hides what lies before it, and nothing else") {
     for (const char* spec :
          {"op=MultiHeadAttention,head_dim=64,group=4,t1=f16,has_window=1",
+          "op=MultiHeadAttention,head_dim=64,group=4,t1=bf16,has_window=1",
           "op=MultiHeadCacheAttention,head_dim=64,group=1,t1=f32,cache_mode=page_table,page_size=16,has_window=1"}) {
         for (std::int64_t left = 0; left <= 70; ++left) {
             CAPTURE(spec);

@@ -30,6 +30,9 @@ struct Target {
     bool has(std::string_view feature) const { return has_feature(features, feature); }
     /// Bytes of the widest vector that a CPU's kernels use: 64, 32 or 16.
     int vector_bytes() const;
+    /// Whether a CPU multiplies pairs of bfloat16 at the rate of float32's FMA. AMD's do; where Intel's have the
+    /// instruction, it takes four times as long.
+    bool multiplies_bfloat16() const;
     /// "x86-64-v3", "x86-64-v4+gfni", "sm_90a".
     std::string name() const;
     /// "x86_64-unknown-linux-gnu:x86-64-v3", "cuda-emulated:...", "nvptx64-nvidia-cuda:sm_90a"; part of every identity.

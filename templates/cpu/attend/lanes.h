@@ -29,10 +29,6 @@ template <int N, int kGroupSize, int M, int... I>
 KVJIT_INLINE vf<N> spread_lanes(vf<M> v, Sequence<int, I...>) {
     return __builtin_shufflevector(v, v, ((N < 16 ? I : element_of_lane(I)) / kGroupSize)...);
 }
-template <int N, int... I>
-KVJIT_INLINE vf<2 * N> join_lanes(vf<N> low, vf<N> high, Sequence<int, I...>) {
-    return __builtin_shufflevector(low, high, I...);
-}
 
 /// kLanes consecutive elements to lane order, and back.
 KVJIT_INLINE vf<kLanes> to_lanes(vf<kLanes> elements) {
@@ -77,7 +73,7 @@ KVJIT_INLINE vf<N> load_codes(const T* p) {
     else if constexpr (N == 16 && !kOrdered)
         return codes_by_table(p);
     else
-        return join_lanes<N / 2>(load_codes<N / 2>(p), load_codes<N / 2>(advance(p, N / 2)), Lanes<N>{});
+        return join<float, N / 2>(load_codes<N / 2>(p), load_codes<N / 2>(advance(p, N / 2)));
 }
 
 /// Lanes d..d+N-1 of a cache row, dequantised.

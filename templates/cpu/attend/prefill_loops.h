@@ -3,60 +3,89 @@
 // softmax is lane by lane. The arithmetic of one row doesn't depend on the others of its tile.
 #pragma once
 
-#include "common/key_range.h"
-#include "cpu/attend/rows.h"
+#include "cpu/attend/packing.h"
 #include "cpu/machine/math.h"
 
 namespace kvjit {
 
-/// Keys or elements that are summed together for kTileRows rows, in enough accumulators to hide the latency of FMA.
-inline constexpr int kTall = kVectorBytes == 64 ? 8 : 4;
-inline constexpr int kTileRows = kVectorBytes == 16 ? 8 : 2 * kLanes;
-inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;
-/// Floats from one packed row to the next. A power of two would crowd a few sets of the processor's cache.
-inline constexpr int kPackStride = kPadDim + 16;
-static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kLanes == 0 && kBlockKeys % kTall == 0);
-static_assert(kHeadDim % kTall == 0);
-
-/// A line of a tile: one number for each of its rows.
+/// A line of a tile: one number, or one factor, for each of its rows.
 using Line = vf<kTileRows>;
+using FactorLine = vec<Factor, kTileRows>;
 
 /// sums[i] += factors[i * kStep] * x, for kTall lines.
 template <int kStep>
-KVJIT_INLINE void add_lines(Line (&sums)[kTall], const float* factors, Line x) {
+KVJIT_INLINE void add_lines(Line (&sums)[kTall], const Factor* factors, FactorLine x) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < kTall; ++i) sums[i] = fma<kTileRows>(Line(factors[i * kStep]), x, sums[i]);
+    for (int i = 0; i < kTall; ++i) sums[i] = multiply_add<kTileRows>(FactorLine(factors[i * kStep]), x, sums[i]);
 }
 
-/// scores[k][row] = key k · query row, for the keys of a range widened to multiples of kTall. keys: rows of
-/// kPackStride; query: kHeadDim lines.
-KVJIT_NOINLINE void score_block(float* scores, const float* keys, const float* query, KeyRange range) {
+/// scores[k][row] = key k · query row, for the keys of a range widened to multiples of kTall. keys: rows of kKeyStride;
+/// query: kFactors lines.
+KVJIT_NOINLINE void score_block(float* scores, const Factor* keys, const Factor* query, KeyRange range) {
 #pragma clang loop unroll(disable)
     for (i64 k = range.begin / kTall * kTall; k < range.end; k += kTall) {
         Line sums[kTall];
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) sums[i] = Line(0.0f);
 #pragma clang loop unroll_count(2)
-        for (int d = 0; d < kHeadDim; ++d)
-            add_lines<kPackStride>(sums, keys + k * kPackStride + d, load<kTileRows>(query + d * kTileRows));
+        for (int f = 0; f < kFactors; ++f)
+            add_lines<kKeyStride>(sums, keys + k * kKeyStride + f, load_raw<Factor, kTileRows>(query + f * kTileRows));
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) store<kTileRows>(scores + (k + i) * kTileRows, sums[i]);
     }
 }
 
-/// sums[d][row] = sums[d][row] * rescale[row] + sum over k of probabilities[k][row] * value k [d]. k is in `range`, or,
-/// with masks, in `order` at the places in `range`.
-KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const float* values, const float* rescale,
-                              const u8* order, KeyRange range) {
+/// A step of add_block: a line of probabilities and a row of values, of one key or of a pair. Bits that `keep` lacks
+/// are of a key that no row of the tile sees, whose value counts as 0.
+struct Step {
+    i64 at;
+    u32 keep;
+};
+inline constexpr u32 kKeepEven = 0xffff, kKeepOdd = 0xffff0000, kKeepBoth = 0xffffffff;
+
+/// The keys of a block that some row of a tile sees: `range` of keys, or, with masks, of steps.
+struct SeenKeys {
+    KeyRange range;
+    const Step* steps;
+};
+
+/// sum[i] += probabilities * values[i], elements i of a step's values, kTall from `values` on.
+KVJIT_INLINE void add_values(Line (&sum)[kTall], const float* probabilities, const Factor* values, i64 at) {
+    add_lines<1>(sum, values + at * kValueStride, load_raw<Factor, kTileRows>(probabilities + at * kTileRows));
+}
+KVJIT_INLINE void add_kept_values(Line (&sum)[kTall], const float* probabilities, const Factor* values, Step step) {
+    if constexpr (!kPairs) return add_values(sum, probabilities, values, step.at);
+    Factor kept[kTall];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kTall; ++i)
+        kept[i] = __builtin_bit_cast(Factor, __builtin_bit_cast(u32, values[step.at * kValueStride + i]) & step.keep);
+    add_lines<1>(sum, kept, load_raw<Factor, kTileRows>(probabilities + step.at * kTileRows));
+}
+
+/// add_values for a range of keys. A pair's other key may lie outside.
+KVJIT_INLINE void add_range(Line (&sum)[kTall], const float* probabilities, const Factor* values, KeyRange range) {
+    const bool odd_begin = kPairs && kWindow && range.begin % 2 != 0, odd_end = kPairs && range.end % 2 != 0;
+    if (odd_begin) add_kept_values(sum, probabilities, values, {range.begin / 2, kKeepOdd});
+#pragma clang loop unroll_count(2)
+    for (i64 at = (range.begin + odd_begin) / kFactorElements; at < range.end / kFactorElements; ++at)
+        add_values(sum, probabilities, values, at);
+    if (odd_end) add_kept_values(sum, probabilities, values, {range.end / 2, kKeepEven});
+}
+
+/// sums[d][row] = sums[d][row] * rescale[row] + sum over the seen keys k of probabilities[k][row] * value k [d].
+KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const Factor* values, const float* rescale,
+                              const SeenKeys& seen) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kHeadDim; d += kTall) {
         Line sum[kTall];
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(rescale);
-#pragma clang loop unroll_count(2)
-        for (i64 x = range.begin; x < range.end; ++x) {
-            const i64 k = kMaskRank > 0 ? order[x] : x;
-            add_lines<1>(sum, values + k * kPackStride + d, load<kTileRows>(probabilities + k * kTileRows));
+        if constexpr (kMaskRank > 0) {
+#pragma clang loop unroll(disable)
+            for (i64 x = seen.range.begin; x < seen.range.end; ++x)
+                add_kept_values(sum, probabilities, values + d, seen.steps[x]);
+        } else {
+            add_range(sum, probabilities, values + d, seen.range);
         }
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) store<kTileRows>(sums + (d + i) * kTileRows, sum[i]);
@@ -97,11 +126,15 @@ KVJIT_NOINLINE void transpose_square(float* to, i64 to_stride, const float* from
     for (int i = 0; i < kLanes; ++i) store<kLanes>(to + i * to_stride, v[i]);
 }
 
-/// kLanes rows of kPadDim floats to kLanes lanes of kPadDim lines, and back.
-KVJIT_INLINE void rows_to_lines(float* lines, const float* rows) {
+/// kLanes rows of kPadFactors factors to kLanes lanes of as many lines.
+KVJIT_INLINE void rows_to_lines(Factor* lines, const Factor* rows) {
+    float* to = reinterpret_cast<float*>(lines);
+    const float* from = reinterpret_cast<const float*>(rows);
 #pragma clang loop unroll(disable)
-    for (int d = 0; d < kPadDim; d += kLanes) transpose_square(lines + d * kTileRows, kTileRows, rows + d, kPadDim);
+    for (int f = 0; f < kPadFactors; f += kLanes)
+        transpose_square(to + f * kTileRows, kTileRows, from + f, kPadFactors);
 }
+/// kLanes lanes of kPadDim lines to kLanes rows of kPadDim floats.
 KVJIT_INLINE void lines_to_rows(float* rows, const float* lines) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kPadDim; d += kLanes) transpose_square(rows + d, kPadDim, lines + d * kTileRows, kTileRows);

@@ -130,10 +130,11 @@ KVJIT_INLINE vf<N> mark_hidden(vf<N> probability, vf<N> score) {
         return probability;
 }
 
-/// Zeros `floats` floats, a multiple of kLanes.
-KVJIT_INLINE void clear(float* to, i64 floats) {
+/// Zeros `count` floats or pairs, a multiple of kLanes.
+template <class E>
+KVJIT_INLINE void clear(E* to, i64 count) {
 #pragma clang loop unroll(disable)
-    for (i64 at = 0; at < floats; at += kLanes) store<kLanes>(to + at, vf<kLanes>(0.0f));
+    for (i64 at = 0; at < count; at += kLanes) store_raw<E, kLanes>(to + at, vec<E, kLanes>(E{}));
 }
 
 KVJIT_INLINE i64 smaller(i64 a, i64 b) {

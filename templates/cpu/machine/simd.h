@@ -18,20 +18,25 @@ using vi = vec<i32, N>;
 /// Lanes of a vector by default. On 16-byte targets a vector is two registers, so that it has 8 lanes at least.
 inline constexpr int kLanes = kVectorBytes == 64 ? 16 : 8;
 
-template <class E, int N>
+template <class V>
 struct [[gnu::packed, gnu::may_alias]] Unaligned {
-    vec<E, N> value;
+    V value;
 };
 
 /// N elements of E from p, without conversion.
 template <class E, int N>
 KVJIT_INLINE vec<E, N> load_raw(const void* p) {
-    return static_cast<const Unaligned<E, N>*>(p)->value;
+    return static_cast<const Unaligned<vec<E, N>>*>(p)->value;
 }
 
+/// All of v to p, without conversion.
+template <class V>
+KVJIT_INLINE void store_vector(void* p, V v) {
+    static_cast<Unaligned<V>*>(p)->value = v;
+}
 template <class E, int N>
 KVJIT_INLINE void store_raw(void* p, vec<E, N> v) {
-    static_cast<Unaligned<E, N>*>(p)->value = v;
+    store_vector(p, v);
 }
 
 template <int N>
@@ -98,6 +103,16 @@ KVJIT_INLINE vec<E, N / 2> low_half(vec<E, N> v) {
 template <class E, int N>
 KVJIT_INLINE vec<E, N / 2> high_half(vec<E, N> v) {
     return high_lanes<E, N>(v, Lanes<N / 2>{});
+}
+
+template <class E, int N, int... I>
+KVJIT_INLINE vec<E, 2 * N> join_lanes(vec<E, N> low, vec<E, N> high, Sequence<int, I...>) {
+    return __builtin_shufflevector(low, high, I...);
+}
+/// The vector with these halves.
+template <class E, int N>
+KVJIT_INLINE vec<E, 2 * N> join(vec<E, N> low, vec<E, N> high) {
+    return join_lanes<E, N>(low, high, Lanes<2 * N>{});
 }
 
 template <class E, int N, int M, int... I>

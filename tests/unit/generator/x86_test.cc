@@ -127,6 +127,15 @@ TEST_CASE("tuning goes by features") {
     CHECK(tuning_cpu(features_of("x86-64-v4-amx")) == "sapphirerapids");
 }
 
+TEST_CASE("products of bfloat16 are AMD's with AVX-512, whatever else there is") {
+    const auto multiplies = [](const char* name) { return named_target(name, {}).value().multiplies_bfloat16(); };
+    CHECK(multiplies("x86-64-v4-bf16+sse4a"));
+    CHECK(multiplies("x86-64-v4-amx+sse4a"));
+    CHECK_FALSE(multiplies("x86-64-v4-bf16"));
+    CHECK_FALSE(multiplies("x86-64-v4-vnni+sse4a"));
+    CHECK_FALSE(multiplies("x86-64-v3+sse4a"));
+}
+
 TEST_CASE("targets of equal features are equal, whatever they were called") {
     CHECK(*named_target("x86-64-v4+avx512bf16+avx512vbmi+avx512vnni") == *named_target("x86-64-v4-bf16"));
     CHECK(named_target("x86-64-v4-amx")->name() == "x86-64-v4-amx");

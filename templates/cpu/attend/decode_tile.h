@@ -1,0 +1,87 @@
+// The shape of a tile of decode: query rows of one token and kv head, and the keys that they meet together; and how
+// rows of the cache are fetched ahead. Vectors here are as wide as a whole register tile, so that one operation of the
+// source stands for several instructions, which also makes it quicker to optimise.
+#pragma once
+
+#include "cpu/attend/rows.h"
+#include "cpu/machine/pairs.h"
+
+namespace kvjit {
+
+/// Rows of a tile with 4 keys, as many as let its accumulators fit the registers.
+inline constexpr int kQuadRows = kVectorBytes / 16;
+constexpr int tiles_of(int rows) {
+    return (kGroup + rows - 1) / rows;
+}
+constexpr int tile_rows() {
+    int rows = 1;
+    while (rows < kGroup && rows < kQuadRows) rows *= 2;
+    return 2 * tiles_of(2 * kQuadRows) == tiles_of(kQuadRows) ? 2 * kQuadRows : rows;
+}
+/// Rows of a tile, query heads of one token and kv head. A key is loaded once for all of them: twice as many with half
+/// as many keys, where that doesn't pad more.
+inline constexpr int kRows = tile_rows();
+inline constexpr int kTilesPerToken = tiles_of(kRows);
+/// Keys scored together: a transposing sum turns 4 accumulators, a row's or two rows', into neighbouring scores.
+inline constexpr int kKeys = kRows > kQuadRows ? 2 : 4;
+/// Elements of a value row summed together: 4 registers, or 2, for each of kRows rows.
+inline constexpr int kSpan = kVectorBytes * kKeys / 4;
+
+inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
+/// Floats from one row's scores to the next row's. A power of two would crowd a few sets of the processor's cache.
+inline constexpr int kScoreStride = kChunkKeys + 16;
+
+inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
+/// Prefetch distances in rows. A row is fetched into the second-level cache kAhead rows early, enough to cover memory's
+/// latency, and into the first kNear rows early: some processors have few lines under way to that from memory.
+inline constexpr int kAhead = kHeadInner ? 32 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 64 : 12288 / kRowBytes;
+inline constexpr int kNear = kHeadInner ? 4 : 8;
+using ChunkRows = RowList<kChunkKeys + kAhead>;
+
+/// kLanes factors of each of the tile's rows, kLineElements elements. A tile's queries are kLines lines.
+using QueryLine = vec<Factor, kRows * kLanes>;
+using ProductLine = vf<kRows * kLanes>;
+inline constexpr int kLineElements = kLanes * kFactorElements;
+inline constexpr int kLines = (kHeadDim + kLineElements - 1) / kLineElements;
+inline constexpr int kWholeLines = kHeadDim / kLineElements;
+inline constexpr int kTailElements = kHeadDim % kLineElements;
+
+// ---- Fetching ahead ------------------------------------------------------------------------------------------------
+
+KVJIT_INLINE const char* row_bytes(const ChunkRows& rows, i64 at, i64 head) {
+    return reinterpret_cast<const char*>(rows.codes(at, head));
+}
+
+/// Prefetches row `at`, all of it.
+KVJIT_INLINE void prefetch_row(const ChunkRows& rows, i64 at, i64 head) {
+#pragma clang loop unroll(full)
+    for (int byte = 0; byte < kRowBytes; byte += 64) prefetch_far(row_bytes(rows, at, head) + byte);
+    if constexpr (kQuantised) prefetch_far(rows.scales(at, head));
+}
+
+/// Prefetches, while row `at` is read, elements d..d+N-1 of rows that come later.
+template <int N>
+KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) {
+    const i64 first = bytes_of<T2>(d);
+#pragma clang loop unroll(full)
+    for (int byte = 0; byte < bytes_of<T2>(N); byte += 64) {
+        prefetch_far(row_bytes(rows, at + kAhead, head) + first + byte);
+        prefetch(row_bytes(rows, at + kNear, head) + first + byte);
+    }
+    if constexpr (kQuantised)
+        if (d == 0) prefetch_far(rows.scales(at + kAhead, head));
+}
+
+/// Prefetches, while the kKeys rows from `at` on are read, part `share` of kLines of those that come later.
+KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int share) {
+    constexpr int kRowLines = (kRowBytes + 63) / 64, kCacheLines = kKeys * kRowLines;
+    const int end = (share + 1) * kCacheLines / kLines;
+#pragma clang loop unroll(full)
+    for (int line = share * kCacheLines / kLines; line < end; ++line) {
+        const i64 row = at + line / kRowLines, byte = line % kRowLines * 64;
+        prefetch_far(row_bytes(rows, row + kAhead, head) + byte);
+        prefetch(row_bytes(rows, row + kNear, head) + byte);
+    }
+}
+
+}  // namespace kvjit

@@ -1,0 +1,89 @@
+// Products of bfloat16 numbers, two in a lane, for targets that have them at the rate of FMA.
+#pragma once
+
+#include "cpu/machine/vector.h"
+
+namespace kvjit {
+
+/// Whether products of queries, keys and values are of bfloat16 pairs, in place of floats.
+inline constexpr bool kPairs = kFastBfloat16 && kSame<T1, bf16_t> && kSame<T2, bf16_t>;
+
+template <bool>
+struct FactorOf {
+    using Type = float;
+};
+template <>
+struct FactorOf<true> {
+    using Type = u32;
+};
+/// What a lane of a product's factors holds: a float, or a pair, the first in the lower half. Queries and keys have
+/// pairs of neighbouring elements, probabilities and values those of an even key and the next.
+using Factor = FactorOf<kPairs>::Type;
+inline constexpr int kFactorElements = kPairs ? 2 : 1;
+
+/// Floats as factors, where those are floats.
+template <int N>
+KVJIT_INLINE vec<Factor, N> as_factors(vf<N> v) {
+    return __builtin_bit_cast(vec<Factor, N>, v);
+}
+
+/// sum + a*b, as fma().
+template <int N>
+KVJIT_INLINE vf<N> multiply_add(vf<N> a, vf<N> b, vf<N> sum) {
+    return fma<N>(a, b, sum);
+}
+
+/// (sum + a1*b1) + a0*b0 in each lane of pairs (a0, a1) and (b0, b1), each addition rounded once, to nearest even.
+/// Subnormal numbers count as 0, sums as well (Intel SDM, VDPBF16PS; AMD's processors give the same bits).
+template <int N>
+KVJIT_INLINE vf<N> multiply_add(vec<u32, N> a, vec<u32, N> b, vf<N> sum) {
+    if constexpr (N > 16) {
+        return join<float, N / 2>(
+            multiply_add<N / 2>(low_half<u32, N>(a), low_half<u32, N>(b), low_half<float, N>(sum)),
+            multiply_add<N / 2>(high_half<u32, N>(a), high_half<u32, N>(b), high_half<float, N>(sum)));
+    } else {
+#ifdef __AVX512BF16__
+        static_assert(N == 16 || N == 8);
+        using Pairs = vec<__bf16, 2 * N>;
+        const Pairs first = __builtin_bit_cast(Pairs, a), second = __builtin_bit_cast(Pairs, b);
+        if constexpr (N == 16)
+            return __builtin_ia32_dpbf16ps_512(sum, first, second);
+        else
+            return __builtin_ia32_dpbf16ps_256(sum, first, second);
+#else
+        static_assert(N == 0, "the target has no products of bfloat16");
+#endif
+    }
+}
+
+/// The pairs of kCount numbers from p on, followed by zeros.
+template <int kCount>
+KVJIT_INLINE vec<u32, 16> load_pairs(const bf16_t* p) {
+    static_assert(kCount % 8 == 0 && kCount <= 32);
+    const vec<u32, 4> none(0u);
+    if constexpr (kCount == 32) return load_raw<u32, 16>(p);
+    if constexpr (kCount == 8) return join<u32, 8>(join<u32, 4>(load_raw<u32, 4>(p), none), vec<u32, 8>(0u));
+    if constexpr (kCount == 16) return join<u32, 8>(load_raw<u32, 8>(p), vec<u32, 8>(0u));
+    if constexpr (kCount == 24) return join<u32, 8>(load_raw<u32, 8>(p), join<u32, 4>(load_raw<u32, 4>(p + 16), none));
+}
+
+/// The pairs (even[i], odd[i]).
+template <int N>
+KVJIT_INLINE vec<u32, N> pair_up(vec<u16, N> even, vec<u16, N> odd) {
+    return __builtin_bit_cast(vec<u32, N>, interleave<u16, N>(even, odd));
+}
+
+/// To nearest even; subnormal numbers may become 0. (float_to_bfloat16 keeps them, and takes more instructions.)
+template <int N>
+KVJIT_INLINE vec<u16, N> round_to_bfloat16(vf<N> value) {
+#ifdef __AVX512BF16__
+    if constexpr (N == 16) {
+        const vec<__bf16, 16> none = {};
+        return __builtin_bit_cast(vec<u16, 16>,
+                                  __builtin_ia32_cvtneps2bf16_512_mask(value, none, static_cast<u16>(-1)));
+    }
+#endif
+    return float_to_bfloat16<N>(value);
+}
+
+}  // namespace kvjit
