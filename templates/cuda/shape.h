@@ -226,8 +226,8 @@ constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
 
 /// Keys of prefill's tile: as many as leave room for a second block on the multiprocessor, if one fits at all.
 constexpr int mma_prefill_keys(const CacheFormat& format, int max_shared_bytes) {
-    const int half = half_of_shared(max_shared_bytes);
-    const int limit = mma_prefill_bytes(format, 32) <= half ? half : max_shared_bytes;
+    const int room = half_of_shared(max_shared_bytes);
+    const int limit = mma_prefill_bytes(format, 32) <= room ? room : max_shared_bytes;
     if (format.head_dim <= 128 && mma_prefill_bytes(format, 64) <= limit) return 64;
     return mma_prefill_bytes(format, 32) <= limit ? 32 : 16;
 }
