@@ -4,8 +4,8 @@
 #include "common/score.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
-#include "cpu/attend/decode_scores.h"
-#include "cpu/attend/decode_values.h"
+#include "cpu/attend/decode_factors.h"
+#include "cpu/attend/decode_nibbles.h"
 #include "cpu/attend/output.h"
 
 namespace kvjit {
@@ -20,9 +20,16 @@ static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 
 inline constexpr int kPanelTiles = 32 / kRows;
 inline constexpr int kPanelRows = kPanelTiles * kRows;
-/// Keys whose values are summed before the next span of elements and the next tile: few, since those continue in
-/// neighbouring memory, so that memory is read in order.
-inline constexpr int kValueBlock = 32;
+/// The products that serve the spec.
+template <bool>
+struct ProductsOf {
+    using Type = FactorProducts;
+};
+template <>
+struct ProductsOf<true> {
+    using Type = NibbleProducts<kLanes>;
+};
+using Products = ProductsOf<kNibblePairs>::Type;
 
 /// One (new token, query head) of the panel. The rows of a tile share token and kv head, so that they see the same
 /// keys. Rows that pad a token's last tile repeat its last head: they compute and write the same result again.
@@ -42,24 +49,14 @@ struct alignas(64) Panel {
     i64 first_head, heads;  // kv heads of the rows
     QueryRow rows[kPanelRows];
     ChunkRows list;  // of the chunk's keys, then of its values
-    alignas(64) Factor query[kPanelRows * kLines * kLanes];
-    alignas(64) float scores[kPanelRows * kScoreStride];  // then probabilities, or in their place pairs of them
-    alignas(64) float part[kPanelRows * kPadDim];         // sums of values over the chunk, in lane order
+    alignas(64) Products::Factor query[kPanelRows * Products::kQueryFactors];
+    alignas(64) float scores[kPanelRows * kScoreStride];  // then probabilities
+    Products::Scratch scratch;                            // of a block of values
+    alignas(64) float part[kPanelRows * kPadDim];         // sums of values over the chunk, in the products' order
     alignas(64) float acc[kPanelRows * kPadDim];          // over the chunks so far
 };
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
-
-/// Writes a query row as row `r` of its tile's lines.
-KVJIT_INLINE void load_query(Factor* tile, i64 r, const T1* from) {
-    Factor* to = tile + r * kLanes;
-#pragma clang loop unroll(disable)
-    for (int line = 0; line < kWholeLines; ++line)
-        store_raw<Factor, kLanes>(to + line * kLanes * kRows, load_query_factors<false>(from + line * kLineElements));
-    if constexpr (kWholeLines < kLines)
-        store_raw<Factor, kLanes>(to + kWholeLines * kLanes * kRows,
-                                  load_query_factors<true>(from + kWholeLines * kLineElements));
-}
 
 /// Loads the rows of the item's tiles from first_tile on; each kv head has `tiles_per_head` tiles.
 KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head) {
@@ -77,8 +74,8 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
         panel.rows[row] = {token, head, kv_head, seen, 0.0f, 0.0f, {}};
         panel.seen = {smaller(panel.seen.begin, seen.begin), larger(panel.seen.end, seen.end)};
         const i64 at = (panel.sequence.query_begin + token) * query.token_stride + head * query.head_stride;
-        load_query(panel.query + row / kRows * kRows * kLines * kLanes, row % kRows,
-                   reinterpret_cast<const T1*>(query.base + at));
+        Products::load_query(panel.query + row / kRows * kRows * Products::kQueryFactors, row % kRows,
+                             reinterpret_cast<const T1*>(query.base + at));
     }
     panel.first_head = panel.rows[0].kv_head;
     panel.heads = panel.rows[panel.count - 1].kv_head - panel.first_head + 1;
@@ -125,8 +122,8 @@ KVJIT_NOINLINE void score_chunk(Panel& panel, KeyRange keys) {
     for (i64 t = keys.begin / kKeys * kKeys; t < keys.end; t += kKeys) {
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows)
-            score_keys(panel.scores + row * kScoreStride + t, panel.query + row * kLines * kLanes, panel.list,
-                       {t, panel.rows[row].kv_head, is_first_of_head(panel, row)});
+            Products::score_keys(panel.scores + row * kScoreStride + t, panel.query + row * Products::kQueryFactors,
+                                 panel.list, {t, panel.rows[row].kv_head, is_first_of_head(panel, row)});
     }
 }
 
@@ -170,7 +167,7 @@ KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
         const vf<kLanes> score = load<kLanes>(scores + t);
         const vf<kLanes> probability = exp<kLanes>(score - shift);
         sum += probability;
-        store_factors(scores, t, mark_hidden<kLanes>(probability, score));
+        Products::store_probabilities(scores, t, mark_hidden<kLanes>(probability, score));
     }
     return sum_of<kLanes>(sum);
 }
@@ -188,14 +185,14 @@ KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
 }
 
 KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
-    const i64 first = keys.begin / kFactorElements * kFactorElements;  // no two blocks share a pair
+    const i64 first = keys.begin / Products::kKeysTogether * Products::kKeysTogether;
 #pragma clang loop unroll(disable)
     for (i64 t = first; t < keys.end; t += kValueBlock) {
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows) {
             const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + kValueBlock});
-            add_values<kSpan>(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
-                              {block.begin, block.end, panel.rows[row].kv_head, t == first});
+            Products::add_values(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
+                                 {block.begin, block.end, panel.rows[row].kv_head, t == first}, panel.scratch);
         }
     }
 }
@@ -221,19 +218,12 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
 
 // ---- 5. Merge, 6. Store --------------------------------------------------------------------------------------------
 
-/// Puts sums of values back into the order of elements.
-KVJIT_INLINE void order_row(float* row) {
-    if constexpr (kOrdered) return;
-#pragma clang loop unroll(disable)
-    for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, from_lanes(load<kLanes>(row + d)));
-}
-
 KVJIT_NOINLINE void emit_parts(Panel& panel, i64 c) {
 #pragma clang loop unroll(disable)
     for (i64 at = 0; at < panel.count; ++at) {
         QueryRow& row = panel.rows[at];
         float* acc = panel.part + at * kPadDim;
-        order_row(acc);
+        Products::order_row(acc);
         emit_part(*panel.args, *panel.item, c, row.token, row.head, {acc, row.max, row.sum}, panel.acc + at * kPadDim,
                   row.running);
     }

@@ -57,6 +57,7 @@ const Case kFromMemory[] = {
     {"int4/L2HTD/pages", kLlama + kNibble + kPages128 + kHeadOuter, kLong},
     {"int4/TL2HD/pages", kLlama + kNibble + kPages128 + kHeadInner, kLong},
     {"int4_g32/L2HTD/pages", kLlama + kNibble32 + kPages128 + kHeadOuter, kLong},
+    {"bf16_over_int4/L2HTD/pages", kLlama + "t1=bf16," + kNibble + kPages128 + kHeadOuter, kLong},
 };
 
 const Case kFromCache[] = {
@@ -75,6 +76,9 @@ const Case kFromCache[] = {
     {"int8_g32/L2HTD", kLlama + kByte32 + kPages128 + kHeadOuter, {}},
     {"int4/L2HTD", kLlama + kNibble + kPages128 + kHeadOuter, {}},
     {"int4_g32/L2HTD", kLlama + kNibble32 + kPages128 + kHeadOuter, {}},
+    {"bf16_over_int8/L2HTD", kLlama + "t1=bf16," + kByte + kPages128 + kHeadOuter, {}},
+    {"bf16_over_int4/L2HTD", kLlama + "t1=bf16," + kNibble + kPages128 + kHeadOuter, {}},
+    {"bf16_over_int4/L2HTD/G:8", "head_dim=128,group=8,t1=bf16," + kNibble + kPages128 + kHeadOuter, {}},
 };
 
 std::string spec_of(const Case& which) {

@@ -1,27 +1,21 @@
-// Scores of decode: products of a tile of query rows and its keys. The arithmetic of one row doesn't depend on the
-// others of its tile.
+// From products, kLanes sums for each of a tile's rows, to scores.
 #pragma once
 
 #include "cpu/attend/decode_tile.h"
-#include "cpu/attend/lanes.h"
+#include "cpu/machine/simd.h"
 
 namespace kvjit {
 
-/// kLanes factors of a query from element `from` on. kTail: only kTailElements elements are left, followed by zeros.
-template <bool kTail>
-KVJIT_INLINE vec<Factor, kLanes> load_query_factors(const T1* from) {
-    if constexpr (kPairs)
-        return load_pairs<kTail ? kTailElements : kLineElements>(from);
-    else if constexpr (kTail)
-        return as_factors(pad(load<8>(from)));
-    else
-        return as_factors(to_lanes(load<kLanes>(from)));
-}
+using ProductLine = vf<kRows * kLanes>;
 
-/// A key's factors, repeated for each of the tile's rows.
-template <int... I>
-KVJIT_INLINE QueryLine repeat_for_rows(vec<Factor, kLanes> key, Sequence<int, I...>) {
-    return __builtin_shufflevector(key, key, (I % kLanes)...);
+/// v, repeated for each of the tile's rows.
+template <class E, int... I>
+KVJIT_INLINE vec<E, kRows * kLanes> repeat_for_rows(vec<E, kLanes> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (I % kLanes)...);
+}
+template <class E>
+KVJIT_INLINE vec<E, kRows * kLanes> repeat_for_rows(vec<E, kLanes> v) {
+    return repeat_for_rows<E>(v, Lanes<kRows * kLanes>{});
 }
 
 // Four vectors a, b, c, d are summed and transposed, in each block of four lanes (a02: a0 + a2):
@@ -78,76 +72,6 @@ KVJIT_INLINE void store_scores(float* scores, const vf<N> (&sums)[2]) {
         store<2>(scores + r * kScoreStride, vf<2>{quads[4 * r], quads[4 * r + 1]});
         store<2>(scores + (r + kRows / 2) * kScoreStride, vf<2>{quads[4 * r + 2], quads[4 * r + 3]});
     }
-}
-
-/// A tile's keys: their rows and, if quantised, their scales as float32.
-struct KeyTile {
-    const T2* codes[kKeys];
-    alignas(64) float scales[kKeys][kScalesPerRow];
-};
-
-/// kLanes factors of key k from element d on. kTail: only kTailElements elements are left, followed by zeros.
-template <bool kTail>
-KVJIT_INLINE vec<Factor, kLanes> load_key(const KeyTile& keys, int k, int d) {
-    if constexpr (kPairs)
-        return load_pairs<kTail ? kTailElements : kLineElements>(advance(keys.codes[k], d));
-    else if constexpr (kTail)
-        return as_factors(pad(load_lanes<8>(keys.codes[k], keys.scales[k], d)));
-    else
-        return as_factors(load_lanes<kLanes>(keys.codes[k], keys.scales[k], d));
-}
-
-template <bool kTail>
-KVJIT_INLINE void add_products(ProductLine (&sums)[kKeys], const Factor* query, const KeyTile& keys, int line) {
-    const QueryLine factors = load_raw<Factor, kRows * kLanes>(query + line * kLanes * kRows);
-#pragma clang loop unroll(full)
-    for (int k = 0; k < kKeys; ++k) {
-        const vec<Factor, kLanes> key = load_key<kTail>(keys, k, line * kLineElements);
-        sums[k] = multiply_add<kRows * kLanes>(repeat_for_rows(key, Lanes<kRows * kLanes>{}), factors, sums[k]);
-    }
-}
-
-/// Keys at..at+kKeys-1 of a kv head. prefetch: later keys are prefetched meanwhile.
-struct ScoredKeys {
-    i64 at, head;
-    bool prefetch;
-};
-
-/// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic, since a burst of
-/// them would delay loads.
-template <bool kPrefetch>
-KVJIT_INLINE void multiply_keys(ProductLine (&sums)[kKeys], const Factor* query, const KeyTile& keys,
-                                const ChunkRows& rows, ScoredKeys scored) {
-#pragma clang loop unroll(full)
-    for (int k = 0; k < kKeys; ++k) {
-        if constexpr (kPrefetch && kQuantised) prefetch_far(rows.scales(scored.at + kAhead + k, scored.head));
-        sums[k] = ProductLine(0.0f);
-    }
-#pragma clang loop unroll(disable)
-    for (int line = 0; line < kWholeLines; ++line) {
-        if constexpr (kPrefetch) prefetch_share(rows, scored.at, scored.head, line);
-        add_products<false>(sums, query, keys, line);
-    }
-    if constexpr (kWholeLines < kLines) {
-        if constexpr (kPrefetch) prefetch_share(rows, scored.at, scored.head, kWholeLines);
-        add_products<true>(sums, query, keys, kWholeLines);
-    }
-}
-
-/// scores[r * kScoreStride + k] = query row r · key at+k, for kRows rows and kKeys keys.
-KVJIT_INLINE void score_keys(float* scores, const Factor* query, const ChunkRows& rows, ScoredKeys scored) {
-    KeyTile keys;
-    ProductLine sums[kKeys];
-#pragma clang loop unroll(full)
-    for (int k = 0; k < kKeys; ++k) {
-        keys.codes[k] = rows.codes(scored.at + k, scored.head);
-        if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(scored.at + k, scored.head));
-    }
-    if (scored.prefetch)
-        multiply_keys<true>(sums, query, keys, rows, scored);
-    else
-        multiply_keys<false>(sums, query, keys, rows, scored);
-    store_scores<kRows * kLanes>(scores, sums);
 }
 
 }  // namespace kvjit

@@ -4,7 +4,6 @@
 #pragma once
 
 #include "cpu/attend/rows.h"
-#include "cpu/machine/pairs.h"
 
 namespace kvjit {
 
@@ -38,13 +37,33 @@ inline constexpr int kAhead = kHeadInner ? 32 : kRowBytes >= 1536 ? 8 : kRowByte
 inline constexpr int kNear = kHeadInner ? 4 : 8;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 
-/// kLanes factors of each of the tile's rows, kLineElements elements. A tile's queries are kLines lines.
-using QueryLine = vec<Factor, kRows * kLanes>;
-using ProductLine = vf<kRows * kLanes>;
-inline constexpr int kLineElements = kLanes * kFactorElements;
-inline constexpr int kLines = (kHeadDim + kLineElements - 1) / kLineElements;
-inline constexpr int kWholeLines = kHeadDim / kLineElements;
-inline constexpr int kTailElements = kHeadDim % kLineElements;
+/// Keys whose values are summed before the next span of elements and the next tile: few, since those continue in
+/// neighbouring memory, so that memory is read in order.
+inline constexpr int kValueBlock = 32;
+
+/// Keys at..at+kKeys-1 of a kv head. prefetch: later keys are prefetched meanwhile.
+struct ScoredKeys {
+    i64 at, head;
+    bool prefetch;
+};
+
+/// Keys begin..end-1 of the chunk and a kv head, whose values are summed. first: sums begin with them.
+struct ValueRange {
+    i64 begin, end, head;
+    bool first;
+
+    KVJIT_INLINE bool holds(i64 t) const { return begin <= t && t < end; }
+};
+
+/// The rows of two keys, an even one and the next.
+struct PairOfRows {
+    i64 even, odd;
+};
+/// The pair from t on, with its other key in place of one that is outside of the range or hidden, whose value must not
+/// be read: its probability is 0.
+KVJIT_INLINE PairOfRows readable_pair(const ValueRange& range, i64 t, bool sees_even, bool sees_odd) {
+    return {range.holds(t) && sees_even ? t : t + 1, range.holds(t + 1) && sees_odd ? t + 1 : t};
+}
 
 // ---- Fetching ahead ------------------------------------------------------------------------------------------------
 
@@ -72,12 +91,13 @@ KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) 
         if (d == 0) prefetch_far(rows.scales(at + kAhead, head));
 }
 
-/// Prefetches, while the kKeys rows from `at` on are read, part `share` of kLines of those that come later.
+/// Prefetches, while the kKeys rows from `at` on are read, part `share` of kShares of those that come later.
+template <int kShares>
 KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int share) {
     constexpr int kRowLines = (kRowBytes + 63) / 64, kCacheLines = kKeys * kRowLines;
-    const int end = (share + 1) * kCacheLines / kLines;
+    const int end = (share + 1) * kCacheLines / kShares;
 #pragma clang loop unroll(full)
-    for (int line = share * kCacheLines / kLines; line < end; ++line) {
+    for (int line = share * kCacheLines / kShares; line < end; ++line) {
         const i64 row = at + line / kRowLines, byte = line % kRowLines * 64;
         prefetch_far(row_bytes(rows, row + kAhead, head) + byte);
         prefetch(row_bytes(rows, row + kNear, head) + byte);

@@ -106,7 +106,7 @@ KVJIT_INLINE void pack_probabilities(float* lines, KeyRange keys) {
             const float* from = lines + 2 * pair * kTileRows + r;
             const vf<16> first = even ? load<16>(from) : vf<16>(0.0f);
             const vf<16> second = odd ? load<16>(from + kTileRows) : vf<16>(0.0f);
-            const vec<u32, 16> pairs = pair_up<16>(round_to_bfloat16<16>(first), round_to_bfloat16<16>(second));
+            const vec<u32, 16> pairs = round_pairs<16>(first, second);
             store_vector(lines + pair * kTileRows + r, pairs);
         }
     }

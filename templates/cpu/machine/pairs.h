@@ -86,4 +86,19 @@ KVJIT_INLINE vec<u16, N> round_to_bfloat16(vf<N> value) {
     return float_to_bfloat16<N>(value);
 }
 
+template <int... I>
+KVJIT_INLINE vec<__bf16, 32> interleave_halves(vec<__bf16, 32> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (I / 2 + I % 2 * 16)...);
+}
+/// Pairs (low, high), rounded like that.
+template <int N>
+KVJIT_INLINE vec<u32, N> round_pairs(vf<N> low, vf<N> high) {
+#ifdef __AVX512BF16__
+    if constexpr (N == 16)
+        return __builtin_bit_cast(vec<u32, N>,
+                                  interleave_halves(__builtin_ia32_cvtne2ps2bf16_512(high, low), Lanes<32>{}));
+#endif
+    return pair_up<N>(float_to_bfloat16<N>(low), float_to_bfloat16<N>(high));
+}
+
 }  // namespace kvjit

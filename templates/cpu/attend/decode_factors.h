@@ -1,0 +1,204 @@
+// Products of decode whose factors are floats, or bfloat16 numbers as they lie in the cache. The arithmetic of one row
+// doesn't depend on the others of its tile.
+#pragma once
+
+#include "cpu/attend/decode_scores.h"
+#include "cpu/attend/lanes.h"
+#include "cpu/machine/pairs.h"
+
+namespace kvjit {
+
+/// kLanes factors of each of the tile's rows, kLineElements elements. A tile's queries are kLines lines.
+using QueryLine = vec<Factor, kRows * kLanes>;
+inline constexpr int kLineElements = kLanes * kFactorElements;
+inline constexpr int kLines = (kHeadDim + kLineElements - 1) / kLineElements;
+inline constexpr int kWholeLines = kHeadDim / kLineElements;
+inline constexpr int kTailElements = kHeadDim % kLineElements;
+
+// ---- Scores --------------------------------------------------------------------------------------------------------
+
+/// kLanes factors of a query from element `from` on. kTail: only kTailElements elements are left, followed by zeros.
+template <bool kTail>
+KVJIT_INLINE vec<Factor, kLanes> load_query_factors(const T1* from) {
+    if constexpr (kPairs)
+        return load_pairs<kTail ? kTailElements : kLineElements>(from);
+    else if constexpr (kTail)
+        return as_factors(pad(load<8>(from)));
+    else
+        return as_factors(to_lanes(load<kLanes>(from)));
+}
+
+/// A tile's keys: their rows and, if quantised, their scales as float32.
+struct KeyTile {
+    const T2* codes[kKeys];
+    alignas(64) float scales[kKeys][kScalesPerRow];
+};
+
+/// kLanes factors of key k from element d on. kTail: only kTailElements elements are left, followed by zeros.
+template <bool kTail>
+KVJIT_INLINE vec<Factor, kLanes> load_key(const KeyTile& keys, int k, int d) {
+    if constexpr (kPairs)
+        return load_pairs<kTail ? kTailElements : kLineElements>(advance(keys.codes[k], d));
+    else if constexpr (kTail)
+        return as_factors(pad(load_lanes<8>(keys.codes[k], keys.scales[k], d)));
+    else
+        return as_factors(load_lanes<kLanes>(keys.codes[k], keys.scales[k], d));
+}
+
+template <bool kTail>
+KVJIT_INLINE void add_products(ProductLine (&sums)[kKeys], const Factor* query, const KeyTile& keys, int line) {
+    const QueryLine factors = load_raw<Factor, kRows * kLanes>(query + line * kLanes * kRows);
+#pragma clang loop unroll(full)
+    for (int k = 0; k < kKeys; ++k) {
+        const vec<Factor, kLanes> key = load_key<kTail>(keys, k, line * kLineElements);
+        sums[k] = multiply_add<kRows * kLanes>(repeat_for_rows<Factor>(key), factors, sums[k]);
+    }
+}
+
+/// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic, since a burst of
+/// them would delay loads.
+template <bool kPrefetch>
+KVJIT_INLINE void multiply_keys(ProductLine (&sums)[kKeys], const Factor* query, const KeyTile& keys,
+                                const ChunkRows& rows, ScoredKeys scored) {
+#pragma clang loop unroll(full)
+    for (int k = 0; k < kKeys; ++k) {
+        if constexpr (kPrefetch && kQuantised) prefetch_far(rows.scales(scored.at + kAhead + k, scored.head));
+        sums[k] = ProductLine(0.0f);
+    }
+#pragma clang loop unroll(disable)
+    for (int line = 0; line < kWholeLines; ++line) {
+        if constexpr (kPrefetch) prefetch_share<kLines>(rows, scored.at, scored.head, line);
+        add_products<false>(sums, query, keys, line);
+    }
+    if constexpr (kWholeLines < kLines) {
+        if constexpr (kPrefetch) prefetch_share<kLines>(rows, scored.at, scored.head, kWholeLines);
+        add_products<true>(sums, query, keys, kWholeLines);
+    }
+}
+
+// ---- Sums of values ------------------------------------------------------------------------------------------------
+
+/// The probability of a row's key t, or of the pair that t begins.
+KVJIT_INLINE Factor factor_at(const float* probabilities, i64 t) {
+    using Aliased [[gnu::may_alias]] = Factor;
+    return reinterpret_cast<const Aliased*>(probabilities)[t / kFactorElements];
+}
+
+inline constexpr u32 kHiddenFactor = kPairs ? 0x80008000 : kHiddenBits;
+
+/// Bits that are 0 where the probability of key t, or of a pair from t on, says "hidden" in every row of the tile. The
+/// key's value must then not be read.
+KVJIT_INLINE u32 seen_by_tile(const float* probabilities, i64 t) {
+    u32 seen = 0;
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r)
+        seen |= __builtin_bit_cast(u32, factor_at(probabilities + r * kScoreStride, t)) ^ kHiddenFactor;
+    return seen;
+}
+
+/// Elements d..d+N-1 of value t, or of values t and t+1 as pairs. In place of a value that must not be read stands its
+/// neighbour: its probability is 0.
+template <int N>
+KVJIT_INLINE vec<Factor, N> load_values(const ChunkRows& rows, const ValueRange& range, u32 seen, i64 t, int d) {
+    if constexpr (kPairs) {
+        const PairOfRows pair = readable_pair(range, t, kMaskRank == 0 || seen & 0xffff, kMaskRank == 0 || seen >> 16);
+        return pair_up<N>(load_raw<u16, N>(advance(rows.codes(pair.even, range.head), d)),
+                          load_raw<u16, N>(advance(rows.codes(pair.odd, range.head), d)));
+    } else {
+        return as_factors(load_lanes<N>(rows.codes(t, range.head), rows.scales(t, range.head), d));
+    }
+}
+
+/// sums[r][d..d+N-1] += probabilities[r][t] * value t [d..d+N-1], for kRows rows and the range's keys.
+template <int N>
+KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range, int d) {
+    vf<N> sum[kRows];
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r) sum[r] = range.first ? vf<N>(0.0f) : load<N>(sums + r * kPadDim + d);
+#pragma clang loop unroll(disable)
+    for (i64 t = range.begin / kFactorElements * kFactorElements; t < range.end; t += kFactorElements) {
+#pragma clang loop unroll(full)
+        for (int i = 0; i < kFactorElements; ++i) prefetch_span<N>(rows, t + i, range.head, d);
+        const u32 seen = kMaskRank > 0 ? seen_by_tile(probabilities, t) : 1;
+        if (kMaskRank > 0 && seen == 0) continue;
+        const vec<Factor, N> value = load_values<N>(rows, range, seen, t, d);
+#pragma clang loop unroll(full)
+        for (int r = 0; r < kRows; ++r) {
+            const Factor probability = factor_at(probabilities + r * kScoreStride, t);
+            sum[r] = multiply_add<N>(vec<Factor, N>(probability), value, sum[r]);
+        }
+    }
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r) store<N>(sums + r * kPadDim + d, sum[r]);
+}
+
+/// add_span for all elements: in spans of N, then of half as many, down to 8.
+template <int N, int kFrom = 0>
+KVJIT_INLINE void add_spans(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range) {
+    constexpr int kTo = kHeadDim - (kHeadDim - kFrom) % N;
+#pragma clang loop unroll(disable)
+    for (int d = kFrom; d < kTo; d += N) add_span<N>(sums, probabilities, rows, range, d);
+    if constexpr (kTo < kHeadDim) add_spans<N / 2, kTo>(sums, probabilities, rows, range);
+}
+
+// ---- What decode asks for ------------------------------------------------------------------------------------------
+
+struct FactorProducts {
+    using Factor = kvjit::Factor;
+    /// Factors of a row, of kRows rows in turn in each line.
+    static constexpr int kQueryFactors = kLines * kLanes;
+    /// Keys whose values are one step.
+    static constexpr int kKeysTogether = kFactorElements;
+    struct Scratch {};
+
+    /// Writes a query as row r of its tile's lines.
+    KVJIT_INLINE static void load_query(Factor* tile, i64 r, const T1* from) {
+        Factor* to = tile + r * kLanes;
+#pragma clang loop unroll(disable)
+        for (int line = 0; line < kWholeLines; ++line)
+            store_raw<Factor, kLanes>(to + line * kLanes * kRows,
+                                      load_query_factors<false>(from + line * kLineElements));
+        if constexpr (kWholeLines < kLines)
+            store_raw<Factor, kLanes>(to + kWholeLines * kLanes * kRows,
+                                      load_query_factors<true>(from + kWholeLines * kLineElements));
+    }
+
+    /// scores[r * kScoreStride + k] = query row r · key at+k, for kRows rows and kKeys keys.
+    KVJIT_INLINE static void score_keys(float* scores, const Factor* query, const ChunkRows& rows, ScoredKeys scored) {
+        KeyTile keys;
+        ProductLine sums[kKeys];
+#pragma clang loop unroll(full)
+        for (int k = 0; k < kKeys; ++k) {
+            keys.codes[k] = rows.codes(scored.at + k, scored.head);
+            if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(scored.at + k, scored.head));
+        }
+        if (scored.prefetch)
+            multiply_keys<true>(sums, query, keys, rows, scored);
+        else
+            multiply_keys<false>(sums, query, keys, rows, scored);
+        store_scores<kRows * kLanes>(scores, sums);
+    }
+
+    /// Stores probabilities of a row's keys from t on where their scores were, as add_values reads them.
+    KVJIT_INLINE static void store_probabilities(float* scores, i64 t, vf<kLanes> probabilities) {
+        if constexpr (kPairs)
+            store_raw<u16, kLanes>(reinterpret_cast<char*>(scores) + 2 * t, round_to_bfloat16<kLanes>(probabilities));
+        else
+            store<kLanes>(scores + t, probabilities);
+    }
+
+    /// Adds the range's values to the sums of the tile's rows.
+    KVJIT_INLINE static void add_values(float* sums, const float* probabilities, const ChunkRows& rows,
+                                        ValueRange range, Scratch&) {
+        add_spans<kSpan>(sums, probabilities, rows, range);
+    }
+
+    /// Puts sums of values back into the order of elements.
+    KVJIT_INLINE static void order_row(float* row) {
+        if constexpr (kOrdered) return;
+#pragma clang loop unroll(disable)
+        for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, from_lanes(load<kLanes>(row + d)));
+    }
+};
+
+}  // namespace kvjit
