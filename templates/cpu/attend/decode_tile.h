@@ -95,9 +95,12 @@ KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) 
 template <int kShares>
 KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int share) {
     constexpr int kRowLines = (kRowBytes + 63) / 64, kCacheLines = kKeys * kRowLines;
-    const int end = (share + 1) * kCacheLines / kShares;
+    constexpr int kMost = (kCacheLines + kShares - 1) / kShares;
+    const int begin = share * kCacheLines / kShares, end = (share + 1) * kCacheLines / kShares;
 #pragma clang loop unroll(full)
-    for (int line = share * kCacheLines / kShares; line < end; ++line) {
+    for (int i = 0; i < kMost; ++i) {
+        const int line = begin + i;
+        if (kCacheLines % kShares != 0 && line >= end) break;
         const i64 row = at + line / kRowLines, byte = line % kRowLines * 64;
         prefetch_far(row_bytes(rows, row + kAhead, head) + byte);
         prefetch(row_bytes(rows, row + kNear, head) + byte);
