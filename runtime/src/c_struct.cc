@@ -24,8 +24,7 @@ kvjit_spec defaults() {
 
 template <>
 kvjit_engine_options defaults() {
-    kvjit_engine_options options{};
-    options.struct_size = sizeof options;
+    auto options = zeroed<kvjit_engine_options>();
     options.jit = -1;
     options.cache_max_bytes = std::int64_t{512} << 20;
     options.max_idle_kernels = 1024;
@@ -34,32 +33,28 @@ kvjit_engine_options defaults() {
 
 template <>
 kvjit_plan_options defaults() {
-    kvjit_plan_options options{};
-    options.struct_size = sizeof options;
+    auto options = zeroed<kvjit_plan_options>();
     options.spin_us = -1;
     return options;
 }
 
 template <>
 kvjit_blocks_options defaults() {
-    kvjit_blocks_options options{};
-    options.struct_size = sizeof options;
+    auto options = zeroed<kvjit_blocks_options>();
     options.spin_us = -1;
     return options;
 }
 
 template <>
 kvjit_prepare_options defaults() {
-    kvjit_prepare_options options{};
-    options.struct_size = sizeof options;
+    auto options = zeroed<kvjit_prepare_options>();
     options.programs = KVJIT_ALL_PROGRAMS;
     return options;
 }
 
 template <>
 kvjit_batch defaults() {
-    kvjit_batch batch{};
-    batch.struct_size = sizeof batch;
+    auto batch = zeroed<kvjit_batch>();
     batch.num_layers = 1;
     batch.num_repeat = 1;
     for (const gen::ScoreRule& rule : gen::kScoreRules) {
@@ -70,8 +65,7 @@ kvjit_batch defaults() {
 
 template <>
 kvjit_relayout defaults() {
-    kvjit_relayout relayout{};
-    relayout.struct_size = sizeof relayout;
+    auto relayout = zeroed<kvjit_relayout>();
     relayout.from_ranks = 1;
     relayout.to_ranks = 1;
     return relayout;

@@ -13,12 +13,18 @@
 
 namespace kvjit::rt {
 
-/// A versioned struct as its init function leaves it.
+/// A versioned struct of zeros.
 template <class T>
-T defaults() {
+T zeroed() {
     T value{};
     value.struct_size = sizeof value;
     return value;
+}
+
+/// A versioned struct as its init function leaves it.
+template <class T>
+T defaults() {
+    return zeroed<T>();
 }
 template <>
 kvjit_spec defaults();
