@@ -43,6 +43,13 @@ examples:
 """
 
 
+def _positive(text):
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
 def parse(arguments):
     names = [peer.name for peer in environment.PEERS]
     described = "\n  ".join(f"{case.name:14} {case.title}" for case in cases.CASES.values())
@@ -54,7 +61,7 @@ def parse(arguments):
     parser.add_argument("--case", metavar="CASE", action="append", choices=list(cases.CASES),
                         help="this case only; may be repeated")
     parser.add_argument("--quick", action="store_true", help=f"{_QUICK_ROUNDS} rounds instead of {_ROUNDS}")
-    parser.add_argument("--rounds", type=int, metavar="N", help="N rounds")
+    parser.add_argument("--rounds", type=_positive, metavar="N", help="N rounds")
     parser.add_argument("--offline", action="store_true", help="install nothing: peers that are not there are missing")
     parser.add_argument("--out", metavar="FOLDER", help="where results go")
     parser.add_argument("--name", default="peers", help="what their files are called (%(default)s)")
