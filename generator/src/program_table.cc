@@ -279,11 +279,11 @@ constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_whole, by_item
 constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda, by_token},
                                  {"cut", "cuda/load_cut.cu", 1, serves_cuda, by_token}};
 
-constexpr Variant kCpuDecode[] = {{"simd", "cpu/attend_decode.cc", 1, serves_attention, by_item}};
+constexpr Variant kCpuDecode[] = {{"simd", "cpu/attend_decode.cc", 2, serves_attention, by_item}};
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 1, serves_mma_decode, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 1, serves_dot, by_dot<true>}};
 
-constexpr Variant kCpuPrefill[] = {{"simd", "cpu/attend_prefill.cc", 1, serves_attention, by_item}};
+constexpr Variant kCpuPrefill[] = {{"simd", "cpu/attend_prefill.cc", 2, serves_attention, by_item}};
 constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 1, serves_dot, by_dot<false>}};
 
