@@ -99,7 +99,7 @@ namespace {
 
 test::CallShape shape_of(const std::string& spec, const Call::Size& size) {
     test::CallShape shape = test::even_shape(spec, size.sequences, size.tokens, size.keys);
-    shape.num_kv_heads = kKvHeads;
+    shape.num_kv_heads = size.kv_heads;
     shape.num_layers = size.layers;
     return shape;
 }

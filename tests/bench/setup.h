@@ -42,6 +42,7 @@ std::string spec_text(const char* op, const CacheKind& kind, const char* layout,
 struct Call : test::ApiCall {
     struct Size {
         std::int64_t sequences, tokens, keys, layers;  // new tokens and keys of each sequence
+        std::int64_t kv_heads = kKvHeads;
     };
     /// Without optional outputs.
     Call(const std::string& spec_text, Size call_size);
