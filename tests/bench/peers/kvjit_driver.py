@@ -21,11 +21,11 @@ _SPEC = f"op=MultiHeadCacheAttention,head_dim={DIM},group={GROUP},is_causal=1,ca
 _FLOAT16, _INT8, _UINT8, _INT64 = 2, 4, 5, 7  # kvjit_dtype
 
 
-def quantized(bits, group):
-    """A cache of codes with a float16 scale for `group` elements, beside float16 queries."""
+def quantized(bits, group, like=FLOAT16, t1="f16"):
+    """A cache of codes with a float16 scale for `group` elements, beside queries of type t1, which `like` has."""
     held = rounding.dequantized(bits, group)
-    as_floats = Variant(bits / 8 + 2 / group, lambda x: held(rounding.float16(x)), rounding.float16, 3e-3)
-    return as_floats.with_options(spec=f"t1=f16,layout=L2HTD,quant_bit={bits},quant_group={group}")
+    as_floats = Variant(bits / 8 + 2 / group, lambda x: held(like.held(x)), like.held_query, max(like.tolerance, 3e-3))
+    return as_floats.with_options(spec=f"t1={t1},t3=f16,layout=L2HTD,quant_bit={bits},quant_group={group}")
 
 
 class Library:
@@ -104,7 +104,8 @@ class Cache:
     def _encode(self, rows):
         if not self.bits:
             return as_element(rows, self.element), None
-        codes, scales = rounding.quantize(rounding.float16(rows), self.bits, self.group)
+        rounded = rounding.float16(rows) if self.element == _FLOAT16 else rounding.bfloat16(rows)
+        codes, scales = rounding.quantize(rounded, self.bits, self.group)
         return (rounding.pack_nibbles(codes) if self.bits == 4 else codes), scales
 
     def _put(self, array, part, slots, rows):
@@ -191,6 +192,7 @@ class Kvjit(driver.Peer):
         "bfloat16 L2HTD": BFLOAT16.with_options(spec="t1=bf16,layout=L2HTD"),
         "int8 g32": quantized(8, 32),
         "int4 g32": quantized(4, 32),
+        "bfloat16 over int4 g32": quantized(4, 32, BFLOAT16, "bf16"),
     }
     notes = [f"pages of {_PAGE} tokens in random order; the plan and storing new tokens are in its time"]
 
