@@ -113,8 +113,8 @@ TEST_CASE("a NaN in a visible query or key reaches the rows that see it, and no 
     }
 }
 
-/// A NaN in the value of one key after the other of `which`, a sequence of its own.
-void expect_nan_where_seen(Case which) {
+/// A NaN or an infinity in the value of one key after the other of `which`, a sequence of its own.
+void expect_where_seen(double number, Case which) {
     which.batch_size = 1;
     which.past_tokens = PastTokens::kVectorEdge;
     which.window_left = 4;
@@ -122,27 +122,32 @@ void expect_nan_where_seen(Case which) {
     for (const std::int64_t key : {std::int64_t{0}, keys / 2, keys / 2 + 1, keys - 3, keys - 2, keys - 1}) {
         CAPTURE(key);
         Call call = make_call(which, 113, 114);
-        call.value.set(call.value.strided().index(key, 0, 33), std::nan(""));
+        call.value.set(call.value.strided().index(key, 0, 33), number);
         call.remember();
         REQUIRE(run_call(call) == "");
         CHECK(judge(call) == "");
     }
 }
 
-TEST_CASE("a NaN in a value reaches the tokens that see it, and no other") {
+TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and no other") {
     for (const std::string type : {"f32", "f16", "bf16"}) {
         for (const std::string rule : {"is_causal=1", "is_causal=1,has_window=1", "is_causal=1,attn_mask=2"}) {
-            CAPTURE(type);
-            CAPTURE(rule);
-            const std::string spec = "op=MultiHeadAttention,head_dim=40,t1=" + type + "," + rule + ",group=";
-            // 128 query heads a kv head: no tile of prefill has rows of two tokens.
-            Case which = ragged(spec + "128");
-            which.new_tokens = NewTokens::kTileEdge;
-            expect_nan_where_seen(which);
-            // Nor has a tile of 4 rows of a CPU's decode.
-            which = ragged(spec + "4");
-            which.new_tokens = NewTokens::kFew;
-            if (!options().on_cuda()) expect_nan_where_seen(which);
+            for (const double number : {std::nan(""), HUGE_VAL}) {
+                CAPTURE(type);
+                CAPTURE(rule);
+                CAPTURE(number);
+                const std::string spec = "op=MultiHeadAttention,head_dim=40,t1=" + type + "," + rule + ",group=";
+                // 128 query heads a kv head: no tile of prefill has rows of two tokens.
+                Case which = ragged(spec + "128");
+                which.new_tokens = NewTokens::kTileEdge;
+                expect_where_seen(number, which);
+                // Nor has a tile of 4 rows of a CPU's decode.
+                which = ragged(spec + "4");
+                which.new_tokens = NewTokens::kFew;
+                if (!options().on_cuda()) expect_where_seen(number, which);
+                which.new_tokens = NewTokens::kOne;
+                expect_where_seen(number, which);
+            }
         }
     }
 }

@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-/// kLanes factors of each of the tile's rows, kLineElements elements. A tile's queries are kLines lines.
+/// A line: kLanes factors, of kLineElements elements, of each row of a tile in turn. A tile's queries are kLines lines.
 using QueryLine = vec<Factor, kRows * kLanes>;
 inline constexpr int kLineElements = kLanes * kFactorElements;
 inline constexpr int kLines = (kHeadDim + kLineElements - 1) / kLineElements;
@@ -17,7 +17,8 @@ inline constexpr int kTailElements = kHeadDim % kLineElements;
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
 
-/// kLanes factors of a query from element `from` on. kTail: only kTailElements elements are left, followed by zeros.
+/// kLanes factors from the query's element on that `from` points to. kTail: only kTailElements elements are left,
+/// followed by zeros.
 template <bool kTail>
 KVJIT_INLINE vec<Factor, kLanes> load_query_factors(const T1* from) {
     if constexpr (kPairs)
@@ -86,9 +87,9 @@ KVJIT_INLINE Factor factor_at(const float* probabilities, i64 t) {
 
 inline constexpr u32 kHiddenFactor = kPairs ? 0x80008000 : kHiddenBits;
 
-/// Bits that are 0 where the probability of key t, or of a pair from t on, says "hidden" in every row of the tile. The
-/// key's value must then not be read.
-KVJIT_INLINE u32 seen_by_tile(const float* probabilities, i64 t) {
+/// 0 where the mask hides key t, or both keys of the pair that t begins, from every row of the tile: their values must
+/// not be read. Of a pair, each half is 0 where the mask hides that key.
+KVJIT_INLINE u32 seen_bits(const float* probabilities, i64 t) {
     u32 seen = 0;
 #pragma clang loop unroll(full)
     for (int r = 0; r < kRows; ++r)
@@ -96,14 +97,13 @@ KVJIT_INLINE u32 seen_by_tile(const float* probabilities, i64 t) {
     return seen;
 }
 
-/// Elements d..d+N-1 of value t, or of values t and t+1 as pairs. In place of a value that must not be read stands its
-/// neighbour: its probability is 0.
+/// Elements d..d+N-1 of value t, or of values t and t+1 as pairs.
 template <int N>
 KVJIT_INLINE vec<Factor, N> load_values(const ChunkRows& rows, const ValueRange& range, u32 seen, i64 t, int d) {
     if constexpr (kPairs) {
-        const PairOfRows pair = readable_pair(range, t, kMaskRank == 0 || seen & 0xffff, kMaskRank == 0 || seen >> 16);
-        return pair_up<N>(load_raw<u16, N>(advance(rows.codes(pair.even, range.head), d)),
-                          load_raw<u16, N>(advance(rows.codes(pair.odd, range.head), d)));
+        const ValueRow even = value_row(rows, range, t, kMaskRank == 0 || seen & 0xffff);
+        const ValueRow odd = value_row(rows, range, t + 1, kMaskRank == 0 || seen >> 16);
+        return pair_up<N>(load_raw<u16, N>(advance(even.codes, d)), load_raw<u16, N>(advance(odd.codes, d)));
     } else {
         return as_factors(load_lanes<N>(rows.codes(t, range.head), rows.scales(t, range.head), d));
     }
@@ -119,7 +119,7 @@ KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkR
     for (i64 t = range.begin / kFactorElements * kFactorElements; t < range.end; t += kFactorElements) {
 #pragma clang loop unroll(full)
         for (int i = 0; i < kFactorElements; ++i) prefetch_span<N>(rows, t + i, range.head, d);
-        const u32 seen = kMaskRank > 0 ? seen_by_tile(probabilities, t) : 1;
+        const u32 seen = kMaskRank > 0 ? seen_bits(probabilities, t) : 1;
         if (kMaskRank > 0 && seen == 0) continue;
         const vec<Factor, N> value = load_values<N>(rows, range, seen, t, d);
 #pragma clang loop unroll(full)

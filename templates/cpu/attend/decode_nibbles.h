@@ -1,6 +1,6 @@
-// Products of decode for bfloat16 queries over an int4 cache, as pairs of bfloat16, which holds every code exactly.
-// Scales stay apart: keys' multiply sums of products, values' the probabilities. Each lane has kLaneElements
-// neighbouring elements, which share a scale; kLanes lanes are a span of the row.
+// Products of decode for bfloat16 queries over an int4 cache, as pairs of bfloat16, which holds every code exactly. A
+// key's scales multiply sums of products, a value's scales multiply the probability. Each lane has kLaneElements
+// neighbouring elements, which share a scale. A strip is the part of a row that the lanes of a vector have.
 #pragma once
 
 #include "cpu/attend/decode_scores.h"
@@ -12,80 +12,82 @@ namespace kvjit {
 inline constexpr bool kNibblePairs =
     kFastBfloat16 && kSame<T1, bf16_t> && kQuantBit == 4 && kHeadDim % 64 == 0 && kQuantGroup % 8 == 0;
 
-/// A template, so that it is compiled only where it serves.
-template <int kLanes>
+/// N: lanes of a vector, kLanes. A template, so that it is compiled only where it serves.
+template <int N>
 struct NibbleProducts {
     using Factor = u32;
     static constexpr int kLaneElements = kHeadDim % 128 == 0 ? 8 : 4;
-    static constexpr int kSpanElements = kLanes * kLaneElements;
-    static constexpr int kSpans = kHeadDim / kSpanElements;
-    static constexpr int kSpanLines = kLaneElements / 2;
-    static constexpr int kQueryFactors = kSpans * kSpanLines * kLanes;
+    static constexpr int kStripElements = N * kLaneElements;
+    static constexpr int kStrips = kHeadDim / kStripElements;
+    static constexpr int kStripLines = kLaneElements / 2;
+    static constexpr int kQueryFactors = kStrips * kStripLines * N;
     static constexpr int kKeysTogether = 2;
-    static constexpr int kVectors = kSpan / kLanes;  // of values that are summed together
+    static constexpr int kValueVectors = kSpan / N;  // of values that are summed together
 
-    /// A block's pairs of keys that some row of the tile sees: their rows, and their probabilities times their scales.
+    /// A block's pairs of keys that some row of the tile sees: their values, and their probabilities times the values'
+    /// scales.
     struct Scratch {
         i64 count;
-        PairOfRows pair[kValueBlock / 2];
-        alignas(64) u32 weights[kValueBlock / 2][kSpans][kRows][kLanes];
+        ValuePair pair[kValueBlock / 2];
+        i64 key[kValueBlock / 2];  // the even one
+        alignas(64) u32 weights[kValueBlock / 2][kStrips][kRows][N];
     };
 
     // ---- Scores ----------------------------------------------------------------------------------------------------
 
-    /// Line i of a span has in lane l the pair of elements i and i + kLaneElements/2 of the lane's.
+    /// Of the lane's elements, line i has the pair of i and i + kLaneElements/2.
     template <int kLine, int... I>
-    KVJIT_INLINE static vec<u16, 2 * kLanes> line_of(vec<u16, kSpanElements> span, Sequence<int, I...>) {
-        return __builtin_shufflevector(span, span, (I / 2 * kLaneElements + kLine + I % 2 * (kLaneElements / 2))...);
+    KVJIT_INLINE static vec<u16, 2 * N> line_of(vec<u16, kStripElements> strip, Sequence<int, I...>) {
+        return __builtin_shufflevector(strip, strip, (I / 2 * kLaneElements + kLine + I % 2 * (kLaneElements / 2))...);
     }
 
     template <int kLine = 0>
     KVJIT_INLINE static void load_lines(Factor* to, const T1* from) {
-        if constexpr (kLine < kSpanLines) {
-            const auto span = load_raw<u16, kSpanElements>(from);
-            store_vector(to + kLine * kRows * kLanes, line_of<kLine>(span, Lanes<2 * kLanes>{}));
+        if constexpr (kLine < kStripLines) {
+            const auto strip = load_raw<u16, kStripElements>(from);
+            store_vector(to + kLine * kRows * N, line_of<kLine>(strip, Lanes<2 * N>{}));
             load_lines<kLine + 1>(to, from);
         }
     }
 
     KVJIT_INLINE static void load_query(Factor* tile, i64 r, const T1* from) {
 #pragma clang loop unroll(disable)
-        for (int span = 0; span < kSpans; ++span)
-            load_lines(tile + (span * kSpanLines * kRows + r) * kLanes, from + span * kSpanElements);
+        for (int strip = 0; strip < kStrips; ++strip)
+            load_lines(tile + (strip * kStripLines * kRows + r) * N, from + strip * kStripElements);
     }
 
     /// The codes of each lane, from its lowest bits on.
-    KVJIT_INLINE static vec<u32, kLanes> load_nibbles(const T2* row, int span) {
-        const T2* from = advance(row, span * kSpanElements);
+    KVJIT_INLINE static vec<u32, N> load_nibbles(const T2* row, int strip) {
+        const T2* from = advance(row, strip * kStripElements);
         if constexpr (kLaneElements == 8)
-            return load_raw<u32, kLanes>(from);
+            return load_raw<u32, N>(from);
         else
-            return __builtin_convertvector(load_raw<u16, kLanes>(from), vec<u32, kLanes>);
+            return __builtin_convertvector(load_raw<u16, N>(from), vec<u32, N>);
     }
 
     /// The scale of each lane's elements.
-    KVJIT_INLINE static vf<kLanes> load_scales(const T3* scales, int span) {
-        if constexpr (kQuantGroup >= kSpanElements)
-            return load_splat<kLanes>(scales + span * kSpanElements / kQuantGroup);
+    KVJIT_INLINE static vf<N> load_scales(const T3* scales, int strip) {
+        if constexpr (kQuantGroup >= kStripElements)
+            return load_splat<N>(scales + strip * kStripElements / kQuantGroup);
         else {
-            constexpr int kScales = kSpanElements / kQuantGroup;
-            return repeat_each<float, kLanes, kScales>(load<kScales>(scales + span * kScales));
+            constexpr int kScales = kStripElements / kQuantGroup;
+            return repeat_each<float, N, kScales>(load<kScales>(scales + strip * kScales));
         }
     }
 
-    /// sums[k] += products of the span's elements of the tile's queries and key k.
-    KVJIT_INLINE static void add_span(ProductLine& sum, const Factor* query, const T2* codes, const T3* scales,
-                                      int span) {
-        vec<u32, kLanes> nibbles = load_nibbles(codes, span);
+    /// sums[k] += products of the strip's elements of the tile's queries and key k.
+    KVJIT_INLINE static void score_strip(ProductLine& sum, const Factor* query, const T2* codes, const T3* scales,
+                                         int strip) {
+        vec<u32, N> nibbles = load_nibbles(codes, strip);
         if constexpr (kLaneElements == 4) nibbles |= nibbles << 8;  // the later two to the upper half
         ProductLine products(0.0f);
 #pragma clang loop unroll(full)
-        for (int line = 0; line < kSpanLines; ++line) {
+        for (int line = 0; line < kStripLines; ++line) {
             const auto key = repeat_for_rows<u32>(nibbles_to_bfloat16(nibbles >> 4 * line));
-            const Factor* from = query + (span * kSpanLines + line) * kRows * kLanes;
-            products = multiply_add<kRows * kLanes>(key, load_raw<u32, kRows * kLanes>(from), products);
+            const Factor* from = query + (strip * kStripLines + line) * kRows * N;
+            products = multiply_add<kRows * N>(key, load_raw<u32, kRows * N>(from), products);
         }
-        sum = fma<kRows * kLanes>(products, repeat_for_rows<float>(load_scales(scales, span)), sum);
+        sum = fma<kRows * N>(products, repeat_for_rows<float>(load_scales(scales, strip)), sum);
     }
 
     template <bool kPrefetch>
@@ -100,8 +102,8 @@ struct NibbleProducts {
             }
             sums[k] = ProductLine(0.0f);
 #pragma clang loop unroll(disable)
-            for (int span = 0; span < kSpans; ++span)
-                add_span(sums[k], query, rows.codes(at, scored.head), rows.scales(at, scored.head), span);
+            for (int strip = 0; strip < kStrips; ++strip)
+                score_strip(sums[k], query, rows.codes(at, scored.head), rows.scales(at, scored.head), strip);
         }
     }
 
@@ -111,13 +113,13 @@ struct NibbleProducts {
             multiply_keys<true>(sums, query, rows, scored);
         else
             multiply_keys<false>(sums, query, rows, scored);
-        store_scores<kRows * kLanes>(scores, sums);
+        store_scores<kRows * N>(scores, sums);
     }
 
     // ---- Sums of values --------------------------------------------------------------------------------------------
 
-    KVJIT_INLINE static void store_probabilities(float* scores, i64 t, vf<kLanes> probabilities) {
-        store<kLanes>(scores + t, probabilities);
+    KVJIT_INLINE static void store_probabilities(float* scores, i64 t, vf<N> probabilities) {
+        store<N>(scores + t, probabilities);
     }
 
     /// Whether some row of the tile sees key t, as far as masks say.
@@ -130,19 +132,17 @@ struct NibbleProducts {
         return seen != 0;
     }
 
-    /// The weights of a pair of keys, for all rows and spans.
-    KVJIT_INLINE static void weigh_pair(Scratch& block, const float* probabilities, const ChunkRows& rows, i64 head,
-                                        i64 t) {
-        const PairOfRows pair = block.pair[block.count];
+    /// The weights of the block's last pair, of key t and the next one, for all rows and strips.
+    KVJIT_INLINE static void weigh_pair(Scratch& block, const float* probabilities, i64 t) {
+        const ValuePair& pair = block.pair[block.count];
 #pragma clang loop unroll(disable)
-        for (int span = 0; span < kSpans; ++span) {
-            const vf<kLanes> even = load_scales(rows.scales(pair.even, head), span);
-            const vf<kLanes> odd = load_scales(rows.scales(pair.odd, head), span);
+        for (int strip = 0; strip < kStrips; ++strip) {
+            const vf<N> even = load_scales(pair.even.scales, strip), odd = load_scales(pair.odd.scales, strip);
 #pragma clang loop unroll(full)
             for (int r = 0; r < kRows; ++r) {
                 const float* probability = probabilities + r * kScoreStride + t;
-                store_vector(block.weights[block.count][span][r],
-                             round_pairs<kLanes>(even * probability[0], odd * probability[1]));
+                store_vector(block.weights[block.count][strip][r],
+                             round_pairs<N>(even * probability[0], odd * probability[1]));
             }
         }
     }
@@ -154,46 +154,48 @@ struct NibbleProducts {
         for (i64 t = range.begin / 2 * 2; t < range.end; t += 2) {
             const bool even = seen_by_tile(probabilities, t), odd = seen_by_tile(probabilities, t + 1);
             if (!even && !odd) continue;
-            block.pair[block.count] = readable_pair(range, t, even, odd);
-            weigh_pair(block, probabilities, rows, range.head, t);
+            block.key[block.count] = t;
+            block.pair[block.count] = {value_row(rows, range, t, even), value_row(rows, range, t + 1, odd)};
+            weigh_pair(block, probabilities, t);
             ++block.count;
         }
     }
 
-    /// Of two keys, in each lane, the nibbles of elements `first` and those after it: the even key's in the lower half.
-    KVJIT_INLINE static vec<u32, kLanes> pair_nibbles(vec<u32, kLanes> even, vec<u32, kLanes> odd, int first) {
+    /// In each lane the codes of two keys from the lane's element `first` on: the even key's in the lower half.
+    KVJIT_INLINE static vec<u32, N> pair_nibbles(vec<u32, N> even, vec<u32, N> odd, int first) {
         const u32 shift = first / 4 * 16;
-        const vec<u32, kLanes> pairs = (even >> shift & 0xffff) | (odd >> shift) << 16;
+        const vec<u32, N> pairs = (even >> shift & 0xffff) | (odd >> shift) << 16;
         return pairs >> first % 4 * 4;
     }
 
-    /// sums[r][d..d+kSpan-1] += weights times values, for kRows rows and the block's pairs; d in the order of vectors.
+    /// sums[r][d..d+kSpan-1] += weights times values, for kRows rows and the block's pairs. Sums lie vector by
+    /// vector: of a strip, each lane's first elements, then each lane's second ones, and so on.
     KVJIT_INLINE static void add_vectors(float* sums, const Scratch& block, const ChunkRows& rows,
                                          const ValueRange& range, int d) {
-        vf<kLanes> sum[kRows][kVectors];
-        const int span = d / kSpanElements, first = d % kSpanElements / kLanes;
+        vf<N> sum[kRows][kValueVectors];
+        const int strip = d / kStripElements, first = d % kStripElements / N;
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kRows * kVectors; ++i)
-            sum[i / kVectors][i % kVectors] =
-                range.first ? vf<kLanes>(0.0f)
-                            : load<kLanes>(sums + i / kVectors * kPadDim + d + i % kVectors * kLanes);
+        for (int i = 0; i < kRows * kValueVectors; ++i)
+            sum[i / kValueVectors][i % kValueVectors] =
+                range.first ? vf<N>(0.0f) : load<N>(sums + i / kValueVectors * kPadDim + d + i % kValueVectors * N);
 #pragma clang loop unroll(disable)
         for (i64 x = 0; x < block.count; ++x) {
-            const PairOfRows pair = block.pair[x];
-            prefetch_span<kSpan>(rows, pair.even, range.head, d);
-            prefetch_span<kSpan>(rows, pair.odd, range.head, d);
-            const vec<u32, kLanes> nibbles = pair_nibbles(load_nibbles(rows.codes(pair.even, range.head), span),
-                                                          load_nibbles(rows.codes(pair.odd, range.head), span), first);
+            const ValuePair& pair = block.pair[x];
+            prefetch_span<kSpan>(rows, block.key[x], range.head, d);
+            prefetch_span<kSpan>(rows, block.key[x] + 1, range.head, d);
+            const vec<u32, N> nibbles =
+                pair_nibbles(load_nibbles(pair.even.codes, strip), load_nibbles(pair.odd.codes, strip), first);
 #pragma clang loop unroll(full)
-            for (int i = 0; i < kRows * kVectors; ++i) {
-                const int r = i / kVectors, v = i % kVectors;
-                const auto weight = load_raw<u32, kLanes>(block.weights[x][span][r]);
-                sum[r][v] = multiply_add<kLanes>(weight, nibbles_to_bfloat16(nibbles >> 4 * v), sum[r][v]);
+            for (int i = 0; i < kRows * kValueVectors; ++i) {
+                const int r = i / kValueVectors, v = i % kValueVectors;
+                const auto weight = load_raw<u32, N>(block.weights[x][strip][r]);
+                sum[r][v] = multiply_add<N>(weight, nibbles_to_bfloat16(nibbles >> 4 * v), sum[r][v]);
             }
         }
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kRows * kVectors; ++i)
-            store<kLanes>(sums + i / kVectors * kPadDim + d + i % kVectors * kLanes, sum[i / kVectors][i % kVectors]);
+        for (int i = 0; i < kRows * kValueVectors; ++i)
+            store<N>(sums + i / kValueVectors * kPadDim + d + i % kValueVectors * N,
+                     sum[i / kValueVectors][i % kValueVectors]);
     }
 
     KVJIT_INLINE static void add_values(float* sums, const float* probabilities, const ChunkRows& rows,
@@ -203,20 +205,20 @@ struct NibbleProducts {
         for (int d = 0; d < kHeadDim; d += kSpan) add_vectors(sums, block, rows, range, d);
     }
 
-    /// Vectors first, first + step, ... of a span, one element of each lane in turn.
+    /// Vectors first, first + step, ... of a strip, one element of each lane in turn.
     template <int kCount>
-    KVJIT_INLINE static vf<kLanes * kCount> zip(const float* span, int first, int step) {
+    KVJIT_INLINE static vf<N * kCount> zip(const float* strip, int first, int step) {
         if constexpr (kCount == 1)
-            return load<kLanes>(span + first * kLanes);
+            return load<N>(strip + first * N);
         else
-            return interleave<float, kLanes / 2 * kCount>(zip<kCount / 2>(span, first, 2 * step),
-                                                          zip<kCount / 2>(span, first + step, 2 * step));
+            return interleave<float, N / 2 * kCount>(zip<kCount / 2>(strip, first, 2 * step),
+                                                     zip<kCount / 2>(strip, first + step, 2 * step));
     }
 
     KVJIT_INLINE static void order_row(float* row) {
 #pragma clang loop unroll(disable)
-        for (int d = 0; d < kHeadDim; d += kSpanElements)
-            store<kSpanElements>(row + d, zip<kLaneElements>(row + d, 0, 1));
+        for (int d = 0; d < kHeadDim; d += kStripElements)
+            store<kStripElements>(row + d, zip<kLaneElements>(row + d, 0, 1));
     }
 };
 

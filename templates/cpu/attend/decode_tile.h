@@ -55,14 +55,23 @@ struct ValueRange {
     KVJIT_INLINE bool holds(i64 t) const { return begin <= t && t < end; }
 };
 
-/// The rows of two keys, an even one and the next.
-struct PairOfRows {
-    i64 even, odd;
+/// A value's codes and scales.
+struct ValueRow {
+    const T2* codes;
+    const T3* scales;
 };
-/// The pair from t on, with its other key in place of one that is outside of the range or hidden, whose value must not
-/// be read: its probability is 0.
-KVJIT_INLINE PairOfRows readable_pair(const ValueRange& range, i64 t, bool sees_even, bool sees_odd) {
-    return {range.holds(t) && sees_even ? t : t + 1, range.holds(t + 1) && sees_odd ? t + 1 : t};
+/// The values of an even key and of the next one.
+struct ValuePair {
+    ValueRow even, odd;
+};
+
+inline constexpr T2 kZeroCodes[bytes_of<T2>(kHeadDim) / sizeof(T2)] = {};
+inline constexpr T3 kZeroScales[kScalesPerRow] = {};
+
+/// Value t, or zeros in place of one that must not be read.
+KVJIT_INLINE ValueRow value_row(const ChunkRows& rows, const ValueRange& range, i64 t, bool seen) {
+    const bool readable = range.holds(t) && seen;
+    return {readable ? rows.codes(t, range.head) : kZeroCodes, readable ? rows.scales(t, range.head) : kZeroScales};
 }
 
 // ---- Fetching ahead ------------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ struct Step {
     i64 at;
     u32 keep;
 };
-inline constexpr u32 kKeepEven = 0xffff, kKeepOdd = 0xffff0000, kKeepBoth = 0xffffffff;
+inline constexpr u32 kKeepEven = 0xffff, kKeepOdd = 0xffff0000;
 
 /// The keys of a block that some row of a tile sees: `range` of keys, or, with masks, of steps.
 struct SeenKeys {
@@ -62,7 +62,7 @@ KVJIT_INLINE void add_kept_values(Line (&sum)[kTall], const float* probabilities
     add_lines<1>(sum, kept, load_raw<Factor, kTileRows>(probabilities + step.at * kTileRows));
 }
 
-/// add_values for a range of keys. A pair's other key may lie outside.
+/// add_values for a range of keys, whose first and last may be half of a pair.
 KVJIT_INLINE void add_range(Line (&sum)[kTall], const float* probabilities, const Factor* values, KeyRange range) {
     const bool odd_begin = kPairs && kWindow && range.begin % 2 != 0, odd_end = kPairs && range.end % 2 != 0;
     if (odd_begin) add_kept_values(sum, probabilities, values, {range.begin / 2, kKeepOdd});

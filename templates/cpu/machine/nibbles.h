@@ -8,7 +8,7 @@ namespace kvjit {
 struct alignas(64) NibbleTable {
     u16 bits[32];
 };
-/// bfloat16's bits of the code in the low 4 bits of an index, whatever its fifth bit is.
+/// For an index of 5 bits, of which the lower 4 are a code: bfloat16's bits of that code.
 constexpr NibbleTable nibble_table() {
     NibbleTable table{};
     for (int i = 0; i < 32; ++i)

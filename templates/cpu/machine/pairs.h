@@ -90,7 +90,7 @@ template <int... I>
 KVJIT_INLINE vec<__bf16, 32> interleave_halves(vec<__bf16, 32> v, Sequence<int, I...>) {
     return __builtin_shufflevector(v, v, (I / 2 + I % 2 * 16)...);
 }
-/// Pairs (low, high), rounded like that.
+/// Pairs (low, high), rounded to nearest even; subnormal numbers may become 0.
 template <int N>
 KVJIT_INLINE vec<u32, N> round_pairs(vf<N> low, vf<N> high) {
 #ifdef __AVX512BF16__
