@@ -25,7 +25,7 @@ constexpr int panel_tiles() {
 inline constexpr int kPanelTiles = panel_tiles();
 
 struct alignas(64) Tile {
-    Factor query[kPadFactors * kTileRows];
+    Packed query[kPadFactors * kTileRows];
     float sums[kPadDim * kTileRows];  // of probabilities times values, in this chunk
     float max[kTileRows], sum[kTileRows];
     float slope[kTileRows];
@@ -37,8 +37,8 @@ struct alignas(64) Tile {
 
 struct alignas(64) Buffers {
     Tile tiles[kPanelTiles];
-    Factor keys[kBlockKeys * kKeyStride];
-    Factor values[kBlockKeys / kFactorElements * kValueStride];
+    Packed keys[kBlockKeys * kKeyStride];
+    Packed values[kBlockKeys / kPackedElements * kValueStride];
     float scores[kBlockKeys * kTileRows];  // then probabilities, or in their place pairs of them
     float masks[kMaskRank > 0 ? kBlockKeys* kTileRows : kLanes];
     float rows[kLanes * (kPadDim > kBlockKeys ? kPadDim : kBlockKeys)];
@@ -65,7 +65,7 @@ struct Panel {
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
 /// Loads the row of lane r of the tile. Lanes past the last row repeat it; their results are not written.
-KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, Factor* to, i64 r) {
+KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, Packed* to, i64 r) {
     const i64 row = smaller(tile.first_row + r, panel.rows() - 1);
     const i64 i = panel.token(row), head = panel.query_head(row);
     const abi::Rows& query = panel.args.query;
@@ -80,7 +80,7 @@ KVJIT_INLINE void load_row(const Panel& panel, Tile& tile, Factor* to, i64 r) {
 
 KVJIT_NOINLINE void load_tile(const Panel& panel, Buffers& buffers, i64 t) {
     Tile& tile = buffers.tiles[t];
-    Factor* rows = reinterpret_cast<Factor*>(buffers.rows);
+    Packed* rows = reinterpret_cast<Packed*>(buffers.rows);
     tile.first_row = panel.first_row + t * kTileRows;
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
@@ -117,7 +117,7 @@ KVJIT_NOINLINE void pack_block(const Panel& panel, Buffers& buffers, const Block
     RowList<kBlockKeys> rows;
     const PackedRows packed = {rows, panel.head, block.keys};
     list_rows(rows, first, table, {cache.key, cache.key_scale, block.begin + first, count});
-    pack_rows<kKeyStride>(buffers.keys, packed);
+    pack_keys(buffers.keys, packed);
     list_rows(rows, first, table, {cache.value, cache.value_scale, block.begin + first, count});
     pack_values(buffers.values, packed);
 }
@@ -208,10 +208,10 @@ KVJIT_INLINE SeenKeys list_seen_keys(Step* steps, const float* probabilities, Ke
     if constexpr (kMaskRank == 0) return {keys, nullptr};
     i64 count = 0;
 #pragma clang loop unroll(disable)
-    for (i64 k = keys.begin / kFactorElements * kFactorElements; k < keys.end; k += kFactorElements) {
+    for (i64 k = keys.begin / kPackedElements * kPackedElements; k < keys.end; k += kPackedElements) {
         u32 keep = k >= keys.begin && is_seen(probabilities, k) ? kKeepEven : 0;
-        if constexpr (kPairs) keep |= k + 1 < keys.end && is_seen(probabilities, k + 1) ? kKeepOdd : 0;
-        steps[count] = {k / kFactorElements, keep};
+        if constexpr (kPacksPairs) keep |= k + 1 < keys.end && is_seen(probabilities, k + 1) ? kKeepOdd : 0;
+        steps[count] = {k / kPackedElements, keep};
         count += keep != 0;
     }
     return {{0, count}, steps};

@@ -28,8 +28,10 @@ void prefill_dense(benchmark::State& state, const char* type) {
 }
 
 /// The same through an int8 cache in pages, storing included.
-void prefill_cache(benchmark::State& state) {
-    const Call call(spec_text("MultiHeadCacheAttention", kInt8, "L2HTD", true), {1, kRows, kRows, 1});
+void prefill_cache(benchmark::State& state, const char* type) {
+    const std::string spec = std::string("op=MultiHeadCacheAttention,head_dim=128,group=4,quant_bit=8,layout=L2HTD,") +
+                             "cache_mode=page_table,page_size=128,t1=" + type;
+    const Call call(spec, {1, kRows, kRows, 1});
     if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
     run_beside_arithmetic(state, call);
 }
@@ -49,7 +51,16 @@ BENCHMARK_CAPTURE(prefill_dense, f32, "f32")
     ->Unit(benchmark::kMillisecond)
     ->UseManualTime()
     ->MinTime(1);
-BENCHMARK(prefill_cache)->Name("BM_prefill/int8_cache")->Unit(benchmark::kMillisecond)->UseManualTime()->MinTime(1);
+BENCHMARK_CAPTURE(prefill_cache, f16, "f16")
+    ->Name("BM_prefill/int8_cache")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime()
+    ->MinTime(1);
+BENCHMARK_CAPTURE(prefill_cache, bf16, "bf16")
+    ->Name("BM_prefill/bf16_over_int8_cache")
+    ->Unit(benchmark::kMillisecond)
+    ->UseManualTime()
+    ->MinTime(1);
 
 }  // namespace
 }  // namespace kvjit::bench

@@ -8,6 +8,17 @@
 
 namespace kvjit {
 
+/// Whether factors are bfloat16 pairs, as they lie in queries and in the cache, in place of floats.
+inline constexpr bool kPairs = kFastBfloat16 && kSame<T1, bf16_t> && kSame<T2, bf16_t>;
+using Factor = FactorOf<kPairs>::Type;
+inline constexpr int kFactorElements = kPairs ? 2 : 1;
+
+/// Floats as factors, where those are floats.
+template <int N>
+KVJIT_INLINE vec<Factor, N> as_factors(vf<N> v) {
+    return __builtin_bit_cast(vec<Factor, N>, v);
+}
+
 /// A line: kLanes factors, of kLineElements elements, of each row of a tile in turn. A tile's queries are kLines lines.
 using QueryLine = vec<Factor, kRows * kLanes>;
 inline constexpr int kLineElements = kLanes * kFactorElements;

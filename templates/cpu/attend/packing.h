@@ -7,6 +7,13 @@
 
 namespace kvjit {
 
+/// Whether the factors are bfloat16 pairs, of a bfloat16 cache or of dequantised numbers. A dequantised key has two
+/// parts then, of 16 bits together; a dequantised value is rounded to one.
+inline constexpr bool kPacksPairs = kFastBfloat16 && kSame<T1, bf16_t> && (kSame<T2, bf16_t> || kQuantised);
+using Packed = FactorOf<kPacksPairs>::Type;
+inline constexpr int kPackedElements = kPacksPairs ? 2 : 1;
+inline constexpr int kKeyParts = kPacksPairs && kQuantised ? 2 : 1;
+
 /// Rows of a tile: lanes of its lines.
 inline constexpr int kTileRows = kVectorBytes == 16 ? 8 : 2 * kLanes;
 /// Keys or elements that are summed together for kTileRows rows, in enough accumulators to hide the latency of FMA.
@@ -15,16 +22,16 @@ inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;
 static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kLanes == 0 && kBlockKeys % kTall == 0);
 static_assert(kHeadDim % kTall == 0);
 
-/// Factors of a query or key, and of the whole vectors that hold them.
-inline constexpr int kFactors = kHeadDim / kFactorElements;
-inline constexpr int kPadFactors = (kFactors + kLanes - 1) / kLanes * kLanes;
+/// Factors of a query or a key's part, and of the whole vectors that hold them.
+inline constexpr int kPackedFactors = kHeadDim / kPackedElements;
+inline constexpr int kPadFactors = (kPackedFactors + kLanes - 1) / kLanes * kLanes;
 /// Factors from one packed row to the next. A power of two would crowd a few sets of the processor's cache.
-inline constexpr int kKeyStride = kPadFactors + 16;
+inline constexpr int kKeyStride = kKeyParts * kPadFactors + 16;
 inline constexpr int kValueStride = kPadDim + 16;
 
 /// A query row of kPadFactors factors.
-KVJIT_INLINE void pack_query(Factor* to, const T1* from) {
-    if constexpr (kPairs) {
+KVJIT_INLINE void pack_query(Packed* to, const T1* from) {
+    if constexpr (kPacksPairs) {
         char* row = reinterpret_cast<char*>(to);
         clear(to + kPadFactors - kLanes, kLanes);
         for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store_vector(row + 2 * d, load_raw<u16, N>(from + d)); });
@@ -36,10 +43,28 @@ KVJIT_INLINE void pack_query(Factor* to, const T1* from) {
 /// Elements d..d+N-1 of a cache row, as elements of its factors.
 template <int N>
 KVJIT_INLINE auto factor_elements(const T2* codes, const T3* scales, int d) {
-    if constexpr (kPairs)
-        return load_raw<u16, N>(codes + d);
-    else
+    if constexpr (!kPacksPairs)
         return load_cache<N>(codes, scales, d);
+    else if constexpr (kQuantised)
+        return round_to_bfloat16<N>(load_cache<N>(codes, scales, d));
+    else
+        return load_raw<u16, N>(codes + d);
+}
+
+/// Stores N elements of a key's row; the second part is 0 where the number isn't finite.
+template <int N>
+KVJIT_INLINE void pack_key(char* to, const T2* codes, const T3* scales, int d) {
+    constexpr int kBytes = sizeof(Packed) / kPackedElements;
+    if constexpr (kKeyParts == 1) {
+        store_vector(to + d * kBytes, factor_elements<N>(codes, scales, d));
+    } else {
+        const vf<N> number = load_cache<N>(codes, scales, d);
+        const vec<u16, N> first = round_to_bfloat16<N>(number);
+        const vf<N> rest = number - bfloat16_to_float<N>(first);
+        const vf<N> finite_rest = rest == rest ? rest : vf<N>(0.0f);
+        store_vector(to + d * kBytes, first);
+        store_vector(to + (kPadFactors * kPackedElements + d) * kBytes, round_to_bfloat16<N>(finite_rest));
+    }
 }
 
 /// Listed rows of one kv head, keys or values, to be packed.
@@ -54,26 +79,31 @@ struct PackedRows {
     }
 };
 
-/// Packs rows as they are, elements in order, with zero rows on both sides up to multiples of kTall.
-template <int kStride>
-KVJIT_INLINE void pack_rows(Factor* to, const PackedRows& from) {
-    const auto [begin, end] = from.keys;
+/// Packs rows by f.template operator()<N>(row, k, d), with zero rows on both sides up to multiples of kTall.
+template <int kStride, class F>
+KVJIT_INLINE void pack_rows(Packed* to, KeyRange keys, F&& f) {
+    const auto [begin, end] = keys;
     if constexpr (kWindow) clear(to + begin / kTall * kTall * kStride, begin % kTall * kStride);
 #pragma clang loop unroll(disable)
     for (i64 k = begin; k < end; ++k) {
-        char* row = reinterpret_cast<char*>(to + k * kStride);
-        constexpr int kBytes = sizeof(Factor) / kFactorElements;
+        Packed* row = to + k * kStride;
 #pragma clang loop unroll_count(2)
-        for (int d = 0; d < kWholeDim; d += kLanes) store_vector(row + d * kBytes, from.elements<kLanes>(k, d));
-        if constexpr (kWholeDim < kHeadDim) store_vector(row + kWholeDim * kBytes, from.elements<8>(k, kWholeDim));
+        for (int d = 0; d < kWholeDim; d += kLanes) f.template operator()<kLanes>(row, k, d);
+        if constexpr (kWholeDim < kHeadDim) f.template operator()<8>(row, k, kWholeDim);
     }
     const i64 padded = (end + kTall - 1) / kTall * kTall;
     clear(to + end * kStride, (padded - end) * kStride);
 }
 
+KVJIT_INLINE void pack_keys(Packed* to, const PackedRows& from) {
+    pack_rows<kKeyStride>(to, from.keys, [&]<int N>(Packed* row, i64 k, int d) {
+        pack_key<N>(reinterpret_cast<char*>(row), from.rows.codes(k, from.head), from.rows.scales(k, from.head), d);
+    });
+}
+
 /// Elements d..d+N-1 of the values of keys 2*pair and 2*pair+1; 0 for a key that is not listed.
 template <int N>
-KVJIT_INLINE void pack_value_pair(Factor* row, const PackedRows& from, i64 pair, int d) {
+KVJIT_INLINE void pack_value_pair(Packed* row, const PackedRows& from, i64 pair, int d) {
     const vec<u16, N> zeros(static_cast<u16>(0));
     const i64 even = 2 * pair, odd = even + 1;
     const vec<u16, N> first = even >= from.keys.begin ? from.elements<N>(even, d) : zeros;
@@ -81,23 +111,24 @@ KVJIT_INLINE void pack_value_pair(Factor* row, const PackedRows& from, i64 pair,
     store_vector(row + d, pair_up<N>(first, second));
 }
 
-KVJIT_INLINE void pack_values(Factor* to, const PackedRows& from) {
-    if constexpr (kPairs) {
+KVJIT_INLINE void pack_values(Packed* to, const PackedRows& from) {
+    if constexpr (kPacksPairs) {
 #pragma clang loop unroll(disable)
         for (i64 pair = from.keys.begin / 2; pair < (from.keys.end + 1) / 2; ++pair) {
-            Factor* row = to + pair * kValueStride;
+            Packed* row = to + pair * kValueStride;
 #pragma clang loop unroll(disable)
             for (int d = 0; d < kWholeDim; d += kLanes) pack_value_pair<kLanes>(row, from, pair, d);
             if constexpr (kWholeDim < kHeadDim) pack_value_pair<8>(row, from, pair, kWholeDim);
         }
     } else {
-        pack_rows<kValueStride>(to, from);
+        pack_rows<kValueStride>(
+            to, from.keys, [&]<int N>(Packed* row, i64 k, int d) { store_vector(row + d, from.elements<N>(k, d)); });
     }
 }
 
 /// Turns lines of probabilities into lines of pairs, in place; a key outside of `keys` has probability 0.
 KVJIT_INLINE void pack_probabilities(float* lines, KeyRange keys) {
-    if constexpr (!kPairs) return;
+    if constexpr (!kPacksPairs) return;
 #pragma clang loop unroll(disable)
     for (i64 pair = keys.begin / 2; pair < (keys.end + 1) / 2; ++pair) {
         const bool even = 2 * pair >= keys.begin, odd = 2 * pair + 1 < keys.end;

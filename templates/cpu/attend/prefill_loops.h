@@ -10,26 +10,30 @@ namespace kvjit {
 
 /// A line of a tile: one number, or one factor, for each of its rows.
 using Line = vf<kTileRows>;
-using FactorLine = vec<Factor, kTileRows>;
+using FactorLine = vec<Packed, kTileRows>;
 
 /// sums[i] += factors[i * kStep] * x, for kTall lines.
 template <int kStep>
-KVJIT_INLINE void add_lines(Line (&sums)[kTall], const Factor* factors, FactorLine x) {
+KVJIT_INLINE void add_lines(Line (&sums)[kTall], const Packed* factors, FactorLine x) {
 #pragma clang loop unroll(full)
     for (int i = 0; i < kTall; ++i) sums[i] = multiply_add<kTileRows>(FactorLine(factors[i * kStep]), x, sums[i]);
 }
 
 /// scores[k][row] = key k · query row, for the keys of a range widened to multiples of kTall. keys: rows of kKeyStride;
-/// query: kFactors lines.
-KVJIT_NOINLINE void score_block(float* scores, const Factor* keys, const Factor* query, KeyRange range) {
+/// query: kPackedFactors lines.
+KVJIT_NOINLINE void score_block(float* scores, const Packed* keys, const Packed* query, KeyRange range) {
 #pragma clang loop unroll(disable)
     for (i64 k = range.begin / kTall * kTall; k < range.end; k += kTall) {
         Line sums[kTall];
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) sums[i] = Line(0.0f);
 #pragma clang loop unroll_count(2)
-        for (int f = 0; f < kFactors; ++f)
-            add_lines<kKeyStride>(sums, keys + k * kKeyStride + f, load_raw<Factor, kTileRows>(query + f * kTileRows));
+        for (int f = 0; f < kPackedFactors; ++f) {
+#pragma clang loop unroll(full)
+            for (int part = 0; part < kKeyParts; ++part)
+                add_lines<kKeyStride>(sums, keys + k * kKeyStride + part * kPadFactors + f,
+                                      load_raw<Packed, kTileRows>(query + f * kTileRows));
+        }
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) store<kTileRows>(scores + (k + i) * kTileRows, sums[i]);
     }
@@ -50,30 +54,30 @@ struct SeenKeys {
 };
 
 /// sum[i] += probabilities * values[i], elements i of a step's values, kTall from `values` on.
-KVJIT_INLINE void add_values(Line (&sum)[kTall], const float* probabilities, const Factor* values, i64 at) {
-    add_lines<1>(sum, values + at * kValueStride, load_raw<Factor, kTileRows>(probabilities + at * kTileRows));
+KVJIT_INLINE void add_values(Line (&sum)[kTall], const float* probabilities, const Packed* values, i64 at) {
+    add_lines<1>(sum, values + at * kValueStride, load_raw<Packed, kTileRows>(probabilities + at * kTileRows));
 }
-KVJIT_INLINE void add_kept_values(Line (&sum)[kTall], const float* probabilities, const Factor* values, Step step) {
-    if constexpr (!kPairs) return add_values(sum, probabilities, values, step.at);
-    Factor kept[kTall];
+KVJIT_INLINE void add_kept_values(Line (&sum)[kTall], const float* probabilities, const Packed* values, Step step) {
+    if constexpr (!kPacksPairs) return add_values(sum, probabilities, values, step.at);
+    Packed kept[kTall];
 #pragma clang loop unroll(full)
     for (int i = 0; i < kTall; ++i)
-        kept[i] = __builtin_bit_cast(Factor, __builtin_bit_cast(u32, values[step.at * kValueStride + i]) & step.keep);
-    add_lines<1>(sum, kept, load_raw<Factor, kTileRows>(probabilities + step.at * kTileRows));
+        kept[i] = __builtin_bit_cast(Packed, __builtin_bit_cast(u32, values[step.at * kValueStride + i]) & step.keep);
+    add_lines<1>(sum, kept, load_raw<Packed, kTileRows>(probabilities + step.at * kTileRows));
 }
 
 /// add_values for a range of keys, whose first and last may be half of a pair.
-KVJIT_INLINE void add_range(Line (&sum)[kTall], const float* probabilities, const Factor* values, KeyRange range) {
-    const bool odd_begin = kPairs && kWindow && range.begin % 2 != 0, odd_end = kPairs && range.end % 2 != 0;
+KVJIT_INLINE void add_range(Line (&sum)[kTall], const float* probabilities, const Packed* values, KeyRange range) {
+    const bool odd_begin = kPacksPairs && kWindow && range.begin % 2 != 0, odd_end = kPacksPairs && range.end % 2 != 0;
     if (odd_begin) add_kept_values(sum, probabilities, values, {range.begin / 2, kKeepOdd});
 #pragma clang loop unroll_count(2)
-    for (i64 at = (range.begin + odd_begin) / kFactorElements; at < range.end / kFactorElements; ++at)
+    for (i64 at = (range.begin + odd_begin) / kPackedElements; at < range.end / kPackedElements; ++at)
         add_values(sum, probabilities, values, at);
     if (odd_end) add_kept_values(sum, probabilities, values, {range.end / 2, kKeepEven});
 }
 
 /// sums[d][row] = sums[d][row] * rescale[row] + sum over the seen keys k of probabilities[k][row] * value k [d].
-KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const Factor* values, const float* rescale,
+KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const Packed* values, const float* rescale,
                               const SeenKeys& seen) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kHeadDim; d += kTall) {
@@ -127,7 +131,7 @@ KVJIT_NOINLINE void transpose_square(float* to, i64 to_stride, const float* from
 }
 
 /// kLanes rows of kPadFactors factors to kLanes lanes of as many lines.
-KVJIT_INLINE void rows_to_lines(Factor* lines, const Factor* rows) {
+KVJIT_INLINE void rows_to_lines(Packed* lines, const Packed* rows) {
     float* to = reinterpret_cast<float*>(lines);
     const float* from = reinterpret_cast<const float*>(rows);
 #pragma clang loop unroll(disable)

@@ -5,10 +5,9 @@
 
 namespace kvjit {
 
-/// Whether products of queries, keys and values are of bfloat16 pairs, in place of floats.
-inline constexpr bool kPairs = kFastBfloat16 && kSame<T1, bf16_t> && kSame<T2, bf16_t>;
-
-template <bool>
+/// What a lane of a product's factors holds: a float, or a pair of bfloat16 numbers, the first in the lower half.
+/// Queries and keys have pairs of neighbouring elements, probabilities and values those of an even key and the next.
+template <bool kPairs>
 struct FactorOf {
     using Type = float;
 };
@@ -16,16 +15,6 @@ template <>
 struct FactorOf<true> {
     using Type = u32;
 };
-/// What a lane of a product's factors holds: a float, or a pair, the first in the lower half. Queries and keys have
-/// pairs of neighbouring elements, probabilities and values those of an even key and the next.
-using Factor = FactorOf<kPairs>::Type;
-inline constexpr int kFactorElements = kPairs ? 2 : 1;
-
-/// Floats as factors, where those are floats.
-template <int N>
-KVJIT_INLINE vec<Factor, N> as_factors(vf<N> v) {
-    return __builtin_bit_cast(vec<Factor, N>, v);
-}
 
 /// sum + a*b, as fma().
 template <int N>
