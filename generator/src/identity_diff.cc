@@ -77,6 +77,7 @@ std::vector<std::string> features_of(const Target& target) {
     for (const X86Feature& feature : x86_features()) {
         if (target.has(feature.name)) names.emplace_back(feature.name);
     }
+    if (target.emulates_amx) names.emplace_back("amx-emulated");
     return names;
 }
 

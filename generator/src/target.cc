@@ -5,11 +5,24 @@ namespace {
 
 constexpr std::string_view kCudaTriple = "nvptx64-nvidia-cuda";
 constexpr std::string_view kEmulated = "cuda-emulated:";
+constexpr std::string_view kAmxEmulated = "+amx-emulated";
 
 /// The text after `start` and a colon; nullopt where it begins otherwise.
 std::optional<std::string_view> text_after(std::string_view start, std::string_view text) {
     const bool there = text.starts_with(start) && text.substr(start.size()).starts_with(':');
     return there ? std::optional(text.substr(start.size() + 1)) : std::nullopt;
+}
+
+/// The inverse of Target::name for a CPU.
+std::optional<Target> parse_cpu(std::string_view name) {
+    const bool emulates_amx = name.ends_with(kAmxEmulated);
+    if (emulates_amx) name.remove_suffix(kAmxEmulated.size());
+    const std::optional<X86Features> features = parse_features(name);
+    if (!features) return std::nullopt;
+    Target target = cpu_target(*features);
+    target.emulates_amx = emulates_amx;
+    const bool possible = !emulates_amx || (target.has("avx2") && target.has("fma"));
+    return possible ? std::optional(target) : std::nullopt;
 }
 
 std::string level_list() {
@@ -29,8 +42,13 @@ bool Target::multiplies_bfloat16() const {
     return vector_bytes() == 64 && has("avx512bf16") && has("sse4a");
 }
 
+bool Target::multiplies_tiles() const {
+    return emulates_amx || (vector_bytes() == 64 && has("amx-bf16"));
+}
+
 std::string Target::name() const {
-    return backend == Backend::kCuda ? architecture.name() : print_features(features);
+    if (backend == Backend::kCuda) return architecture.name();
+    return print_features(features).append(emulates_amx ? kAmxEmulated : "");
 }
 
 std::string Target::text() const {
@@ -41,12 +59,13 @@ std::string Target::text() const {
 Result<Target> parse_target(std::string_view text) {
     if (const auto name = text_after(kCudaTriple, text)) {
         const Architecture architecture = architecture_of(*name);
-        if (architecture.number > 0) return Target{Backend::kCuda, {}, architecture, 0};
+        if (architecture.number > 0) return Target{Backend::kCuda, {}, architecture};
     }
     const bool emulated = text.starts_with(kEmulated);
     if (const auto name = text_after(kCpuTriple, text.substr(emulated ? kEmulated.size() : 0))) {
-        const std::optional<X86Features> features = parse_features(*name);
-        if (features) return Target{emulated ? Backend::kCudaEmulated : Backend::kCpu, *features, {}, 0};
+        const std::optional<Target> cpu = parse_cpu(*name);
+        if (cpu && !emulated) return *cpu;
+        if (cpu && !cpu->emulates_amx) return emulated_target(*cpu);
     }
     return fail(KVJIT_BAD_TARGET, "target",
                 "\"" + std::string(text) + "\" is no target that this version of kvjit knows, as " +
@@ -54,20 +73,20 @@ Result<Target> parse_target(std::string_view text) {
 }
 
 Target cpu_target(const X86Features& features) {
-    return {Backend::kCpu, features, {}, 0};
+    return {Backend::kCpu, features, {}};
 }
 
 Result<Target> named_target(std::string_view name, std::span<const int> further) {
     if (name.starts_with("sm_")) {
         const Result<Architecture> architecture = named_architecture(name, further);
         if (!architecture) return std::unexpected(architecture.error());
-        return Target{Backend::kCuda, {}, *architecture, 0};
+        return Target{Backend::kCuda, {}, *architecture};
     }
-    if (const std::optional<X86Features> features = parse_features(name)) return cpu_target(*features);
+    if (const std::optional<Target> cpu = parse_cpu(name)) return *cpu;
     return fail(KVJIT_BAD_TARGET, "target",
                 "target is \"" + std::string(name) + "\"; it takes host, " + level_list() +
-                    "one of these with further features that don't lack what they need (x86-64-v3+avxvnni), cuda, "
-                    "cuda:N, sm_80 and newer, or cuda-emulated");
+                    "one of these with further features that don't lack what they need (x86-64-v3+avxvnni, "
+                    "x86-64-v3+amx-emulated), cuda, cuda:N, sm_80 and newer, or cuda-emulated");
 }
 
 TargetList with_lesser(const Target& target) {
@@ -78,7 +97,7 @@ TargetList with_lesser(const Target& target) {
         if (lesser != target) list.push_back(lesser);
     };
     if (target.backend == Backend::kCuda) {
-        for (const Architecture& code : runnable_code(target.architecture)) add({target.backend, {}, code, 0});
+        for (const Architecture& code : runnable_code(target.architecture)) add({target.backend, {}, code});
         return list;
     }
     for (int level = static_cast<int>(x86_levels().size()); level > 0; --level) {

@@ -26,6 +26,7 @@ struct Target {
     X86Features features;       // CPU and emulation
     Architecture architecture;  // CUDA
     int device = 0;             // CUDA: which GPU runs the kernels, by its ordinal. Not in the text: code is the same
+    bool emulates_amx = false;  // CPU: portable code stands for AMX's instructions, bit for bit
 
     bool has(std::string_view feature) const { return has_feature(features, feature); }
     /// Bytes of the widest vector that a CPU's kernels use: 64, 32 or 16.
@@ -33,7 +34,9 @@ struct Target {
     /// Whether a CPU multiplies pairs of bfloat16 at the rate of float32's FMA. AMD's do; where Intel's have the
     /// instruction, it takes four times as long.
     bool multiplies_bfloat16() const;
-    /// "x86-64-v3", "x86-64-v4+gfni", "sm_90a".
+    /// Whether a CPU's kernels may multiply matrices of bfloat16 by AMX, or by what stands for it.
+    bool multiplies_tiles() const;
+    /// "x86-64-v3", "x86-64-v4+gfni", "x86-64-v3+amx-emulated", "sm_90a".
     std::string name() const;
     /// "x86_64-unknown-linux-gnu:x86-64-v3", "cuda-emulated:...", "nvptx64-nvidia-cuda:sm_90a"; part of every identity.
     std::string text() const;
@@ -51,6 +54,9 @@ inline constexpr std::string_view kCpuTriple = "x86_64-unknown-linux-gnu";
 
 /// Parses a level, with or without further features (x86.h), or a CUDA architecture whose number is known
 /// (architecture.h) or in `further`. Errors: KVJIT_BAD_TARGET.
+///
+/// A CPU's name may end with "+amx-emulated", where it has AVX2 and FMA: kernels made for AMX then run without it, with
+/// the same results and far more slowly, for tests.
 Result<Target> named_target(std::string_view name, std::span<const int> further = {});
 
 Target cpu_target(const X86Features& features);

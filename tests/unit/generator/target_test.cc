@@ -57,6 +57,29 @@ TEST_CASE("what no CUDA knows is refused with what there is, unless the caller k
     CHECK(named_target("sm_70", further).error().limit == 80);
 }
 
+TEST_CASE("a CPU that has FMA may emulate AMX, by name") {
+    for (const char* name : {"x86-64-v3+amx-emulated", "x86-64-v4-bf16+sse4a+amx-emulated",
+                             "x86-64-v4-amx+amx-emulated", "x86-64-v2+avx+avx2+f16c+fma+amx-emulated"}) {
+        CAPTURE(name);
+        const Result<Target> target = named_target(name);
+        REQUIRE(target.has_value());
+        CHECK(target->emulates_amx);
+        CHECK(target->name() == name);
+        CHECK(*parse_target(target->text()) == *target);
+        CHECK(target->multiplies_tiles());
+        const TargetList lesser = with_lesser(*target);
+        CHECK(lesser.front() == *target);
+        for (std::size_t i = 1; i < lesser.size(); ++i) CHECK(!lesser[i].emulates_amx);
+    }
+    for (const char* name :
+         {"x86-64-v2+amx-emulated", "x86-64-v2+avx+avx2+amx-emulated", "amx-emulated", "x86-64-v3+amx-emulated+gfni",
+          "x86-64-v3+amx-emulated+amx-emulated", "sm_90+amx-emulated"}) {
+        CAPTURE(name);
+        CHECK(!named_target(name).has_value());
+    }
+    CHECK(!parse_target("cuda-emulated:x86_64-unknown-linux-gnu:x86-64-v3+amx-emulated").has_value());
+}
+
 TEST_CASE("the list ascends, and each generation's first number is in it") {
     int last = 0;
     for (const KnownArchitecture& known : known_architectures()) {
