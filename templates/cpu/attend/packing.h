@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/key_range.h"
-#include "cpu/attend/rows.h"
+#include "cpu/attend/panel.h"
 #include "cpu/machine/pairs.h"
 
 namespace kvjit {
@@ -14,8 +14,6 @@ using Packed = FactorOf<kPacksPairs>::Type;
 inline constexpr int kPackedElements = kPacksPairs ? 2 : 1;
 inline constexpr int kKeyParts = kPacksPairs && kQuantised ? 2 : 1;
 
-/// Rows of a tile: lanes of its lines.
-inline constexpr int kTileRows = kVectorBytes == 16 ? 8 : 2 * kLanes;
 /// Keys or elements that are summed together for kTileRows rows, in enough accumulators to hide the latency of FMA.
 inline constexpr int kTall = kVectorBytes == 64 ? 8 : 4;
 inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;

@@ -1,6 +1,5 @@
-// The inner loops of prefill. Query rows lie in lanes: kTileRows rows are a tile, and queries, scores and sums are
-// matrices with a line of kTileRows floats for each element or key. So keys and values need no transposition, and
-// softmax is lane by lane. The arithmetic of one row doesn't depend on the others of its tile.
+// The inner loops of prefill by vectors: a line of a tile times a key's element, or a value's. As query rows lie in
+// lanes (panel.h), keys and values need no transposition.
 #pragma once
 
 #include "cpu/attend/packing.h"
@@ -8,8 +7,7 @@
 
 namespace kvjit {
 
-/// A line of a tile: one number, or one factor, for each of its rows.
-using Line = vf<kTileRows>;
+/// One factor for each of a tile's rows.
 using FactorLine = vec<Packed, kTileRows>;
 
 /// sums[i] += factors[i * kStep] * x, for kTall lines.
@@ -96,40 +94,6 @@ KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const Pac
     }
 }
 
-// ---- Transposing: rows of memory to lanes and back ------------------------------------------------------------------
-
-template <int kStep, int N, int... I>
-KVJIT_INLINE vf<N> take_first(vf<N> a, vf<N> b, Sequence<int, I...>) {
-    return __builtin_shufflevector(a, b, (I & kStep ? I - kStep + N : I)...);
-}
-template <int kStep, int N, int... I>
-KVJIT_INLINE vf<N> take_second(vf<N> a, vf<N> b, Sequence<int, I...>) {
-    return __builtin_shufflevector(a, b, (I & kStep ? I + N : I + kStep)...);
-}
-
-/// Transposes N x N numbers: exchanges the off-diagonal blocks of kStep x kStep, then those of half that size.
-template <int kStep, int N>
-KVJIT_INLINE void transpose(vf<N> (&v)[N]) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < N; ++i) {
-        if (i & kStep) continue;
-        const vf<N> a = v[i], b = v[i + kStep];
-        v[i] = take_first<kStep, N>(a, b, Lanes<N>{});
-        v[i + kStep] = take_second<kStep, N>(a, b, Lanes<N>{});
-    }
-    if constexpr (kStep > 1) transpose<kStep / 2, N>(v);
-}
-
-/// to[c * to_stride + r] = from[r * from_stride + c] for kLanes x kLanes floats.
-KVJIT_NOINLINE void transpose_square(float* to, i64 to_stride, const float* from, i64 from_stride) {
-    vf<kLanes> v[kLanes];
-#pragma clang loop unroll(full)
-    for (int i = 0; i < kLanes; ++i) v[i] = load<kLanes>(from + i * from_stride);
-    transpose<kLanes / 2, kLanes>(v);
-#pragma clang loop unroll(full)
-    for (int i = 0; i < kLanes; ++i) store<kLanes>(to + i * to_stride, v[i]);
-}
-
 /// kLanes rows of kPadFactors factors to kLanes lanes of as many lines.
 KVJIT_INLINE void rows_to_lines(Packed* lines, const Packed* rows) {
     float* to = reinterpret_cast<float*>(lines);
@@ -137,11 +101,6 @@ KVJIT_INLINE void rows_to_lines(Packed* lines, const Packed* rows) {
 #pragma clang loop unroll(disable)
     for (int f = 0; f < kPadFactors; f += kLanes)
         transpose_square(to + f * kTileRows, kTileRows, from + f, kPadFactors);
-}
-/// kLanes lanes of kPadDim lines to kLanes rows of kPadDim floats.
-KVJIT_INLINE void lines_to_rows(float* rows, const float* lines) {
-#pragma clang loop unroll(disable)
-    for (int d = 0; d < kPadDim; d += kLanes) transpose_square(rows + d, kPadDim, lines + d * kTileRows, kTileRows);
 }
 
 }  // namespace kvjit

@@ -1,0 +1,220 @@
+// The frame of prefill, whatever makes its products: a panel is a kv head's rows, (token, query head) with heads inner,
+// in tiles of kTileRows. A tile's queries, scores and sums are matrices with a line for each element or key, and in it
+// a lane for each row, so that softmax is lane by lane. One row's arithmetic doesn't depend on its tile's others.
+//
+// A variant defines its Tile, which derives from TileRows and has `sums`, and its Buffers, which has `tiles`, `rows`
+// (to transpose in), `acc` and `running`.
+#pragma once
+
+#include "common/score.h"
+#include "cpu/attend/output.h"
+#include "cpu/attend/rows.h"
+#include "cpu/attend/transpose.h"
+
+namespace kvjit {
+
+/// Rows of a tile: lanes of its lines.
+inline constexpr int kTileRows = kVectorBytes == 16 ? 8 : 2 * kLanes;
+/// A line of a tile: one number for each of its rows.
+using Line = vf<kTileRows>;
+
+/// Softmax of each row in the present chunk, and the keys that it sees.
+struct alignas(64) TileRows {
+    float max[kTileRows], sum[kTileRows];
+    float slope[kTileRows];
+    i32 position[kTileRows];  // of the query among the keys
+    i32 seen_begin[kTileRows], seen_end[kTileRows];
+    KeyRange seen_by_some, seen_by_all;  // keys that some, and that all rows see
+    i64 first_row;
+};
+
+/// A kv head's rows from first_row on, in tiles 0..tiles-1 of the buffers.
+struct Panel {
+    const abi::AttendArgs& args;
+    const abi::AttendItem& item;
+    CallSequence sequence;
+    i64 head;
+    i64 first_row;
+    i64 tiles;
+
+    i64 rows() const { return (item.row_end - item.row_begin) * kGroup; }
+    i64 token(i64 row) const { return item.row_begin + row / kGroup; }
+    i64 query_head(i64 row) const { return head * kGroup + row % kGroup; }
+    /// The row of the tile's lane r. Lanes past the last row repeat it; their results are not written.
+    i64 row_at(const TileRows& tile, i64 r) const { return smaller(tile.first_row + r, rows() - 1); }
+};
+
+/// A block of keys, and those of them that the panel's rows see.
+struct Block {
+    i64 begin;      // of the block
+    KeyRange keys;  // counted from there
+};
+
+// ---- Load Q --------------------------------------------------------------------------------------------------------
+
+/// Notes which keys the row of the tile's lane r sees. Returns its query.
+KVJIT_INLINE const T1* begin_row(const Panel& panel, TileRows& tile, i64 r) {
+    const i64 row = panel.row_at(tile, r);
+    const i64 i = panel.token(row), head = panel.query_head(row);
+    tile.slope[r] = alibi_slope(panel.args, head);
+    tile.position[r] = static_cast<i32>(query_position(panel.sequence, i));
+    const KeyRange seen = visible_keys(panel.sequence, i);
+    tile.seen_begin[r] = static_cast<i32>(seen.begin);
+    tile.seen_end[r] = static_cast<i32>(seen.end);
+    const abi::Rows& query = panel.args.query;
+    const i64 at = (panel.sequence.query_begin + i) * query.token_stride + head * query.head_stride;
+    return reinterpret_cast<const T1*>(query.base + at);
+}
+
+/// Begins tile t. load(row, lane, query): loads a query into row 0..kLanes-1 of a square; transpose(r): writes these
+/// rows into the tile's lanes from r on.
+template <class Tile, class Load, class Transpose>
+KVJIT_INLINE void load_tile(const Panel& panel, Tile& tile, i64 t, Load&& load, Transpose&& transpose) {
+    tile.first_row = panel.first_row + t * kTileRows;
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+#pragma clang loop unroll(disable)
+        for (i64 lane = 0; lane < kLanes; ++lane) load(lane, begin_row(panel, tile, r + lane));
+        transpose(r);
+    }
+    constexpr int kLast = kTileRows - 1;
+    const KeyRange first = {tile.seen_begin[0], tile.seen_end[0]};
+    const KeyRange last = {tile.seen_begin[kLast], tile.seen_end[kLast]};
+    tile.seen_by_some = seen_by_some(first, last);
+    tile.seen_by_all = seen_by_all(first, last);
+}
+
+// ---- Scores --------------------------------------------------------------------------------------------------------
+
+/// Loads the masks of the tile's rows, a line for each key of the block. scratch: kLanes * kBlockKeys floats.
+template <int kBlockKeys>
+KVJIT_NOINLINE void load_masks(const Panel& panel, const TileRows& tile, float* masks, float* scratch,
+                               const Block& block) {
+    const i64 first = block.keys.begin / kLanes * kLanes, end = block.keys.end;
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+#pragma clang loop unroll(disable)
+        for (i64 lane = 0; lane < kLanes; ++lane) {
+            const i64 row = panel.row_at(tile, r + lane);
+            const T1* mask = mask_row(panel.args, panel.sequence, panel.query_head(row), panel.token(row), block.begin);
+#pragma clang loop unroll(disable)
+            for (i64 k = first; k < end; k += kLanes)
+                store<kLanes>(scratch + lane * kBlockKeys + k, load_mask(mask, k, end));
+        }
+#pragma clang loop unroll(disable)
+        for (i64 k = first; k < end; k += kLanes)
+            transpose_square(masks + k * kTileRows + r, kTileRows, scratch + k, kBlockKeys);
+    }
+}
+
+/// Whether some row of the tile doesn't see all of the block's keys.
+KVJIT_INLINE bool is_diagonal(const TileRows& tile, const Block& block) {
+    return !tile.seen_by_all.holds({block.begin + block.keys.begin, block.begin + block.keys.end});
+}
+
+/// Turns dot products of kLanes rows from lane r on into scores, -inf where hidden. Returns each row's largest so far.
+/// diagonal: is_diagonal().
+KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const TileRows& tile, float* scores, const float* masks, i64 r,
+                                    const Block& block, bool diagonal) {
+    const ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(panel.args);
+    const vf<kLanes> slope = load<kLanes>(tile.slope + r);
+    const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
+    const vi<kLanes> seen_begin = load_raw<i32, kLanes>(tile.seen_begin + r);
+    const vi<kLanes> seen_end = load_raw<i32, kLanes>(tile.seen_end + r);
+    vf<kLanes> largest = load<kLanes>(tile.max + r);
+#pragma clang loop unroll(disable)
+    for (i64 k = block.keys.begin; k < block.keys.end; ++k) {
+        float* at = scores + k * kTileRows + r;
+        const vi<kLanes> key(static_cast<i32>(block.begin + k));
+        const vf<kLanes> mask = kMaskRank > 0 ? load<kLanes>(masks + k * kTileRows + r) : vf<kLanes>(0.0f);
+        const vf<kLanes> distance = __builtin_convertvector(key - position, vf<kLanes>);
+        vf<kLanes> score = apply_hiding(modify_score(load<kLanes>(at), rule, mask, slope, distance), mask);
+        if (diagonal) {
+            score = key < seen_end ? score : vf<kLanes>(-kInfinity);
+            if constexpr (kWindow) score = key < seen_begin ? vf<kLanes>(-kInfinity) : score;
+        }
+        store<kLanes>(at, score);
+        largest = max_fast(score, largest);
+    }
+    return largest;
+}
+
+// ---- Merge, store --------------------------------------------------------------------------------------------------
+
+/// kLanes lanes of kPadDim lines to kLanes rows of kPadDim floats.
+KVJIT_INLINE void lines_to_rows(float* rows, const float* lines) {
+#pragma clang loop unroll(disable)
+    for (int d = 0; d < kPadDim; d += kLanes) transpose_square(rows + d, kPadDim, lines + d * kTileRows, kTileRows);
+}
+
+/// f(row of the kv head, row of the panel, lane of tile t) for `lanes` lanes from first_lane on, as far as rows exist.
+template <class F>
+KVJIT_INLINE void for_each_row(const Panel& panel, const TileRows& tile, i64 t, i64 first_lane, i64 lanes, F&& f) {
+    const i64 first = tile.first_row + first_lane;
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < lanes && first + r < panel.rows(); ++r)
+        f(first + r, t * kTileRows + first_lane + r, first_lane + r);
+}
+
+/// Stores the parts of chunk c of tile t, or merges them into the running results.
+template <class Buffers>
+KVJIT_NOINLINE void emit_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
+    const auto& tile = buffers.tiles[t];
+#pragma clang loop unroll(disable)
+    for (i64 first = 0; first < kTileRows; first += kLanes) {
+        lines_to_rows(buffers.rows, tile.sums + first);
+        for_each_row(panel, tile, t, first, kLanes, [&](i64 row, i64 at, i64 lane) {
+            const float max = part_max(tile.max[lane], tile.sum[lane]);
+            const Part part = {buffers.rows + (lane - first) * kPadDim, max, tile.sum[lane]};
+            emit_part(panel.args, panel.item, c, panel.token(row), panel.query_head(row), part,
+                      buffers.acc + at * kPadDim, buffers.running[at]);
+        });
+    }
+}
+
+/// Writes the outputs of tile t, once all chunks are merged.
+template <class Buffers>
+KVJIT_INLINE void write_tile(const Panel& panel, const Buffers& buffers, i64 t) {
+    for_each_row(panel, buffers.tiles[t], t, 0, kTileRows, [&](i64 row, i64 at, i64) {
+        write_output(panel.args, panel.sequence, panel.token(row), panel.query_head(row), buffers.acc + at * kPadDim,
+                     buffers.running[at]);
+    });
+}
+
+// ---- An item's panels ----------------------------------------------------------------------------------------------
+
+/// attend_chunk(panel, buffers, keys) for each chunk of the item that some row sees, and what is done with its parts.
+template <class Buffers, class F>
+KVJIT_NOINLINE void attend_chunks(const Panel& panel, Buffers& buffers, F&& attend_chunk) {
+    const abi::AttendItem& item = panel.item;
+#pragma clang loop unroll(disable)
+    for (i64 row = 0; row < panel.tiles * kTileRows; ++row) buffers.running[row] = Running{};
+    const KeyRange seen = seen_by_some(buffers.tiles[0].seen_by_some, buffers.tiles[panel.tiles - 1].seen_by_some);
+#pragma clang loop unroll(disable)
+    for (i64 c = item.chunk_begin; c < item.chunk_end; ++c) {
+        attend_chunk(common_part(seen, {c * abi::kChunk, (c + 1) * abi::kChunk}));
+#pragma clang loop unroll(disable)
+        for (i64 t = 0; t < panel.tiles; ++t) emit_tile(panel, buffers, c, t);
+    }
+    if (item.partial >= 0) return;
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t) write_tile(panel, buffers, t);
+}
+
+/// f(panel) for each panel of up to kPanelTiles tiles.
+template <int kPanelTiles, class F>
+KVJIT_INLINE void for_each_panel(const abi::AttendArgs& args, const abi::AttendItem& item, F&& f) {
+    constexpr i64 kPanelRows = kPanelTiles * kTileRows;
+    Panel panel = {args, item, sequence_of(args, item.sequence), 0, 0, 0};
+#pragma clang loop unroll(disable)
+    for (panel.head = item.head_begin; panel.head < item.head_end; ++panel.head) {
+#pragma clang loop unroll(disable)
+        for (panel.first_row = 0; panel.first_row < panel.rows(); panel.first_row += kPanelRows) {
+            const i64 rows = smaller(kPanelRows, panel.rows() - panel.first_row);
+            panel.tiles = (rows + kTileRows - 1) / kTileRows;
+            f(panel);
+        }
+    }
+}
+
+}  // namespace kvjit
