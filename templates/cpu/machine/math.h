@@ -56,6 +56,23 @@ KVJIT_INLINE vf<N> exp(vf<N> x) {
     return vanishes ? vf<N>(0.0f) : scale_by_power<N>(exp_reduced<N>(r), n);
 }
 
+/// e^x for x that is at most a little above 0: to a relative 2^-22 + 2^-25 |x|, in half the instructions of exp(). 0
+/// where it is below 2^-126; NaN stays.
+template <int N>
+KVJIT_INLINE vf<N> exp_short(vf<N> x) {
+    constexpr float kLog2e = 0x1.715476p+0f;
+    const vf<N> n = fma<N>(x, vf<N>(kLog2e), vf<N>(kRoundMagic)) - kRoundMagic;
+    const vf<N> f = fma<N>(x, vf<N>(kLog2e), -n);  // in -1/2..1/2
+    // 2^f, its largest relative error made least.
+    vf<N> p = vf<N>(0x1.5c08e6p-10f);
+    p = fma<N>(p, f, vf<N>(0x1.3d0c52p-7f));
+    p = fma<N>(p, f, vf<N>(0x1.c6b6e4p-5f));
+    p = fma<N>(p, f, vf<N>(0x1.ebf918p-3f));
+    p = fma<N>(p, f, vf<N>(0x1.62e428p-1f));
+    p = fma<N>(p, f, vf<N>(1.0f));
+    return x < -0x1.5d589ep+6f ? vf<N>(0.0f) : scale_by_power<N>(p, n);
+}
+
 template <class V>
 KVJIT_INLINE V exp_of(V x) {
     return exp<static_cast<int>(sizeof(V) / sizeof(float))>(x);

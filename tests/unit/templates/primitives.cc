@@ -24,6 +24,9 @@ void float_to_bfloat16(const float* value, u16* brain, i64 count) {
 void exp_of(const float* x, float* y, i64 count) {
     for (i64 i = 0; i < count; i += N) store<N>(y + i, exp<N>(load<N>(x + i)));
 }
+void exp_short_of(const float* x, float* y, i64 count) {
+    for (i64 i = 0; i < count; i += N) store<N>(y + i, exp_short<N>(load<N>(x + i)));
+}
 void log_of(const float* x, double* y, i64 count) {
     for (i64 i = 0; i < count; ++i) y[i] = log(x[i]);
 }
@@ -38,12 +41,8 @@ void int4_to_float(const u8* codes, float* value, i64 count) {
 }  // namespace kvjit::test
 
 extern "C" const kvjit::test::Primitives KVJIT_CASE;
-const kvjit::test::Primitives KVJIT_CASE = {KVJIT_TEXT(KVJIT_LEVEL),
-                                            kvjit::test::half_to_float,
-                                            kvjit::test::float_to_half,
-                                            kvjit::test::bfloat16_to_float,
-                                            kvjit::test::float_to_bfloat16,
-                                            kvjit::test::exp_of,
-                                            kvjit::test::log_of,
-                                            kvjit::test::int8_to_float,
-                                            kvjit::test::int4_to_float};
+const kvjit::test::Primitives KVJIT_CASE = {KVJIT_TEXT(KVJIT_LEVEL),        kvjit::test::half_to_float,
+                                            kvjit::test::float_to_half,     kvjit::test::bfloat16_to_float,
+                                            kvjit::test::float_to_bfloat16, kvjit::test::exp_of,
+                                            kvjit::test::exp_short_of,      kvjit::test::log_of,
+                                            kvjit::test::int8_to_float,     kvjit::test::int4_to_float};
