@@ -22,10 +22,12 @@ using namespace kvjit::gen;
 
 namespace {
 
-/// Feeds a template and what it includes, each file once, to `take`. A GPU's kernels see the primitives in PTX.
+/// Feeds a template and what it includes, each file once, to `take`. A GPU's kernels see the primitives in PTX, a CPU's
+/// AMX's own instructions.
 void visit(std::string path, std::set<std::string>& seen, const std::function<void(std::string_view)>& take) {
     if (path == "common/spec_block.h") return;  // its constants are in the identity
     if (path == "cuda/machine/contract.h") path = "cuda/machine/ptx.h";
+    if (path == "cpu/machine/tiles/contract.h") path = "cpu/machine/tiles/amx.h";
     if (!seen.insert(path).second) return;
     std::istringstream lines(*embedded_templates()(path));
     for (std::string line; std::getline(lines, line);) {
@@ -104,6 +106,8 @@ std::vector<Basis> bases() {
         {"emulation_flags", digest_of_list(kEmulationFlags), "of CUDA, which are those of emulated ones"},
         {"cuda/machine/emulated.h", digest_of_file("cuda/machine/emulated.h"),
          "of CUDA, which are those of emulated ones"},
+        {"cpu/machine/tiles/emulated.h", digest_of_file("cpu/machine/tiles/emulated.h"),
+         "of AMX, which are those of emulated ones"},
     };
 }
 

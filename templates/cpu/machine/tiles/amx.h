@@ -1,0 +1,46 @@
+// cpu/machine/tiles/contract.h by AMX. The thread's process needs the permission of the system.
+#pragma once
+
+#include "common/types.h"
+
+namespace kvjit {
+
+/// Operand of LDTILECFG: palette 1, every tile 16 rows of 64 bytes.
+struct alignas(64) TileConfig {
+    u8 palette = 1;
+    u8 start_row = 0;
+    u8 reserved[14] = {};
+    u16 row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    u8 rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileConfig) == 64);
+
+class TileRegisters {
+public:
+    KVJIT_INLINE TileRegisters() {
+        const TileConfig config;
+        __builtin_ia32_tile_loadconfig(&config);
+    }
+    KVJIT_INLINE ~TileRegisters() { __builtin_ia32_tilerelease(); }
+    TileRegisters(const TileRegisters&) = delete;
+    TileRegisters& operator=(const TileRegisters&) = delete;
+
+    template <int kTile>
+    KVJIT_INLINE void zero() {
+        __builtin_ia32_tilezero(kTile);
+    }
+    template <int kTile>
+    KVJIT_INLINE void load(const void* rows, i64 stride) {
+        __builtin_ia32_tileloadd64(kTile, rows, static_cast<__SIZE_TYPE__>(stride));
+    }
+    template <int kTile>
+    KVJIT_INLINE void store(void* rows, i64 stride) {
+        __builtin_ia32_tilestored64(kTile, rows, static_cast<__SIZE_TYPE__>(stride));
+    }
+    template <int kSum, int kA, int kB>
+    KVJIT_INLINE void multiply_bfloat16() {
+        __builtin_ia32_tdpbf16ps(kSum, kA, kB);
+    }
+};
+
+}  // namespace kvjit

@@ -1,0 +1,17 @@
+// All that kernels use of AMX. Rendering replaces an include of this file by cpu/machine/tiles/amx.h, or, where the
+// target says amx-emulated, by cpu/machine/tiles/emulated.h. Both define every name below and give the same bits.
+//
+// TileRegisters tiles              the thread's eight tiles of 16 rows of 64 bytes, numbered from 0. While the object
+//                                  lives the thread uses no other; what the tiles held before is lost. Its destructor
+//                                  gives the registers back, so that a switch of threads needn't save them.
+// tiles.zero<kTile>()
+// tiles.load<kTile>(rows, stride)  row i becomes the 64 bytes at rows + i * stride. The stride is in bytes; addresses
+//                                  need no alignment. Nothing between the rows is read.
+// tiles.store<kTile>(rows, stride)
+// tiles.multiply_bfloat16<kSum, kA, kB>()
+//                                  sum[m][n] += sum over k of a[m][2k] b[k][2n] + a[m][2k+1] b[k][2n+1]: a and b hold
+//                                  pairs of bfloat16, sum holds floats. The products of even elements are added to
+//                                  each other in ascending order, those of odd elements likewise, from 0 on, each
+//                                  rounded once; then both are added; then that is added to sum. To nearest even;
+//                                  subnormal numbers, given or computed, count as 0 (Intel SDM, TDPBF16PS). Which NaN
+//                                  comes out is unspecified.

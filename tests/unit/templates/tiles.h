@@ -1,0 +1,25 @@
+// What AMX's tiles are tested through: one table for the instructions, others for the emulation at each level.
+#pragma once
+
+#include "common/abi.h"
+
+namespace kvjit::test {
+
+/// A tile in memory: 16 rows of 64 bytes, `stride` bytes apart.
+struct TileAt {
+    void* rows;
+    abi::i64 stride;
+};
+
+struct Tiles {
+    const char* level;
+    /// sum += a * b, by multiply_bfloat16.
+    void (*multiply)(TileAt sum, TileAt a, TileAt b);
+    /// Copies, by load and store.
+    void (*copy)(TileAt to, TileAt from);
+    void (*zero)(TileAt to);
+    /// Writes number i's 16 ints of value 100 * i + 1 into tile i, for all eight, and reads them back into row i.
+    void (*fill_all)(TileAt to);
+};
+
+}  // namespace kvjit::test
