@@ -102,6 +102,22 @@ Result<void> serves_attention(const KernelSpec& spec, const Target& target) {
                           ", say (op Relayout)");
 }
 
+/// AMX multiplies bfloat16: queries of 16 bits, with keys and values of 16 bits or of codes.
+Result<void> serves_amx(const KernelSpec& spec, const Target& target) {
+    if (auto attention = serves_attention(spec, target); !attention) return attention;
+    if (!target.multiplies_tiles())
+        return fail(KVJIT_BAD_SPEC, "target", "target is " + target.name() + ", which lacks amx-bf16");
+    const auto refuse = [](const std::string& name, int dtype) {
+        const std::string type(dtype_name(static_cast<kvjit_dtype>(dtype)));
+        return fail(KVJIT_BAD_SPEC, name, name + " is " + type + "; AMX multiplies what is f16, bf16 or quantised",
+                    dtype, KVJIT_BF16);
+    };
+    if (spec.t1 == KVJIT_F32) return refuse("t1", spec.t1);
+    const bool wide = has_cache(spec) && spec.quant_bit == 0 && cache_type(spec) == KVJIT_F32;
+    if (wide) return refuse("t2", cache_type(spec));
+    return {};
+}
+
 Result<void> serves_dot(const KernelSpec& spec, const Target& target) {
     if (auto cuda = serves_cuda(spec, target); !cuda) return cuda;
     return serves_attention(spec, target);
@@ -283,7 +299,8 @@ constexpr Variant kCpuDecode[] = {{"simd", "cpu/attend_decode.cc", 2, serves_att
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 1, serves_mma_decode, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 1, serves_dot, by_dot<true>}};
 
-constexpr Variant kCpuPrefill[] = {{"simd", "cpu/attend_prefill.cc", 2, serves_attention, by_item}};
+constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 1, serves_amx, by_item},
+                                   {"simd", "cpu/attend_prefill.cc", 2, serves_attention, by_item}};
 constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 1, serves_dot, by_dot<false>}};
 

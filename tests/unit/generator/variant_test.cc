@@ -53,6 +53,31 @@ TEST_CASE("tensor cores take float16 and what is narrower, dot products the rest
     CHECK(chosen(kDecode, kPlain, "x86-64-v3") == "simd");
 }
 
+TEST_CASE("AMX prefills what has 16 bits or codes, where the target has it with AVX-512, or emulates it") {
+    for (const char* target : {"x86-64-v4-amx", "x86-64-v3+amx-emulated", "x86-64-v4-bf16+sse4a+amx-emulated"}) {
+        CAPTURE(target);
+        CHECK(chosen(kPrefill, kPlain, target) == "amx");
+        CHECK(chosen(kPrefill, kPlain + ",t1=bf16,t2=bf16", target) == "amx");
+        CHECK(chosen(kPrefill, kPlain + ",t1=bf16,t2=f16", target) == "amx");
+        CHECK(chosen(kPrefill, kPlain + ",quant_bit=8", target) == "amx");
+        CHECK(chosen(kPrefill, kPlain + ",t1=bf16,quant_bit=4,t3=f32", target) == "amx");
+        CHECK(chosen(kPrefill, "op=MultiHeadAttention,head_dim=40,group=3", target) == "amx");
+        CHECK(chosen(kPrefill, kPlain + ",t1=f32", target) == "simd");
+        CHECK(chosen(kPrefill, kPlain + ",t2=f32", target) == "simd");
+        CHECK(chosen(kPrefill, "op=MultiHeadAttention,t1=f32", target) == "simd");
+        CHECK(chosen(kDecode, kPlain, target) == "simd");
+    }
+    for (const char* target : {"x86-64-v4-fp16", "x86-64-v3+amx-tile+amx-bf16", "x86-64-v4-fp16+amx-tile+amx-int8"})
+        CHECK(chosen(kPrefill, kPlain, target) == "simd");
+    CHECK(explain(spec_of(kPlain), target_of("x86-64-v4"), kPrefill) ==
+          "prefill:\n"
+          "amx (cpu/attend_prefill_amx.cc) declines: target is x86-64-v4, which lacks amx-bf16\n"
+          "simd (cpu/attend_prefill.cc) serves\n");
+    CHECK(explain(spec_of(kPlain + ",t2=f32"), target_of("x86-64-v4-amx"), kPrefill)
+              .contains("amx (cpu/attend_prefill_amx.cc) declines: t2 is f32; AMX multiplies what is f16, bf16 or "
+                        "quantised\n"));
+}
+
 TEST_CASE("head_dim ends at 256 on CUDA, at the spec's own limit on CPUs") {
     const std::string wide = "op=MultiHeadAttention,head_dim=264";
     CHECK(lower(spec_of(wide), target_of("x86-64")).has_value());

@@ -1,0 +1,111 @@
+// The products of prefill by AMX: 32 keys or elements times the rows of a tile, 16 x 16 sums in each of four registers.
+#pragma once
+
+#include "cpu/attend/tile_operands.h"
+#include "cpu/machine/tiles/contract.h"
+
+namespace kvjit {
+
+/// Registers: sums 0 to 3, of which 0 and 1 are of the first 16 lines and 2 and 3 of the next; then two tiles of lines,
+/// and two of rows. A tile of 16 rows has no second half.
+inline constexpr int kA = 4, kB = 6;
+inline constexpr bool kTwoHalves = kTileRows == 32;
+static_assert(kTileRows == 16 || kTwoHalves);
+
+template <int kTile>
+KVJIT_INLINE void load_tile_rows(TileRegisters& tiles, TileRowsAt rows) {
+    tiles.load<kTile>(rows.first, rows.stride);
+}
+
+/// f.template operator()<register>(line of 16 lines, lane) for each register of sums.
+template <class F>
+KVJIT_INLINE void for_each_sum(F&& f) {
+    f.template operator()<0>(0, 0);
+    f.template operator()<2>(16, 0);
+    if constexpr (kTwoHalves) {
+        f.template operator()<1>(0, 16);
+        f.template operator()<3>(16, 16);
+    }
+}
+
+KVJIT_INLINE void zero_sums(TileRegisters& tiles) {
+    for_each_sum([&]<int kSum>(int, int) { tiles.zero<kSum>(); });
+}
+KVJIT_INLINE void load_sums(TileRegisters& tiles, const float* lines) {
+    for_each_sum(
+        [&]<int kSum>(int line, int lane) { tiles.load<kSum>(lines + line * kTileRows + lane, 4 * kTileRows); });
+}
+KVJIT_INLINE void store_sums(TileRegisters& tiles, float* lines) {
+    for_each_sum(
+        [&]<int kSum>(int line, int lane) { tiles.store<kSum>(lines + line * kTileRows + lane, 4 * kTileRows); });
+}
+
+/// sums += a * b, where a(term, half) and b(term, half) give the tiles of each term's halves. Products of two second
+/// terms are below the result's rounding and left out.
+template <int kATerms, int kBTerms, class A, class B>
+KVJIT_INLINE void multiply_step(TileRegisters& tiles, A&& a, B&& b) {
+    constexpr int kMost = kATerms > kBTerms ? kATerms : kBTerms;
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kATerms; ++i) {
+        load_tile_rows<kA>(tiles, a(i, 0));
+        load_tile_rows<kA + 1>(tiles, a(i, 1));
+#pragma clang loop unroll(full)
+        for (int j = 0; j < kBTerms && i + j < kMost; ++j) {
+            load_tile_rows<kB>(tiles, b(j, 0));
+            if constexpr (kTwoHalves) load_tile_rows<kB + 1>(tiles, b(j, 1));
+            for_each_sum([&]<int kSum>(int, int) { tiles.multiply_bfloat16<kSum, kA + kSum / 2, kB + kSum % 2>(); });
+        }
+    }
+}
+
+/// scores[k][row] = key k · query row, for the keys of whole steps. keys: tiles of 16 keys; query: kRowPairs lines of
+/// pairs for each term.
+KVJIT_NOINLINE void score_block(TileRegisters& tiles, float* scores, const TileRowsAt* keys, const u32* query,
+                                KeyRange range) {
+    const auto [begin, end] = whole_steps(range);
+#pragma clang loop unroll(disable)
+    for (i64 k = begin; k < end; k += kStepKeys) {
+        zero_sums(tiles);
+#pragma clang loop unroll(disable)
+        for (int f = 0; f < kRowPairs; f += 16) {
+            multiply_step<kKeyTerms, kQueryTerms>(
+                tiles,
+                [&](int term, int half) -> TileRowsAt {
+                    const TileRowsAt& rows = keys[k / 16 + half];
+                    return {static_cast<const u32*>(rows.first) + term * kRowPairs + f, rows.stride};
+                },
+                [&](int term, int half) -> TileRowsAt {
+                    return {query + (term * kRowPairs + f) * kTileRows + 16 * half, 4 * kTileRows};
+                });
+        }
+        store_sums(tiles, scores + k * kTileRows);
+    }
+}
+
+/// sums[d][row] += sum over the keys k of whole steps of probabilities[k][row] * value k [d]; fresh: the sums are 0 so
+/// far, whatever lies there.
+KVJIT_NOINLINE void add_block(TileRegisters& tiles, float* sums, const float* probabilities, u32* values, bool fresh,
+                              KeyRange range) {
+    const auto [begin, end] = whole_steps(range);
+#pragma clang loop unroll(disable)
+    for (int d = 0; d < kWideDim; d += 32) {
+        if (fresh)
+            zero_sums(tiles);
+        else
+            load_sums(tiles, sums + d * kTileRows);
+#pragma clang loop unroll(disable)
+        for (i64 k = begin; k < end; k += kStepKeys) {
+            multiply_step<kValueTerms, kProbabilityTerms>(
+                tiles,
+                [&](int term, int half) -> TileRowsAt {
+                    return {value_tile(values, d / 16 + half, k / kStepKeys, term), 64};
+                },
+                [&](int term, int half) -> TileRowsAt {
+                    return {probabilities + (k + term) * kTileRows + 16 * half, 2 * 4 * kTileRows};
+                });
+        }
+        store_sums(tiles, sums + d * kTileRows);
+    }
+}
+
+}  // namespace kvjit

@@ -1,0 +1,224 @@
+// attend for many query rows (docs/semantics.md, section 3) by AMX's products of bfloat16. Products take little of the
+// time: each block of keys and values is packed once for all rows of a panel, and softmax is kept short.
+#include "common/abi.h"
+#include "common/score.h"
+#include "common/slots.h"
+#include "common/spec_block.h"
+#include "cpu/attend/panel.h"
+#include "cpu/attend/tile_products.h"
+
+namespace kvjit {
+
+// ---- 1. Contract ---------------------------------------------------------------------------------------------------
+
+static_assert(kHeadDim % 8 == 0 && kGroup >= 1);
+static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
+static_assert(!kSame<T1, float> && !kSame<T2, float>);
+
+// ---- 2. Work split: panels of tiles, whose rows are (token, query head) of one kv head, heads inner ----------------
+
+struct alignas(64) Tile : TileRows {
+    u32 query[kQueryTerms * kRowPairs * kTileRows];
+    float sums[kWideDim * kTileRows];  // of probabilities times values, in this chunk
+    bool fresh;                        // no sums so far
+};
+
+constexpr int panel_tiles() {
+    constexpr int kBytes = 384 * 1024;  // of tiles and what they accumulate, beside a block
+    constexpr int kTile = static_cast<int>(sizeof(Tile)) + 4 * kPadDim * kTileRows;
+    const int tiles = kBytes / kTile, most = 256 / kTileRows;
+    return tiles < 1 ? 1 : tiles < most ? tiles : most;
+}
+inline constexpr int kPanelTiles = panel_tiles();
+
+constexpr int larger_of(int a, int b) {
+    return a > b ? a : b;
+}
+
+struct alignas(64) Buffers {
+    Tile tiles[kPanelTiles];
+    u32 keys[kBlockKeys * kKeyStride];
+    TileRowsAt key_tiles[kBlockKeys / 16];
+    u32 values[kBlockKeys * kRowPairs * kValueTerms];
+    alignas(64) float scores[kBlockKeys * kTileRows];  // then pairs of probabilities
+    float masks[kMaskRank > 0 ? kBlockKeys* kTileRows : kLanes];
+    alignas(64) float rows[larger_of(kLanes * larger_of(kBlockKeys, kQueryTerms* kWideDim), kValueTerms* kStepPairs)];
+    float acc[kPanelTiles * kTileRows * kPadDim];
+    Running running[kPanelTiles * kTileRows];
+    float rescale[kTileRows];
+    bool nonfinite;  // some value of the block
+
+    u32* pairs() { return reinterpret_cast<u32*>(rows); }
+};
+
+// ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+
+KVJIT_NOINLINE void load_query_tile(const Panel& panel, Buffers& buffers, i64 t) {
+    constexpr int kRow = kQueryTerms * kRowPairs;
+    Tile& tile = buffers.tiles[t];
+    load_tile(
+        panel, tile, t, [&](i64 lane, const T1* query) { pack_query(buffers.pairs() + lane * kRow, query); },
+        [&](i64 r) {
+            float* to = reinterpret_cast<float*>(tile.query) + r;
+#pragma clang loop unroll(disable)
+            for (int f = 0; f < kRow; f += kLanes)
+                transpose_square(to + f * kTileRows, kTileRows, buffers.rows + f, kRow);
+        });
+}
+
+// ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
+
+KVJIT_NOINLINE void pack_block_values(const Panel& panel, Buffers& buffers, const Block& block, const bool* seen) {
+    const abi::Cache& cache = panel.args.cache;
+    const i64 first = block.keys.begin;
+    RowList<kBlockKeys> rows;
+    list_rows(rows, first, table_row(panel.args.table, panel.item.sequence),
+              {cache.value, cache.value_scale, block.begin + first, block.keys.count()});
+    buffers.nonfinite = pack_values(buffers.values, buffers.pairs(), {rows, panel.head, block.keys, seen});
+}
+
+KVJIT_NOINLINE void pack_block_keys(const Panel& panel, Buffers& buffers, const Block& block) {
+    const abi::Cache& cache = panel.args.cache;
+    const i64 first = block.keys.begin;
+    RowList<kBlockKeys> rows;
+    list_rows(rows, first, table_row(panel.args.table, panel.item.sequence),
+              {cache.key, cache.key_scale, block.begin + first, block.keys.count()});
+    pack_keys(buffers.keys, buffers.key_tiles, {rows, panel.head, block.keys, nullptr});
+}
+
+/// The largest of kLanes rows' scores so far, where a score is the product times a positive softmax_scale.
+KVJIT_INLINE vf<kLanes> largest_scores(const float* products, KeyRange keys, vf<kLanes> scale, vf<kLanes> largest) {
+    vf<kLanes> product(-kInfinity);
+#pragma clang loop unroll_count(4)
+    for (i64 k = keys.begin; k < keys.end; ++k) product = max_fast(load<kLanes>(products + k * kTileRows), product);
+    return max_fast(product * scale, largest);
+}
+
+/// Hides keys that are not in `keys` up to whole steps.
+KVJIT_INLINE void hide_padding(float* scores, KeyRange keys) {
+    const KeyRange whole = whole_steps(keys);
+#pragma clang loop unroll(disable)
+    for (i64 k = whole.begin; k < whole.end; ++k) {
+        if (k < keys.begin || k >= keys.end) store<kLanes>(scores + k * kTileRows, vf<kLanes>(-kInfinity));
+    }
+}
+
+/// Turns kLanes rows' numbers in the place of scores, where a score is number * factor, into pairs of probabilities
+/// relative to `shift`. Returns `sum` plus the unrounded probabilities.
+KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLanes> factor, vf<kLanes> shift,
+                                          vf<kLanes> sum) {
+    const auto [begin, end] = whole_steps(keys);
+#pragma clang loop unroll_count(2)
+    for (i64 k = begin; k < end; k += 2) {
+        float* at = scores + k * kTileRows;
+        const vf<kLanes> even = exp_short<kLanes>(fma<kLanes>(load<kLanes>(at), factor, -shift));
+        const vf<kLanes> odd = exp_short<kLanes>(fma<kLanes>(load<kLanes>(at + kTileRows), factor, -shift));
+        sum = sum + even + odd;
+        pack_probabilities(at, even, odd);
+    }
+    return sum;
+}
+
+/// Packs the block's values without those of keys that no row of the tile sees: not even 0 times a NaN is 0.
+KVJIT_NOINLINE void leave_hidden_out(const Panel& panel, Buffers& buffers, const Block& block) {
+    bool seen[kBlockKeys];
+#pragma clang loop unroll(disable)
+    for (i64 k = block.keys.begin; k < block.keys.end; ++k) {
+        const Line line = load<kTileRows>(buffers.scores + k * kTileRows);
+        const vi<kTileRows> hidden = line == Line(-kInfinity);
+        seen[k] = !__builtin_reduce_and(hidden);
+    }
+    pack_block_values(panel, buffers, block, seen);
+    buffers.nonfinite = true;  // for the panel's next tile
+}
+
+/// Online softmax over the block: leaves pairs of probabilities, and the factors of the tile's sums so far.
+KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
+    const KeyRange keys = block.keys;
+    const float scale = panel.args.score.softmax_scale;
+    const bool diagonal = is_diagonal(tile, block);
+    const bool plain = !kModified && !diagonal && scale > 0;
+    const vf<kLanes> factor(plain ? scale : 1.0f);
+    float shifts[kTileRows];
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+        const vf<kLanes> before = load<kLanes>(tile.max + r);
+        const vf<kLanes> largest = plain ? largest_scores(buffers.scores + r, keys, factor, before)
+                                         : modify_rows(panel, tile, buffers.scores, buffers.masks, r, block, diagonal);
+        const vf<kLanes> shift = largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
+        store<kLanes>(buffers.rescale + r, exp<kLanes>(before - shift));
+        store<kLanes>(shifts + r, shift);
+        store<kLanes>(tile.max + r, largest);
+        hide_padding(buffers.scores + r, keys);
+    }
+    if (buffers.nonfinite) leave_hidden_out(panel, buffers, block);
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+        const vf<kLanes> sum = load<kLanes>(tile.sum + r) * load<kLanes>(buffers.rescale + r);
+        store<kLanes>(tile.sum + r, exponentiate_rows(buffers.scores + r, keys, factor, load<kLanes>(shifts + r), sum));
+    }
+}
+
+/// Multiplies the tile's sums by `rescale`, unless it is 1 in every row.
+KVJIT_NOINLINE void rescale_sums(float* sums, const float* rescale) {
+    const Line factor = load<kTileRows>(rescale);
+    const vi<kTileRows> same = factor == Line(1.0f);
+    if (__builtin_reduce_and(same)) return;
+#pragma clang loop unroll_count(4)
+    for (int d = 0; d < kHeadDim; ++d)
+        store<kTileRows>(sums + d * kTileRows, load<kTileRows>(sums + d * kTileRows) * factor);
+}
+
+KVJIT_INLINE void attend_keys(const Panel& panel, TileRegisters& registers, Tile& tile, Buffers& buffers,
+                              const Block& packed) {
+    const KeyRange keys = common_part(packed.keys, part_from(packed.begin, kBlockKeys, tile.seen_by_some));
+    if (keys.empty()) return;
+    const Block block = {packed.begin, keys};
+    score_block(registers, buffers.scores, buffers.key_tiles, tile.query, keys);
+    if constexpr (kMaskRank > 0) load_masks<kBlockKeys>(panel, tile, buffers.masks, buffers.rows, block);
+    softmax_block(panel, tile, buffers, block);
+    if (!tile.fresh) rescale_sums(tile.sums, buffers.rescale);
+    add_block(registers, tile.sums, buffers.scores, buffers.values, tile.fresh, keys);
+    tile.fresh = false;
+}
+
+KVJIT_INLINE void begin_chunk(Tile& tile) {
+    store<kTileRows>(tile.max, Line(-kInfinity));
+    store<kTileRows>(tile.sum, Line(0.0f));
+    tile.fresh = true;
+}
+
+KVJIT_INLINE void attend_chunk(const Panel& panel, TileRegisters& registers, Buffers& buffers, KeyRange keys) {
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t) begin_chunk(buffers.tiles[t]);
+#pragma clang loop unroll(disable)
+    for (i64 begin = keys.begin / kBlockKeys * kBlockKeys; begin < keys.end; begin += kBlockKeys) {
+        const Block block = {begin, part_from(begin, kBlockKeys, keys)};
+        pack_block_keys(panel, buffers, block);
+        pack_block_values(panel, buffers, block, nullptr);
+#pragma clang loop unroll(disable)
+        for (i64 t = 0; t < panel.tiles; ++t) attend_keys(panel, registers, buffers.tiles[t], buffers, block);
+    }
+}
+
+// ---- 5. Merge, 6. Store: attend_chunks of panel.h -------------------------------------------------------------------
+
+// ---- 7. Entry point ------------------------------------------------------------------------------------------------
+
+KVJIT_INLINE void attend_panel(const Panel& panel, TileRegisters& registers, Buffers& buffers) {
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t) load_query_tile(panel, buffers, t);
+    attend_chunks(panel, buffers, [&](KeyRange keys) { attend_chunk(panel, registers, buffers, keys); });
+}
+
+KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem& item) {
+    Buffers buffers;
+    TileRegisters registers;
+    for_each_panel<kPanelTiles>(args, item, [&](const Panel& panel) { attend_panel(panel, registers, buffers); });
+}
+
+}  // namespace kvjit
+
+extern "C" void kvjit_attend_prefill(const kvjit::abi::AttendArgs* args, const kvjit::abi::AttendItem* item) {
+    kvjit::attend_item(*args, *item);
+}
