@@ -66,12 +66,13 @@ KVJIT_NOINLINE void pack_block(const Panel& panel, Buffers& buffers, const Block
     pack_values(buffers.values, packed);
 }
 
-/// Turns scores of kLanes rows into probabilities relative to `shift`. Returns `sum` plus these.
-KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLanes> shift, vf<kLanes> sum) {
+/// Turns numbers into probabilities (panel.h).
+KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLanes> factor, vf<kLanes> shift,
+                                          vf<kLanes> sum) {
 #pragma clang loop unroll_count(2)
     for (i64 k = keys.begin; k < keys.end; ++k) {
         const vf<kLanes> score = load<kLanes>(scores + k * kTileRows);
-        const vf<kLanes> probability = exp<kLanes>(score - shift);
+        const vf<kLanes> probability = exp_short<kLanes>(fma<kLanes>(score, factor, -shift));
         sum += probability;
         store<kLanes>(scores + k * kTileRows, mark_hidden<kLanes>(probability, score));
     }
@@ -80,18 +81,10 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLane
 
 /// Online softmax over the block. add_block is to multiply the tile's sums so far by buffers.rescale.
 KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
-    const KeyRange keys = block.keys;
-    const bool diagonal = is_diagonal(tile, block);
-#pragma clang loop unroll(disable)
-    for (i64 r = 0; r < kTileRows; r += kLanes) {
-        const vf<kLanes> largest = modify_rows(panel, tile, buffers.scores, buffers.masks, r, block, diagonal);
-        const vf<kLanes> shift = largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
-        const vf<kLanes> rescale = exp<kLanes>(load<kLanes>(tile.max + r) - shift);
-        const vf<kLanes> sum = load<kLanes>(tile.sum + r) * rescale;
-        store<kLanes>(tile.max + r, largest);
-        store<kLanes>(tile.sum + r, exponentiate_rows(buffers.scores + r, keys, shift, sum));
-        store<kLanes>(buffers.rescale + r, rescale);
-    }
+    const vf<kLanes> factor(find_largest(panel, tile, buffers, block));
+    exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
+        return exponentiate_rows(scores, block.keys, factor, shift, sum);
+    });
 }
 
 /// Whether the mask shows a key to some row of the tile.

@@ -86,14 +86,6 @@ KVJIT_NOINLINE void pack_block_keys(const Panel& panel, Buffers& buffers, const 
     pack_keys(buffers.keys, buffers.key_tiles, {rows, panel.head, block.keys, nullptr});
 }
 
-/// The largest of kLanes rows' scores so far, where a score is the product times a positive softmax_scale.
-KVJIT_INLINE vf<kLanes> largest_scores(const float* products, KeyRange keys, vf<kLanes> scale, vf<kLanes> largest) {
-    vf<kLanes> product(-kInfinity);
-#pragma clang loop unroll_count(4)
-    for (i64 k = keys.begin; k < keys.end; ++k) product = max_fast(load<kLanes>(products + k * kTileRows), product);
-    return max_fast(product * scale, largest);
-}
-
 /// Hides keys that are not in `keys` up to whole steps.
 KVJIT_INLINE void hide_padding(float* scores, KeyRange keys) {
     const KeyRange whole = whole_steps(keys);
@@ -103,8 +95,7 @@ KVJIT_INLINE void hide_padding(float* scores, KeyRange keys) {
     }
 }
 
-/// Turns kLanes rows' numbers in the place of scores, where a score is number * factor, into pairs of probabilities
-/// relative to `shift`. Returns `sum` plus the unrounded probabilities.
+/// Turns numbers into pairs of probabilities (panel.h). The sum is of unrounded ones.
 KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLanes> factor, vf<kLanes> shift,
                                           vf<kLanes> sum) {
     const auto [begin, end] = whole_steps(keys);
@@ -134,29 +125,12 @@ KVJIT_NOINLINE void leave_hidden_out(const Panel& panel, Buffers& buffers, const
 
 /// Online softmax over the block: leaves pairs of probabilities, and the factors of the tile's sums so far.
 KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
-    const KeyRange keys = block.keys;
-    const float scale = panel.args.score.softmax_scale;
-    const bool diagonal = is_diagonal(tile, block);
-    const bool plain = !kModified && !diagonal && scale > 0;
-    const vf<kLanes> factor(plain ? scale : 1.0f);
-    float shifts[kTileRows];
-#pragma clang loop unroll(disable)
-    for (i64 r = 0; r < kTileRows; r += kLanes) {
-        const vf<kLanes> before = load<kLanes>(tile.max + r);
-        const vf<kLanes> largest = plain ? largest_scores(buffers.scores + r, keys, factor, before)
-                                         : modify_rows(panel, tile, buffers.scores, buffers.masks, r, block, diagonal);
-        const vf<kLanes> shift = largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
-        store<kLanes>(buffers.rescale + r, exp<kLanes>(before - shift));
-        store<kLanes>(shifts + r, shift);
-        store<kLanes>(tile.max + r, largest);
-        hide_padding(buffers.scores + r, keys);
-    }
+    const vf<kLanes> factor(find_largest(panel, tile, buffers, block));
     if (buffers.nonfinite) leave_hidden_out(panel, buffers, block);
-#pragma clang loop unroll(disable)
-    for (i64 r = 0; r < kTileRows; r += kLanes) {
-        const vf<kLanes> sum = load<kLanes>(tile.sum + r) * load<kLanes>(buffers.rescale + r);
-        store<kLanes>(tile.sum + r, exponentiate_rows(buffers.scores + r, keys, factor, load<kLanes>(shifts + r), sum));
-    }
+    exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
+        hide_padding(scores, block.keys);
+        return exponentiate_rows(scores, block.keys, factor, shift, sum);
+    });
 }
 
 /// Multiplies the tile's sums by `rescale`, unless it is 1 in every row.

@@ -10,6 +10,7 @@
 #include "cpu/attend/output.h"
 #include "cpu/attend/rows.h"
 #include "cpu/attend/transpose.h"
+#include "cpu/machine/math.h"
 
 namespace kvjit {
 
@@ -107,6 +108,11 @@ KVJIT_NOINLINE void load_masks(const Panel& panel, const TileRows& tile, float* 
     }
 }
 
+/// What scores are taken relative to: the largest, or 0 where a row sees no key so far.
+KVJIT_INLINE vf<kLanes> finite_shift(vf<kLanes> largest) {
+    return largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
+}
+
 /// Whether some row of the tile doesn't see all of the block's keys.
 KVJIT_INLINE bool is_diagonal(const TileRows& tile, const Block& block) {
     return !tile.seen_by_all.holds({block.begin + block.keys.begin, block.begin + block.keys.end});
@@ -137,6 +143,44 @@ KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const TileRows& tile, fl
         largest = max_fast(score, largest);
     }
     return largest;
+}
+
+/// The largest of kLanes rows' scores so far, where a score is a product times a positive softmax_scale.
+KVJIT_INLINE vf<kLanes> largest_scores(const float* products, KeyRange keys, vf<kLanes> scale, vf<kLanes> largest) {
+    vf<kLanes> product(-kInfinity);
+#pragma clang loop unroll_count(4)
+    for (i64 k = keys.begin; k < keys.end; ++k) product = max_fast(load<kLanes>(products + k * kTileRows), product);
+    return max_fast(product * scale, largest);
+}
+
+/// The first pass of softmax over a block. Leaves in tile.max each row's largest score so far, in `rescale` the factors
+/// of what the tile has summed so far, and in `scores` numbers that are scores once they are multiplied by the result:
+/// the products themselves, where nothing else makes a score, or scores.
+template <class Buffers>
+KVJIT_NOINLINE float find_largest(const Panel& panel, TileRows& tile, Buffers& buffers, const Block& block) {
+    const float scale = panel.args.score.softmax_scale;
+    const bool diagonal = is_diagonal(tile, block);
+    const bool plain = !kModified && !diagonal && scale > 0;
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+        const vf<kLanes> before = load<kLanes>(tile.max + r);
+        const vf<kLanes> largest = plain ? largest_scores(buffers.scores + r, block.keys, vf<kLanes>(scale), before)
+                                         : modify_rows(panel, tile, buffers.scores, buffers.masks, r, block, diagonal);
+        store<kLanes>(buffers.rescale + r, exp<kLanes>(before - finite_shift(largest)));
+        store<kLanes>(tile.max + r, largest);
+    }
+    return plain ? scale : 1.0f;
+}
+
+/// The second pass: exponentiate(scores of kLanes rows, shift, sum) turns numbers n into probabilities
+/// e^(n * factor - shift), and returns `sum` plus these.
+template <class Buffers, class F>
+KVJIT_INLINE void exponentiate_tile(TileRows& tile, Buffers& buffers, F&& exponentiate) {
+#pragma clang loop unroll(disable)
+    for (i64 r = 0; r < kTileRows; r += kLanes) {
+        const vf<kLanes> sum = load<kLanes>(tile.sum + r) * load<kLanes>(buffers.rescale + r);
+        store<kLanes>(tile.sum + r, exponentiate(buffers.scores + r, finite_shift(load<kLanes>(tile.max + r)), sum));
+    }
 }
 
 // ---- Merge, store --------------------------------------------------------------------------------------------------
