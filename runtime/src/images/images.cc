@@ -196,8 +196,9 @@ gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
     if (!made) return std::unexpected(made.error());
     gen::Result<ImagePtr> image = load(wanted, made->object);
     if (!image) return image;
-    publish(wanted, *made);
-    return keep(wanted.identity(), *std::move(image), compiled_origin(*made));
+    ImagePtr kept = keep(wanted.identity(), *std::move(image), compiled_origin(*made));
+    publish(wanted, *made);  // who finds the entry from now on finds the image in memory, too
+    return kept;
 }
 
 gen::Result<MadeEntry> Images::entry(const Candidate& candidate) {
@@ -274,6 +275,8 @@ gen::Result<std::optional<Images::Found>> Images::ask(Store& store, std::span<Wa
         auto from =
             std::make_shared<const Origin>(tally.kind, &store, std::move(held->stored), held->entry.object.size(), "");
         if (!search.loads) return Found{which, nullptr, std::move(from)};
+        // Another thread may have made the entry while the store was asked, and has then kept the image.
+        if (auto known = in_memory(wanted, which, search)) return known;
         gen::Result<ImagePtr> image = load(wanted[which], held->entry.object);
         if (image) {
             ++tally.hits;
