@@ -22,7 +22,7 @@ kvjit::EngineOptions without_disk() {
     return options;
 }
 
-int told = 0;
+std::atomic<int> told{0};
 void count_told(kvjit_log_level, const char*) {
     ++told;
 }
