@@ -11,6 +11,11 @@ inline constexpr bool kSanitized = true;  // they forbid threads in forked proce
 #else
 inline constexpr bool kSanitized = false;
 #endif
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kThreadSanitized = true;
+#else
+inline constexpr bool kThreadSanitized = false;
+#endif
 
 /// What in_child returns where the process did not end by itself.
 inline constexpr int kBroken = 255;
