@@ -40,23 +40,28 @@ KVJIT_INLINE void store_sums(TileRegisters& tiles, float* lines) {
         [&]<int kSum>(int line, int lane) { tiles.store<kSum>(lines + line * kTileRows + lane, 4 * kTileRows); });
 }
 
-/// sums += a * b, where a(term, half) and b(term, half) give the tiles of each term's halves. Products of two second
-/// terms are below the result's rounding and left out.
-template <int kATerms, int kBTerms, class A, class B>
+/// sums += a * b, where a(term, half) and b(term, half) give the tiles of each term's halves; without products of terms
+/// i and j with i + j >= kOrders.
+template <int kATerms, int kBTerms, int kOrders, class A, class B>
 KVJIT_INLINE void multiply_step(TileRegisters& tiles, A&& a, B&& b) {
-    constexpr int kMost = kATerms > kBTerms ? kATerms : kBTerms;
 #pragma clang loop unroll(full)
     for (int i = 0; i < kATerms; ++i) {
         load_tile_rows<kA>(tiles, a(i, 0));
         load_tile_rows<kA + 1>(tiles, a(i, 1));
 #pragma clang loop unroll(full)
-        for (int j = 0; j < kBTerms && i + j < kMost; ++j) {
+        for (int j = 0; j < kBTerms && i + j < kOrders; ++j) {
             load_tile_rows<kB>(tiles, b(j, 0));
             if constexpr (kTwoHalves) load_tile_rows<kB + 1>(tiles, b(j, 1));
             for_each_sum([&]<int kSum>(int, int) { tiles.multiply_bfloat16<kSum, kA + kSum / 2, kB + kSum % 2>(); });
         }
     }
 }
+
+/// All: as second terms have the signs of the first, scores would become smaller by 2^-16 of themselves without
+/// products of both, and large ones are off by much then.
+inline constexpr int kScoreOrders = kKeyTerms + kQueryTerms - 1;
+/// Sums of values are off by 2^-16 of themselves without products of both second terms, less than float16's rounding.
+inline constexpr int kValueOrders = kValueTerms > kProbabilityTerms ? kValueTerms : kProbabilityTerms;
 
 /// scores[k][row] = key k · query row, for the keys of whole steps. keys: tiles of 16 keys; query: kRowPairs lines of
 /// pairs for each term.
@@ -68,7 +73,7 @@ KVJIT_NOINLINE void score_block(TileRegisters& tiles, float* scores, const TileR
         zero_sums(tiles);
 #pragma clang loop unroll(disable)
         for (int f = 0; f < kRowPairs; f += 16) {
-            multiply_step<kKeyTerms, kQueryTerms>(
+            multiply_step<kKeyTerms, kQueryTerms, kScoreOrders>(
                 tiles,
                 [&](int term, int half) -> TileRowsAt {
                     const TileRowsAt& rows = keys[k / 16 + half];
@@ -95,7 +100,7 @@ KVJIT_NOINLINE void add_block(TileRegisters& tiles, float* sums, const float* pr
             load_sums(tiles, sums + d * kTileRows);
 #pragma clang loop unroll(disable)
         for (i64 k = begin; k < end; k += kStepKeys) {
-            multiply_step<kValueTerms, kProbabilityTerms>(
+            multiply_step<kValueTerms, kProbabilityTerms, kValueOrders>(
                 tiles,
                 [&](int term, int half) -> TileRowsAt {
                     return {value_tile(values, d / 16 + half, k / kStepKeys, term), 64};
