@@ -1,0 +1,169 @@
+#include "attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "call/elements.h"
+#include "support/rng.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr double kSoftmaxScale = 0.08838834764831845;  // 1 / sqrt(kDim)
+constexpr std::int64_t kOutlier = 5;                   // the channel
+
+std::size_t count(std::int64_t number) {
+    return static_cast<std::size_t>(number);
+}
+
+double rounded(double number, kvjit_dtype type) {
+    std::byte memory[8];
+    write_element(memory, type, 0, number);
+    return read_element(memory, type, 0);
+}
+
+}  // namespace
+
+Attention::Attention(const Kind& kind, const Difficulty& difficulty, std::uint64_t seed)
+    : kind_(kind),
+      query_(count(rows() * kDim) * bytes_of(kind.t1)),
+      output_(query_.size()),
+      queries_(count(rows() * kDim)),
+      numbers_(count(2 * kKeys * kDim)),
+      exact_(queries_.size()) {
+    draw_cache(seed);
+    draw(difficulty, seed + 1);
+    compute();
+}
+
+void Attention::draw(const Difficulty& difficulty, std::uint64_t seed) {
+    Rng rng(seed);
+    for (double& number : queries_) number = rng.normal();
+    for (std::int64_t row = 0; row < rows(); ++row) queries_[count(row * kDim + kOutlier)] *= difficulty.outlier;
+    scale_queries(difficulty.score);
+}
+
+/// So that the largest |score| is `largest_score`; then rounds them to T1.
+void Attention::scale_queries(double largest_score) {
+    double largest = 0;
+    for (std::int64_t row = 0; row < rows(); ++row) {
+        for (std::int64_t k = 0; k < kKeys; ++k) largest = std::max(largest, std::fabs(score(row, k)));
+    }
+    for (std::size_t i = 0; i < queries_.size(); ++i) {
+        queries_[i] = rounded(queries_[i] * largest_score / largest, kind_.t1);
+        write_element(query_.data(), kind_.t1, static_cast<std::int64_t>(i), queries_[i]);
+    }
+}
+
+/// Keys and values are normal numbers, rounded to the cache's type, or quantised with the group's largest as 127 or 7.
+void Attention::draw_cache(std::uint64_t seed) {
+    Rng rng(seed);
+    for (double& number : numbers_) number = rng.normal();
+    const std::int64_t elements = 2 * kKeys * kDim;
+    if (kind_.quant_bit == 0) {
+        cache_.resize(count(elements) * bytes_of(kind_.t2));
+        for (std::int64_t i = 0; i < elements; ++i) {
+            numbers_[count(i)] = rounded(numbers_[count(i)], kind_.t2);
+            write_element(cache_.data(), kind_.t2, i, numbers_[count(i)]);
+        }
+        return;
+    }
+    cache_.resize(count(elements * kind_.quant_bit / 8));
+    scale_.resize(count(elements / kind_.quant_group) * 2);
+    const double most = kind_.quant_bit == 8 ? 127 : 7;
+    for (std::int64_t group = 0; group < elements / kind_.quant_group; ++group) {
+        double* first = &numbers_[count(group * kind_.quant_group)];
+        double largest = 0;
+        for (int i = 0; i < kind_.quant_group; ++i) largest = std::max(largest, std::fabs(first[i]));
+        const double scale = rounded(largest / most, KVJIT_F16);
+        write_element(scale_.data(), KVJIT_F16, group, scale);
+        for (int i = 0; i < kind_.quant_group; ++i) {
+            const double code = std::clamp(std::nearbyint(first[i] / scale), -most, most);
+            const std::int64_t at = group * kind_.quant_group + i;
+            first[i] = code * scale;
+            const auto bits = static_cast<std::uint8_t>(static_cast<int>(code));
+            if (kind_.quant_bit == 8)
+                cache_[count(at)] = std::byte{bits};
+            else
+                cache_[count(at / 2)] |= std::byte{static_cast<std::uint8_t>((bits & 15) << 4 * (at % 2))};
+        }
+    }
+}
+
+double Attention::score(std::int64_t row, std::int64_t k) const {
+    double sum = 0;
+    for (std::int64_t d = 0; d < kDim; ++d) sum += queries_[count(row * kDim + d)] * key(k, d);
+    return sum * kSoftmaxScale;
+}
+
+void Attention::compute() {
+    std::vector<double> weights(count(kKeys));
+    for (std::int64_t row = 0; row < rows(); ++row) {
+        double largest = -HUGE_VAL, sum = 0;
+        for (std::int64_t k = 0; k < kKeys; ++k) largest = std::max(largest, weights[count(k)] = score(row, k));
+        for (double& weight : weights) sum += weight = std::exp(weight - largest);
+        for (std::int64_t d = 0; d < kDim; ++d) {
+            double output = 0;
+            for (std::int64_t k = 0; k < kKeys; ++k) output += weights[count(k)] * value(k, d);
+            exact_[count(row * kDim + d)] = output / sum;
+        }
+    }
+}
+
+std::string Attention::spec() const {
+    const auto name = [](kvjit_dtype type) {
+        return std::string(type == KVJIT_F32 ? "f32" : type == KVJIT_F16 ? "f16" : "bf16");
+    };
+    std::string text =
+        "op=MultiHeadCacheAttention,head_dim=128,group=4,is_causal=0,cache_mode=offset,layout=TL2HD,t1=" +
+        name(kind_.t1);
+    if (kind_.quant_bit == 0) return text + ",quant_bit=0,t2=" + name(kind_.t2);
+    return text + ",t3=f16,quant_bit=" + std::to_string(kind_.quant_bit) +
+           ",quant_group=" + std::to_string(kind_.quant_group);
+}
+
+Result<void> Attention::run(const Engine& engine, const Target& target) {
+    const auto parsed = KernelSpec::parse(spec().c_str());
+    if (!parsed) return parsed.error();
+    const auto kernel = engine.kernel(*parsed, target);
+    if (!kernel) return kernel.error();
+    const std::vector<std::int64_t> seqstarts{0, kind_.tokens}, kvlens{kKeys}, cachestarts{0};
+    Batch batch;
+    batch.num_heads = kGroup;
+    batch.max_tokens = kKeys;
+    batch.softmax_scale = static_cast<float>(kSoftmaxScale);
+    batch.set_seqstarts(seqstarts).set_kvlens(kvlens).set_cachestarts(cachestarts);
+    PlanOptions options;
+    options.stores_nothing = 1;
+    auto plan = kernel->plan(batch, options);
+    if (!plan) return plan.error();
+    const auto type = kind_.quant_bit == 4 ? KVJIT_U8 : kind_.t2;
+    Tensors tensors;
+    tensors.query = Tensor(query_.data(), kind_.t1, {kind_.tokens, kGroup, kDim});
+    tensors.attn_output = Tensor(output_.data(), kind_.t1, {kind_.tokens, kGroup, kDim});
+    tensors.cache = Tensor(cache_.data(), type, {kKeys, 1, 2, 1, kind_.quant_bit == 4 ? kDim / 2 : kDim});
+    if (kind_.quant_bit != 0)
+        tensors.scale = Tensor(scale_.data(), KVJIT_F16, {kKeys, 1, 2, 1, kDim / kind_.quant_group});
+    return plan->run(tensors);
+}
+
+double Attention::error() const {
+    double worst = 0, largest = 0;
+    for (std::size_t i = 0; i < exact_.size(); ++i) {
+        const double off = std::fabs(read_element(output_.data(), kind_.t1, static_cast<std::int64_t>(i)) - exact_[i]);
+        worst = off <= worst ? worst : off;  // a NaN stays
+        largest = std::max(largest, std::fabs(exact_[i]));
+    }
+    return worst / largest;
+}
+
+double Attention::rounding() const {
+    double worst = 0, largest = 0;
+    for (const double exact : exact_) {
+        worst = std::max(worst, std::fabs(rounded(exact, kind_.t1) - exact));
+        largest = std::max(largest, std::fabs(exact));
+    }
+    return worst / largest;
+}
+
+}  // namespace kvjit::test

@@ -1,0 +1,63 @@
+// Attention over data that is hard for products of few bits: large scores, and a channel of the queries that is far
+// larger than the others, as trained models have them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kvjit/kvjit.hpp"
+
+namespace kvjit::test {
+
+/// What the kernels compute with: T1, the cache's elements, and how many new tokens there are.
+struct Kind {
+    std::string name;
+    kvjit_dtype t1;
+    kvjit_dtype t2;     // of the cache; KVJIT_I8 where it is quantised
+    int quant_bit = 0;  // 0, 8, 4
+    int quant_group = 0;
+    std::int64_t tokens = 1;  // 1: decode; many: prefill
+};
+
+/// The data: the largest |score|, and how many times larger than the others the queries' outlier channel is.
+struct Difficulty {
+    double score;
+    double outlier;
+};
+
+/// One sequence whose new tokens see all of kKeys keys, one kv head with kGroup query heads, and what must come out.
+class Attention {
+public:
+    static constexpr std::int64_t kKeys = 1024, kGroup = 4, kDim = 128;
+
+    Attention(const Kind& kind, const Difficulty& difficulty, std::uint64_t seed);
+
+    /// Errors: the kernel's.
+    Result<void> run(const Engine& engine, const Target& target);
+
+    /// Largest |output - exact| as a part of the largest |exact|, after a run.
+    double error() const;
+    /// The same of the exact output, rounded to T1.
+    double rounding() const;
+
+private:
+    void draw(const Difficulty& difficulty, std::uint64_t seed);
+    void draw_cache(std::uint64_t seed);
+    void scale_queries(double largest_score);
+    void compute();
+    std::string spec() const;
+    double key(std::int64_t k, std::int64_t d) const { return numbers_[static_cast<std::size_t>(2 * k * kDim + d)]; }
+    double value(std::int64_t k, std::int64_t d) const {
+        return numbers_[static_cast<std::size_t>((2 * k + 1) * kDim + d)];
+    }
+    double score(std::int64_t row, std::int64_t k) const;
+    std::int64_t rows() const { return kind_.tokens * kGroup; }
+
+    Kind kind_;
+    std::vector<std::byte> query_, cache_, scale_, output_;
+    std::vector<double> queries_, numbers_, exact_;  // (row, D), (key, key or value, D), (row, D)
+};
+
+}  // namespace kvjit::test

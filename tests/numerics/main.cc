@@ -1,0 +1,118 @@
+// kvjit_numerics [TARGET...]: a table of errors for docs/numerics.md, a line for each kind of kernel and target
+// (default: host). Fails where an error is beyond what docs/semantics.md promises. A target that this machine can't run
+// is left out, and named.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "attention.h"
+
+namespace {
+
+using namespace kvjit::test;
+
+constexpr Difficulty kDifficulties[] = {{5, 1}, {27, 1}, {80, 1}, {27, 30}, {80, 100}};
+constexpr std::uint64_t kSeeds[] = {1, 2, 3};
+
+std::vector<Kind> kinds() {
+    struct Cache {
+        const char* name;
+        kvjit_dtype type;
+        int bits, group;
+    };
+    std::vector<Kind> all;
+    for (const auto& [t1_name, t1] :
+         {std::pair{"float32", KVJIT_F32}, {"float16", KVJIT_F16}, {"bfloat16", KVJIT_BF16}}) {
+        for (const Cache& cache :
+             {Cache{t1_name, t1, 0, 0}, {"int8 g32", KVJIT_I8, 8, 32}, {"int4 g32", KVJIT_I8, 4, 32}}) {
+            for (const std::int64_t tokens : {1, 64}) {
+                const std::string over = cache.bits == 0 ? "" : std::string(" over ") + cache.name;
+                all.push_back({std::string(t1_name) + over + (tokens == 1 ? ", decode" : ", prefill"), t1, cache.type,
+                               cache.bits, cache.group, tokens});
+            }
+        }
+    }
+    return all;
+}
+
+/// The promise. Sums of float32 are themselves off by more where scores are large.
+double most(const Kind& kind, const Difficulty& data) {
+    if (kind.t1 == KVJIT_F32) return 1e-5 * std::max(1.0, data.score / 30);
+    return kind.t1 == KVJIT_F16 ? 1e-3 : 8e-3;
+}
+
+struct Errors {
+    double error = 0, rounding = 0;
+};
+
+kvjit::Result<Errors> worst(const kvjit::Engine& engine, const kvjit::Target& target, const Kind& kind,
+                            const Difficulty& data) {
+    Errors errors;
+    for (const std::uint64_t seed : kSeeds) {
+        Attention attention(kind, data, seed);
+        if (const auto ran = attention.run(engine, target); !ran) return ran.error();
+        const double error = attention.error();
+        errors.error = error <= errors.error ? errors.error : error;
+        errors.rounding = std::max(errors.rounding, attention.rounding());
+    }
+    return errors;
+}
+
+/// Prints the kind's line. Returns whether all is as promised.
+bool print_line(const kvjit::Engine& engine, const kvjit::Target& target, const std::string& name, const Kind& kind) {
+    std::string errors = "| " + kind.name + " | " + name + " |", roundings;
+    bool good = true;
+    for (const Difficulty& data : kDifficulties) {
+        const auto found = worst(engine, target, kind, data);
+        if (!found) {
+            std::fprintf(stderr, "kvjit_numerics: %s: %s\n", kind.name.c_str(), found.error().message());
+            return false;
+        }
+        char cell[64];
+        std::snprintf(cell, sizeof cell, " %.1e (%.1e) |", found->error, found->rounding);
+        errors += cell;
+        if (!(found->error <= most(kind, data))) {
+            std::fprintf(stderr, "kvjit_numerics: %s, %s: more than %g\n", kind.name.c_str(), name.c_str(),
+                         most(kind, data));
+            good = false;
+        }
+    }
+    std::printf("%s\n", errors.c_str());
+    return good;
+}
+
+bool print_target(const kvjit::Engine& engine, const std::string& name) {
+    const auto target = kvjit::Target::cpu(name);
+    if (!target) return std::fprintf(stderr, "kvjit_numerics: %s\n", target.error().message()), false;
+    bool good = true;
+    for (const Kind& kind : kinds()) good = print_line(engine, *target, name, kind) && good;
+    return good;
+}
+
+void print_head() {
+    std::string head = "| kernel | target |", line = "|---|---|";
+    for (const Difficulty& data : kDifficulties) {
+        char cell[64];
+        std::snprintf(
+            cell, sizeof cell, " scores to %g%s |", data.score,
+            data.outlier == 1 ? "" : (", outlier x" + std::to_string(static_cast<int>(data.outlier))).c_str());
+        head += cell;
+        line += "---|";
+    }
+    std::printf("%s\n%s\n", head.c_str(), line.c_str());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::vector<std::string> targets(argv + 1, argv + argc);
+    if (targets.empty()) targets = {"host"};
+    const auto engine = kvjit::Engine::create();
+    if (!engine) return std::fprintf(stderr, "kvjit_numerics: %s\n", engine.error().message()), 1;
+    print_head();
+    bool good = true;
+    for (const std::string& target : targets) good = print_target(*engine, target) && good;
+    return good ? 0 : 1;
+}
