@@ -35,8 +35,14 @@ constexpr int larger_of(int a, int b) {
     return a > b ? a : b;
 }
 
+/// A block with the addresses of its keys and values.
+struct ListedBlock : Block {
+    RowList<kBlockKeys> key_rows, value_rows;
+};
+
 struct alignas(64) Buffers {
     Tile tiles[kPanelTiles];
+    ListedBlock blocks[2];  // even and odd ones: the present, and the next, to be fetched meanwhile
     u32 keys[kBlockKeys * kKeyStride];
     TileRowsAt key_tiles[kBlockKeys / 16];
     u32 values[kBlockKeys * kRowPairs * kValueTerms];
@@ -68,22 +74,21 @@ KVJIT_NOINLINE void load_query_tile(const Panel& panel, Buffers& buffers, i64 t)
 
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
-KVJIT_NOINLINE void pack_block_values(const Panel& panel, Buffers& buffers, const Block& block, const bool* seen) {
+KVJIT_NOINLINE void list_block(const Panel& panel, ListedBlock& listed, const Block& block) {
     const abi::Cache& cache = panel.args.cache;
-    const i64 first = block.keys.begin;
-    RowList<kBlockKeys> rows;
-    list_rows(rows, first, table_row(panel.args.table, panel.item.sequence),
-              {cache.value, cache.value_scale, block.begin + first, block.keys.count()});
-    buffers.nonfinite = pack_values(buffers.values, buffers.pairs(), {rows, panel.head, block.keys, seen});
+    const TableRow table = table_row(panel.args.table, panel.item.sequence);
+    const auto [first, count] = KeyRange{block.keys.begin, block.keys.count()};
+    listed.begin = block.begin;
+    listed.keys = block.keys;
+    if (block.keys.empty()) return;
+    list_rows(listed.key_rows, first, table, {cache.key, cache.key_scale, block.begin + first, count});
+    list_rows(listed.value_rows, first, table, {cache.value, cache.value_scale, block.begin + first, count});
 }
 
-KVJIT_NOINLINE void pack_block_keys(const Panel& panel, Buffers& buffers, const Block& block) {
-    const abi::Cache& cache = panel.args.cache;
-    const i64 first = block.keys.begin;
-    RowList<kBlockKeys> rows;
-    list_rows(rows, first, table_row(panel.args.table, panel.item.sequence),
-              {cache.key, cache.key_scale, block.begin + first, block.keys.count()});
-    pack_keys(buffers.keys, buffers.key_tiles, {rows, panel.head, block.keys, nullptr});
+KVJIT_INLINE void pack_block(const Panel& panel, Buffers& buffers, const ListedBlock& block) {
+    pack_keys(buffers.keys, buffers.key_tiles, {block.key_rows, panel.head, block.keys, nullptr});
+    buffers.nonfinite =
+        pack_values(buffers.values, buffers.pairs(), {block.value_rows, panel.head, block.keys, nullptr});
 }
 
 /// Hides keys that are not in `keys` up to whole steps.
@@ -111,7 +116,8 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLane
 }
 
 /// Packs the block's values without those of keys that no row of the tile sees: not even 0 times a NaN is 0.
-KVJIT_NOINLINE void leave_hidden_out(const Panel& panel, Buffers& buffers, const Block& block) {
+KVJIT_NOINLINE void leave_hidden_out(const Panel& panel, Buffers& buffers, const ListedBlock& listed,
+                                     const Block& block) {
     bool seen[kBlockKeys];
 #pragma clang loop unroll(disable)
     for (i64 k = block.keys.begin; k < block.keys.end; ++k) {
@@ -119,14 +125,14 @@ KVJIT_NOINLINE void leave_hidden_out(const Panel& panel, Buffers& buffers, const
         const vi<kTileRows> hidden = line == Line(-kInfinity);
         seen[k] = !__builtin_reduce_and(hidden);
     }
-    pack_block_values(panel, buffers, block, seen);
-    buffers.nonfinite = true;  // for the panel's next tile
+    pack_values(buffers.values, buffers.pairs(), {listed.value_rows, panel.head, block.keys, seen});
 }
 
 /// Online softmax over the block: leaves pairs of probabilities, and the factors of the tile's sums so far.
-KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
+KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const ListedBlock& listed,
+                                  const Block& block) {
     const vf<kLanes> factor(find_largest(panel, tile, buffers, block));
-    if (buffers.nonfinite) leave_hidden_out(panel, buffers, block);
+    if (buffers.nonfinite) leave_hidden_out(panel, buffers, listed, block);
     exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
         hide_padding(scores, block.keys);
         return exponentiate_rows(scores, block.keys, factor, shift, sum);
@@ -143,16 +149,18 @@ KVJIT_NOINLINE void rescale_sums(float* sums, const float* rescale) {
         store<kTileRows>(sums + d * kTileRows, load<kTileRows>(sums + d * kTileRows) * factor);
 }
 
+/// ahead: the keys of `next` that the products of this tile fetch.
 KVJIT_INLINE void attend_keys(const Panel& panel, TileRegisters& registers, Tile& tile, Buffers& buffers,
-                              const Block& packed) {
-    const KeyRange keys = common_part(packed.keys, part_from(packed.begin, kBlockKeys, tile.seen_by_some));
+                              const ListedBlock& listed, const ListedBlock& next, KeyRange ahead) {
+    const KeyRange keys = common_part(listed.keys, part_from(listed.begin, kBlockKeys, tile.seen_by_some));
     if (keys.empty()) return;
-    const Block block = {packed.begin, keys};
-    score_block(registers, buffers.scores, buffers.key_tiles, tile.query, keys);
+    const Block block = {listed.begin, keys};
+    score_block(registers, buffers.scores, buffers.key_tiles, tile.query, keys, {next.key_rows, panel.head, ahead});
     if constexpr (kMaskRank > 0) load_masks<kBlockKeys>(panel, tile, buffers.masks, buffers.rows, block);
-    softmax_block(panel, tile, buffers, block);
+    softmax_block(panel, tile, buffers, listed, block);
     if (!tile.fresh) rescale_sums(tile.sums, buffers.rescale);
-    add_block(registers, tile.sums, buffers.scores, buffers.values, tile.fresh, keys);
+    add_block(registers, tile.sums, buffers.scores, buffers.values, tile.fresh, keys,
+              {next.value_rows, panel.head, ahead});
     tile.fresh = false;
 }
 
@@ -162,17 +170,30 @@ KVJIT_INLINE void begin_chunk(Tile& tile) {
     tile.fresh = true;
 }
 
+/// The block at `begin` is listed already, unless it is the panel's first. The last tile, which sees the next block if
+/// any does, fetches it.
+KVJIT_NOINLINE void attend_block(const Panel& panel, TileRegisters& registers, Buffers& buffers, i64 begin,
+                                 KeyRange seen) {
+    const i64 number = begin / kBlockKeys, after = begin + kBlockKeys;
+    ListedBlock& listed = buffers.blocks[number % 2];
+    ListedBlock& next = buffers.blocks[(number + 1) % 2];
+    if (begin <= seen.begin) list_block(panel, listed, {begin, part_from(begin, kBlockKeys, seen)});
+    list_block(panel, next, {after, part_from(after, kBlockKeys, seen)});
+    pack_block(panel, buffers, listed);
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t) {
+        const KeyRange ahead = t + 1 == panel.tiles ? next.keys : KeyRange{};
+        attend_keys(panel, registers, buffers.tiles[t], buffers, listed, next, ahead);
+    }
+}
+
 KVJIT_INLINE void attend_chunk(const Panel& panel, TileRegisters& registers, Buffers& buffers, KeyRange keys) {
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < panel.tiles; ++t) begin_chunk(buffers.tiles[t]);
+    const KeyRange seen = seen_by_panel(panel, buffers);
 #pragma clang loop unroll(disable)
-    for (i64 begin = keys.begin / kBlockKeys * kBlockKeys; begin < keys.end; begin += kBlockKeys) {
-        const Block block = {begin, part_from(begin, kBlockKeys, keys)};
-        pack_block_keys(panel, buffers, block);
-        pack_block_values(panel, buffers, block, nullptr);
-#pragma clang loop unroll(disable)
-        for (i64 t = 0; t < panel.tiles; ++t) attend_keys(panel, registers, buffers.tiles[t], buffers, block);
-    }
+    for (i64 begin = keys.begin / kBlockKeys * kBlockKeys; begin < keys.end; begin += kBlockKeys)
+        attend_block(panel, registers, buffers, begin, seen);
 }
 
 // ---- 5. Merge, 6. Store: attend_chunks of panel.h -------------------------------------------------------------------

@@ -227,13 +227,20 @@ KVJIT_INLINE void write_tile(const Panel& panel, const Buffers& buffers, i64 t) 
 
 // ---- An item's panels ----------------------------------------------------------------------------------------------
 
-/// attend_chunk(panel, buffers, keys) for each chunk of the item that some row sees, and what is done with its parts.
+/// Keys of the item's chunks that some row of the panel sees.
+template <class Buffers>
+KVJIT_INLINE KeyRange seen_by_panel(const Panel& panel, const Buffers& buffers) {
+    const KeyRange seen = seen_by_some(buffers.tiles[0].seen_by_some, buffers.tiles[panel.tiles - 1].seen_by_some);
+    return common_part(seen, {panel.item.chunk_begin * abi::kChunk, panel.item.chunk_end * abi::kChunk});
+}
+
+/// attend_chunk(keys) for each of the item's chunks, and what is done with its parts.
 template <class Buffers, class F>
 KVJIT_NOINLINE void attend_chunks(const Panel& panel, Buffers& buffers, F&& attend_chunk) {
     const abi::AttendItem& item = panel.item;
 #pragma clang loop unroll(disable)
     for (i64 row = 0; row < panel.tiles * kTileRows; ++row) buffers.running[row] = Running{};
-    const KeyRange seen = seen_by_some(buffers.tiles[0].seen_by_some, buffers.tiles[panel.tiles - 1].seen_by_some);
+    const KeyRange seen = seen_by_panel(panel, buffers);
 #pragma clang loop unroll(disable)
     for (i64 c = item.chunk_begin; c < item.chunk_end; ++c) {
         attend_chunk(common_part(seen, {c * abi::kChunk, (c + 1) * abi::kChunk}));

@@ -63,16 +63,32 @@ inline constexpr int kScoreOrders = kKeyTerms + kQueryTerms - 1;
 /// Sums of values are off by 2^-16 of themselves without products of both second terms, less than float16's rounding.
 inline constexpr int kValueOrders = kValueTerms > kProbabilityTerms ? kValueTerms : kProbabilityTerms;
 
+/// Rows of one kv head that are needed next. `fetch` takes the line-th cache line of those of a step.
+struct RowsAhead {
+    const RowList<kBlockKeys>& rows;
+    i64 head;
+    KeyRange keys;
+
+    KVJIT_INLINE void fetch(i64 step, i64 line) const {
+        if (64 * line >= bytes_of<T2>(kHeadDim)) return;
+        const i64 end = smaller(step + kStepKeys, keys.end);
+#pragma clang loop unroll(disable)
+        for (i64 k = larger(step, keys.begin); k < end; ++k)
+            prefetch_far(reinterpret_cast<const char*>(rows.codes(k, head)) + 64 * line);
+    }
+};
+
 /// scores[k][row] = key k · query row, for the keys of whole steps. keys: tiles of 16 keys; query: kRowPairs lines of
 /// pairs for each term.
 KVJIT_NOINLINE void score_block(TileRegisters& tiles, float* scores, const TileRowsAt* keys, const u32* query,
-                                KeyRange range) {
+                                KeyRange range, const RowsAhead& ahead) {
     const auto [begin, end] = whole_steps(range);
 #pragma clang loop unroll(disable)
     for (i64 k = begin; k < end; k += kStepKeys) {
         zero_sums(tiles);
 #pragma clang loop unroll(disable)
         for (int f = 0; f < kRowPairs; f += 16) {
+            ahead.fetch(k, f / 16);
             multiply_step<kKeyTerms, kQueryTerms, kScoreOrders>(
                 tiles,
                 [&](int term, int half) -> TileRowsAt {
@@ -90,7 +106,7 @@ KVJIT_NOINLINE void score_block(TileRegisters& tiles, float* scores, const TileR
 /// sums[d][row] += sum over the keys k of whole steps of probabilities[k][row] * value k [d]; fresh: the sums are 0 so
 /// far, whatever lies there.
 KVJIT_NOINLINE void add_block(TileRegisters& tiles, float* sums, const float* probabilities, u32* values, bool fresh,
-                              KeyRange range) {
+                              KeyRange range, const RowsAhead& ahead) {
     const auto [begin, end] = whole_steps(range);
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kWideDim; d += 32) {
@@ -100,6 +116,7 @@ KVJIT_NOINLINE void add_block(TileRegisters& tiles, float* sums, const float* pr
             load_sums(tiles, sums + d * kTileRows);
 #pragma clang loop unroll(disable)
         for (i64 k = begin; k < end; k += kStepKeys) {
+            ahead.fetch(k, d / 32);
             multiply_step<kValueTerms, kProbabilityTerms, kValueOrders>(
                 tiles,
                 [&](int term, int half) -> TileRowsAt {
