@@ -3,16 +3,17 @@
 
 #include "common/key_range.h"
 #include "cpu/attend/panel.h"
+#include "cpu/attend/split.h"
 #include "cpu/machine/pairs.h"
 
 namespace kvjit {
 
-/// Whether the factors are bfloat16 pairs, of a bfloat16 cache or of dequantised numbers. A dequantised key has two
-/// parts then, of 16 bits together; a dequantised value is rounded to one.
+/// Whether the factors are bfloat16 pairs, of a bfloat16 cache or of dequantised numbers. A dequantised key is
+/// the sum of two terms then (split.h); a dequantised value is rounded to one.
 inline constexpr bool kPacksPairs = kFastBfloat16 && kSame<T1, bf16_t> && (kSame<T2, bf16_t> || kQuantised);
 using Packed = FactorOf<kPacksPairs>::Type;
 inline constexpr int kPackedElements = kPacksPairs ? 2 : 1;
-inline constexpr int kKeyParts = kPacksPairs && kQuantised ? 2 : 1;
+inline constexpr int kKeyTerms = kPacksPairs && kQuantised ? 2 : 1;
 
 /// Keys or elements that are summed together for kTileRows rows, in enough accumulators to hide the latency of FMA.
 inline constexpr int kTall = kVectorBytes == 64 ? 8 : 4;
@@ -20,11 +21,11 @@ inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;
 static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kLanes == 0 && kBlockKeys % kTall == 0);
 static_assert(kHeadDim % kTall == 0);
 
-/// Factors of a query or a key's part, and of the whole vectors that hold them.
+/// Factors of a query or a key's term, and of the whole vectors that hold them.
 inline constexpr int kPackedFactors = kHeadDim / kPackedElements;
 inline constexpr int kPadFactors = (kPackedFactors + kLanes - 1) / kLanes * kLanes;
 /// Factors from one packed row to the next. A power of two would crowd a few sets of the processor's cache.
-inline constexpr int kKeyStride = kKeyParts * kPadFactors + 16;
+inline constexpr int kKeyStride = kKeyTerms * kPadFactors + 16;
 inline constexpr int kValueStride = kPadDim + 16;
 
 /// A query row of kPadFactors factors.
@@ -49,19 +50,16 @@ KVJIT_INLINE auto factor_elements(const T2* codes, const T3* scales, int d) {
         return load_raw<u16, N>(codes + d);
 }
 
-/// Stores N elements of a key's row; the second part is 0 where the number isn't finite.
+/// Stores N elements of a key's row.
 template <int N>
 KVJIT_INLINE void pack_key(char* to, const T2* codes, const T3* scales, int d) {
     constexpr int kBytes = sizeof(Packed) / kPackedElements;
-    if constexpr (kKeyParts == 1) {
+    if constexpr (kKeyTerms == 1) {
         store_vector(to + d * kBytes, factor_elements<N>(codes, scales, d));
     } else {
-        const vf<N> number = load_cache<N>(codes, scales, d);
-        const vec<u16, N> first = round_to_bfloat16<N>(number);
-        const vf<N> rest = number - bfloat16_to_float<N>(first);
-        const vf<N> finite_rest = rest == rest ? rest : vf<N>(0.0f);
-        store_vector(to + d * kBytes, first);
-        store_vector(to + (kPadFactors * kPackedElements + d) * kBytes, round_to_bfloat16<N>(finite_rest));
+        const Halves<N> halves = split<N>(load_cache<N>(codes, scales, d));
+        store_vector(to + d * kBytes, upper<N>(halves.first));
+        store_vector(to + (kPadFactors * kPackedElements + d) * kBytes, upper<N>(halves.second));
     }
 }
 

@@ -28,8 +28,8 @@ KVJIT_NOINLINE void score_block(float* scores, const Packed* keys, const Packed*
 #pragma clang loop unroll_count(2)
         for (int f = 0; f < kPackedFactors; ++f) {
 #pragma clang loop unroll(full)
-            for (int part = 0; part < kKeyParts; ++part)
-                add_lines<kKeyStride>(sums, keys + k * kKeyStride + part * kPadFactors + f,
+            for (int term = 0; term < kKeyTerms; ++term)
+                add_lines<kKeyStride>(sums, keys + k * kKeyStride + term * kPadFactors + f,
                                       load_raw<Packed, kTileRows>(query + f * kTileRows));
         }
 #pragma clang loop unroll(full)
