@@ -63,9 +63,18 @@ void fill_all(TileAt to) {
     each([&]<int kTile>() { store_first_row<kTile>(tiles, to); });
 }
 
+#ifndef KVJIT_EMULATED
+const u8* config() {
+    static const TileConfig operand;
+    return reinterpret_cast<const u8*>(&operand);
+}
+#else
+constexpr const u8* (*config)() = nullptr;
+#endif
+
 }  // namespace
 }  // namespace kvjit::test
 
 extern "C" const kvjit::test::Tiles KVJIT_CASE;
 const kvjit::test::Tiles KVJIT_CASE = {KVJIT_TEXT(KVJIT_LEVEL), kvjit::test::multiply, kvjit::test::copy,
-                                       kvjit::test::zero, kvjit::test::fill_all};
+                                       kvjit::test::zero,       kvjit::test::fill_all, kvjit::test::config};

@@ -20,6 +20,8 @@ struct Tiles {
     void (*zero)(TileAt to);
     /// Writes number i's 16 ints of value 100 * i + 1 into tile i, for all eight, and reads them back into row i.
     void (*fill_all)(TileAt to);
+    /// The operand of LDTILECFG, 64 bytes; null where no tile is configured.
+    const unsigned char* (*config)();
 };
 
 }  // namespace kvjit::test

@@ -203,3 +203,18 @@ TEST_CASE("a tile becomes zero, and eight of them are apart") {
         for (std::uint32_t i = 0; i < 8; ++i) CHECK(std::ranges::count(tile[i], 100 * i + 1) == 16);
     }
 }
+
+TEST_CASE("tiles are configured as the manual has it: a byte that is reserved and not 0 is a fault") {
+    const unsigned char* config = tiles_amx.config();
+    std::array<int, 64> expected{};
+    expected[0] = 1;  // palette
+    for (std::size_t tile = 0; tile < 8; ++tile) {
+        expected[16 + 2 * tile] = 64;  // bytes of a row, 16 bits
+        expected[48 + tile] = 16;      // rows
+    }
+    for (std::size_t i = 0; i < 64; ++i) {
+        CAPTURE(i);
+        CHECK(config[i] == expected[i]);
+    }
+    CHECK(reinterpret_cast<std::uintptr_t>(config) % 64 == 0);
+}

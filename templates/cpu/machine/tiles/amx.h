@@ -5,13 +5,15 @@
 
 namespace kvjit {
 
-/// Operand of LDTILECFG: palette 1, every tile 16 rows of 64 bytes.
+/// Operand of LDTILECFG: palette 1, whose eight tiles all have 16 rows of 64 bytes. Any other byte but 0 is a fault.
 struct alignas(64) TileConfig {
     u8 palette = 1;
     u8 start_row = 0;
     u8 reserved[14] = {};
-    u16 row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-    u8 rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+    u16 row_bytes[8] = {64, 64, 64, 64, 64, 64, 64, 64};
+    u16 no_row_bytes[8] = {};
+    u8 rows[8] = {16, 16, 16, 16, 16, 16, 16, 16};
+    u8 no_rows[8] = {};
 };
 static_assert(sizeof(TileConfig) == 64);
 
