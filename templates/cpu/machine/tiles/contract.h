@@ -15,3 +15,11 @@
 //                                  rounded once; then both are added; then that is added to sum. To nearest even;
 //                                  subnormal numbers, given or computed, count as 0 (Intel SDM, TDPBF16PS). Which NaN
 //                                  comes out is unspecified.
+#pragma once
+
+// For compilers that see the templates as they stand.
+#ifdef __AMX_BF16__
+#include "cpu/machine/tiles/amx.h"
+#else
+#include "cpu/machine/tiles/emulated.h"
+#endif
