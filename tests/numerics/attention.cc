@@ -123,7 +123,7 @@ std::string Attention::spec() const {
 }
 
 Result<void> Attention::run(const Engine& engine, const Target& target) {
-    const auto parsed = KernelSpec::parse(spec().c_str());
+    const auto parsed = KernelSpec::parse(spec());
     if (!parsed) return parsed.error();
     const auto kernel = engine.kernel(*parsed, target);
     if (!kernel) return kernel.error();

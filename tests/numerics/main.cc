@@ -1,6 +1,5 @@
-// kvjit_numerics [TARGET...]: a table of errors for docs/numerics.md, a line for each kind of kernel and target
-// (default: host). Fails where an error is beyond what docs/semantics.md promises. A target that this machine can't run
-// is left out, and named.
+// kvjit_numerics [TARGET...]: the tables of docs/numerics.md, a line for each kind of kernel and target (default: host).
+// Fails where an error is beyond what that page promises, or a target can't run here.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -62,7 +61,7 @@ kvjit::Result<Errors> worst(const kvjit::Engine& engine, const kvjit::Target& ta
 
 /// Prints the kind's line. Returns whether all is as promised.
 bool print_line(const kvjit::Engine& engine, const kvjit::Target& target, const std::string& name, const Kind& kind) {
-    std::string errors = "| " + kind.name + " | " + name + " |", roundings;
+    std::string errors = "| " + kind.name + " | " + name + " |";
     bool good = true;
     for (const Difficulty& data : kDifficulties) {
         const auto found = worst(engine, target, kind, data);
@@ -91,14 +90,15 @@ bool print_target(const kvjit::Engine& engine, const std::string& name) {
     return good;
 }
 
+std::string words(const Difficulty& data) {
+    const std::string scores = "scores to " + std::to_string(static_cast<int>(data.score));
+    return data.outlier == 1 ? scores : scores + ", outlier x" + std::to_string(static_cast<int>(data.outlier));
+}
+
 void print_head() {
     std::string head = "| kernel | target |", line = "|---|---|";
     for (const Difficulty& data : kDifficulties) {
-        char cell[64];
-        std::snprintf(
-            cell, sizeof cell, " scores to %g%s |", data.score,
-            data.outlier == 1 ? "" : (", outlier x" + std::to_string(static_cast<int>(data.outlier))).c_str());
-        head += cell;
+        head += " " + words(data) + " |";
         line += "---|";
     }
     std::printf("%s\n%s\n", head.c_str(), line.c_str());
