@@ -70,9 +70,14 @@ Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target)
     for (const ProgramInfo& info : programs_of(spec, target.backend)) {
         const Result<const Variant*> variant = choose_variant(info, spec, target);
         if (!variant) return std::unexpected(variant.error());
-        lowered.push_back({&info, *variant, (*variant)->launch(spec, target), info.constants(spec, target.backend)});
+        lowered.push_back({&info, *variant, (*variant)->launch(spec, target), info.constants(spec, target.backend),
+                           (*variant)->uses_tiles && !target.emulates_amx});
     }
     return lowered;
+}
+
+bool use_tiles(std::span<const Program> programs) {
+    return std::ranges::any_of(programs, &Program::uses_tiles);
 }
 
 std::uint32_t program_bits(const KernelSpec& spec, Backend backend) {

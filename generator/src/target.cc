@@ -1,5 +1,7 @@
 #include "generator/target.h"
 
+#include <algorithm>
+
 namespace kvjit::gen {
 namespace {
 
@@ -11,6 +13,11 @@ constexpr std::string_view kAmxEmulated = "+amx-emulated";
 std::optional<std::string_view> text_after(std::string_view start, std::string_view text) {
     const bool there = text.starts_with(start) && text.substr(start.size()).starts_with(':');
     return there ? std::optional(text.substr(start.size() + 1)) : std::nullopt;
+}
+
+/// The same CPU without AMX.
+Target without_tiles(const Target& target) {
+    return cpu_target(consistent(target.features & ~*parse_mask("amx-tile")));
 }
 
 /// The inverse of Target::name for a CPU.
@@ -94,12 +101,13 @@ TargetList with_lesser(const Target& target) {
     const auto add = [&](Target lesser) {
         lesser.backend = target.backend;
         lesser.device = target.device;
-        if (lesser != target) list.push_back(lesser);
+        if (std::ranges::find(list, lesser) == list.end()) list.push_back(lesser);
     };
     if (target.backend == Backend::kCuda) {
         for (const Architecture& code : runnable_code(target.architecture)) add({target.backend, {}, code});
         return list;
     }
+    if (target.has("amx-tile")) add(without_tiles(target));
     for (int level = static_cast<int>(x86_levels().size()); level > 0; --level) {
         const X86Features features = level_features(level);
         if ((features & ~target.features).none()) add(cpu_target(features));

@@ -30,6 +30,7 @@ struct Variant {
     Result<void> (*serves)(const KernelSpec&, const Target&);
     /// CUDA: the shape of its blocks. All zero on CPUs, where a call of the code is one item.
     LaunchShape (*launch)(const KernelSpec&, const Target&);
+    bool uses_tiles = false;  // CPU: whether it computes with AMX's tile registers, or what stands for them
 };
 
 /// One line of the spec block: `constexpr int kHeadDim = 128;` or `using T1 = f16_t;`.
@@ -80,7 +81,11 @@ struct Program {
     const Variant* variant;   // one of the info's; compared by address
     LaunchShape launch;       // CUDA: what a plan launches; follows from variant, constants and target
     std::vector<Constant> constants;
+    bool uses_tiles;  // CPU: whether its code uses AMX's tile registers, which the system must permit
 };
+
+/// Whether any of them uses AMX's tile registers.
+bool use_tiles(std::span<const Program> programs);
 
 /// The programs of a validated spec, in the order in which a call runs them. Errors: choose_variant's.
 Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target);

@@ -61,8 +61,9 @@ Result<Target> named_target(std::string_view name, std::span<const int> further 
 
 Target cpu_target(const X86Features& features);
 
-/// `target`, then those whose code runs wherever `target`'s code does, from the most to the fewest features: levels of
-/// a CPU; older architectures of a GPU's generation. A bundle may have code of any of them for a machine.
+/// `target`, then those whose code runs wherever `target`'s code does, from the most to the fewest features: of a CPU
+/// with AMX what it is without, since a process may be refused AMX, and levels; older architectures of a GPU's
+/// generation. A bundle may have code of any of them for a machine.
 TargetList with_lesser(const Target& target);
 
 /// CUDA kernels on `machine`, a CPU target.

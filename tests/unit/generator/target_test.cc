@@ -80,6 +80,22 @@ TEST_CASE("a CPU that has FMA may emulate AMX, by name") {
     CHECK(!parse_target("cuda-emulated:x86_64-unknown-linux-gnu:x86-64-v3+amx-emulated").has_value());
 }
 
+TEST_CASE("a CPU with AMX stands for itself without it, too, before lesser levels") {
+    const auto names = [](std::string_view name) {
+        std::vector<std::string> all;
+        for (const Target& target : with_lesser(*named_target(name))) all.push_back(target.name());
+        return all;
+    };
+    const std::vector<std::string> lesser = {"x86-64-v4-fp16", "x86-64-v4-bf16", "x86-64-v4-vnni", "x86-64-v4",
+                                             "x86-64-v3",      "x86-64-v2",      "x86-64"};
+    std::vector<std::string> expected = lesser;
+    CHECK(names("x86-64-v4-fp16") == expected);
+    expected.insert(expected.begin(), "x86-64-v4-amx");
+    CHECK(names("x86-64-v4-amx") == expected);
+    expected.insert(expected.begin(), {"x86-64-v4-amx+amx-fp16+gfni", "x86-64-v4-fp16+gfni"});
+    CHECK(names("x86-64-v4-amx+amx-fp16+gfni") == expected);
+}
+
 TEST_CASE("the list ascends, and each generation's first number is in it") {
     int last = 0;
     for (const KnownArchitecture& known : known_architectures()) {

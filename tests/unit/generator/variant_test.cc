@@ -69,6 +69,9 @@ TEST_CASE("AMX prefills what has 16 bits or codes, where the target has it with 
     }
     for (const char* target : {"x86-64-v4-fp16", "x86-64-v3+amx-tile+amx-bf16", "x86-64-v4-fp16+amx-tile+amx-int8"})
         CHECK(chosen(kPrefill, kPlain, target) == "simd");
+    for (const Program& program : lowered(kPlain, target_of("x86-64-v4-amx")))
+        CHECK(program.uses_tiles == (program.info->bit == kPrefill));
+    for (const Program& program : lowered(kPlain, target_of("x86-64-v4-amx+amx-emulated"))) CHECK(!program.uses_tiles);
     CHECK(explain(spec_of(kPlain), target_of("x86-64-v4"), kPrefill) ==
           "prefill:\n"
           "amx (cpu/attend_prefill_amx.cc) declines: target is x86-64-v4, which lacks amx-bf16\n"
