@@ -89,6 +89,9 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     if (given.max_idle_kernels < 0) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "max_idle_kernels", given.max_idle_kernels, 0, "it takes at least 0");
     }
+    if (given.amx < 0 || given.amx > 1) {
+        return rt::refuse(KVJIT_BAD_ARGUMENT, "amx", given.amx, 1, "it takes 0 or 1");
+    }
     const gen::Result<std::optional<rt::PublicKey>> key = bundle_key_setting(given.bundle_key);
     if (!key) return std::unexpected(key.error());
     const std::string templates = given.template_dir != nullptr
@@ -102,6 +105,7 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     images.disk = open_disk(given, images.log);
     images.on_late_compile = make_late_compile(given);
     images.trace = open_trace(given, images.log);
+    images.tiles = given.amx != 0 ? &rt::TilePermission::of_process() : nullptr;
     images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return std::make_shared<rt::Engine>(
         rt::EngineOptions{std::move(images), static_cast<std::size_t>(given.max_idle_kernels), *key});

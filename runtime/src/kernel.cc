@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <tuple>
 
 #include "check/fault.h"
 
@@ -47,11 +48,16 @@ gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::K
     for (const gen::Target& target : with_known(*images, targets)) {
         gen::Result<std::vector<gen::Program>> programs = gen::lower(spec, target);
         if (!programs && lowered.empty()) return std::unexpected(programs.error());
-        if (programs) lowered.push_back({target, *std::move(programs), lowered.size()});
+        if (programs) lowered.push_back({target, *std::move(programs), lowered.size(), lowered.size()});
     }
     for (Lowered& one : lowered) {
         const auto made = std::ranges::find(lowered, images->known_target(one.target), &Lowered::target);
         if (made != lowered.end()) one.made_as = static_cast<std::size_t>(made - lowered.begin());
+    }
+    for (auto one = lowered.begin(); one != lowered.end(); ++one) {
+        const auto other =
+            std::find_if(one, lowered.end(), [](const Lowered& l) { return !gen::use_tiles(l.programs); });
+        if (other != lowered.end()) one->without_tiles = static_cast<std::size_t>(other - lowered.begin());
     }
     return KernelPtr(new Kernel(std::move(images), spec, std::move(lowered)));
 }
@@ -74,6 +80,7 @@ gen::Result<std::vector<std::size_t>> Kernel::unknown(std::uint32_t asked) {
     if (auto known = check_programs(asked); !known) return std::unexpected(known.error());
     std::vector<std::size_t> wanted = missing(asked);
     if (wanted.empty()) return wanted;
+    ask_for_tiles(wanted);
     trace(wanted);
     if (auto found = take_known(wanted); !found) return std::unexpected(found.error());
     return wanted;
@@ -95,6 +102,28 @@ gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
     return set_;
 }
 
+std::size_t Kernel::served(std::size_t target) const {
+    return images_->tiles() == TilePermission::State::kRefused ? lowered_[target].without_tiles : target;
+}
+
+void Kernel::ask_for_tiles(const std::vector<std::size_t>& wanted) const {
+    const auto may_use_tiles = [&](const Lowered& lowered) {
+        return std::ranges::any_of(wanted, [&](std::size_t i) { return lowered.programs[i].uses_tiles; });
+    };
+    if (std::ranges::none_of(lowered_, may_use_tiles)) return;
+    if (images_->tiles() == TilePermission::State::kUnasked && !would_use_tiles(wanted)) return;
+    // Its error is that of images that can't do without. Others are of another target then.
+    std::ignore = images_->permit_tiles(target());
+}
+
+bool Kernel::would_use_tiles(const std::vector<std::size_t>& wanted) const {
+    std::uint32_t asked = 0;
+    for (const std::size_t program : wanted) asked |= programs()[program].info->bit;
+    const gen::Result<std::vector<KernelImage>> images = this->images(asked);
+    const auto uses = [](const KernelImage& image) { return image.program->uses_tiles; };
+    return images && std::ranges::any_of(*images, uses);
+}
+
 void Kernel::trace(const std::vector<std::size_t>& wanted) const {
     if (images_->trace() == nullptr) return;
     for (const std::size_t program : wanted) images_->trace()->add(spec_, target(), *programs()[program].info);
@@ -107,9 +136,14 @@ std::vector<Candidate> Kernel::candidates(std::size_t program) const {
 
 std::vector<Candidate> Kernel::candidates(std::size_t program, std::size_t first) const {
     std::vector<Candidate> all;
-    for (const Lowered& lowered : lowered_) all.push_back({&lowered.target, &lowered.programs[program], &spec_});
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(first);
-    std::rotate(all.begin(), begin, begin + 1);
+    const auto add = [&](std::size_t i) {
+        all.push_back({&lowered_[i].target, &lowered_[i].programs[program], &spec_});
+    };
+    const std::size_t best = served(first);
+    add(best);
+    for (std::size_t i = 0; i < lowered_.size(); ++i) {
+        if (i != best && served(i) == i) add(i);
+    }
     return all;
 }
 
@@ -119,7 +153,7 @@ Candidate Kernel::to_make(std::size_t program) const {
 }
 
 Candidate Kernel::to_make(std::size_t program, std::size_t first) const {
-    const Lowered& made = lowered_[lowered_[first].made_as];
+    const Lowered& made = lowered_[made_as(first)];
     return {&made.target, &made.programs[program], &spec_};
 }
 
@@ -156,7 +190,7 @@ void Kernel::take(std::size_t program, const gen::Target& target, ImagePtr image
         set_[taken.info->bit] = std::move(image);
         target_of_[taken.info->bit] = which;
     }
-    if (which == settled) return;
+    if (served(which) == served(settled)) return;
     images_->log()(
         KVJIT_LOG_WARNING,
         text(taken.info->label, " is there for ", target.text(), " only, not for ", lowered_[settled].target.text(),
@@ -190,7 +224,7 @@ gen::Result<void> Kernel::make_one(std::size_t program) {
 bool Kernel::settles(const gen::Target& target) {
     const std::lock_guard lock(mutex_);
     const std::size_t made = number_of(target);
-    if (settled_) return lowered_[*settled_].made_as == made;
+    if (settled_) return made_as(*settled_) == made;
     settled_ = made;
     return true;
 }

@@ -53,13 +53,14 @@ gen::Result<void> check_programs(std::uint32_t asked);
 class Kernel {
 public:
     /// Checks the spec, compiles nothing. `targets`: those that may serve it, best first. A kernel takes all its images
-    /// from one of them, if possible. Errors: KVJIT_BAD_SPEC.
+    /// from one of them, if possible. Where AMX is refused, it takes none from those for which it has programs that use
+    /// AMX's tiles, unless there is no other. Errors: KVJIT_BAD_SPEC.
     static gen::Result<KernelPtr> make(std::shared_ptr<Images> images, const gen::KernelSpec& spec,
                                        const gen::TargetList& targets);
 
     const gen::KernelSpec& spec() const { return spec_; }
     /// The best target that the compiler knows, for which it compiles. Images from stores may be of a lesser target.
-    const gen::Target& target() const { return lowered_[lowered_.front().made_as].target; }
+    const gen::Target& target() const { return lowered_[made_as(0)].target; }
     /// Errors: KVJIT_BAD_TARGET if this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
 
@@ -82,7 +83,10 @@ private:
     struct Lowered {
         gen::Target target;
         std::vector<gen::Program> programs;
-        std::size_t made_as;  // index of the target that the compiler compiles for instead; its own if that is known
+        /// Index of the target that the compiler compiles for instead; its own if that is known.
+        std::size_t made_as;
+        /// Index of the next target whose programs use no AMX tiles; its own if they use none, or there is no such.
+        std::size_t without_tiles;
     };
 
     Kernel(std::shared_ptr<Images> images, const gen::KernelSpec& spec, std::vector<Lowered> lowered);
@@ -91,9 +95,18 @@ private:
     const std::vector<gen::Program>& programs() const { return lowered_.front().programs; }
     /// Indices of the programs in `asked` that have no image yet.
     std::vector<std::size_t> missing(std::uint32_t asked) const;
+    /// Index of the target that serves in the place of this one, which is another where AMX is refused.
+    std::size_t served(std::size_t target) const;
+    /// Index of the target that the compiler compiles for in the place of this one.
+    std::size_t made_as(std::size_t target) const { return lowered_[served(target)].made_as; }
+    /// Asks for the permission to use AMX, if images of `wanted` that are to be taken or made use it: before any of
+    /// them is, so that all come from another target where it is refused.
+    void ask_for_tiles(const std::vector<std::size_t>& wanted) const;
+    /// Whether one of the images that are to be taken or made uses AMX's tiles.
+    bool would_use_tiles(const std::vector<std::size_t>& wanted) const;
     /// Adds the programs to the engine's trace of specs.
     void trace(const std::vector<std::size_t>& wanted) const;
-    /// The program on each target: first the target of the kernel's other images, then the best.
+    /// The program on each target that serves: first the target of the kernel's other images, then the best.
     std::vector<Candidate> candidates(std::size_t program) const;
     std::vector<Candidate> candidates(std::size_t program, std::size_t first) const;
     /// The candidate to compile: for the target of the kernel's other images, or the compiler's known_target of it.

@@ -1,4 +1,6 @@
 // What a kernel shows of itself, without loading anything.
+#include <algorithm>
+
 #include "check/fault.h"
 #include "kernel.h"
 
@@ -13,12 +15,23 @@ gen::Result<void> check_present(std::uint32_t asked, const gen::KernelSpec& spec
     return refuse(KVJIT_BAD_ARGUMENT, "programs", asked, present, text("on its target this op has ", present));
 }
 
+/// The first target that serves: where AMX is refused, the first whose programs use no tiles, if there is one.
+const gen::Target& serving(const Images& images, const gen::KernelSpec& spec, const gen::TargetList& targets) {
+    const auto serves = [&](const gen::Target& target) {
+        if (images.tiles() != TilePermission::State::kRefused) return true;
+        const gen::Result<std::vector<gen::Program>> programs = gen::lower(spec, target);
+        return programs && !gen::use_tiles(*programs);
+    };
+    const auto found = std::ranges::find_if(targets, serves);
+    return found != targets.end() ? *found : targets.front();
+}
+
 }  // namespace
 
 gen::Result<Explanation> explain_kernel(const Images& images, const gen::KernelSpec& spec,
                                         const gen::TargetList& targets, std::uint32_t asked) {
     if (auto valid = gen::validate_spec(spec); !valid) return std::unexpected(valid.error());
-    const gen::Target target = images.known_target(targets.front());
+    const gen::Target target = images.known_target(serving(images, spec, targets));
     if (auto present = check_present(asked, spec, target); !present) return std::unexpected(present.error());
     const gen::Result<std::vector<gen::Program>> lowered = gen::lower(spec, target);
     const gen::Result<void> served = lowered ? gen::Result<void>{} : std::unexpected(lowered.error());

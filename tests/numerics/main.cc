@@ -1,5 +1,5 @@
-// kvjit_numerics [TARGET...]: the tables of docs/numerics.md, a line for each kind of kernel and target (default: host).
-// Fails where an error is beyond what that page promises, or a target can't run here.
+// kvjit_numerics [TARGET...]: the tables of docs/numerics.md, a line for each kind of kernel and target (default:
+// host). Fails where an error is beyond what that page promises, or a target can't run here.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

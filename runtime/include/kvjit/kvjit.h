@@ -293,6 +293,10 @@ typedef struct kvjit_engine_options {
      * name (kvjit_program_list), under the rules of `log`; may be NULL. */
     void (*on_late_compile)(void *context, const char *spec, const char *program);
     void *late_compile_context;
+    /* 1, the default: kernels for CPUs with AMX use it, for which this process asks the system when a program that does
+     * is first needed: that may be refused, and limits all threads' signal stacks (docs/compiling.md, "AMX"); 0: none
+     * uses it, and nothing is asked. KVJIT_CPU_MASK=amx-tile takes AMX from this machine for the whole process. */
+    int32_t amx;
 } kvjit_engine_options;
 
 KVJIT_API void kvjit_engine_options_init_sized(kvjit_engine_options *options, size_t size);
@@ -381,7 +385,8 @@ KVJIT_API void kvjit_program_list(void (*row)(void *context, uint32_t program, c
  * that puts the program into a bundle; the latter also with what bundles have of it), KVJIT_COMPILE_FAILED,
  * KVJIT_BAD_FILE (compiling is switched off, and a bundle or the disk cache can't be read: the message says why),
  * KVJIT_BAD_TARGET (an image for another machine can't be loaded here, nor any where a policy forbids running generated
- * code: docs/compiling.md). Thread-safe: an image is compiled once, however many threads and processes request it. */
+ * code, nor one that uses AMX where that is refused and no lesser target may serve: docs/compiling.md). Thread-safe: an
+ * image is compiled once, however many threads and processes request it. */
 KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t programs, kvjit_error *error);
 
 typedef struct kvjit_prepare_options {
@@ -724,8 +729,9 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  * Floating-point numbers are rounded as the threads that work round them: to nearest even, unless a program has changed
  * that for its threads. Allocates nothing, takes no lock but the default executor's, whose calls take turns. On CPU
  * targets the calling thread works too, unless its executor excludes it, and needs 1 MiB of stack. A forked process
- * lacks the default executor's threads: there a plan of the parent's is refused, unless it has one thread. Errors:
- * KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. One thread at a time. */
+ * lacks the default executor's threads: there a plan of the parent's is refused, unless it has one thread. What threads
+ * that work have in AMX's tiles is lost, and the tiles are released. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE,
+ * KVJIT_BAD_SHAPE. One thread at a time. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
 /* ---- Relayout: from one cache to another ---------------------------------------------------------------- */

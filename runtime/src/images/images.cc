@@ -171,6 +171,7 @@ bool Images::compiles(Compiler& compiler) const {
 gen::Result<ImagePtr> Images::make(const Candidate& candidate) {
     gen::Result<Wanted> wanted = this->wanted(candidate);
     if (!wanted) return std::unexpected(wanted.error());
+    if (auto permitted = permit(*wanted); !permitted) return std::unexpected(permitted.error());
     const std::shared_ptr<Cell> cell = this->cell(wanted->identity());
     const std::uint64_t failures_before = cell->failures;
     const std::lock_guard lock(cell->making);
@@ -323,6 +324,7 @@ void Images::tell_late(const Wanted& wanted) {
 gen::Result<ImagePtr> Images::load(const Wanted& wanted, std::string_view object) {
     const gen::Result<Backend*> backend = this->backend(wanted.target());
     if (!backend) return std::unexpected(backend.error());
+    if (auto permitted = permit(wanted); !permitted) return std::unexpected(permitted.error());
     return (*backend)->load(object, wanted.program(), wanted.name());
 }
 

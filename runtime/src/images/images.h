@@ -17,6 +17,7 @@
 #include "images/wanted.h"
 #include "log.h"
 #include "spec_trace.h"
+#include "tile_permission.h"
 
 namespace kvjit::rt {
 
@@ -29,8 +30,9 @@ struct ImagesOptions {
     std::unique_ptr<Cache> disk;  // null: none
     gen::TemplateReader templates;
     Log log;
-    LateCompile on_late_compile = nullptr;       // may be empty
-    std::shared_ptr<SpecTrace> trace = nullptr;  // null: none
+    LateCompile on_late_compile = nullptr;                  // may be empty
+    std::shared_ptr<SpecTrace> trace = nullptr;             // null: none
+    TilePermission* tiles = &TilePermission::of_process();  // null: the engine's options forbid AMX
 };
 
 /// An entry with its key and provenance.
@@ -70,7 +72,8 @@ public:
     ///   3. disk cache    with a compiler: memory, then the cache, for what it would make, which is the first candidate
     ///                    or the compiler's known_target of it; without one: the cache for all candidates
     ///   4. memory        for the others, if there is no compiler
-    /// Errors: the machine can't run the target; without compiling, the error of a store that can't answer.
+    /// Errors: the machine can't run the target; permit_tiles' for an image that uses tiles; without compiling, the
+    /// error of a store that can't answer.
     gen::Result<std::optional<Found>> find(std::span<const Candidate> candidates);
 
     /// As find, for any target: loads nothing and counts nothing.
@@ -80,8 +83,8 @@ public:
     OriginPtr origin(const std::string& identity);
 
     /// Compiles the image of a candidate that find has not found. Each identity is compiled once, however many threads
-    /// and processes request it; those who wait for a failing compile get its error. Errors: KVJIT_NOT_FOUND without
-    /// compiling, with what bundles have of the same program.
+    /// and processes request it; those who wait for a failing compile get its error. Errors: permit_tiles';
+    /// KVJIT_NOT_FOUND without compiling, with what bundles have of the same program.
     gen::Result<ImagePtr> make(const Candidate& candidate);
 
     /// The entry of an image, from the disk cache or the compiler, which then publishes it there. For any target:
@@ -96,6 +99,11 @@ public:
     gen::Target known_target(const gen::Target& target) const;
     /// Errors: KVJIT_BAD_TARGET if this build has none for the target.
     gen::Result<Backend*> backend(const gen::Target& target) const;
+    /// Whether programs that use AMX's tiles may be loaded, as far as that is known.
+    TilePermission::State tiles() const;
+    /// Asks for the permission to load programs that use AMX's tiles. The first refusal is logged. Errors: the machine
+    /// can't run the target; KVJIT_BAD_TARGET with why AMX is refused.
+    gen::Result<void> permit_tiles(const gen::Target& target);
     const Log& log() const { return options_.log; }
     /// Null: specs are not traced.
     SpecTrace* trace() const { return options_.trace.get(); }
@@ -136,6 +144,7 @@ private:
     gen::Result<ImagePtr> produce(Wanted& wanted);
     gen::Result<Entry> compile(Wanted& wanted);
     void tell_late(const Wanted& wanted);
+    gen::Result<void> permit(const Wanted& wanted);
     gen::Result<ImagePtr> load(const Wanted& wanted, std::string_view object);
     gen::Result<std::string> identity_of(Wanted& wanted, const Origin* origin);
     gen::Result<std::string> source_of(Wanted& wanted, const Origin* origin);
@@ -148,6 +157,7 @@ private:
     mutable std::mutex bundles_mutex_;
     std::vector<std::shared_ptr<Store>> bundles_;
 
+    std::once_flag refusal_told_;
     std::atomic<bool> sealed_{false};
     std::atomic<std::int64_t> compiles_{0}, late_compiles_{0}, memory_hits_{0};
     std::atomic<double> compile_seconds_{0};

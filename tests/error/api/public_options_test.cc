@@ -29,6 +29,8 @@ constexpr EngineMisuse kEngineMisuses[] = {
     {"jit below unset", [](kvjit_engine_options& o) { o.jit = -2; }, bad_argument("jit", -2, 1)},
     {"a cache of less than nothing", [](kvjit_engine_options& o) { o.cache_max_bytes = -5; },
      bad_argument("cache_max_bytes", -5, 0)},
+    {"amx beyond on", [](kvjit_engine_options& o) { o.amx = 2; }, bad_argument("amx", 2, 1)},
+    {"amx below off", [](kvjit_engine_options& o) { o.amx = -1; }, bad_argument("amx", -1, 1)},
 };
 
 kvjit_engine_options in_memory() {
@@ -55,6 +57,7 @@ TEST_CASE("each value that an engine option takes") {
         CAPTURE(jit);
         kvjit_engine_options options = in_memory();
         options.jit = jit;
+        options.amx = jit == 0 ? 0 : 1;
         options.cache_max_bytes = 0;
         kvjit_engine* made = nullptr;
         CHECK(kvjit_engine_create(&options, &made, nullptr) == KVJIT_OK);

@@ -120,10 +120,10 @@ const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),    F
                                         F(split_keys),      F(stores_nothing), F(spin_us)};
 #undef F
 #define F(member) FIELD(kvjit_engine_options, member)
-const std::vector<Field> kEngineFields = {F(struct_size),         F(jit),        F(cache_dir),   F(cache_max_bytes),
-                                          F(template_dir),        F(compiler),   F(log),         F(log_context),
-                                          F(max_idle_kernels),    F(bundle_key), F(trace_specs), F(on_late_compile),
-                                          F(late_compile_context)};
+const std::vector<Field> kEngineFields = {F(struct_size),          F(jit),        F(cache_dir),   F(cache_max_bytes),
+                                          F(template_dir),         F(compiler),   F(log),         F(log_context),
+                                          F(max_idle_kernels),     F(bundle_key), F(trace_specs), F(on_late_compile),
+                                          F(late_compile_context), F(amx)};
 #undef F
 #define F(member) FIELD(kvjit_executor, member)
 const std::vector<Field> kExecutorFields = {F(struct_size), F(concurrency), F(context), F(run)};

@@ -140,6 +140,7 @@ ImagesOptions options_over(World& world, bool jit) {
     options.jit = jit;
     for (auto& backend : options.backends) backend = std::make_unique<FakeBackend>(world);
     options.disk = std::make_unique<FakeCache>(world);
+    options.tiles = &world.tiles;
     options.templates = [](std::string_view path) {
         return gen::Result<std::string>("// " + std::string(path) + "\n");
     };

@@ -34,6 +34,10 @@ struct World {
     std::vector<std::vector<std::string>> asked;  // identities, a row for each find
     std::string failure;                          // "": it answers
     int published = 0;
+    // AMX
+    int amx_error = 0;  // the system's answer
+    std::atomic<int> amx_requests{0};
+    TilePermission tiles{[this] { return ++amx_requests, amx_error; }};
     // Log
     std::vector<std::string> warnings;
 };
