@@ -2,8 +2,8 @@
 
 namespace kvjit::test {
 
-ApiCall make_call(std::int64_t sequences, std::int64_t tokens, std::int64_t keys) {
-    ApiCall call(even_shape(kCallSpec, sequences, tokens, keys));
+ApiCall make_call(std::int64_t sequences, std::int64_t tokens, std::int64_t keys, const char* spec) {
+    ApiCall call(even_shape(spec, sequences, tokens, keys));
     call.batch.decoding_batches = sequences;
     call.batch.max_seqlen = tokens;
     call.batch.max_kvlen = keys;

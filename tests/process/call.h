@@ -12,9 +12,9 @@ inline constexpr char kCallSpec[] =
     "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f32,quant_bit=8,cache_mode=page_table,page_size=16,layout=L2HTD";
 inline constexpr int kCallPrograms = 4;  // store, attend for decode, attend for prefill, merge
 
-/// Of kCallSpec, with `tokens` new tokens and `keys` keys in each sequence. Their past is not in the cache: its slots
-/// hold made-up codes.
-ApiCall make_call(std::int64_t sequences, std::int64_t tokens, std::int64_t keys);
+/// Of a spec, with `tokens` new tokens and `keys` keys in each sequence. Their past is not in the cache: its slots hold
+/// made-up codes.
+ApiCall make_call(std::int64_t sequences, std::int64_t tokens, std::int64_t keys, const char* spec = kCallSpec);
 
 /// FNV-1a of the output's bytes.
 std::uint64_t output_hash(const ApiCall& call);

@@ -1,4 +1,4 @@
-// W^X policies over this process. None can be taken back: set them in a child.
+// Policies over this process, most of them W^X. None can be taken back: set them in a child.
 #pragma once
 
 namespace kvjit::test {
@@ -9,10 +9,11 @@ bool has_mdwe();
 /// PR_SET_MDWE: no mapping becomes executable, nor is writable and executable. False if that failed.
 bool set_mdwe();
 
-enum class Forbidden { kProtect, kProtectAndFiles };
+enum class Forbidden { kProtect, kProtectAndFiles, kAskForAmx, kAskForAmxFatally };
 
 /// A seccomp filter that refuses mprotect with PROT_EXEC, as systemd's MemoryDenyWriteExecute does; with
-/// kProtectAndFiles memfd_create too. False if it failed.
+/// kProtectAndFiles memfd_create too. With kAskForAmx one that refuses the permission to use AMX, or ends the process
+/// that asks for it. False if it failed.
 bool set_filter(Forbidden forbidden);
 
 }  // namespace kvjit::test

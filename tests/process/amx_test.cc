@@ -1,0 +1,147 @@
+// A process and AMX: the system permits it to the whole process or not at all, and then limits its signal stacks. A
+// machine without AMX runs the same calls; there nobody may ask for the permission.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <latch>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "call.h"
+#include "support/child_process.h"
+#include "support/policy.h"
+
+using namespace kvjit::test;
+
+namespace {
+
+/// Of attention that AMX serves.
+constexpr char kSpec[] =
+    "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=bf16,t2=bf16,cache_mode=page_table,page_size=16,layout=L2HTD";
+
+/// Exit statuses of children.
+enum Seen { kRight = 0, kNotSet, kNotRun, kWrongOutput, kWrongLog, kSmallStackTaken, kLargeStackRefused };
+
+struct Outcome {
+    bool ran = false;
+    std::uint64_t output = 0;
+    std::vector<std::string> warnings;
+};
+
+/// A prefill, or a decode, on an engine of its own that compiles anew.
+Outcome run_call(int amx, std::int64_t tokens = 70) {
+    Outcome outcome;
+    const auto log = [&](kvjit_log_level level, const char* message) {
+        if (level == KVJIT_LOG_WARNING) outcome.warnings.emplace_back(message);
+    };
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    options.amx = amx;
+    options.set_log(log);
+    const auto engine = kvjit::Engine::create(options);
+    const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(kSpec));
+    const ApiCall call = make_call(2, tokens, 100, kSpec);
+    outcome.ran = plan_and_run(*kernel, call).has_value();
+    outcome.output = output_hash(call);
+    return outcome;
+}
+
+/// Whether this machine's prefill would use AMX. Asks for nothing.
+bool uses_amx() {
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    const auto kernel = kvjit::Engine::create(options)->kernel(*kvjit::KernelSpec::parse(kSpec));
+    return kernel->images(KVJIT_PROGRAM_PREFILL)->front().variant == "amx";
+}
+
+/// What sigaltstack says of a stack of that many bytes for the calling thread.
+int set_signal_stack(std::vector<char>& memory) {
+    stack_t stack{};
+    stack.ss_sp = memory.data();
+    stack.ss_size = memory.size();
+    return sigaltstack(&stack, nullptr) == 0 ? 0 : errno;
+}
+
+/// A thread of a host program, with the signal stack that such programs have had for long.
+class ThreadWithSmallStack {
+public:
+    ThreadWithSmallStack() { is_ready_.wait(); }
+    ~ThreadWithSmallStack() { may_end_.count_down(); }
+    bool has_it() const { return has_it_; }
+
+private:
+    std::latch is_ready_{1}, may_end_{1};
+    bool has_it_ = false;
+    std::jthread thread_{[this] {
+        std::vector<char> memory(8192);
+        has_it_ = set_signal_stack(memory) == 0;
+        is_ready_.count_down();
+        may_end_.wait();
+    }};
+};
+
+/// Whether a call gives what it gives where AMX is forbidden, and the log has a line about it where there is AMX.
+Seen check_fallback(bool has_amx) {
+    const Outcome forbidden = run_call(0), outcome = run_call(1);
+    if (!forbidden.ran || !outcome.ran) return kNotRun;
+    if (outcome.output != forbidden.output) return kWrongOutput;
+    if (!forbidden.warnings.empty()) return kWrongLog;
+    if (outcome.warnings.size() != (has_amx ? 1 : 0)) return kWrongLog;
+    return !has_amx || outcome.warnings[0].starts_with("AMX is not used: ") ? kRight : kWrongLog;
+}
+
+void say_what_is_tested(bool has_amx) {
+    if (!has_amx) MESSAGE("SKIP in part: this machine has no AMX, for which to ask");
+}
+
+}  // namespace
+
+TEST_CASE("a host program whose thread has a small signal stack gets the results of a machine without AMX") {
+    const bool has_amx = uses_amx();
+    say_what_is_tested(has_amx);
+    const auto with_small_stack = [&] {
+        const ThreadWithSmallStack thread;
+        return thread.has_it() ? check_fallback(has_amx) : kNotSet;
+    };
+    CHECK(in_child(with_small_stack) == kRight);
+}
+
+TEST_CASE("so does one whose policy refuses the permission") {
+    const bool has_amx = uses_amx();
+    say_what_is_tested(has_amx);
+    const auto refused = [&] { return set_filter(Forbidden::kAskForAmx) ? check_fallback(has_amx) : kNotSet; };
+    CHECK(in_child(refused) == kRight);
+}
+
+TEST_CASE("who looks, decodes, forbids AMX or has none asks for nothing") {
+    const bool has_amx = uses_amx();
+    const auto ask = [] {
+        if (!set_filter(Forbidden::kAskForAmxFatally)) return kNotSet;
+        syscall(SYS_arch_prctl, 0x1023, 18);
+        return kRight;
+    };
+    REQUIRE(in_child(ask) == kBroken);
+    const auto without_asking = [&] {
+        if (!set_filter(Forbidden::kAskForAmxFatally)) return kNotSet;
+        uses_amx();
+        const bool ran = run_call(1, 1).ran && run_call(0).ran && (has_amx || run_call(1).ran);
+        return ran ? kRight : kNotRun;
+    };
+    CHECK(in_child(without_asking) == kRight);
+}
+
+TEST_CASE("once AMX is permitted, small signal stacks are refused to threads, and large ones aren't") {
+    const bool has_amx = uses_amx();
+    say_what_is_tested(has_amx);
+    const auto run_first = [&] {
+        if (!run_call(1).ran) return kNotRun;
+        std::vector<char> small(8192), large(static_cast<std::size_t>(sysconf(_SC_MINSIGSTKSZ)) + 8192);
+        if (set_signal_stack(small) != (has_amx ? ENOMEM : 0)) return kSmallStackTaken;
+        return set_signal_stack(large) == 0 ? kRight : kLargeStackRefused;
+    };
+    CHECK(in_child(run_first) == kRight);
+}
