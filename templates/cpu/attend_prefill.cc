@@ -72,7 +72,7 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLane
 #pragma clang loop unroll_count(2)
     for (i64 k = keys.begin; k < keys.end; ++k) {
         const vf<kLanes> score = load<kLanes>(scores + k * kTileRows);
-        const vf<kLanes> probability = exp_short<kLanes>(fma<kLanes>(score, factor, -shift));
+        const vf<kLanes> probability = probability_of(score, factor, shift);
         sum += probability;
         store<kLanes>(scores + k * kTileRows, mark_hidden<kLanes>(probability, score));
     }

@@ -27,11 +27,11 @@ struct Expected {
     double output, lse;
 };
 
-Expected expect(const std::vector<Keys>& keys, double mask) {
+Expected expect(const std::vector<Keys>& keys, double mask, double scale) {
     double largest = -HUGE_VAL, sum = 0, weighted = 0;
-    for (const Keys& each : keys) largest = std::fmax(largest, each.score);
+    for (const Keys& each : keys) largest = std::fmax(largest, each.score * scale);
     for (const Keys& each : keys) {
-        const double weight = static_cast<double>(each.count) * std::exp(each.score - largest);
+        const double weight = static_cast<double>(each.count) * std::exp(each.score * scale - largest);
         sum += weight;
         weighted += weight * each.value;
     }
@@ -42,7 +42,8 @@ Expected expect(const std::vector<Keys>& keys, double mask) {
 /// which all see all keys. Scores and values are float16's.
 class Row {
 public:
-    Row(std::int64_t tokens, const std::vector<Keys>& keys, double mask) : tokens_(tokens), masked_(mask != 0) {
+    Row(std::int64_t tokens, const std::vector<Keys>& keys, double mask, double scale)
+        : tokens_(tokens), masked_(mask != 0), scale_(scale) {
         std::int64_t count = 0;
         for (const Keys& each : keys) count += each.count;
         key_ = half_tensor({count, 1, kDim});
@@ -72,7 +73,7 @@ public:
         bound.batch.batch_size = 1;
         bound.batch.num_heads = 2;
         bound.batch.num_kv_heads = 1;
-        bound.batch.softmax_scale = 1;
+        bound.batch.softmax_scale = static_cast<float>(scale_);
         bound.batch.seqstarts = seqstarts_.data<std::int64_t>();
         bound.batch.kvstarts = kvstarts_.data<std::int64_t>();
         kvjit_tensors_init(&bound.tensors);
@@ -108,18 +109,21 @@ private:
 
     std::int64_t tokens_;
     bool masked_;
+    double scale_;
     Placed mask_, query_, key_, value_, output_, lse_, seqstarts_, kvstarts_;
 };
 
-/// `mask`: added to each score.
-void check(std::int64_t tokens, const std::vector<Keys>& keys, double mask = 0, std::int64_t split_keys = 0) {
+/// `mask`: added to each score, after it is multiplied by softmax_scale.
+void check(std::int64_t tokens, const std::vector<Keys>& keys, double mask = 0, std::int64_t split_keys = 0,
+           double scale = 1) {
     CAPTURE(tokens);
     CAPTURE(keys[0].score);
     CAPTURE(keys[1].count);
     CAPTURE(mask);
-    Row row(tokens, keys, mask);
+    CAPTURE(scale);
+    Row row(tokens, keys, mask, scale);
     REQUIRE(row.run(split_keys) == "");
-    CHECK(row.judge(expect(keys, mask)) == "");
+    CHECK(row.judge(expect(keys, mask, scale)) == "");
 }
 
 TEST_CASE("keys whose scores are large only by their mask keep their weights when the largest score changes") {
@@ -133,6 +137,15 @@ TEST_CASE("keys whose scores are large only by their mask keep their weights whe
 TEST_CASE("a row's sums don't drift, however many keys follow its largest score") {
     for (const double top : {11.0, 30.0, 90.0}) check(1, {{64, top, 0}, {1 << 17, top - 10.5, 1}});
     check(40, {{64, 90, 0}, {1 << 12, 84, 1}});
+}
+
+TEST_CASE("scores may be as large as floats are, whatever softmax_scale is") {
+    for (const std::int64_t tokens : {1, 40}) {
+        for (const double scale : {3e4, 0.7e6, 1.1e9, 0.9e18, 1.3e30}) {
+            const double rounded = static_cast<float>(scale);
+            check(tokens, {{3, 40992, 2}, {90, 40000, -1}, {2, -65504, 5}}, 0, 0, rounded);
+        }
+    }
 }
 
 TEST_CASE("many small weights count beside a large one") {

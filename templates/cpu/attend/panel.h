@@ -172,8 +172,15 @@ KVJIT_NOINLINE float find_largest(const Panel& panel, TileRows& tile, Buffers& b
     return plain ? scale : 1.0f;
 }
 
-/// The second pass: exponentiate(scores of kLanes rows, shift, sum) turns numbers n into probabilities
-/// e^(n * factor - shift), and returns `sum` plus these.
+/// The probability of a number that find_largest left: e^(score - shift), 1 for the largest.
+KVJIT_INLINE vf<kLanes> probability_of(vf<kLanes> number, vf<kLanes> factor, vf<kLanes> shift) {
+    const vf<kLanes> score =
+        number * factor;  // rounded, as `shift` was: fused, both would differ by up to 2^-24 of a score
+    return exp_short<kLanes>(score - shift);
+}
+
+/// The second pass: exponentiate(numbers of kLanes rows, shift, sum) turns numbers into probabilities, and returns
+/// `sum` plus these.
 template <class Buffers, class F>
 KVJIT_INLINE void exponentiate_tile(TileRows& tile, Buffers& buffers, F&& exponentiate) {
 #pragma clang loop unroll(disable)
