@@ -730,7 +730,7 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  * that for its threads. Allocates nothing, takes no lock but the default executor's, whose calls take turns. On CPU
  * targets the calling thread works too, unless its executor excludes it, and needs 1 MiB of stack. A forked process
  * lacks the default executor's threads: there a plan of the parent's is refused, unless it has one thread. What threads
- * that work have in AMX's tiles is lost, and the tiles are released. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE,
+ * that work have in AMX's tiles is lost, but not the tiles' configuration. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE,
  * KVJIT_BAD_SHAPE. One thread at a time. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 

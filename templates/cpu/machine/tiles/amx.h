@@ -20,10 +20,16 @@ static_assert(sizeof(TileConfig) == 64);
 class TileRegisters {
 public:
     KVJIT_INLINE TileRegisters() {
+        __builtin_ia32_tile_storeconfig(&callers_);
         const TileConfig config;
         __builtin_ia32_tile_loadconfig(&config);
     }
-    KVJIT_INLINE ~TileRegisters() { __builtin_ia32_tilerelease(); }
+    KVJIT_INLINE ~TileRegisters() {
+        if (callers_.palette != 0)
+            __builtin_ia32_tile_loadconfig(&callers_);
+        else
+            __builtin_ia32_tilerelease();
+    }
     TileRegisters(const TileRegisters&) = delete;
     TileRegisters& operator=(const TileRegisters&) = delete;
 
@@ -43,6 +49,9 @@ public:
     KVJIT_INLINE void multiply_bfloat16() {
         __builtin_ia32_tdpbf16ps(kSum, kA, kB);
     }
+
+private:
+    TileConfig callers_;
 };
 
 }  // namespace kvjit

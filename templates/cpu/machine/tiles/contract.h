@@ -2,8 +2,9 @@
 // target says amx-emulated, by cpu/machine/tiles/emulated.h. Both define every name below and give the same bits.
 //
 // TileRegisters tiles              the thread's eight tiles of 16 rows of 64 bytes, numbered from 0. While the object
-//                                  lives the thread uses no other; what the tiles held before is lost. Its destructor
-//                                  gives the registers back, so that a switch of threads needn't save them.
+//                                  lives the thread uses no other. Its destructor gives the thread the configuration
+//                                  back that it had before, with tiles that are zero; where it had none it releases
+//                                  them, so that a switch of threads needn't save them.
 // tiles.zero<kTile>()
 // tiles.load<kTile>(rows, stride)  row i becomes the 64 bytes at rows + i * stride. The stride is in bytes; addresses
 //                                  need no alignment. Nothing between the rows is read.
