@@ -23,22 +23,30 @@ struct alignas(64) Tile : TileRows {
     bool fresh;                        // no sums so far
 };
 
-constexpr int panel_tiles() {
-    constexpr int kBytes = 384 * 1024;  // of tiles and what they accumulate, beside a block
-    constexpr int kTile = static_cast<int>(sizeof(Tile)) + 4 * kPadDim * kTileRows;
-    const int tiles = kBytes / kTile, most = 256 / kTileRows;
-    return tiles < 1 ? 1 : tiles < most ? tiles : most;
-}
-inline constexpr int kPanelTiles = panel_tiles();
-
-constexpr int larger_of(int a, int b) {
-    return a > b ? a : b;
-}
-
 /// A block with the addresses of its keys and values.
 struct ListedBlock : Block {
     RowList<kBlockKeys> key_rows, value_rows;
 };
+
+constexpr int larger_of(int a, int b) {
+    return a > b ? a : b;
+}
+/// Floats to transpose queries, masks and values in.
+inline constexpr int kSquareFloats =
+    larger_of(kLanes * larger_of(kBlockKeys, kQueryTerms* kWideDim), kValueTerms* kStepPairs);
+inline constexpr int kMaskFloats = kMaskRank > 0 ? kBlockKeys* kTileRows : kLanes;
+
+/// As many as the promised stack has room for (docs/threads.md), beside a block's buffers.
+constexpr int panel_tiles() {
+    constexpr int kMost = 568 * 1024;
+    constexpr int kBlock =
+        4 * (kBlockKeys * (kKeyStride + kRowPairs * kValueTerms + kTileRows) + kMaskFloats + kSquareFloats) +
+        2 * static_cast<int>(sizeof(ListedBlock));
+    constexpr int kTile = static_cast<int>(sizeof(Tile)) + 4 * (kPadDim + 2) * kTileRows;
+    const int tiles = (kMost - kBlock) / kTile, most = 256 / kTileRows;
+    return tiles < 1 ? 1 : tiles < most ? tiles : most;
+}
+inline constexpr int kPanelTiles = panel_tiles();
 
 struct alignas(64) Buffers {
     Tile tiles[kPanelTiles];
@@ -47,8 +55,8 @@ struct alignas(64) Buffers {
     TileRowsAt key_tiles[kBlockKeys / 16];
     u32 values[kBlockKeys * kRowPairs * kValueTerms];
     alignas(64) float scores[kBlockKeys * kTileRows];  // then pairs of probabilities
-    float masks[kMaskRank > 0 ? kBlockKeys* kTileRows : kLanes];
-    alignas(64) float rows[larger_of(kLanes * larger_of(kBlockKeys, kQueryTerms* kWideDim), kValueTerms* kStepPairs)];
+    float masks[kMaskFloats];
+    alignas(64) float rows[kSquareFloats];
     float acc[kPanelTiles * kTileRows * kPadDim];
     Running running[kPanelTiles * kTileRows];
     float rescale[kTileRows];
@@ -56,6 +64,7 @@ struct alignas(64) Buffers {
 
     u32* pairs() { return reinterpret_cast<u32*>(rows); }
 };
+static_assert(sizeof(Buffers) <= 572 * 1024, "a task's frame takes 600 KiB at most");
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
@@ -107,25 +116,26 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLane
 #pragma clang loop unroll_count(2)
     for (i64 k = begin; k < end; k += 2) {
         float* at = scores + k * kTileRows;
-        const vf<kLanes> even = exp_short<kLanes>(fma<kLanes>(load<kLanes>(at), factor, -shift));
-        const vf<kLanes> odd = exp_short<kLanes>(fma<kLanes>(load<kLanes>(at + kTileRows), factor, -shift));
+        const vf<kLanes> even = probability_of(load<kLanes>(at), factor, shift);
+        const vf<kLanes> odd = probability_of(load<kLanes>(at + kTileRows), factor, shift);
         sum = sum + even + odd;
         pack_probabilities(at, even, odd);
     }
     return sum;
 }
 
-/// Packs the block's values without those of keys that no row of the tile sees: not even 0 times a NaN is 0.
+/// Packs the block's values without those of keys that no row of the tile sees: not even 0 times a NaN is 0. Without
+/// masks some row sees each of block.keys.
 KVJIT_NOINLINE void leave_hidden_out(const Panel& panel, Buffers& buffers, const ListedBlock& listed,
                                      const Block& block) {
     bool seen[kBlockKeys];
 #pragma clang loop unroll(disable)
-    for (i64 k = block.keys.begin; k < block.keys.end; ++k) {
-        const Line line = load<kTileRows>(buffers.scores + k * kTileRows);
-        const vi<kTileRows> hidden = line == Line(-kInfinity);
+    for (i64 k = block.keys.begin; kMaskRank > 0 && k < block.keys.end; ++k) {
+        const vi<kTileRows> hidden = load<kTileRows>(buffers.scores + k * kTileRows) == Line(-kInfinity);
         seen[k] = !__builtin_reduce_and(hidden);
     }
-    pack_values(buffers.values, buffers.pairs(), {listed.value_rows, panel.head, block.keys, seen});
+    pack_values(buffers.values, buffers.pairs(),
+                {listed.value_rows, panel.head, block.keys, kMaskRank > 0 ? seen : nullptr});
 }
 
 /// Online softmax over the block: leaves pairs of probabilities, and the factors of the tile's sums so far.
@@ -194,6 +204,10 @@ KVJIT_INLINE void attend_chunk(const Panel& panel, TileRegisters& registers, Buf
 #pragma clang loop unroll(disable)
     for (i64 begin = keys.begin / kBlockKeys * kBlockKeys; begin < keys.end; begin += kBlockKeys)
         attend_block(panel, registers, buffers, begin, seen);
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t) {
+        if (buffers.tiles[t].fresh) clear(buffers.tiles[t].sums, kPadDim * kTileRows);
+    }
 }
 
 // ---- 5. Merge, 6. Store: attend_chunks of panel.h -------------------------------------------------------------------

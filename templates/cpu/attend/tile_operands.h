@@ -37,9 +37,12 @@ static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kStepKeys == 0);
 
 /// 16 rows of 64 bytes, `stride` bytes apart.
 struct TileRowsAt {
-    const void* first;
+    const char* first;
     i64 stride;
 };
+KVJIT_INLINE const char* bytes_at(const void* p) {
+    return static_cast<const char*>(p);
+}
 
 /// The range, widened to whole steps.
 KVJIT_INLINE KeyRange whole_steps(KeyRange keys) {
@@ -114,10 +117,11 @@ KVJIT_NOINLINE void pack_keys(u32* to, TileRowsAt* tiles, const PackedRows& from
 #pragma clang loop unroll(disable)
     for (i64 first = begin; first < end; first += 16) {
         if (lies_in_tiles(from, first)) {
-            tiles[first / 16] = {from.rows.codes(first, from.head), from.rows.row[first + 1] - from.rows.row[first]};
+            tiles[first / 16] = {bytes_at(from.rows.codes(first, from.head)),
+                                 from.rows.row[first + 1] - from.rows.row[first]};
             continue;
         }
-        tiles[first / 16] = {to + first * kKeyStride, 4 * kKeyStride};
+        tiles[first / 16] = {bytes_at(to + first * kKeyStride), 4 * kKeyStride};
 #pragma clang loop unroll(disable)
         for (i64 k = first; k < first + 16; ++k) {
             u32* row = to + k * kKeyStride;

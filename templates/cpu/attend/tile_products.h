@@ -60,7 +60,7 @@ KVJIT_INLINE void multiply_step(TileRegisters& tiles, A&& a, B&& b) {
 /// All: as second terms have the signs of the first, scores would become smaller by 2^-16 of themselves without
 /// products of both, and large ones are off by much then.
 inline constexpr int kScoreOrders = kKeyTerms + kQueryTerms - 1;
-/// Sums of values are off by 2^-16 of themselves without products of both second terms, less than float16's rounding.
+/// Without products of both second terms: up to 2^-14 of a sum's sizes, most often a quarter of that.
 inline constexpr int kValueOrders = kValueTerms > kProbabilityTerms ? kValueTerms : kProbabilityTerms;
 
 /// Rows of one kv head that are needed next. `fetch` takes the line-th cache line of those of a step.
@@ -93,10 +93,10 @@ KVJIT_NOINLINE void score_block(TileRegisters& tiles, float* scores, const TileR
                 tiles,
                 [&](int term, int half) -> TileRowsAt {
                     const TileRowsAt& rows = keys[k / 16 + half];
-                    return {static_cast<const u32*>(rows.first) + term * kRowPairs + f, rows.stride};
+                    return {rows.first + 4 * (term * kRowPairs + f), rows.stride};
                 },
                 [&](int term, int half) -> TileRowsAt {
-                    return {query + (term * kRowPairs + f) * kTileRows + 16 * half, 4 * kTileRows};
+                    return {bytes_at(query + (term * kRowPairs + f) * kTileRows + 16 * half), 4 * kTileRows};
                 });
         }
         store_sums(tiles, scores + k * kTileRows);
@@ -120,10 +120,10 @@ KVJIT_NOINLINE void add_block(TileRegisters& tiles, float* sums, const float* pr
             multiply_step<kValueTerms, kProbabilityTerms, kValueOrders>(
                 tiles,
                 [&](int term, int half) -> TileRowsAt {
-                    return {value_tile(values, d / 16 + half, k / kStepKeys, term), 64};
+                    return {bytes_at(value_tile(values, d / 16 + half, k / kStepKeys, term)), 64};
                 },
                 [&](int term, int half) -> TileRowsAt {
-                    return {probabilities + (k + term) * kTileRows + 16 * half, 2 * 4 * kTileRows};
+                    return {bytes_at(probabilities + (k + term) * kTileRows + 16 * half), 2 * 4 * kTileRows};
                 });
         }
         store_sums(tiles, sums + d * kTileRows);
