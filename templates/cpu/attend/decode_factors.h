@@ -156,10 +156,13 @@ KVJIT_INLINE void add_spans(float* sums, const float* probabilities, const Chunk
 
 struct FactorProducts {
     using Factor = kvjit::Factor;
-    /// Factors of a row, of kRows rows in turn in each line.
-    static constexpr int kQueryFactors = kLines * kLanes;
+    /// Lines of kRows rows in turn.
+    using Query = Factor[kLines * kRows * kLanes];
+    /// Keys whose scores are made together.
+    static constexpr int kKeys = kvjit::kKeys;
     /// Keys whose values are one step.
     static constexpr int kKeysTogether = kFactorElements;
+    static constexpr int kValueBlock = kvjit::kValueBlock;
     struct Scratch {};
 
     /// Writes a query as row r of its tile's lines.

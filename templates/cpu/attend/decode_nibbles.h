@@ -20,8 +20,10 @@ struct NibbleProducts {
     static constexpr int kStripElements = N * kLaneElements;
     static constexpr int kStrips = kHeadDim / kStripElements;
     static constexpr int kStripLines = kLaneElements / 2;
-    static constexpr int kQueryFactors = kStrips * kStripLines * N;
+    using Query = Factor[kStrips * kStripLines * kRows * N];
+    static constexpr int kKeys = kvjit::kKeys;
     static constexpr int kKeysTogether = 2;
+    static constexpr int kValueBlock = kvjit::kValueBlock;
     static constexpr int kValueVectors = kSpan / N;  // of values that are summed together
 
     /// A block's pairs of keys that some row of the tile sees: their values, and their probabilities times the values'
@@ -120,16 +122,6 @@ struct NibbleProducts {
 
     KVJIT_INLINE static void store_probabilities(float* scores, i64 t, vf<N> probabilities) {
         store<N>(scores + t, probabilities);
-    }
-
-    /// Whether some row of the tile sees key t, as far as masks say.
-    KVJIT_INLINE static bool seen_by_tile(const float* probabilities, i64 t) {
-        if constexpr (kMaskRank == 0) return true;
-        i32 seen = 0;
-#pragma clang loop unroll(full)
-        for (int r = 0; r < kRows; ++r)
-            seen |= __builtin_bit_cast(i32, probabilities[r * kScoreStride + t]) ^ kHiddenBits;
-        return seen != 0;
     }
 
     /// The weights of the block's last pair, of key t and the next one, for all rows and strips.

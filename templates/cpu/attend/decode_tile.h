@@ -65,6 +65,15 @@ struct ValuePair {
     ValueRow even, odd;
 };
 
+/// Whether some row of the tile sees key t, as far as masks say.
+KVJIT_INLINE bool seen_by_tile(const float* probabilities, i64 t) {
+    if constexpr (kMaskRank == 0) return true;
+    i32 seen = 0;
+#pragma clang loop unroll(full)
+    for (int r = 0; r < kRows; ++r) seen |= __builtin_bit_cast(i32, probabilities[r * kScoreStride + t]) ^ kHiddenBits;
+    return seen != 0;
+}
+
 inline constexpr T2 kZeroCodes[bytes_of<T2>(kHeadDim) / sizeof(T2)] = {};
 inline constexpr T3 kZeroScales[kScalesPerRow] = {};
 
@@ -100,10 +109,11 @@ KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) 
         if (d == 0) prefetch_far(rows.scales(at + kAhead, head));
 }
 
-/// Prefetches, while the kKeys rows from `at` on are read, part `share` of kShares of those that come later.
-template <int kShares>
+/// Prefetches, while the kCount rows from `at` on are read, part `share` of kShares of those that come later.
+template <int kShares, int kCount = kKeys>
 KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int share) {
-    constexpr int kRowLines = (kRowBytes + 63) / 64, kCacheLines = kKeys * kRowLines;
+    constexpr int kRowLines = (kRowBytes + 63) / 64, kCacheLines = kCount * kRowLines;
+    constexpr int kNext = kNear > kCount ? kNear : kCount;
     constexpr int kMost = (kCacheLines + kShares - 1) / kShares;
     const int begin = share * kCacheLines / kShares, end = (share + 1) * kCacheLines / kShares;
 #pragma clang loop unroll(full)
@@ -112,7 +122,7 @@ KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int sh
         if (kCacheLines % kShares != 0 && line >= end) break;
         const i64 row = at + line / kRowLines, byte = line % kRowLines * 64;
         prefetch_far(row_bytes(rows, row + kAhead, head) + byte);
-        prefetch(row_bytes(rows, row + kNear, head) + byte);
+        prefetch(row_bytes(rows, row + kNext, head) + byte);
     }
 }
 

@@ -1,0 +1,250 @@
+// The frame of decode, whatever makes its products: a panel of tiles passes over the keys together. A variant defines
+// Products before it includes this file: decode_factors.h shows what that has.
+#pragma once
+
+#include "common/abi.h"
+#include "common/score.h"
+#include "common/slots.h"
+#include "cpu/attend/decode_tile.h"
+#include "cpu/attend/output.h"
+
+namespace kvjit {
+
+static_assert(kHeadDim % 8 == 0 && kGroup >= 1 && kRows >= 1);
+static_assert(kChunkKeys % kLanes == 0 && kChunkKeys % Products::kKeys == 0);
+static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
+
+inline constexpr int kPanelTiles = 32 / kRows;
+inline constexpr int kPanelRows = kPanelTiles * kRows;
+
+/// One (new token, query head) of the panel. The rows of a tile share token and kv head, so that they see the same
+/// keys. Rows that pad a token's last tile repeat its last head: they compute and write the same result again.
+struct QueryRow {
+    i64 token, head, kv_head;
+    KeyRange seen;
+    float max, sum;   // of the present chunk
+    Running running;  // of the chunks before
+};
+
+struct alignas(64) Panel {
+    const abi::AttendArgs* args;
+    const abi::AttendItem* item;
+    CallSequence sequence;
+    i64 count;              // rows in use
+    KeyRange seen;          // by some row
+    i64 first_head, heads;  // kv heads of the rows
+    QueryRow rows[kPanelRows];
+    ChunkRows list;  // of the chunk's keys, then of its values
+    alignas(64) Products::Query query[kPanelTiles];
+    alignas(64) float scores[kPanelRows * kScoreStride];  // then probabilities
+    Products::Scratch scratch;                            // of a block of values
+    alignas(64) float part[kPanelRows * kPadDim];         // sums of values over the chunk, in the products' order
+    alignas(64) float acc[kPanelRows * kPadDim];          // over the chunks so far
+};
+
+// ---- Load Q --------------------------------------------------------------------------------------------------------
+
+/// Loads the rows of the item's tiles from first_tile on; each kv head has `tiles_per_head` tiles.
+KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head) {
+    const abi::Rows& query = panel.args->query;
+    panel.seen = {panel.sequence.keys, 0};
+#pragma clang loop unroll(disable)
+    for (i64 row = 0; row < panel.count; ++row) {
+        const i64 tile = first_tile + row / kRows;
+        const i64 part = tile % tiles_per_head;
+        const i64 token = panel.item->row_begin + part / kTilesPerToken;
+        const i64 member = smaller(part % kTilesPerToken * kRows + row % kRows, kGroup - 1);
+        const i64 kv_head = panel.item->head_begin + tile / tiles_per_head;
+        const i64 head = kv_head * kGroup + member;
+        const KeyRange seen = visible_keys(panel.sequence, token);
+        panel.rows[row] = {token, head, kv_head, seen, 0.0f, 0.0f, {}};
+        panel.seen = {smaller(panel.seen.begin, seen.begin), larger(panel.seen.end, seen.end)};
+        const i64 at = (panel.sequence.query_begin + token) * query.token_stride + head * query.head_stride;
+        Products::load_query(panel.query[row / kRows], row % kRows, reinterpret_cast<const T1*>(query.base + at));
+    }
+    panel.first_head = panel.rows[0].kv_head;
+    panel.heads = panel.rows[panel.count - 1].kv_head - panel.first_head + 1;
+}
+
+// ---- Per key chunk: scores, mask, softmax, PV ----------------------------------------------------------------------
+
+/// The part of `seen` in the chunk that begins at key `begin`, counted from there.
+KVJIT_INLINE KeyRange in_chunk(KeyRange seen, i64 begin) {
+    return part_from(begin, kChunkKeys, seen);
+}
+
+/// Lists a chunk's keys or values from place `at` of the list on, padded to whole tiles, and after them the first rows
+/// of `next`, what is read next, so that prefetches continue into it. Returns where the listed rows end. Up to kAhead
+/// rows further on, as far as prefetches reach, the last row is repeated; in the tile of `at`, before it, the first.
+KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const Positions& next) {
+    if (rows.count == 0) return at;
+    const TableRow table = table_row(panel.args->table, panel.item->sequence);
+    list_rows(panel.list, at, table, rows);
+    if constexpr (kWindow) repeat_first(panel.list, at / Products::kKeys * Products::kKeys, at);
+    const i64 last = at + rows.count, end = (last + Products::kKeys - 1) / Products::kKeys * Products::kKeys;
+    const i64 listed = end + next.count;
+    repeat_last(panel.list, last, end);
+    list_rows_at(panel.list, end, table, next);  // with another head stride it prefetches other rows: only slower
+    repeat_last(panel.list, listed, end + kAhead);
+    return listed;
+}
+
+/// Prefetches the first kAhead of the list's rows at..listed-1, for all kv heads of the panel.
+KVJIT_NOINLINE void prefetch_first(const Panel& panel, i64 at, i64 listed) {
+#pragma clang loop unroll(disable)
+    for (i64 t = at; t < smaller(listed, at + kAhead); ++t) {
+#pragma clang loop unroll(disable)
+        for (i64 head = 0; head < panel.heads; ++head) prefetch_row(panel.list, t, panel.first_head + head);
+    }
+}
+
+/// Whether the tile at `row` is the first of its kv head, the one that prefetches the head's keys.
+KVJIT_INLINE bool is_first_of_head(const Panel& panel, i64 row) {
+    return row == 0 || panel.rows[row].kv_head != panel.rows[row - 1].kv_head;
+}
+
+KVJIT_NOINLINE void score_chunk(Panel& panel, KeyRange keys) {
+#pragma clang loop unroll(disable)
+    for (i64 t = keys.begin / Products::kKeys * Products::kKeys; t < keys.end; t += Products::kKeys) {
+#pragma clang loop unroll(disable)
+        for (i64 row = 0; row < panel.count; row += kRows)
+            Products::score_keys(panel.scores + row * kScoreStride + t, panel.query[row / kRows], panel.list,
+                                 {t, panel.rows[row].kv_head, is_first_of_head(panel, row)});
+    }
+}
+
+template <int... I>
+KVJIT_INLINE vf<kLanes> lane_numbers(Sequence<int, I...>) {
+    return vf<kLanes>{I...};
+}
+
+/// First key of the vector that holds the range's first key. Vectors begin at multiples of kLanes wherever the range
+/// begins, so that sums have the same bits.
+KVJIT_INLINE i64 first_lane(KeyRange keys) {
+    return kWindow ? keys.begin / kLanes * kLanes : 0;
+}
+
+/// Turns dot products into scores, -inf outside of `keys`. Returns the largest score.
+KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow& row, i64 begin, KeyRange keys) {
+    const T1* mask = kMaskRank > 0 ? mask_row(*panel.args, panel.sequence, row.head, row.token, begin) : nullptr;
+    const ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(*panel.args);
+    const vf<kLanes> slope(alibi_slope(*panel.args, row.head));
+    const float first = static_cast<float>(begin - query_position(panel.sequence, row.token));
+    vf<kLanes> largest(-kInfinity);
+#pragma clang loop unroll(disable)
+    for (i64 t = first_lane(keys); t < keys.end; t += kLanes) {
+        const vf<kLanes> bias = load_mask(mask, t, keys.end);
+        const vf<kLanes> number = lane_numbers(Lanes<kLanes>{}) + static_cast<float>(t);
+        vf<kLanes> score = modify_score(load<kLanes>(scores + t), rule, bias, slope, number + first);
+        score = number < static_cast<float>(keys.end) ? apply_hiding(score, bias) : vf<kLanes>(-kInfinity);
+        if constexpr (kWindow) score = number < static_cast<float>(keys.begin) ? vf<kLanes>(-kInfinity) : score;
+        store<kLanes>(scores + t, score);
+        largest = max_fast(score, largest);
+    }
+    return max_of<kLanes>(largest);
+}
+
+/// Turns scores into probabilities, not yet divided by their sum, which it returns.
+KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
+    const vf<kLanes> shift(max == -kInfinity ? 0.0f : max);
+    vf<kLanes> sum(0.0f);
+#pragma clang loop unroll(disable)
+    for (i64 t = first_lane(keys); t < keys.end; t += kLanes) {
+        const vf<kLanes> score = load<kLanes>(scores + t);
+        const vf<kLanes> probability = exp<kLanes>(score - shift);
+        sum += probability;
+        Products::store_probabilities(scores, t, mark_hidden<kLanes>(probability, score));
+    }
+    return sum_of<kLanes>(sum);
+}
+
+KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
+#pragma clang loop unroll(disable)
+    for (i64 at = 0; at < panel.count; ++at) {
+        QueryRow& row = panel.rows[at];
+        float* scores = panel.scores + at * kScoreStride;
+        const KeyRange keys = in_chunk(row.seen, begin);
+        const float max = modify_row(panel, scores, row, begin, keys);
+        row.sum = exponentiate_row(scores, max, keys);
+        row.max = part_max(max, row.sum);
+    }
+}
+
+KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
+    const i64 first = keys.begin / Products::kKeysTogether * Products::kKeysTogether;
+#pragma clang loop unroll(disable)
+    for (i64 t = first; t < keys.end; t += Products::kValueBlock) {
+#pragma clang loop unroll(disable)
+        for (i64 row = 0; row < panel.count; row += kRows) {
+            const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + Products::kValueBlock});
+            Products::add_values(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
+                                 {block.begin, block.end, panel.rows[row].kv_head, t == first}, panel.scratch);
+        }
+    }
+}
+
+KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
+    const abi::Cache& cache = panel.args->cache;
+    const i64 begin = c * kChunkKeys, next = begin + kChunkKeys;
+    const KeyRange keys = in_chunk(panel.seen, begin);
+    const KeyRange coming = c + 1 < panel.item->chunk_end ? in_chunk(panel.seen, next) : KeyRange{0, 0};
+    const i64 first = begin + keys.begin, count = keys.count();
+    const i64 listed = list_chunk(panel, keys.begin, {cache.key, cache.key_scale, first, count},
+                                  {cache.value, cache.value_scale, first, smaller(count, kAhead)});
+    // The first chunk's rows were not prefetched by a predecessor, and scoring fewer than kAhead keys does not prefetch
+    // all of the chunk's values.
+    if (c == panel.item->chunk_begin || first == panel.seen.begin || count < kAhead)
+        prefetch_first(panel, keys.begin, listed);
+    score_chunk(panel, keys);
+    list_chunk(panel, keys.begin, {cache.value, cache.value_scale, first, count},
+               {cache.key, cache.key_scale, next + coming.begin, smaller(coming.count(), kAhead)});
+    softmax_chunk(panel, begin);
+    sum_values(panel, begin, keys);
+}
+
+// ---- Merge, store --------------------------------------------------------------------------------------------------
+
+KVJIT_NOINLINE void emit_parts(Panel& panel, i64 c) {
+#pragma clang loop unroll(disable)
+    for (i64 at = 0; at < panel.count; ++at) {
+        QueryRow& row = panel.rows[at];
+        float* acc = panel.part + at * kPadDim;
+        Products::order_row(acc);
+        emit_part(*panel.args, *panel.item, c, row.token, row.head, {acc, row.max, row.sum}, panel.acc + at * kPadDim,
+                  row.running);
+    }
+}
+
+// ---- Items ---------------------------------------------------------------------------------------------------------
+
+KVJIT_NOINLINE void attend_panel(Panel& panel, i64 first_tile, i64 tiles_per_head) {
+    load_queries(panel, first_tile, tiles_per_head);
+#pragma clang loop unroll(disable)
+    for (i64 c = panel.item->chunk_begin; c < panel.item->chunk_end; ++c) {
+        attend_chunk(panel, c);
+        emit_parts(panel, c);
+    }
+    if (panel.item->partial >= 0) return;
+#pragma clang loop unroll(disable)
+    for (i64 at = 0; at < panel.count; ++at) {
+        const QueryRow& row = panel.rows[at];
+        write_output(*panel.args, panel.sequence, row.token, row.head, panel.acc + at * kPadDim, row.running);
+    }
+}
+
+KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem& item) {
+    const i64 tiles_per_head = (item.row_end - item.row_begin) * kTilesPerToken;
+    const i64 tiles = (item.head_end - item.head_begin) * tiles_per_head;
+    Panel panel;  // not cleared: it is mostly buffers
+    panel.args = &args;
+    panel.item = &item;
+    panel.sequence = sequence_of(args, item.sequence);
+    for (i64 tile = 0; tile < tiles;) {
+        const i64 rest = kHeadInner ? tiles - tile : tiles_per_head - tile % tiles_per_head;
+        panel.count = smaller(rest, kPanelTiles) * kRows;
+        attend_panel(panel, tile, tiles_per_head);
+        tile += panel.count / kRows;
+    }
+}
+
+}  // namespace kvjit
