@@ -118,6 +118,31 @@ Result<void> serves_amx(const KernelSpec& spec, const Target& target) {
     return {};
 }
 
+/// AVX512-VNNI multiplies bytes: codes of quantised keys and values, 16 bytes of which share a scale. Where fewer do,
+/// what each scale costs outweighs the products.
+Result<void> serves_vnni(const KernelSpec& spec, const Target& target) {
+    if (auto attention = serves_attention(spec, target); !attention) return attention;
+    for (const std::string_view feature : {"avx512vnni", "avx512vbmi"}) {
+        if (target.vector_bytes() < 64 || !target.has(feature))
+            return fail(KVJIT_BAD_SPEC, "target",
+                        "target is " + target.name() + ", which lacks " + std::string(feature));
+    }
+    const int bits = has_cache(spec) ? spec.quant_bit : 0;
+    if (bits == 0) return fail(KVJIT_BAD_SPEC, "quant_bit", "quant_bit is 0; products of bytes are of codes", 0, 8);
+    if (bits == 4 && spec.t1 == KVJIT_BF16 && target.multiplies_bfloat16())
+        return fail(KVJIT_BAD_SPEC, "t1", "t1 is bf16; products of bfloat16 with int4 codes take less time there",
+                    spec.t1, KVJIT_F16);
+    const auto multiple = [](std::string_view name, int is, int of) -> Result<void> {
+        if (is % of == 0) return {};
+        return fail(KVJIT_BAD_SPEC, std::string(name),
+                    std::string(name) + " is " + std::to_string(is) + "; products of bytes take multiples of " +
+                        std::to_string(of),
+                    is, of);
+    };
+    if (auto whole = multiple("head_dim", spec.head_dim, 256 / bits); !whole) return whole;
+    return multiple("quant_group", spec.quant_group, 128 / bits);
+}
+
 Result<void> serves_dot(const KernelSpec& spec, const Target& target) {
     if (auto cuda = serves_cuda(spec, target); !cuda) return cuda;
     return serves_attention(spec, target);
@@ -295,7 +320,8 @@ constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_whole, by_item
 constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda, by_token},
                                  {"cut", "cuda/load_cut.cu", 1, serves_cuda, by_token}};
 
-constexpr Variant kCpuDecode[] = {{"simd", "cpu/attend_decode.cc", 2, serves_attention, by_item}};
+constexpr Variant kCpuDecode[] = {{"vnni", "cpu/attend_decode_vnni.cc", 1, serves_vnni, by_item},
+                                  {"simd", "cpu/attend_decode.cc", 2, serves_attention, by_item}};
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 1, serves_mma_decode, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 1, serves_dot, by_dot<true>}};
 

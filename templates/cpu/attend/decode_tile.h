@@ -32,8 +32,13 @@ inline constexpr int kScoreStride = kChunkKeys + 16;
 
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
 /// Prefetch distances in rows. A row is fetched into the second-level cache kAhead rows early, enough to cover memory's
-/// latency, and into the first kNear rows early: some processors have few lines under way to that from memory.
-inline constexpr int kAhead = kHeadInner ? 32 : kRowBytes >= 1536 ? 8 : kRowBytes <= 192 ? 64 : 12288 / kRowBytes;
+/// latency, and into the first kNear rows early: some processors have few lines under way to that from memory. Products
+/// of bytes pass over more rows in that time.
+inline constexpr bool kShortRows = kRowBytes <= 192, kFastRows = kHasVnni && kQuantised && kQuantGroup >= 32;
+inline constexpr int kAhead = kHeadInner         ? 32
+                              : kShortRows       ? (kFastRows ? 192 : 64)
+                              : kRowBytes < 1536 ? 12288 / kRowBytes
+                                                 : 8;
 inline constexpr int kNear = kHeadInner ? 4 : 8;
 using ChunkRows = RowList<kChunkKeys + kAhead>;
 

@@ -81,6 +81,35 @@ TEST_CASE("AMX prefills what has 16 bits or codes, where the target has it with 
                         "quantised\n"));
 }
 
+TEST_CASE("products of bytes decode quantised caches where the target has AVX512-VNNI and many codes share a scale") {
+    const std::string bytes = kPlain + ",quant_bit=8,", nibbles = kPlain + ",quant_bit=4,";
+    for (const char* target : {"x86-64-v4-vnni", "x86-64-v4-bf16+sse4a", "x86-64-v4-amx"}) {
+        CAPTURE(target);
+        CHECK(chosen(kDecode, bytes + "quant_group=32", target) == "vnni");
+        CHECK(chosen(kDecode, bytes + "quant_group=16,t1=f32", target) == "vnni");
+        CHECK(chosen(kDecode, bytes + "quant_group=64,t1=bf16", target) == "vnni");
+        CHECK(chosen(kDecode, nibbles + "quant_group=32,attn_mask=3", target) == "vnni");
+        CHECK(chosen(kDecode, "head_dim=96,quant_bit=8,quant_group=96", target) == "vnni");
+        CHECK(chosen(kDecode, bytes + "quant_group=8", target) == "simd");
+        CHECK(chosen(kDecode, nibbles + "quant_group=16", target) == "simd");
+        CHECK(chosen(kDecode, "head_dim=96,quant_bit=4,quant_group=32", target) == "simd");
+        CHECK(chosen(kDecode, "head_dim=80,quant_bit=8,quant_group=16", target) == "simd");
+        CHECK(chosen(kDecode, kPlain, target) == "simd");
+        CHECK(chosen(kDecode, "op=MultiHeadAttention", target) == "simd");
+    }
+    const std::string brain = nibbles + "quant_group=32,t1=bf16";
+    CHECK(chosen(kDecode, brain, "x86-64-v4-amx") == "vnni");
+    CHECK(chosen(kDecode, brain, "x86-64-v4-bf16+sse4a") == "simd");
+    for (const char* target : {"x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+avx512vnni"})
+        CHECK(chosen(kDecode, bytes + "quant_group=32", target) == "simd");
+    CHECK(explain(spec_of(bytes + "quant_group=8"), target_of("x86-64-v4-vnni"), kDecode) ==
+          "decode:\n"
+          "vnni (cpu/attend_decode_vnni.cc) declines: quant_group is 8; products of bytes take multiples of 16\n"
+          "simd (cpu/attend_decode.cc) serves\n");
+    CHECK(explain(spec_of(bytes + "quant_group=32"), target_of("x86-64-v4+avx512vnni"), kDecode)
+              .contains("declines: target is x86-64-v4+avx512vnni, which lacks avx512vbmi\n"));
+}
+
 TEST_CASE("head_dim ends at 256 on CUDA, at the spec's own limit on CPUs") {
     const std::string wide = "op=MultiHeadAttention,head_dim=264";
     CHECK(lower(spec_of(wide), target_of("x86-64")).has_value());

@@ -1,0 +1,157 @@
+// Products of bytes, whose sums are exact, and what brings bytes of the cache to them.
+#pragma once
+
+#include "cpu/machine/simd.h"
+
+namespace kvjit {
+
+/// sum + a0*b0 + a1*b1 + a2*b2 + a3*b3 for the 4 bytes of each lane, unsigned in a and signed in b.
+KVJIT_INLINE vi<16> add_byte_products(vi<16> sum, vi<16> a, vi<16> b) {
+#ifdef __AVX512VNNI__
+    return __builtin_ia32_vpdpbusd512(sum, a, b);
+#else
+    const auto unsigned_bytes = __builtin_bit_cast(vec<u8, 64>, a);
+    const auto signed_bytes = __builtin_bit_cast(vec<i8, 64>, b);
+#pragma clang loop unroll(disable)
+    for (int i = 0; i < 64; ++i) sum[i / 4] += unsigned_bytes[i] * signed_bytes[i];
+    return sum;
+#endif
+}
+
+/// The nearest integers, of ties the even one. NaN and what has no 32 bits give any integer.
+KVJIT_INLINE vi<16> round_to_integers(vf<16> v) {
+#ifdef __AVX512F__
+    return __builtin_ia32_cvtps2dq512_mask(v, vi<16>(0), static_cast<u16>(-1), 4);
+#else
+    vi<16> rounded;
+#pragma clang loop unroll(disable)
+    for (int i = 0; i < 16; ++i) rounded[i] = static_cast<i32>(__builtin_rintf(v[i]));
+    return rounded;
+#endif
+}
+
+template <int N, int... I>
+KVJIT_INLINE vi<N> count_from(i32 first, Sequence<int, I...>) {
+    return vi<N>{(first + I)...};
+}
+/// first, first + 1, ...
+template <int N>
+KVJIT_INLINE vi<N> integers_from(i32 first) {
+    return count_from<N>(first, Lanes<N>{});
+}
+
+template <int... I>
+KVJIT_INLINE vi<16> deal_each_4(vi<16> numbers, Sequence<int, I...>) {
+    const auto bytes = __builtin_bit_cast(vec<u8, 64>, numbers);
+    return __builtin_bit_cast(vi<16>, __builtin_shufflevector(bytes, bytes, (I / 16 * 16 + I % 4 * 4 + I % 16 / 4)...));
+}
+/// Of each 4 numbers: their lowest bytes, in the first lane, then their second ones, and so on.
+KVJIT_INLINE vi<16> deal_digits(vi<16> numbers) {
+    return deal_each_4(numbers, Lanes<64>{});
+}
+
+template <int kPart, int... I>
+KVJIT_INLINE vi<4> lanes_from(vi<16> v, Sequence<int, I...>) {
+    return __builtin_shufflevector(v, v, (4 * kPart + I)...);
+}
+/// Lanes 4*kPart..4*kPart+3.
+template <int kPart>
+KVJIT_INLINE vi<4> quarter(vi<16> v) {
+    return lanes_from<kPart>(v, Lanes<4>{});
+}
+
+/// Makes the compiler compute these vectors here: neither earlier nor later than others that this is called for. A
+/// processor looks only so far ahead: where each of two kinds of work keeps other units busy, they must take turns.
+template <class V, int N>
+KVJIT_INLINE void keep_order([[maybe_unused]] V (&vectors)[N]) {
+#ifdef __AVX512F__
+#pragma clang loop unroll(full)
+    for (int i = 0; i < N; ++i) asm volatile("" : "+v"(vectors[i]));
+#endif
+}
+template <class V, int N, int M>
+KVJIT_INLINE void keep_order(V (&vectors)[N][M]) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < N; ++i) keep_order(vectors[i]);
+}
+
+// ---- Words of rows as columns ---------------------------------------------------------------------------------------
+
+/// A column: the words at one place of 16 rows.
+template <class Word>
+using Column = vec<Word, 16>;
+
+template <class Word>
+KVJIT_INLINE Column<Word> load_column(const char* const* rows, i64 byte) {
+    Column<Word> column;
+#pragma clang loop unroll(full)
+    for (int k = 0; k < 16; ++k)
+        column[k] = static_cast<const Unaligned<Word>*>(static_cast<const void*>(rows[k] + byte))->value;
+    return column;
+}
+
+// Within each block of 4 lanes, the lower (kPart 0) or upper (2) lanes of a and b: single ones in turn, or pairs.
+template <int kPart, int... I>
+KVJIT_INLINE vi<16> zip_lanes(vi<16> a, vi<16> b, Sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, (I / 4 * 4 + I % 4 / 2 + I % 2 * 16 + kPart)...);
+}
+template <int kPart, int... I>
+KVJIT_INLINE vi<16> zip_pairs(vi<16> a, vi<16> b, Sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, (I / 4 * 4 + I % 2 + I % 4 / 2 * 16 + kPart)...);
+}
+/// The even (kPart 0) or odd (1) blocks of 4 lanes, those of a and then those of b.
+template <int kPart, int... I>
+KVJIT_INLINE vi<16> take_blocks(vi<16> a, vi<16> b, Sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, (I / 8 * 16 + I / 4 % 2 * 8 + I % 4 + kPart * 4)...);
+}
+
+/// 8 neighbouring columns of 4 bytes, from `byte` on.
+KVJIT_INLINE void load_8_columns(vi<16> (&columns)[8], const char* const* rows, i64 byte) {
+    const Lanes<16> lanes{};
+    vi<16> mixed[8];
+#pragma clang loop unroll(full)
+    for (int half = 0; half < 2; ++half) {
+        vi<16> pair[4];  // of rows k and k+4
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 4; ++i) {
+            const char* const* row = rows + 8 * half + i;
+            pair[i] = join<i32, 8>(load_raw<i32, 8>(row[0] + byte), load_raw<i32, 8>(row[4] + byte));
+        }
+        const vi<16> low01 = zip_lanes<0>(pair[0], pair[1], lanes), low23 = zip_lanes<0>(pair[2], pair[3], lanes);
+        const vi<16> high01 = zip_lanes<2>(pair[0], pair[1], lanes), high23 = zip_lanes<2>(pair[2], pair[3], lanes);
+        mixed[4 * half] = zip_pairs<0>(low01, low23, lanes);
+        mixed[4 * half + 1] = zip_pairs<2>(low01, low23, lanes);
+        mixed[4 * half + 2] = zip_pairs<0>(high01, high23, lanes);
+        mixed[4 * half + 3] = zip_pairs<2>(high01, high23, lanes);
+    }
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 4; ++i) {
+        columns[i] = take_blocks<0>(mixed[i], mixed[4 + i], lanes);
+        columns[4 + i] = take_blocks<1>(mixed[i], mixed[4 + i], lanes);
+    }
+}
+
+// ---- Bytes of 4 rows together ---------------------------------------------------------------------------------------
+
+template <int kFirst, int kStride, class V, int... I>
+KVJIT_INLINE vi<16> deal_bytes(V a, V b, Sequence<int, I...>) {
+    return __builtin_bit_cast(vi<16>, __builtin_shufflevector(a, b, (I % 4 * kStride + I / 4 + kFirst)...));
+}
+
+/// Lane i has byte i of each of the 4 rows.
+KVJIT_INLINE vi<16> zip_16_bytes(const char* const* rows) {
+    const auto low = join<u8, 16>(load_raw<u8, 16>(rows[0]), load_raw<u8, 16>(rows[1]));
+    const auto high = join<u8, 16>(load_raw<u8, 16>(rows[2]), load_raw<u8, 16>(rows[3]));
+    const auto all = join<u8, 32>(low, high);
+    return deal_bytes<0, 16>(all, all, Lanes<64>{});
+}
+
+/// The same for bytes 0..15 and 16..31.
+KVJIT_INLINE void zip_32_bytes(vi<16> (&zipped)[2], const char* const* rows) {
+    const auto low = join<u8, 32>(load_raw<u8, 32>(rows[0]), load_raw<u8, 32>(rows[1]));
+    const auto high = join<u8, 32>(load_raw<u8, 32>(rows[2]), load_raw<u8, 32>(rows[3]));
+    zipped[0] = deal_bytes<0, 32>(low, high, Lanes<64>{});
+    zipped[1] = deal_bytes<16, 32>(low, high, Lanes<64>{});
+}
+
+}  // namespace kvjit

@@ -1,0 +1,164 @@
+// Decode over quantised caches, whose products may be of integers: numbers that integers don't have.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "conformance/judge.h"
+#include "conformance/options.h"
+#include "conformance/ragged.h"
+#include "conformance/run_call.h"
+
+namespace kvjit::test {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const double kNan = std::nan("");
+
+/// All kinds of rows that products of bytes take. CUDA's kernels end at head_dim 256.
+std::vector<std::string> specs() {
+    std::vector<std::string> all = {
+        "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8,quant_group=32,",
+        "op=MultiHeadCacheAttention,head_dim=64,group=8,layout=TL2HD,quant_bit=4,quant_group=32,",
+        "op=MultiHeadCacheAttention,head_dim=96,group=2,layout=L2HTD,quant_bit=8,quant_group=16,",
+        "op=MultiHeadCacheAttention,head_dim=128,group=5,layout=TL2HD,quant_bit=4,quant_group=128,"};
+    if (!options().on_cuda())
+        all.emplace_back("op=MultiHeadCacheAttention,head_dim=512,group=1,layout=L2HTD,quant_bit=8,quant_group=512,");
+    return all;
+}
+
+/// Sequences of one new token each, with a chunk of keys or less before it.
+Case decode_of(const std::string& spec, PastTokens past = PastTokens::kRagged) {
+    Case which = ragged(spec);
+    which.new_tokens = NewTokens::kOne;
+    which.past_tokens = past;
+    return which;
+}
+
+/// Keys (0) or values (1) of a call's cache.
+class Part {
+public:
+    Part(Call& call, int key_or_value) : call_(call), part_(key_or_value) {}
+
+    /// Position t of sequence b, kv head 1: all scales, or one.
+    void set_scales(std::int64_t b, std::int64_t t, double scale) const {
+        for (std::int64_t g = 0; g < groups(); ++g) set_scale(b, t, g, scale);
+    }
+    void set_scale(std::int64_t b, std::int64_t t, std::int64_t group, double scale) const {
+        const CacheMemory memory = memory_of(call_.scale);
+        const CacheRow row = cache_row(call_.problem, memory, part_, slot_of(call_.problem, b, t), 1);
+        write_element(row.at(group), memory.dtype(), 0, scale);
+    }
+    void set_bytes(std::int64_t b, std::int64_t t, std::int8_t byte) const {
+        const CacheMemory memory = memory_of(call_.cache);
+        const CacheRow row = cache_row(call_.problem, memory, part_, slot_of(call_.problem, b, t), 1);
+        const std::int64_t bytes = call_.problem.spec.head_dim * call_.problem.spec.quant_bit / 8;
+        for (std::int64_t i = 0; i < bytes; ++i) *row.at(i) = static_cast<std::byte>(byte);
+    }
+
+private:
+    std::int64_t groups() const { return call_.problem.spec.head_dim / call_.problem.spec.quant_group; }
+
+    Call& call_;
+    int part_;
+};
+
+/// The longest sequence of the call.
+std::int64_t longest(const Problem& problem) {
+    std::int64_t longest = 0;
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        if (problem.kv_tokens(b) > problem.kv_tokens(longest)) longest = b;
+    }
+    return longest;
+}
+
+template <class Change>
+void judge_changed(const Case& which, Change change) {
+    Call call = make_call(which, 171, 172);
+    change(call, longest(call.problem));
+    call.remember();
+    REQUIRE(run_call(call) == "");
+    CHECK(judge(call) == "");
+}
+
+TEST_CASE("quantised decode: queries that have no digits") {
+    for (const std::string& spec : specs()) {
+        for (const double number : {kNan, kInfinity, -kInfinity, 0.0, 1e-30, 60000.0}) {
+            CAPTURE(spec);
+            CAPTURE(number);
+            const std::string type = number == 1e-30 ? "t1=f32" : "t1=f16";
+            judge_changed(decode_of(spec + type), [&](Call& call, std::int64_t b) {
+                const Strided& query = call.query.strided();
+                call.query.set(query.index(call.problem.seqstarts[static_cast<std::size_t>(b)], 0, 7), number);
+            });
+        }
+        judge_changed(decode_of(spec + "t1=f32"),
+                      [](Call& call, std::int64_t) { call.query.fill([] { return 0.0; }); });
+    }
+}
+
+TEST_CASE("quantised decode: scales of keys and values that kvjit doesn't store") {
+    for (const std::string& spec : specs()) {
+        for (const double scale : {kNan, kInfinity, -0.02, 0.0, 1e-7, 100.0}) {
+            for (const int part : {0, 1}) {
+                for (const std::string type : {"t1=f32,t3=f32", "t1=f16"}) {
+                    CAPTURE(spec);
+                    CAPTURE(scale);
+                    CAPTURE(part);
+                    judge_changed(decode_of(spec + type), [&](Call& call, std::int64_t b) {
+                        Part(call, part).set_scale(b, call.problem.kv_tokens(b) / 2, 0, scale);
+                    });
+                }
+            }
+        }
+    }
+}
+
+TEST_CASE("quantised decode: no scale but 0, and the code -128") {
+    for (const std::string& spec : specs()) {
+        for (const int part : {0, 1}) {
+            CAPTURE(spec);
+            CAPTURE(part);
+            judge_changed(decode_of(spec + "t1=f32"), [&](Call& call, std::int64_t b) {
+                for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t) Part(call, part).set_scales(b, t, 0);
+            });
+            judge_changed(decode_of(spec + "t1=f16"), [&](Call& call, std::int64_t b) {
+                const std::int8_t least = call.problem.spec.quant_bit == 8 ? -128 : -120;  // of each nibble, -8
+                for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t)
+                    Part(call, part).set_bytes(b, t, least);
+            });
+        }
+    }
+}
+
+TEST_CASE("quantised decode: what no row sees changes no bit") {
+    const auto bits = [](const std::string& spec, double scale) {
+        Case which = decode_of(spec, PastTokens::kChunkEdge);
+        which.window_left = 300;
+        Call call = make_call(which, 181, 182);
+        const std::int64_t b = longest(call.problem), hidden = call.problem.kv_tokens(b) - 40;
+        const std::int64_t column = call.problem.kvstarts[static_cast<std::size_t>(b)] + hidden;
+        const Strided& mask = call.mask.strided();
+        for (std::int64_t i = 0; i < mask.shape[0]; ++i) call.mask.set(mask.index(i, column), -kInfinity);
+        for (const int part : {0, 1}) {
+            Part(call, part).set_scales(b, hidden, scale);
+            Part(call, part).set_scales(b, call.problem.kv_tokens(b) - 310, scale);  // before the window
+        }
+        call.remember();
+        REQUIRE(run_call(call) == "");
+        return call.attn_output.packed();
+    };
+    for (const std::string& spec : specs()) {
+        CAPTURE(spec);
+        const std::string rules = spec + "t1=f32,attn_mask=2,has_window=1";
+        const auto expected = bits(rules, 0.01);
+        for (const double scale : {kNan, -1.0, kInfinity, 60000.0}) CHECK(bits(rules, scale) == expected);
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test
