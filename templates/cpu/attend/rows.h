@@ -52,11 +52,21 @@ struct Positions {
     i64 begin, count;
 };
 
+/// rows[k] = first + k * stride, k < count, eight at a time while so many are left.
+KVJIT_INLINE void list_equidistant(const char** rows, const char* first, i64 stride, i64 count) {
+    i64 k = 0;
+    if (count >= 8) {
+        vec<i64, 8> addresses = reinterpret_cast<i64>(first) + stride * vec<i64, 8>{0, 1, 2, 3, 4, 5, 6, 7};
+#pragma clang loop unroll(disable)
+        for (; k + 8 <= count; k += 8, addresses += 8 * stride) store_vector(rows + k, addresses);
+    }
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (; k < count; ++k) rows[k] = first + k * stride;
+}
+
 /// rows[k] = row of the run's token k. `entry`: the run's entry in the plane's table.
 KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, i64 entry, const Run& run) {
-    const char* row = slot_address(plane, entry, run.first, 0);
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (i64 k = 0; k < run.count; ++k, row += plane.token_stride) rows[k] = row;
+    list_equidistant(rows, slot_address(plane, entry, run.first, 0), plane.token_stride, run.count);
 }
 
 /// Sets rows of `list` from `at` on to those of `positions`.
@@ -80,9 +90,7 @@ KVJIT_INLINE void list_rows(RowList<kCount>& list, i64 at, TableRow table, const
 /// Sets rows[begin..end-1] to rows[begin-1], which is read once: copying each from its predecessor would wait for the
 /// store of that.
 KVJIT_INLINE void repeat_last(const char** rows, i64 begin, i64 end) {
-    const char* last = rows[begin - 1];
-#pragma clang loop unroll(disable)
-    for (i64 k = begin; k < end; ++k) rows[k] = last;
+    list_equidistant(rows + begin, rows[begin - 1], 0, end - begin);
 }
 
 template <int kCount>
