@@ -17,6 +17,13 @@ struct Primitives {
     void (*log)(const float* x, double* y, abi::i64 count);
     void (*int8_to_float)(const signed char* code, float* value, abi::i64 count);
     void (*int4_to_float)(const unsigned char* codes, float* value, abi::i64 count);
+    /// Of bytes.h. sums[i] += the products of bytes 4i..4i+3.
+    void (*add_byte_products)(int* sums, const unsigned char* a, const signed char* b, abi::i64 count);
+    /// 8 columns of 16 numbers each, from 16 rows of 32 bytes.
+    void (*load_columns)(int* columns, const char* const* rows);
+    /// 4 rows of 32 bytes, dealt out: all of them, and then the first 16 bytes of each.
+    void (*zip_rows)(int* zipped, const char* const* rows);
+    void (*deal_digits)(const int* numbers, int* digits, abi::i64 count);
 };
 
 }  // namespace kvjit::test

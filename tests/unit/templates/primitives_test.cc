@@ -236,3 +236,73 @@ TEST_CASE("every code becomes its float") {
         CHECK(wrong == 0);
     }
 }
+
+namespace {
+
+/// `count` rows of 32 bytes, of which no two are the same.
+struct ByteRows {
+    explicit ByteRows(int count) : bytes(static_cast<std::size_t>(32 * count)) {
+        std::iota(bytes.begin(), bytes.end(), static_cast<char>(0));
+        for (int row = 0; row < count; ++row) rows.push_back(bytes.data() + 32 * row);
+        // 512 bytes are each number twice: those of later rows are 1 further on.
+        for (std::size_t i = 256; i < bytes.size(); ++i) bytes[i] = static_cast<char>(bytes[i] + i / 32);
+    }
+    /// Bytes 4 * word.. of a row as the memory has them.
+    int word(int row, int word) const {
+        int number = 0;
+        std::copy_n(rows[static_cast<std::size_t>(row)] + 4 * word, 4, reinterpret_cast<char*>(&number));
+        return number;
+    }
+    unsigned byte(int row, int at) const { return static_cast<unsigned char>(rows[static_cast<std::size_t>(row)][at]); }
+
+    std::vector<char> bytes;
+    std::vector<const char*> rows;
+};
+
+}  // namespace
+
+TEST_CASE("words of 16 rows become columns, bytes of 4 rows are dealt out") {
+    const ByteRows rows(16);
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        std::vector<int> columns(128), zipped(48);
+        level->load_columns(columns.data(), rows.rows.data());
+        level->zip_rows(zipped.data(), rows.rows.data());
+        int wrong = 0;
+        for (int i = 0; i < 128; ++i) wrong += columns[static_cast<std::size_t>(i)] != rows.word(i % 16, i / 16);
+        for (int i = 0; i < 192; ++i) {
+            const auto number = static_cast<unsigned>(zipped[static_cast<std::size_t>(i / 4)]);
+            wrong += (number >> (8 * (i % 4)) & 255) != rows.byte(i % 4, i / 4 % 32);
+        }
+        CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("products of bytes, unsigned and signed, are summed exactly; digits are the numbers' bytes") {
+    constexpr int kCount = 1 << 14;
+    std::mt19937 random(5);
+    std::vector<unsigned char> a(4 * kCount);
+    std::vector<signed char> b(4 * kCount);
+    std::vector<int> numbers(kCount);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        a[i] = i < 64 ? 255 : static_cast<unsigned char>(random());
+        b[i] = i < 64 ? -128 : static_cast<signed char>(random());
+    }
+    for (int& number : numbers) number = static_cast<int>(random());
+    for (const Primitives* level : runnable_levels()) {
+        CAPTURE(std::string(level->level));
+        std::vector<int> sums(kCount, 7);
+        level->add_byte_products(sums.data(), a.data(), b.data(), kCount);
+        const std::vector<int> digits = apply(level->deal_digits, numbers);
+        int wrong = 0;
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+            int expected = 7;
+            for (std::size_t k = 4 * i; k < 4 * i + 4; ++k) expected += a[k] * b[k];
+            unsigned dealt = 0;
+            for (std::size_t k = 0; k < 4; ++k)
+                dealt |= (static_cast<unsigned>(numbers[i / 4 * 4 + k]) >> (8 * (i % 4)) & 255) << (8 * k);
+            wrong += sums[i] != expected || static_cast<unsigned>(digits[i]) != dealt;
+        }
+        CHECK(wrong == 0);
+    }
+}
