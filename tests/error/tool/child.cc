@@ -74,6 +74,15 @@ void arrange_output(Output output, const std::string& path) {
 
 }  // namespace
 
+bool has_terminals() {
+    const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+    if (terminal < 0) return false;
+    const char* name = grantpt(terminal) == 0 && unlockpt(terminal) == 0 ? ptsname(terminal) : nullptr;
+    const bool usable = name != nullptr && access(name, R_OK | W_OK) == 0;
+    close(terminal);
+    return usable;
+}
+
 ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output, const std::string& input) {
     const std::string out = temporary_file("out");
     const std::string err = temporary_file("err");

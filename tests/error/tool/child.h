@@ -20,6 +20,9 @@ enum class Output { kCaptured, kClosed, kFull, kBrokenPipe, kTerminal };
 ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output = Output::kCaptured,
                       const std::string& input = "/dev/null");
 
+/// Whether the system gives out pseudo-terminals: Output::kTerminal needs one.
+bool has_terminals();
+
 inline bool mentions(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }

@@ -444,7 +444,7 @@ TEST_CASE("a bundle's object, source and identity are shown without a compiler; 
     CHECK(mentions(assembly.err, "KVJIT_COMPILER_MISSING"));
 }
 
-TEST_CASE("an object is written to no terminal, and one at a time") {
+TEST_CASE("an object is written to no terminal, and one at a time" * doctest::skip(!has_terminals())) {
     const WithoutCompiler here;
     const ChildResult terminal = here.inspect({"op=Merge,head_dim=64", "--emit", "object"}, Output::kTerminal);
     CHECK(terminal.exit_code == 2);
