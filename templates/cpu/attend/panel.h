@@ -2,8 +2,8 @@
 // in tiles of kTileRows. A tile's queries, scores and sums are matrices with a line for each element or key, and in it
 // a lane for each row, so that softmax is lane by lane. One row's arithmetic doesn't depend on its tile's others.
 //
-// A variant defines its Tile, which derives from TileRows and has `sums`, and its Buffers, which has `tiles`, `rows`
-// (to transpose in), `acc` and `running`.
+// A variant defines its Tile, which derives from TileRows and has `sums`, and its Buffers, which has `tiles`, `scores`
+// and `masks` (a line for each key of a block), `rescale`, `rows` (to transpose in), `acc` and `running`.
 #pragma once
 
 #include "common/score.h"
@@ -172,10 +172,10 @@ KVJIT_NOINLINE float find_largest(const Panel& panel, TileRows& tile, Buffers& b
     return plain ? scale : 1.0f;
 }
 
-/// The probability of a number that find_largest left: e^(score - shift), 1 for the largest.
+/// The probability of a number that find_largest left: e^(score - shift), 1 for the largest. The score is rounded, as
+/// `shift` was: fused with the subtraction, it would be off by up to 2^-24 of itself.
 KVJIT_INLINE vf<kLanes> probability_of(vf<kLanes> number, vf<kLanes> factor, vf<kLanes> shift) {
-    const vf<kLanes> score =
-        number * factor;  // rounded, as `shift` was: fused, both would differ by up to 2^-24 of a score
+    const vf<kLanes> score = number * factor;
     return exp_short<kLanes>(score - shift);
 }
 
