@@ -11,8 +11,16 @@ namespace {
 
 /// A GPU's decode works on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles. A
 /// CPU's reads each key anew for every token, prefill packs keys for tiles of 32 rows, few or many: decode takes tokens
-/// as long as that costs less. In units of a row's arithmetic (BM_decode_cached).
-constexpr int kCpuPrefillCost = 30;
+/// as long as that costs less. In units of a row's arithmetic (BM_decode_cached). AMX makes prefill cheaper where
+/// queries are bfloat16, most of all where keys need no packing.
+int cpu_prefill_cost(const KernelSpec& spec, std::span<const Program> programs) {
+    const bool tiles = std::ranges::any_of(programs, [](const Program& program) {
+        return program.info->bit == KVJIT_PROGRAM_PREFILL && program.variant->uses_tiles;
+    });
+    if (!tiles || spec.t1 != KVJIT_BF16) return 30;
+    const bool needs_packing = spec.quant_bit != 0 || (has_cache(spec) && cache_type(spec) != KVJIT_BF16);
+    return needs_packing ? 20 : 10;
+}
 
 /// Of decode, a token: its rows, padded to the tiles of attend_decode, and the loading of keys and values.
 int cpu_token_cost(const KernelSpec& spec) {
@@ -60,8 +68,11 @@ Result<const Variant*> choose_variant(const ProgramInfo& info, const KernelSpec&
     return chosen;
 }
 
-int decode_tokens(const KernelSpec& spec, Backend backend) {
-    if (backend == Backend::kCpu) return kCpuPrefillCost / cpu_token_cost(spec);
+int cpu_decode_tokens(const KernelSpec& spec, std::span<const Program> programs) {
+    return cpu_prefill_cost(spec, programs) / cpu_token_cost(spec);
+}
+
+int gpu_decode_tokens(const KernelSpec& spec) {
     return std::max(1, kDecodeTileRows / spec.group);
 }
 

@@ -286,7 +286,7 @@ std::vector<Constant> token_constants(const KernelSpec& spec, Backend backend) {
 std::vector<Constant> attend_constants(const KernelSpec& spec, Backend backend) {
     std::vector<Constant> constants = cache_constants(spec, backend);
     constants.push_back(number("kGroup", spec.group));
-    if (backend != Backend::kCpu) constants.push_back(number("kDecodeTokens", decode_tokens(spec, backend)));
+    if (backend != Backend::kCpu) constants.push_back(number("kDecodeTokens", gpu_decode_tokens(spec)));
     constants.push_back(flag("kCausal", spec.is_causal || spec.is_alibi));
     for (const ScoreRule& rule : kScoreRules) {
         const std::string name(rule.constant);

@@ -94,6 +94,11 @@ gen::Result<std::uint32_t> Kernel::take_stored(std::uint32_t asked) {
     return bits;
 }
 
+int Kernel::decode_tokens() const {
+    if (target().backend != gen::Backend::kCpu) return gen::gpu_decode_tokens(spec_);
+    return gen::cpu_decode_tokens(spec_, lowered_[made_as(0)].programs);
+}
+
 gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
     const gen::Result<std::vector<std::size_t>> left = unknown(asked);
     if (!left) return std::unexpected(left.error());

@@ -63,6 +63,9 @@ public:
     const gen::Target& target() const { return lowered_[made_as(0)].target; }
     /// Errors: KVJIT_BAD_TARGET if this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
+    /// The most new tokens of a sequence that decode takes on the target.
+    int decode_tokens() const;
+
 
     /// The programs that the op has on its target, as bits of kvjit_programs.
     std::uint32_t bits() const { return gen::program_bits(spec_, target().backend); }

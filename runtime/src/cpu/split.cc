@@ -72,12 +72,12 @@ std::vector<Tile> by_cost(const std::vector<Tile>& tiles) {
 
 class AttendSplitter {
 public:
-    AttendSplitter(const BatchView& batch, std::int64_t concurrency)
+    AttendSplitter(const BatchView& batch, const SplitFor& use)
         : spec_(batch.spec),
           batch_(batch),
           num_kv_heads_(batch.num_kv_heads),
-          decode_tokens_(gen::decode_tokens(batch.spec, gen::Backend::kCpu)),
-          target_items_(std::min(concurrency * kItemsPerThread, kMaxItems)) {}
+          decode_tokens_(use.decode_tokens),
+          target_items_(std::min(use.concurrency * kItemsPerThread, kMaxItems)) {}
 
     void split(Work& work) {
         const std::vector<Tile> tiles = by_cost(first_tiles());
@@ -304,7 +304,7 @@ std::vector<abi::MergeItem> merge_items(const BatchView& batch) {
 
 }  // namespace
 
-Work split(const BatchView& batch, std::int64_t concurrency) {
+Work split(const BatchView& batch, const SplitFor& use) {
     Work work;
     if (batch.batch_size == 0) return work;
     if (!gen::has_keys(batch.spec)) {
@@ -317,7 +317,7 @@ Work split(const BatchView& batch, std::int64_t concurrency) {
         if (!is_given(batch.keys.starts)) return work;  // a sequence's rows in the loaded tensors have no known begin
         work.load = token_items(batch, batch.keys.starts, saturating_product(token_elements, batch.num_repeat));
     } else {
-        AttendSplitter(batch, concurrency).split(work);
+        AttendSplitter(batch, use).split(work);
     }
     return work;
 }

@@ -19,7 +19,13 @@ struct Work {
     std::int64_t partial_floats = 0;  // workspace that split items write and merge reads
 };
 
-/// `concurrency`: how many items the executor runs at once. Precondition: the batch is checked.
-Work split(const BatchView& batch, std::int64_t concurrency);
+/// What a batch is split for.
+struct SplitFor {
+    std::int64_t decode_tokens;  // Kernel::decode_tokens
+    std::int64_t concurrency;    // how many items the executor runs at once
+};
+
+/// Precondition: the batch is checked.
+Work split(const BatchView& batch, const SplitFor& use);
 
 }  // namespace kvjit::rt

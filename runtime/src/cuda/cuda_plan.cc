@@ -75,7 +75,7 @@ private:
     const LaunchShape& shape(kvjit_programs program) const { return image(program)->launch(); }
     bool attends() const { return needs(KVJIT_PROGRAM_DECODE); }
     bool prefills() const { return needs(KVJIT_PROGRAM_PREFILL); }
-    std::int64_t decode_tokens() const { return gen::decode_tokens(spec(), kernel().target().backend); }
+    std::int64_t decode_tokens() const { return kernel().decode_tokens(); }
 
     /// possible_programs without those that the bounds and the check level make needless.
     std::uint32_t needed_programs() const {

@@ -227,17 +227,30 @@ TEST_CASE("a launch has threads and fits into the target's shared memory, on CUD
 }
 
 TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a GPU's takes one token of any group") {
-    const auto tokens = [](std::string_view fields, Backend backend) {
-        return decode_tokens(spec_of("group=" + std::string(fields)), backend);
+    const auto tokens = [](std::string_view fields, std::string_view target) {
+        const KernelSpec spec = spec_of("group=" + std::string(fields));
+        const Target on = target_of(std::string(target));
+        return on.backend == Backend::kCpu ? cpu_decode_tokens(spec, *lower(spec, on)) : gpu_decode_tokens(spec);
     };
-    CHECK(tokens("1", Backend::kCpu) == 15);
-    CHECK(tokens("4", Backend::kCpu) == 6);
-    CHECK(tokens("8", Backend::kCpu) == 3);
-    CHECK(tokens("5", Backend::kCpu) == tokens("8", Backend::kCpu));
-    CHECK(tokens("4,quant_bit=8", Backend::kCpu) == 5);
-    CHECK(tokens("28", Backend::kCpu) == 1);
-    CHECK(tokens("29", Backend::kCpu) == 0);
-    CHECK(tokens("7", Backend::kCuda) == 2);
-    CHECK(tokens("16", Backend::kCudaEmulated) == 1);
-    CHECK(tokens("17", Backend::kCuda) == 1);
+    CHECK(tokens("1", "x86-64-v4") == 15);
+    CHECK(tokens("4", "x86-64-v4") == 6);
+    CHECK(tokens("8", "x86-64-v4") == 3);
+    CHECK(tokens("5", "x86-64-v3") == tokens("8", "x86-64-v3"));
+    CHECK(tokens("4,quant_bit=8", "x86-64-v3") == 5);
+    CHECK(tokens("28", "x86-64-v3") == 1);
+    CHECK(tokens("29", "x86-64-v3") == 0);
+    CHECK(tokens("7", "sm_80") == 2);
+    CHECK(tokens("16", "cuda-emulated") == 1);
+    CHECK(tokens("17", "sm_80") == 1);
+
+    // AMX: bfloat16 queries, above all over keys that need no packing.
+    for (const char* target : {"x86-64-v4-amx", "x86-64-v3+amx-emulated"}) {
+        CHECK(tokens("4", target) == 6);
+        CHECK(tokens("1,t1=bf16,t2=bf16", target) == 5);
+        CHECK(tokens("4,t1=bf16,t2=bf16", target) == 2);
+        CHECK(tokens("8,t1=bf16,t2=bf16", target) == 1);
+        CHECK(tokens("4,t1=bf16,t2=f16", target) == 4);
+        CHECK(tokens("4,t1=bf16,quant_bit=8", target) == 3);
+    }
+    CHECK(tokens("4,t1=bf16,t2=bf16", "x86-64-v4") == 6);
 }

@@ -9,6 +9,7 @@
 
 #include "call/arrays.h"
 #include "cpu/split.h"
+#include "generator/program.h"
 
 using namespace kvjit;
 
@@ -29,7 +30,8 @@ rt::Work split_of(const std::string& text, const Lengths& lengths, std::int64_t 
     arrays.batch.batch_size = std::ssize(lengths.seqstarts) - 1;
     arrays.batch.seqstarts = lengths.seqstarts.data();
     arrays.batch.kvstarts = lengths.kvstarts.data();
-    return rt::split(rt::batch_view(arrays.spec, arrays.batch, true), threads);
+    return rt::split(rt::batch_view(arrays.spec, arrays.batch, true),
+                     {gen::cpu_decode_tokens(arrays.spec, {}), threads});
 }
 
 void check_items(const rt::Work& work, std::int64_t sequences) {
