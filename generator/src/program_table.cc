@@ -325,7 +325,7 @@ constexpr Variant kCpuDecode[] = {{"vnni", "cpu/attend_decode_vnni.cc", 1, serve
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 1, serves_mma_decode, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 1, serves_dot, by_dot<true>}};
 
-constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 2, serves_amx, by_item, true},
+constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 3, serves_amx, by_item, true},
                                    {"simd", "cpu/attend_prefill.cc", 5, serves_attention, by_item}};
 constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 1, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 1, serves_dot, by_dot<false>}};

@@ -81,7 +81,7 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLane
 
 /// Online softmax over the block. add_block is to multiply the tile's sums so far by buffers.rescale.
 KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
-    const vf<kLanes> factor(find_largest(panel, tile, buffers, block));
+    const vf<kLanes> factor(find_largest(panel, tile, buffers, block, 0).factor);
     exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
         return exponentiate_rows(scores, block.keys, factor, shift, sum);
     });

@@ -33,20 +33,23 @@ constexpr int larger_of(int a, int b) {
 }
 /// Floats to transpose queries, masks and values in.
 inline constexpr int kSquareFloats =
-    larger_of(kLanes * larger_of(kBlockKeys, kQueryTerms* kWideDim), kValueTerms* kStepPairs);
-inline constexpr int kMaskFloats = kMaskRank > 0 ? kBlockKeys* kTileRows : kLanes;
+    larger_of(kLanes * larger_of(kPartKeys, kQueryTerms* kWideDim), kValueTerms* kStepPairs);
+inline constexpr int kMaskFloats = kMaskRank > 0 ? kPartKeys* kTileRows : kLanes;
 
 /// As many as the promised stack has room for (docs/threads.md), beside a block's buffers.
 constexpr int panel_tiles() {
     constexpr int kMost = 568 * 1024;
-    constexpr int kBlock =
-        4 * (kBlockKeys * (kKeyStride + kRowPairs * kValueTerms + kTileRows) + kMaskFloats + kSquareFloats) +
-        2 * static_cast<int>(sizeof(ListedBlock));
+    constexpr int kBlock = 4 * (kBlockKeys * (kKeyStride + kRowPairs * kValueTerms + kPairStride / 2) +
+                                kPartKeys * kTileRows + kMaskFloats + kSquareFloats) +
+                           2 * static_cast<int>(sizeof(ListedBlock));
     constexpr int kTile = static_cast<int>(sizeof(Tile)) + 4 * (kPadDim + 2) * kTileRows;
     const int tiles = (kMost - kBlock) / kTile, most = 256 / kTileRows;
     return tiles < 1 ? 1 : tiles < most ? tiles : most;
 }
 inline constexpr int kPanelTiles = panel_tiles();
+
+/// By how much a score may be larger than a row's max: sums are not rescaled for less, and probabilities stay small.
+inline constexpr float kSlack = 8;
 
 struct alignas(64) Buffers {
     Tile tiles[kPanelTiles];
@@ -54,13 +57,15 @@ struct alignas(64) Buffers {
     u32 keys[kBlockKeys * kKeyStride];
     TileRowsAt key_tiles[kBlockKeys / 16];
     u32 values[kBlockKeys * kRowPairs * kValueTerms];
-    alignas(64) float scores[kBlockKeys * kTileRows];  // then pairs of probabilities
+    alignas(64) float scores[kPartKeys * kTileRows];
+    alignas(64) u32 probabilities[kBlockKeys / 2 * kPairStride];
     float masks[kMaskFloats];
     alignas(64) float rows[kSquareFloats];
     float acc[kPanelTiles * kTileRows * kPadDim];
     Running running[kPanelTiles * kTileRows];
     float rescale[kTileRows];
-    bool nonfinite;  // some value of the block
+    bool nonfinite;         // some value of the block
+    bool seen[kBlockKeys];  // where that is so: which keys some row of the tile sees
 
     u32* pairs() { return reinterpret_cast<u32*>(rows); }
 };
@@ -109,44 +114,28 @@ KVJIT_INLINE void hide_padding(float* scores, KeyRange keys) {
     }
 }
 
-/// Turns numbers into pairs of probabilities (panel.h). The sum is of unrounded ones.
-KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLanes> factor, vf<kLanes> shift,
-                                          vf<kLanes> sum) {
+/// Writes pairs of probabilities (panel.h) of a part's numbers. The sum is of unrounded ones.
+KVJIT_INLINE vf<kLanes> exponentiate_rows(u32* pairs, const float* numbers, KeyRange keys, vf<kLanes> factor,
+                                          vf<kLanes> shift, vf<kLanes> sum) {
     const auto [begin, end] = whole_steps(keys);
 #pragma clang loop unroll_count(2)
     for (i64 k = begin; k < end; k += 2) {
-        float* at = scores + k * kTileRows;
+        const float* at = numbers + k * kTileRows;
         const vf<kLanes> even = probability_of(load<kLanes>(at), factor, shift);
         const vf<kLanes> odd = probability_of(load<kLanes>(at + kTileRows), factor, shift);
         sum = sum + even + odd;
-        pack_probabilities(at, even, odd);
+        pack_probabilities(pairs + k / 2 * kPairStride, even, odd);
     }
     return sum;
 }
 
-/// Packs the block's values without those of keys that no row of the tile sees: not even 0 times a NaN is 0. Without
-/// masks some row sees each of block.keys.
-KVJIT_NOINLINE void leave_hidden_out(const Panel& panel, Buffers& buffers, const ListedBlock& listed,
-                                     const Block& block) {
-    bool seen[kBlockKeys];
+/// Notes which of the part's keys, the block's from `at` on, some row of the tile sees.
+KVJIT_NOINLINE void note_seen(Buffers& buffers, i64 at, KeyRange keys) {
 #pragma clang loop unroll(disable)
-    for (i64 k = block.keys.begin; kMaskRank > 0 && k < block.keys.end; ++k) {
+    for (i64 k = keys.begin; k < keys.end; ++k) {
         const vi<kTileRows> hidden = load<kTileRows>(buffers.scores + k * kTileRows) == Line(-kInfinity);
-        seen[k] = !__builtin_reduce_and(hidden);
+        buffers.seen[at + k] = !__builtin_reduce_and(hidden);
     }
-    pack_values(buffers.values, buffers.pairs(),
-                {listed.value_rows, panel.head, block.keys, kMaskRank > 0 ? seen : nullptr});
-}
-
-/// Online softmax over the block: leaves pairs of probabilities, and the factors of the tile's sums so far.
-KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const ListedBlock& listed,
-                                  const Block& block) {
-    const vf<kLanes> factor(find_largest(panel, tile, buffers, block));
-    if (buffers.nonfinite) leave_hidden_out(panel, buffers, listed, block);
-    exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
-        hide_padding(scores, block.keys);
-        return exponentiate_rows(scores, block.keys, factor, shift, sum);
-    });
 }
 
 /// Multiplies the tile's sums by `rescale`, unless it is 1 in every row.
@@ -159,19 +148,64 @@ KVJIT_NOINLINE void rescale_sums(float* sums, const float* rescale) {
         store<kTileRows>(sums + d * kTileRows, load<kTileRows>(sums + d * kTileRows) * factor);
 }
 
-/// ahead: the keys of `next` that the products of this tile fetch.
-KVJIT_INLINE void attend_keys(const Panel& panel, TileRegisters& registers, Tile& tile, Buffers& buffers,
-                              const ListedBlock& listed, const ListedBlock& next, KeyRange ahead) {
-    const KeyRange keys = common_part(listed.keys, part_from(listed.begin, kBlockKeys, tile.seen_by_some));
+/// A tile's turn on a block.
+struct Turn {
+    const Panel& panel;
+    TileRegisters& registers;
+    Tile& tile;
+    Buffers& buffers;
+    const ListedBlock& listed;
+    const ListedBlock& next;
+    KeyRange ahead;  // keys of `next` that the products fetch
+};
+
+/// Adds the probabilities of `keys` times their values. Values of keys that no row of the tile sees are left out: not
+/// even 0 times a NaN is 0. Without masks some row sees each key of the block.
+KVJIT_NOINLINE void add_values(const Turn& turn, KeyRange keys) {
+    Buffers& buffers = turn.buffers;
     if (keys.empty()) return;
-    const Block block = {listed.begin, keys};
-    score_block(registers, buffers.scores, buffers.key_tiles, tile.query, keys, {next.key_rows, panel.head, ahead});
-    if constexpr (kMaskRank > 0) load_masks<kBlockKeys>(panel, tile, buffers.masks, buffers.rows, block);
-    softmax_block(panel, tile, buffers, listed, block);
-    if (!tile.fresh) rescale_sums(tile.sums, buffers.rescale);
-    add_block(registers, tile.sums, buffers.scores, buffers.values, tile.fresh, keys,
-              {next.value_rows, panel.head, ahead});
-    tile.fresh = false;
+    if (buffers.nonfinite)
+        pack_values(buffers.values, buffers.pairs(),
+                    {turn.listed.value_rows, turn.panel.head, keys, kMaskRank > 0 ? buffers.seen : nullptr});
+    add_keys(turn.registers, turn.tile.sums, buffers.probabilities, buffers.values, turn.tile.fresh, keys,
+             {turn.next.value_rows, turn.panel.head, turn.ahead});
+    turn.tile.fresh = false;
+}
+
+/// Scores and probabilities of the part of a block at `at`. `pending`: keys whose probabilities are not yet added, of
+/// which none is left where some row's max was raised.
+KVJIT_NOINLINE void attend_part(const Turn& turn, i64 at, KeyRange keys, KeyRange& pending) {
+    Tile& tile = turn.tile;
+    Buffers& buffers = turn.buffers;
+    score_part(turn.registers, buffers.scores, at, buffers.key_tiles, tile.query, keys,
+               {turn.next.key_rows, turn.panel.head, turn.ahead});
+    const Block part = {turn.listed.begin + at, {keys.begin - at, keys.end - at}};
+    if constexpr (kMaskRank > 0) load_masks<kPartKeys>(turn.panel, tile, buffers.masks, buffers.rows, part);
+    const Numbers numbers = find_largest(turn.panel, tile, buffers, part, kSlack);
+    if (kMaskRank > 0 && buffers.nonfinite) note_seen(buffers, at, part.keys);
+    if (numbers.raised) {
+        add_values(turn, pending);
+        if (!tile.fresh) rescale_sums(tile.sums, buffers.rescale);
+        pending.begin = keys.begin;
+    }
+    pending.end = keys.end;
+    const vf<kLanes> factor(numbers.factor);
+    exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
+        hide_padding(scores, part.keys);
+        u32* pairs = buffers.probabilities + at / 2 * kPairStride + (scores - buffers.scores);
+        return exponentiate_rows(pairs, scores, part.keys, factor, shift, sum);
+    });
+}
+
+KVJIT_INLINE void attend_keys(const Turn& turn) {
+    const KeyRange keys =
+        common_part(turn.listed.keys, part_from(turn.listed.begin, kBlockKeys, turn.tile.seen_by_some));
+    if (keys.empty()) return;
+    KeyRange pending = {keys.begin, keys.begin};
+#pragma clang loop unroll(disable)
+    for (i64 at = keys.begin / kPartKeys * kPartKeys; at < keys.end; at += kPartKeys)
+        attend_part(turn, at, common_part(keys, {at, at + kPartKeys}), pending);
+    add_values(turn, pending);
 }
 
 KVJIT_INLINE void begin_chunk(Tile& tile) {
@@ -193,7 +227,7 @@ KVJIT_NOINLINE void attend_block(const Panel& panel, TileRegisters& registers, B
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < panel.tiles; ++t) {
         const KeyRange ahead = t + 1 == panel.tiles ? next.keys : KeyRange{};
-        attend_keys(panel, registers, buffers.tiles[t], buffers, listed, next, ahead);
+        attend_keys({panel, registers, buffers.tiles[t], buffers, listed, next, ahead});
     }
 }
 

@@ -67,11 +67,27 @@ KVJIT_INLINE const T1* begin_row(const Panel& panel, TileRows& tile, i64 r) {
     return reinterpret_cast<const T1*>(query.base + at);
 }
 
+/// Fetches the queries of tile t, if there is such a tile: they lie far apart, and one after the other would be waited
+/// for.
+KVJIT_NOINLINE void fetch_queries(const Panel& panel, i64 t) {
+    const abi::Rows& query = panel.args.query;
+    const i64 first = panel.first_row + t * kTileRows, end = smaller(first + kTileRows, panel.rows());
+#pragma clang loop unroll(disable)
+    for (i64 row = first; row < end; ++row) {
+        const i64 at = (panel.sequence.query_begin + panel.token(row)) * query.token_stride;
+        const char* from = query.base + at + panel.query_head(row) * query.head_stride;
+#pragma clang loop unroll(full)
+        for (i64 line = 0; line < bytes_of<T1>(kHeadDim); line += 64) prefetch_far(from + line);
+    }
+}
+
 /// Begins tile t. load(row, lane, query): loads a query into row 0..kLanes-1 of a square; transpose(r): writes these
 /// rows into the tile's lanes from r on.
 template <class Tile, class Load, class Transpose>
 KVJIT_INLINE void load_tile(const Panel& panel, Tile& tile, i64 t, Load&& load, Transpose&& transpose) {
     tile.first_row = panel.first_row + t * kTileRows;
+    if (t == 0) fetch_queries(panel, 0);
+    fetch_queries(panel, t + 1);
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
 #pragma clang loop unroll(disable)
@@ -153,23 +169,35 @@ KVJIT_INLINE vf<kLanes> largest_scores(const float* products, KeyRange keys, vf<
     return max_fast(product * scale, largest);
 }
 
-/// The first pass of softmax over a block. Leaves in tile.max each row's largest score so far, in `rescale` the factors
-/// of what the tile has summed so far, and in `scores` numbers that are scores once they are multiplied by the result:
-/// the products themselves, where nothing else makes a score, or scores.
+/// What the first pass of softmax over a block leaves beside what find_largest says.
+struct Numbers {
+    float factor;  // times which they are scores
+    bool raised;   // some row's max
+};
+
+/// The first pass of softmax over a block. Raises tile.max to each row's largest score so far where that is larger by
+/// more than `slack`. Leaves in `rescale` the factors of what the tile has summed so far, 1 for rows that were not
+/// raised, and in `scores` numbers that are scores once they are multiplied by `factor`: the products themselves, where
+/// nothing else makes a score, or scores.
 template <class Buffers>
-KVJIT_NOINLINE float find_largest(const Panel& panel, TileRows& tile, Buffers& buffers, const Block& block) {
+KVJIT_NOINLINE Numbers find_largest(const Panel& panel, TileRows& tile, Buffers& buffers, const Block& block,
+                                    float slack) {
     const float scale = panel.args.score.softmax_scale;
     const bool diagonal = is_diagonal(tile, block);
     const bool plain = !kModified && !diagonal && scale > 0;
+    bool raised = false;
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < kTileRows; r += kLanes) {
         const vf<kLanes> before = load<kLanes>(tile.max + r);
         const vf<kLanes> largest = plain ? largest_scores(buffers.scores + r, block.keys, vf<kLanes>(scale), before)
                                          : modify_rows(panel, tile, buffers.scores, buffers.masks, r, block, diagonal);
-        store<kLanes>(buffers.rescale + r, exp<kLanes>(before - finite_shift(largest)));
-        store<kLanes>(tile.max + r, largest);
+        const vi<kLanes> rises = largest > before + slack;
+        const vf<kLanes> after = rises ? largest : before;
+        store<kLanes>(buffers.rescale + r, exp<kLanes>(before - finite_shift(after)));
+        store<kLanes>(tile.max + r, after);
+        raised |= __builtin_reduce_or(rises) != 0;
     }
-    return plain ? scale : 1.0f;
+    return {plain ? scale : 1.0f, raised};
 }
 
 /// The probability of a number that find_largest left: e^(score - shift), 1 for the largest. The score is rounded, as

@@ -23,17 +23,19 @@ inline constexpr int kRowPairs = kWideDim / 2;
 inline constexpr int kKeyStride = kKeyTerms * kRowPairs + 16;
 /// Keys that one product of tiles sums over. Blocks are widened to multiples of them.
 inline constexpr int kStepKeys = 32;
+/// Keys of a part of a block: so few that their scores stay in the first-level cache until they are probabilities.
+inline constexpr int kPartKeys = 2 * kStepKeys;
 
 /// As many keys as leave room in the second-level cache for the rows of a panel.
 constexpr int block_keys() {
     constexpr int kMost = 192 * 1024;
-    constexpr int kBytesPerKey = 4 * kKeyStride + 2 * kWideDim * kValueTerms + 4 * kTileRows;
+    constexpr int kBytesPerKey = 4 * kKeyStride + 2 * kWideDim * kValueTerms + 2 * kTileRows * kProbabilityTerms;
     int keys = 256;
-    while (keys > kStepKeys && keys * kBytesPerKey > kMost) keys /= 2;
+    while (keys > kPartKeys && keys * kBytesPerKey > kMost) keys /= 2;
     return keys;
 }
 inline constexpr int kBlockKeys = block_keys();
-static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kStepKeys == 0);
+static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kPartKeys == 0);
 
 /// 16 rows of 64 bytes, `stride` bytes apart.
 struct TileRowsAt {
@@ -217,9 +219,11 @@ KVJIT_NOINLINE bool pack_values(u32* values, u32* pairs, const PackedRows& from)
 
 // ---- Probabilities -------------------------------------------------------------------------------------------------
 
-/// Writes the pairs of kLanes rows' probabilities of an even key and the next in place of these: to + kTileRows has the
-/// second terms.
-KVJIT_INLINE void pack_probabilities(float* to, vf<kLanes> even, vf<kLanes> odd) {
+/// Numbers of the probabilities of a pair of keys.
+inline constexpr int kPairStride = kProbabilityTerms * kTileRows;
+
+/// Writes the pairs of kLanes rows' probabilities of an even key and the next. Pairs have a line for each term.
+KVJIT_INLINE void pack_probabilities(u32* to, vf<kLanes> even, vf<kLanes> odd) {
     if constexpr (kProbabilityTerms == 1) {
         store_vector(to, pair_upper<kLanes>(round_upper<kLanes>(even), round_upper<kLanes>(odd)));
     } else {

@@ -78,10 +78,10 @@ struct RowsAhead {
     }
 };
 
-/// scores[k][row] = key k · query row, for the keys of whole steps. keys: tiles of 16 keys; query: kRowPairs lines of
-/// pairs for each term.
-KVJIT_NOINLINE void score_block(TileRegisters& tiles, float* scores, const TileRowsAt* keys, const u32* query,
-                                KeyRange range, const RowsAhead& ahead) {
+/// scores[k - part][row] = key k · query row, for the keys of whole steps. keys: tiles of 16 keys; query: kRowPairs
+/// lines of pairs for each term.
+KVJIT_NOINLINE void score_part(TileRegisters& tiles, float* scores, i64 part, const TileRowsAt* keys, const u32* query,
+                               KeyRange range, const RowsAhead& ahead) {
     const auto [begin, end] = whole_steps(range);
 #pragma clang loop unroll(disable)
     for (i64 k = begin; k < end; k += kStepKeys) {
@@ -99,14 +99,14 @@ KVJIT_NOINLINE void score_block(TileRegisters& tiles, float* scores, const TileR
                     return {bytes_at(query + (term * kRowPairs + f) * kTileRows + 16 * half), 4 * kTileRows};
                 });
         }
-        store_sums(tiles, scores + k * kTileRows);
+        store_sums(tiles, scores + (k - part) * kTileRows);
     }
 }
 
 /// sums[d][row] += sum over the keys k of whole steps of probabilities[k][row] * value k [d]; fresh: the sums are 0 so
 /// far, whatever lies there.
-KVJIT_NOINLINE void add_block(TileRegisters& tiles, float* sums, const float* probabilities, u32* values, bool fresh,
-                              KeyRange range, const RowsAhead& ahead) {
+KVJIT_NOINLINE void add_keys(TileRegisters& tiles, float* sums, const u32* probabilities, u32* values, bool fresh,
+                             KeyRange range, const RowsAhead& ahead) {
     const auto [begin, end] = whole_steps(range);
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kWideDim; d += 32) {
@@ -123,7 +123,8 @@ KVJIT_NOINLINE void add_block(TileRegisters& tiles, float* sums, const float* pr
                     return {bytes_at(value_tile(values, d / 16 + half, k / kStepKeys, term)), 64};
                 },
                 [&](int term, int half) -> TileRowsAt {
-                    return {bytes_at(probabilities + (k + term) * kTileRows + 16 * half), 2 * 4 * kTileRows};
+                    return {bytes_at(probabilities + k / 2 * kPairStride + term * kTileRows + 16 * half),
+                            4 * kPairStride};
                 });
         }
         store_sums(tiles, sums + d * kTileRows);
