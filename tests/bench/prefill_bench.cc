@@ -1,4 +1,5 @@
-// Prefill: bound by arithmetic, so held against multiply-adds in registers, turn by turn in the same run.
+// Prefill: bound by arithmetic, so held against multiply-adds in registers, and AMX's products where the machine has
+// them, turn by turn in the same run.
 #include <string>
 
 #include "setup.h"
@@ -47,7 +48,7 @@ std::string fields(const Case& which) {
 void run_beside_arithmetic(benchmark::State& state, const Case& which, const test::ApiCall& call) {
     auto plan = make_plan(call);
     if (failed(state, plan)) return;
-    run_beside(state, {kArithmetic}, operations(which), [&] { return plan->run(call.tensors); });
+    run_beside(state, arithmetic_yardsticks(), operations(which), [&] { return plan->run(call.tensors); });
 }
 
 void prefill_dense(benchmark::State& state, const Case& which) {

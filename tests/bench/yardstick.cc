@@ -33,6 +33,10 @@ double measure_arithmetic() {
     return demo::measure_arithmetic(thread_count());
 }
 
+double measure_tiles() {
+    return demo::measure_bfloat16_tiles(thread_count());
+}
+
 }  // namespace
 
 const Yardstick kRead = {"read", "GB/s", measure_read<demo::ReadWay::kPlain>};
@@ -40,6 +44,12 @@ const Yardstick kReadPrefetched = {"prefetched", "GB/s", measure_read<demo::Read
 const Yardstick kReadStreams = {"streams", "GB/s", measure_read<demo::ReadWay::kStreams>};
 const Yardstick kCopy = {"memcpy", "GB/s", measure_copy};
 const Yardstick kArithmetic = {"peak", "GFLOP/s", measure_arithmetic};
+const Yardstick kTiles = {"tiles", "GFLOP/s", measure_tiles};
+
+std::vector<Yardstick> arithmetic_yardsticks() {
+    static const bool has_tiles = measure_tiles() > 0;
+    return has_tiles ? std::vector{kArithmetic, kTiles} : std::vector{kArithmetic};
+}
 
 namespace {
 

@@ -23,6 +23,11 @@ extern const Yardstick kRead, kReadPrefetched, kReadStreams;
 extern const Yardstick kCopy;
 /// Floating-point operations of a loop of multiply-adds in registers, with the widest vectors that the machine has.
 extern const Yardstick kArithmetic;
+/// Floating-point operations of a loop that loads AMX's tiles from the first-level cache and multiplies bfloat16.
+extern const Yardstick kTiles;
+
+/// kArithmetic, and kTiles where the machine has AMX.
+std::vector<Yardstick> arithmetic_yardsticks();
 
 /// Times `run`, once an iteration, each time followed by the yardsticks. A run does `work` of what they count. Counters
 /// are medians over the runs: the rate, the yardsticks', and its ratios to them, each run's with the measurements right
