@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "call/elements.h"
+#include "call/oracle.h"
 
 namespace kvjit::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "call/layout.h"
+#include "call/oracle.h"
 #include "kvjit/kvjit.h"
 #include "support/rng.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "call/elements.h"
+#include "call/oracle.h"
 #include "support/guarded_buffer.h"
 
 namespace kvjit::test {

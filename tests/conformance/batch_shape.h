@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "call/oracle.h"
 #include "conformance/case.h"
-#include "conformance/oracle.h"
 #include "support/rng.h"
 
 namespace kvjit::test {

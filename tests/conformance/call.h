@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "call/oracle.h"
 #include "conformance/case.h"
-#include "conformance/oracle.h"
 #include "conformance/placed.h"
 #include "kvjit/kvjit.h"
 

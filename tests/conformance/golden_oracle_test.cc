@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "call/oracle.h"
 #include "compare.h"
-#include "conformance/oracle.h"
 #include "recorded_call.h"
 #include "safetensors.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "call/oracle.h"
 #include "conformance/call.h"
-#include "conformance/oracle.h"
 
 namespace kvjit::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "call/elements.h"
+#include "call/oracle.h"
 #include "kvjit/kvjit.h"
 #include "support/guarded_buffer.h"
 #include "support/rng.h"

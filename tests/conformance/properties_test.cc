@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "call/oracle.h"
 #include "conformance/call.h"
 #include "conformance/judge.h"
 #include "conformance/options.h"
-#include "conformance/oracle.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "call/call.h"
-#include "call/elements.h"
+#include "call/oracle.h"
 #include "conformance/options.h"
 #include "kvjit/kvjit.hpp"
 #include "support/rng.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "call/call.h"
-#include "conformance/oracle.h"
+#include "call/oracle.h"
 #include "gpu/device_copy.h"
 #include "gpu/machine.h"
 

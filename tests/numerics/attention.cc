@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "call/elements.h"
+#include "call/oracle.h"
 #include "support/rng.h"
 
 namespace kvjit::test {

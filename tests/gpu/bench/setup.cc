@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "call/elements.h"
+#include "call/oracle.h"
 #include "support/rng.h"
 
 namespace kvjit::bench {

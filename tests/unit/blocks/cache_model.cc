@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "call/elements.h"
+#include "call/oracle.h"
 
 namespace kvjit::test {
 CacheModel::CacheModel(const kvjit_spec& spec, const ModelSize& size, Rng& random) : spec_(spec), size_(size) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "call/layout.h"
+#include "call/oracle.h"
 #include "kvjit/blocks.hpp"
 #include "support/rng.h"
 

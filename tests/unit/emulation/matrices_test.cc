@@ -5,7 +5,7 @@
 #include <random>
 #include <regex>
 
-#include "call/elements.h"
+#include "call/oracle.h"
 #include "support.h"
 
 using namespace kvjit;

@@ -1,4 +1,4 @@
-#include "conformance/oracle.h"
+#include "oracle/oracle.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <limits>
 #include <string_view>
 
-namespace kvjit::test {
+namespace kvjit::oracle {
 namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
@@ -253,11 +253,21 @@ void oracle_store(const Problem& problem, const Strided& key, const Strided& val
     }
 }
 
+/// Whether a window hides the position from every new token: the table may have anything for it then.
+bool is_past_window(const Problem& problem, std::int64_t b, std::int64_t t) {
+    const std::int64_t first_new = problem.kv_tokens(b) - problem.new_tokens(b);
+    return problem.spec.has_window != 0 && problem.window_left >= 0 && t < first_new - problem.window_left;
+}
+
 Dense oracle_load(const Problem& problem, int key_or_value, const CacheMemory& cache, const CacheMemory& scale) {
     const kvjit_spec& spec = problem.spec;
     Dense dense;
     for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
         for (std::int64_t t = 0; t < problem.kv_tokens(b); ++t) {
+            if (problem.loads_for_attention && is_past_window(problem, b, t)) {
+                dense.resize(dense.size() + u(problem.num_kv_heads * spec.head_dim), std::nanf(""));
+                continue;
+            }
             const Slot slot = slot_of(problem, b, t);
             for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
                 const ScaledRow row = scaled_row(problem, cache, scale, key_or_value, slot, h);
@@ -326,4 +336,4 @@ Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim,
     return merged;
 }
 
-}  // namespace kvjit::test
+}  // namespace kvjit::oracle

@@ -7,7 +7,7 @@
 
 #include "kvjit/kvjit.h"
 
-namespace kvjit::test {
+namespace kvjit::oracle {
 
 std::size_t bytes_of(int dtype);
 
@@ -45,4 +45,4 @@ struct Strided {
     }
 };
 
-}  // namespace kvjit::test
+}  // namespace kvjit::oracle

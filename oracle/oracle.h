@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "call/elements.h"
-#include "call/layout.h"
 #include "kvjit/kvjit.h"
+#include "oracle/elements.h"
+#include "oracle/layout.h"
 
-namespace kvjit::test {
+namespace kvjit::oracle {
 
 /// One call's numbers. Names and meanings are those of kvjit_spec and kvjit_batch.
 struct Problem {
@@ -26,6 +26,7 @@ struct Problem {
     std::int64_t window_left = -1;  // -1: none
     std::int64_t window_right = -1;
     float soft_cap = 0;                              // 0: none
+    bool loads_for_attention = false;                // positions that a window hides from all aren't looked up
     std::vector<std::int64_t> seqstarts, kvstarts;   // (B+1)
     std::vector<std::int64_t> start_pos;             // (B); empty: not given
     std::vector<std::int64_t> cachestarts;           // as the mode has it, row after row
@@ -95,7 +96,7 @@ void oracle_store(const Problem& problem, const Strided& key, const Strided& val
 
 /// Keys or values as attention sees them: (K, Hkv, D), each float32 exactly.
 using Dense = std::vector<float>;
-/// Positions 0..m-1 of each sequence, dequantised.
+/// Positions 0..m-1 of each sequence, dequantised; NaN where they aren't looked up.
 Dense oracle_load(const Problem& problem, int key_or_value, const CacheMemory& cache, const CacheMemory& scale);
 /// The same for MultiHeadAttention's own key or value tensor.
 Dense oracle_dense(const Problem& problem, const Strided& tensor);
@@ -114,4 +115,4 @@ Attended oracle_attend(const Problem& problem, const Strided& query, const Dense
 /// Parts, each (S, H, D) and (S, H), as one. A part whose lse is infinite has weight 0. sinks: (H), or empty.
 Attended oracle_merge(const std::vector<Attended>& parts, std::int64_t head_dim, const std::vector<float>& sinks = {});
 
-}  // namespace kvjit::test
+}  // namespace kvjit::oracle

@@ -1,11 +1,11 @@
-#include "call/elements.h"
+#include "oracle/elements.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
-namespace kvjit::test {
+namespace kvjit::oracle {
 namespace {
 
 template <class T>
@@ -124,4 +124,4 @@ void write_element(std::byte* memory, int dtype, std::int64_t index, double numb
     }
 }
 
-}  // namespace kvjit::test
+}  // namespace kvjit::oracle

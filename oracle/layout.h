@@ -1,5 +1,5 @@
-// What a cache's tensors are, by the letters of its layout. Written for the tests alone: it shares no code with what
-// they check.
+// What a cache's tensors are, by the letters of its layout. Shares no code with
+// the library.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 #include "kvjit/kvjit.h"
 
-namespace kvjit::test {
+namespace kvjit::oracle {
 
 /// An axis of a layout, outermost first. Of a split one and its inner part (D and d, T and t) `inner` is the extent of
 /// that part; else 1.
@@ -49,4 +49,4 @@ std::size_t bytes_of(const RowType& row);
 std::vector<std::int64_t> cache_shape(const kvjit_spec& spec, const kvjit_batch& batch, std::string_view layout,
                                       std::int64_t row_elements);
 
-}  // namespace kvjit::test
+}  // namespace kvjit::oracle

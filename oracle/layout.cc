@@ -1,10 +1,10 @@
-#include "call/layout.h"
+#include "oracle/layout.h"
 
 #include <algorithm>
 
-#include "call/elements.h"
+#include "oracle/elements.h"
 
-namespace kvjit::test {
+namespace kvjit::oracle {
 
 std::vector<LayoutAxis> layout_axes(std::string_view layout) {
     std::vector<LayoutAxis> axes;
@@ -97,4 +97,4 @@ std::vector<std::int64_t> cache_shape(const kvjit_spec& spec, const kvjit_batch&
     return shape;
 }
 
-}  // namespace kvjit::test
+}  // namespace kvjit::oracle
