@@ -50,6 +50,14 @@ struct AxesField {
         return (axes.empty() && !kEmpty.empty()) || is_axis_order(axes);
     }
     static std::int64_t limit(std::int64_t) { return 0; }
+    static std::vector<std::string_view> values() {
+        std::vector<std::string_view> names;
+        if (!kEmpty.empty()) names.push_back(kEmpty);
+        for (const NamedLayout& layout : kNamedLayouts) {
+            if (kNames) names.push_back(layout.name);
+        }
+        return names;
+    }
 };
 constexpr std::string_view kNeverEmpty;
 using LayoutField = AxesField<&KernelSpec::layout, kNeverEmpty, true>;
@@ -79,6 +87,11 @@ struct ToField {
     }
     static bool legal(const KernelSpec& spec) { return is_same(spec) || F::legal(spec); }
     static std::int64_t limit(std::int64_t value) { return F::limit(value); }
+    static std::vector<std::string_view> values() {
+        std::vector<std::string_view> names = F::values();
+        names.insert(names.begin(), kSameField);
+        return names;
+    }
 };
 template <SpecMember kMember, auto& kNames>
 using ToNamedField = ToField<kMember, NamedField<kMember, kNames>>;
@@ -106,6 +119,11 @@ struct OpField {
     }
     static bool legal(const KernelSpec& spec) { return spec.op >= 1 && spec.op <= std::ssize(operators()); }
     static std::int64_t limit(std::int64_t) { return 0; }
+    static std::vector<std::string_view> values() {
+        std::vector<std::string_view> names;
+        for (const Operator& op : operators()) names.push_back(op.name);
+        return names;
+    }
 };
 
 /// Whether a Relayout's destination has a layout of its own, with keys and values apart.

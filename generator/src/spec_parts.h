@@ -55,8 +55,6 @@ bool has_indices(const KernelSpec& spec);
 const Field* find_field(std::string_view name);
 /// Whether the operator uses the field. "op" counts always.
 bool counts_for_op(const Field& row, const Operator& op);
-/// Whether the field counts, given the values of the others.
-bool counts(const Field& row, const KernelSpec& spec);
 
 std::optional<std::int64_t> number_of(std::string_view text);
 
@@ -65,6 +63,12 @@ std::unexpected<Error> refuse(const Field& row, std::string_view shown, std::str
                               std::optional<std::int64_t> value, std::int64_t limit);
 /// For a value that the field never allows, whatever the others are.
 std::unexpected<Error> refuse_value(const Field& row, std::string_view shown, std::optional<std::int64_t> value);
+
+/// What a misspelt field, value, or word without `=` was probably meant to be, also by another library's name for it;
+/// "": nothing is likely. meant_pair: a whole pair.
+std::string meant_field(std::string_view given);
+std::string meant_value(const Field& row, std::string_view given);
+std::string meant_pair(std::string_view given);
 
 Result<void> check_legal(const KernelSpec& spec);
 /// validate_spec; `advice` ends the message about a field that doesn't count.

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "generator/layouts.h"
+#include "generator/nearest.h"
 #include "spec_parts.h"
 
 namespace kvjit::gen {
@@ -16,7 +17,7 @@ std::string quoted(std::string_view text) {
 std::unexpected<Error> unknown_field(std::string_view name) {
     std::string says = "unknown field " + quoted(name) + "; the fields are";
     for (const Field& row : spec_fields()) says.append(row.name == "op" ? " " : ", ").append(row.name);
-    return fail(KVJIT_BAD_SPEC, std::string(name), says);
+    return fail(KVJIT_BAD_SPEC, std::string(name), says + did_you_mean(meant_field(name)));
 }
 
 /// The fields that a text has given.
@@ -33,14 +34,19 @@ struct Given {
 Result<void> parse_pair(std::string_view pair, Given& given) {
     const std::size_t equals = pair.find('=');
     if (equals == pair.npos) {
-        return fail(KVJIT_BAD_SPEC, std::string(pair), quoted(pair) + " is no field=value pair");
+        return fail(KVJIT_BAD_SPEC, std::string(pair),
+                    quoted(pair) + " is no field=value pair" + did_you_mean(meant_pair(pair)));
     }
     const Field* row = find_field(pair.substr(0, equals));
     if (row == nullptr) return unknown_field(pair.substr(0, equals));
     const std::string_view value = pair.substr(equals + 1);
     if (given.saw(*row)) return refuse(*row, value, "it was given before, give it once", number_of(value), 0);
     given.saw(*row) = 1;
-    if (!row->parse(value, given.spec)) return refuse_value(*row, quoted(value), number_of(value));
+    if (!row->parse(value, given.spec)) {
+        auto refused = refuse_value(*row, quoted(value), number_of(value));
+        refused.error().message += did_you_mean(meant_value(*row, value));
+        return refused;
+    }
     if (row->name == kLayout) given.named = find_layout(value);
     if (row->name == "to_layout") given.to_named = find_layout(value);
     return {};

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "generator/spec.h"
 
@@ -35,6 +38,11 @@ struct NamedField {
         return std::ranges::find(kNames, spec.*kMember, &Name::value) != std::end(kNames);
     }
     static std::int64_t limit(std::int64_t) { return 0; }
+    static std::vector<std::string_view> values() {
+        std::vector<std::string_view> texts;
+        for (const Name& name : kNames) texts.push_back(name.text);
+        return texts;
+    }
 };
 
 /// A field that takes a whole number in a range, a multiple of kStep.
@@ -51,13 +59,14 @@ struct NumberField {
     static bool legal(const KernelSpec& spec) { return in_range(spec.*kMember); }
     static bool in_range(std::int32_t value) { return value >= kMin && value <= kMax && value % kStep == 0; }
     static std::int64_t limit(std::int64_t value) { return value < kMin ? kMin : value > kMax ? kMax : kStep; }
+    static std::vector<std::string_view> values() { return {}; }
 };
 
 /// `decides`, `counts`: see Field; absent if the operator alone decides.
 template <class F>
 constexpr Field field(std::string_view name, std::string_view takes, std::string_view help,
                       std::string_view decides = "op", bool (*counts)(const KernelSpec&) = nullptr) {
-    return {name, takes, help, F::print, F::parse, F::legal, F::limit, decides, counts};
+    return {name, takes, help, F::print, F::parse, F::legal, F::limit, decides, counts, F::values};
 }
 
 }  // namespace kvjit::gen

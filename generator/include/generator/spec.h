@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/abi.h"
 #include "generator/axes.h"
@@ -32,9 +33,14 @@ struct Field {
     /// test: without quant_bit, t3 means nothing. "op" and null: it always counts.
     std::string_view decides;
     bool (*counts)(const KernelSpec&);
+    /// The names that the field takes; none for numbers. Of layouts, those that have a name.
+    std::vector<std::string_view> (*values)();
 };
 
 std::span<const Field> spec_fields();
+
+/// Whether the field counts, given the values of the others.
+bool counts(const Field& row, const KernelSpec& spec);
 
 KernelSpec default_spec();
 
