@@ -39,7 +39,8 @@ public:
 using Backends = std::array<std::unique_ptr<Backend>, gen::kBackends>;
 
 struct BackendOptions {
-    std::string compiler;  // see make_compiler (cpu/clang_compiler.h)
+    std::string compiler = {};   // see make_compiler (cpu/clang_compiler.h)
+    std::string templates = {};  // the folder of templates; empty: those in the library
 };
 
 /// The backends of this build. Opens no library.

@@ -1,5 +1,6 @@
 // The C entry points of kvjit.h that need handles: targets, engines, kernels, plans. The others are in c_values.cc.
 #include <atomic>
+#include <tuple>
 
 #include "bundle/signature.h"
 #include "c_struct.h"
@@ -10,7 +11,9 @@
 #include "kvjit/kvjit.h"
 #include "plan.h"
 #include "prepare.h"
+#include "record/call_record.h"
 #include "relayout/relayout_plan.h"
+#include "run_watch.h"
 #include "targets.h"
 
 using namespace kvjit;
@@ -30,6 +33,8 @@ struct kvjit_kernel {
 
 struct kvjit_plan {
     std::unique_ptr<rt::Plan> plan;
+    rt::RunWatch watch;
+    rt::CallRecord record{};
 };
 
 namespace {
@@ -39,11 +44,15 @@ gen::Result<bool> jit_setting(std::int32_t option) {
     return option >= 0 ? option == 1 : rt::jit_of_environment();
 }
 
+rt::Log callers_log(const kvjit_engine_options& options) {
+    if (options.log == nullptr) return {};
+    const auto tell = [log = options.log, context = options.log_context](
+                          kvjit_log_level level, const std::string& message) { log(context, level, message.c_str()); };
+    return {tell, static_cast<kvjit_log_level>(options.log_level)};
+}
+
 rt::Log make_log(const kvjit_engine_options& options) {
-    if (options.log == nullptr) return [](kvjit_log_level, const std::string&) {};
-    return [log = options.log, context = options.log_context](kvjit_log_level level, const std::string& message) {
-        log(context, level, message.c_str());
-    };
+    return rt::both(callers_log(options), rt::standard_error_log(rt::log_level_of_environment()));
 }
 
 std::unique_ptr<rt::Cache> open_disk(const kvjit_engine_options& options, const rt::Log& log) {
@@ -80,6 +89,17 @@ std::shared_ptr<rt::SpecTrace> open_trace(const kvjit_engine_options& options, c
     return path.empty() ? nullptr : std::make_shared<rt::SpecTrace>(path, log);
 }
 
+/// A setting of the environment that isn't understood has been reported, and records nothing.
+gen::Result<std::shared_ptr<rt::Recorder>> open_recorder(const kvjit_engine_options& options, const rt::Log& log) {
+    auto recorder = std::make_shared<rt::Recorder>(log);
+    if (options.record == nullptr) {
+        std::ignore = recorder->set(rt::environment_text(rt::Variable::kRecord).value_or(""));
+    } else if (auto set = recorder->set(options.record); !set) {
+        return std::unexpected(set.error());
+    }
+    return recorder;
+}
+
 gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options& given) {
     const gen::Result<bool> jit = jit_setting(given.jit);
     if (!jit) return std::unexpected(jit.error());
@@ -92,6 +112,11 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     if (given.amx < 0 || given.amx > 1) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "amx", given.amx, 1, "it takes 0 or 1");
     }
+    if (given.log_level < KVJIT_LOG_TRACE || given.log_level > KVJIT_LOG_WARNING) {
+        return rt::refuse(KVJIT_BAD_ARGUMENT, "log_level", given.log_level,
+                          given.log_level < 0 ? KVJIT_LOG_TRACE : KVJIT_LOG_WARNING,
+                          "it takes a kvjit_log_level, -2 to 1");
+    }
     const gen::Result<std::optional<rt::PublicKey>> key = bundle_key_setting(given.bundle_key);
     if (!key) return std::unexpected(key.error());
     const std::string templates = given.template_dir != nullptr
@@ -101,10 +126,14 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     images.jit = *jit;
     images.log = make_log(given);
     rt::report_environment(images.log);
-    images.backends = rt::make_backends({.compiler = given.compiler != nullptr ? given.compiler : ""});
+    images.backends =
+        rt::make_backends({.compiler = given.compiler != nullptr ? given.compiler : "", .templates = templates});
     images.disk = open_disk(given, images.log);
     images.on_late_compile = make_late_compile(given);
     images.trace = open_trace(given, images.log);
+    gen::Result<std::shared_ptr<rt::Recorder>> recorder = open_recorder(given, images.log);
+    if (!recorder) return std::unexpected(recorder.error());
+    images.recorder = *std::move(recorder);
     images.tiles = given.amx != 0 ? &rt::TilePermission::of_process() : nullptr;
     images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return std::make_shared<rt::Engine>(
@@ -170,6 +199,8 @@ void tell(const rt::KernelImage& image, std::size_t size, void (*told)(void*, co
     info.target = target.c_str();
     info.identity = image.identity.c_str();
     info.place = "";
+    info.block_threads = image.program->launch.threads;
+    info.shared_bytes = image.program->launch.shared_bytes;
     if (image.origin) {
         info.origin = image.origin->kind;
         info.object_bytes = static_cast<std::int64_t>(image.origin->object_bytes);
@@ -256,6 +287,13 @@ void kvjit_engine_seal(kvjit_engine* engine) {
     if (engine != nullptr) engine->engine->seal();
 }
 
+kvjit_status kvjit_engine_record(kvjit_engine* engine, const char* setting, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(engine, "engine"); !given) return given;
+        return engine->engine->record(setting != nullptr ? setting : "");
+    });
+}
+
 kvjit_status kvjit_engine_prepare_sized(kvjit_engine* engine, const kvjit_spec* specs, size_t count,
                                         const kvjit_target* target, const kvjit_prepare_options* options,
                                         size_t spec_size, kvjit_error* error) {
@@ -332,8 +370,8 @@ kvjit_status kvjit_kernel_emit(kvjit_kernel* kernel, uint32_t programs, kvjit_st
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(kernel, "kernel"); !given) return given;
         if (auto given = rt::has_sink(sink); !given) return given;
-        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_OBJECT) {
-            return rt::refuse(KVJIT_BAD_ARGUMENT, "stage", stage, KVJIT_STAGE_OBJECT, "it takes 0 to 5");
+        if (stage < KVJIT_STAGE_IDENTITY || stage > KVJIT_STAGE_IR_UNOPTIMISED) {
+            return rt::refuse(KVJIT_BAD_ARGUMENT, "stage", stage, KVJIT_STAGE_IR_UNOPTIMISED, "it takes 0 to 6");
         }
         const gen::Result<std::string> text = kernel->kernel->emit(programs, stage);
         if (!text) return std::unexpected(text.error());
@@ -368,9 +406,13 @@ kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, c
         if (auto right = rt::check_no_relayout(*kernel->kernel); !right) return right;
         const gen::Result<rt::Backend*> backend = kernel->kernel->backend();
         if (!backend) return std::unexpected(backend.error());
+        const rt::PlanWatch watch(*kernel->kernel);
         gen::Result<std::unique_ptr<rt::Plan>> made = (*backend)->plan(kernel->kernel, *read, how->pointing());
         if (!made) return std::unexpected(made.error());
-        *plan = new kvjit_plan{*std::move(made)};
+        watch.tell(**made, read->batch_size);
+        *plan = new kvjit_plan{*std::move(made),
+                               rt::RunWatch(kernel->kernel),
+                               {kernel->kernel->recorder(), *kernel->kernel, *read, how->options}};
         return {};
     });
 }
@@ -387,9 +429,11 @@ kvjit_status kvjit_relayout_plan_create(kvjit_kernel* kernel, const kvjit_relayo
         if (auto right = rt::check_relayout_kernel(*kernel->kernel, how->options); !right) return right;
         const gen::Result<rt::Backend*> backend = kernel->kernel->backend();
         if (!backend) return std::unexpected(backend.error());
+        const rt::PlanWatch watch(*kernel->kernel);
         gen::Result<std::unique_ptr<rt::Plan>> made = (*backend)->plan(kernel->kernel, *read, how->pointing());
         if (!made) return std::unexpected(made.error());
-        *plan = new kvjit_plan{*std::move(made)};
+        watch.tell(**made, read->from.batch_size);
+        *plan = new kvjit_plan{*std::move(made), rt::RunWatch(kernel->kernel)};
         return {};
     });
 }
@@ -402,7 +446,8 @@ kvjit_status kvjit_relayout_run(kvjit_plan* plan, const kvjit_tensors* from, int
         if (!read) return std::unexpected(read.error());
         const gen::Result<kvjit_tensors> written = rt::read_struct(to, "to");
         if (!written) return std::unexpected(written.error());
-        return plan->plan->relayout(*read, from_layer, *written, to_layer);
+        const auto run = [&] { return plan->plan->relayout(*read, from_layer, *written, to_layer); };
+        return plan->watch.is_on() ? plan->watch.run(from_layer, run) : run();
     });
 }
 
@@ -430,6 +475,11 @@ kvjit_status kvjit_run(kvjit_plan* plan, const kvjit_tensors* tensors, int64_t l
         if (auto given = rt::not_null(plan, "plan"); !given) return given;
         const gen::Result<kvjit_tensors> read = rt::read_struct(tensors, "tensors");
         if (!read) return std::unexpected(read.error());
-        return plan->plan->run(*read, layer_idx);
+        const auto run = [&] {
+            rt::Recording* recording = plan->record.recording();
+            if (recording != nullptr) return plan->record.run(*recording, *plan->plan, *read, layer_idx);
+            return plan->plan->run(*read, layer_idx);
+        };
+        return plan->watch.is_on() ? plan->watch.run(layer_idx, run) : run();
     });
 }

@@ -14,7 +14,7 @@ struct CompileOutput {
     std::string log;     // the compiler's warnings and remarks; of CUDA, ptxas's report
 };
 
-enum class CompileStage { kObject, kIr, kAsm };
+enum class CompileStage { kObject, kIr, kIrUnoptimised, kAsm };
 
 class Compiler {
 public:
@@ -27,6 +27,9 @@ public:
     /// know the target. Thread-safe, parallel.
     virtual gen::Result<CompileOutput> compile(std::string_view source, std::string_view name,
                                                const gen::Target& target, CompileStage stage) = 0;
+    /// Text that begins the sources of code that must serve none but who asked for it (KVJIT_DEBUG): their digests are
+    /// then other ones, also where a store's entry serves whatever its maker was. Empty for usual code; else a comment.
+    virtual std::string_view mark() const { return {}; }
     /// The target that code for `target` is actually compiled for, which identities name: `target`, unless the compiler
     /// only knows an older one whose code runs there. Thread-safe.
     virtual gen::Target known_target(const gen::Target& target) { return target; }

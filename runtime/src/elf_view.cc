@@ -70,6 +70,16 @@ bool ElfView::is_whole() const {
     return true;
 }
 
+std::uint64_t ElfView::code_bytes() const {
+    std::uint64_t bytes = 0;
+    for (unsigned i = 0; i < header_.e_shnum; ++i) {
+        const auto found = section(i);
+        const bool is_code = found && (found->sh_flags & SHF_EXECINSTR) != 0 && found->sh_type != SHT_NOBITS;
+        if (is_code && is_inside(found->sh_offset, found->sh_size)) bytes += found->sh_size;
+    }
+    return bytes;
+}
+
 std::string ElfView::build_id() const {
     for (unsigned i = 0; i < header_.e_phnum; ++i) {
         const auto found = segment(i);

@@ -21,6 +21,8 @@ public:
     unsigned machine() const { return header_.e_machine; }
     /// Whether all segments and sections lie inside the bytes.
     bool is_whole() const;
+    /// Bytes of all sections that are executed.
+    std::uint64_t code_bytes() const;
     /// In hexadecimal digits; empty if there is none.
     std::string build_id() const;
     /// The texts of one tag in the dynamic section, in order: DT_NEEDED, DT_RUNPATH.

@@ -42,6 +42,9 @@ public:
     /// Drops the idle kernels, and the images that no other kernel or plan has. Returns the number of kernels.
     std::size_t trim();
 
+    /// See kvjit_engine_record. Errors: parse_record_setting's.
+    gen::Result<void> record(std::string_view setting) { return images_->recorder()->set(setting); }
+
     /// See kvjit_engine_seal.
     void seal() { images_->seal(); }
 

@@ -6,9 +6,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
-#include <utility>
 #include <vector>
+
+#include "generator/nearest.h"
+#include "record/setting.h"
 
 namespace kvjit::rt {
 namespace {
@@ -31,6 +32,10 @@ bool is_perf(std::string_view value) {
     return is_switch(value) || value == "jitdump";
 }
 
+bool is_debug(std::string_view value) {
+    return is_switch(value) || value == "frames";
+}
+
 std::optional<std::uint64_t> as_number(std::string_view value) {
     std::uint64_t number = 0;
     const char* end = value.data() + value.size();
@@ -47,6 +52,14 @@ bool is_mask(std::string_view value) {
     return gen::parse_mask(value).has_value();
 }
 
+bool is_record_setting(std::string_view value) {
+    return parse_record_setting(value).has_value();
+}
+
+bool is_log_level(std::string_view value) {
+    return parse_log_level(value).has_value();
+}
+
 constexpr VariableInfo kVariables[] = {
     {Variable::kJit, "KVJIT_JIT", "on or off", is_on_or_off, "engines with jit = -1 are refused"},
     {Variable::kCacheDir, "KVJIT_CACHE_DIR", "a folder", is_anything, ""},
@@ -60,6 +73,10 @@ constexpr VariableInfo kVariables[] = {
     {Variable::kTraceSpecs, "KVJIT_TRACE_SPECS", "a file", is_anything, ""},
     {Variable::kCpuMask, "KVJIT_CPU_MASK", "CPU features beyond x86-64's, with commas, as avx512bf16,avx512vnni",
      is_mask, "no feature is taken away"},
+    {Variable::kRecord, "KVJIT_RECORD", "DIR or DIR:name=value,... as docs/recording.md has them", is_record_setting,
+     "nothing is recorded"},
+    {Variable::kLog, "KVJIT_LOG", "warning, info, debug or trace", is_log_level, "it counts as warning"},
+    {Variable::kDebug, "KVJIT_DEBUG", "0, 1 or frames", is_debug, "it counts as 0"},
 };
 
 /// Prefixes of names that belong to kvjit's build and tests, which a process may inherit from them.
@@ -88,23 +105,10 @@ gen::Result<std::string> legal_text(Variable variable, kvjit_status status) {
     return gen::fail(status, row.name, not_taken(row, value));
 }
 
-/// How many letters to insert, remove or replace (Levenshtein): row[j] is for a's letters so far and the first j of b.
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        std::size_t diagonal = std::exchange(row[0], i + 1);
-        for (std::size_t j = 0; j < b.size(); ++j) {
-            const std::size_t replaced = diagonal + (a[i] != b[j]);
-            diagonal = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
-        }
-    }
-    return row.back();
-}
-
-std::string nearest_name(std::string_view name) {
-    const auto by_distance = [&](const VariableInfo& variable) { return distance(name, variable.name); };
-    return std::ranges::min(kVariables, {}, by_distance).name;
+std::string_view nearest_name(std::string_view name) {
+    std::vector<std::string_view> names;
+    for (const VariableInfo& variable : kVariables) names.emplace_back(variable.name);
+    return gen::nearest_word(name, names);
 }
 
 bool is_known(std::string_view name) {
@@ -120,7 +124,7 @@ void report_name(std::string_view entry, const Log& log) {
     const std::string_view name = entry.substr(0, entry.find('='));
     if (!name.starts_with(kPrefix) || is_known(name) || is_of_others(name)) return;
     log(KVJIT_LOG_WARNING, std::string(name) + " in the environment does nothing: kvjit has no such variable; the " +
-                               "nearest is " + nearest_name(name));
+                               "nearest is " + std::string(nearest_name(name)));
 }
 
 }  // namespace
@@ -154,8 +158,20 @@ gen::Result<std::uint64_t> seed_of_environment() {
     return as_number(*text).value_or(1);
 }
 
+CodeStyle code_style_of_environment() {
+    const std::string text = environment_text(Variable::kDebug).value_or("");
+    if (text == "frames") return CodeStyle::kFrames;
+    return text == "1" ? CodeStyle::kLocals : CodeStyle::kOptimised;
+}
+
 gen::X86Features cpu_mask_of_environment() {
     return gen::parse_mask(environment_text(Variable::kCpuMask).value_or("")).value_or(gen::X86Features());
+}
+
+std::optional<kvjit_log_level> log_level_of_environment() {
+    const std::string text = environment_text(Variable::kLog).value_or("");
+    if (text.empty()) return std::nullopt;
+    return parse_log_level(text).value_or(KVJIT_LOG_WARNING);  // which the mistake is reported as
 }
 
 void report_environment(const Log& log) {

@@ -24,7 +24,10 @@ enum class Variable {
     kEmulationSeed,
     kPerf,
     kTraceSpecs,
-    kCpuMask
+    kCpuMask,
+    kRecord,
+    kLog,
+    kDebug
 };
 
 struct VariableInfo {
@@ -52,8 +55,19 @@ gen::Result<bool> jit_of_environment();
 /// What KVJIT_EMULATION_SEED says; 1 where it isn't set. Errors: KVJIT_CUDA_ERROR.
 gen::Result<std::uint64_t> seed_of_environment();
 
+/// What KVJIT_DEBUG says of CPU kernels' code.
+enum class CodeStyle {
+    kOptimised,
+    kFrames,  // optimised, with frame pointers
+    kLocals   // as the templates are written, so that debuggers see every variable
+};
+CodeStyle code_style_of_environment();
+
 /// What KVJIT_CPU_MASK says; nothing where it isn't understood.
 gen::X86Features cpu_mask_of_environment();
+
+/// What KVJIT_LOG says; nothing where it isn't set.
+std::optional<kvjit_log_level> log_level_of_environment();
 
 /// Warns of each variable whose value is not understood, and of each that begins with KVJIT_ and is not of kvjit's.
 void report_environment(const Log& log);

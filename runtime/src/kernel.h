@@ -66,6 +66,8 @@ public:
     /// The most new tokens of a sequence that decode takes on the target.
     int decode_tokens() const;
 
+    const std::shared_ptr<Recorder>& recorder() const { return images_->recorder(); }
+    const Log& log() const { return images_->log(); }
 
     /// The programs that the op has on its target, as bits of kvjit_programs.
     std::uint32_t bits() const { return gen::program_bits(spec_, target().backend); }

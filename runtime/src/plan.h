@@ -1,6 +1,8 @@
 // A plan: one step's batch, checked and split, ready to run on every layer.
 #pragma once
 
+#include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 
@@ -18,6 +20,17 @@ public:
     virtual ~Plan() = default;
     /// See kvjit_run. Allocates nothing unless it fails.
     virtual gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) = 0;
+    /// Refuses what run would refuse before it writes anything; writes nothing.
+    virtual gen::Result<void> check(const kvjit_tensors& tensors, std::int64_t layer_idx) = 0;
+    /// The programs that a run may launch, as bits of kvjit_programs.
+    virtual std::uint32_t programs() const = 0;
+    /// Whether runs now go into a graph, so that nothing may wait for them.
+    virtual bool is_captured() { return false; }
+    /// Copies memory of a run's tensors or of the batch's arrays, once earlier runs are done.
+    virtual gen::Result<void> download(void* to, const void* from, std::size_t bytes) {
+        if (bytes != 0) std::memcpy(to, from, bytes);
+        return {};
+    }
     /// See kvjit_relayout_run. Allocates nothing unless it fails.
     virtual gen::Result<void> relayout(const kvjit_tensors& from, std::int64_t from_layer, const kvjit_tensors& to,
                                        std::int64_t to_layer) = 0;

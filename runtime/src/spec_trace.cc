@@ -38,11 +38,6 @@ bool watch_forks() {
     return true;
 }
 
-/// The name that kvjit_target_create accepts.
-std::string target_name(const gen::Target& target) {
-    return target.backend == gen::Backend::kCudaEmulated ? "cuda-emulated" : target.name();
-}
-
 /// Locks a file against other processes that trace to it. A file that can't be locked, a pipe, is written to anyway.
 class Turn {
 public:
@@ -82,6 +77,10 @@ int append(int file, const std::string& line) {
 
 }  // namespace
 
+std::string target_option(const gen::Target& target) {
+    return target.backend == gen::Backend::kCudaEmulated ? "cuda-emulated" : target.name();
+}
+
 SpecTrace::SpecTrace(std::string path, Log log)
     : path_(std::move(path)),
       log_(std::move(log)),
@@ -96,7 +95,7 @@ SpecTrace::~SpecTrace() {
 void SpecTrace::add(const gen::KernelSpec& spec, const gen::Target& target, const gen::ProgramInfo& program) {
     if (gave_up_) return;
     const std::string line =
-        text(gen::print_spec(spec), "  # target=", target_name(target), " program=", program.label, "\n");
+        text(gen::print_spec(spec), "  # target=", target_option(target), " program=", program.label, "\n");
     if (const int error = write_once(line)) give_up(error);
 }
 

@@ -9,6 +9,9 @@
 
 namespace kvjit::rt {
 
+/// The name that kvjit_target_create, and the command's --target, accept.
+std::string target_option(const gen::Target& target);
+
 /// Lines of a file to which any number of engines and processes append. After a failed write, which is logged, nothing
 /// more is written. Thread-safe.
 class SpecTrace {

@@ -59,7 +59,7 @@ std::string rows(const std::string& text, const char* pattern, const char* row) 
 }
 
 std::string contract(const std::string& header) {
-    return kHead + struct_rows() + rows(header, R"((KVJIT_[A-Z0-9_]+) = (\d+))", "VALUE($1, $2)") +
+    return kHead + struct_rows() + rows(header, R"((KVJIT_[A-Z0-9_]+) = (-?\d+))", "VALUE($1, $2)") +
            rows(header, R"(#define (KVJIT_MAX_\w+) (\d+))", "VALUE($1, $2)") +
            rows(header, R"(KVJIT_API [^;(]*?(kvjit_\w+)\()", "FUNCTION($1)");
 }

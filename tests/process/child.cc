@@ -1,7 +1,8 @@
 // A process of an engine: opens a cache folder, runs one call, and says what it saw as lines "name value".
 //     process_child CACHE_FOLDER
 // The environment decides the rest (KVJIT_JIT, KVJIT_TEMPLATE_DIR, KVJIT_COMPILER; KVJIT_TEST_TARGET: else host;
-// KVJIT_TEST_BUNDLE: bundles to add, with colons between; KVJIT_TEST_PROC: a descriptor of the folder /proc, where the
+// KVJIT_TEST_BUNDLE: bundles to add, with colons between;
+// KVJIT_TEST_RUNS: how often the call is run, else once; KVJIT_TEST_PROC: a descriptor of the folder /proc, where the
 // process's root has none).
 #include <fcntl.h>
 #include <unistd.h>
@@ -65,7 +66,10 @@ kvjit::Result<void> run(const char* folder) {
     if (!kernel) return kernel.error();
     if (auto done = kernel->prepare(); !done) return done;
     const kvjit::test::ApiCall call = kvjit::test::make_call(2, 1, 40);
-    if (auto done = kvjit::test::plan_and_run(*kernel, call); !done) return done;
+    const char* runs = std::getenv("KVJIT_TEST_RUNS");
+    for (int left = runs != nullptr ? std::atoi(runs) : 1; left > 0; --left) {
+        if (auto done = kvjit::test::plan_and_run(*kernel, call); !done) return done;
+    }
     const kvjit_engine_stats stats = engine->stats();
     say("compiles", stats.compiles);
     say("disk_hits", stats.disk_hits);

@@ -32,7 +32,8 @@ std::int64_t Report::number(const std::string& name) const {
 }
 
 Child::Child(const std::string& cache_folder, const std::vector<std::string>& environment) {
-    std::string command = "env -u KVJIT_JIT -u KVJIT_TEMPLATE_DIR -u KVJIT_COMPILER -u KVJIT_TRACE_SPECS";
+    std::string command =
+        "env -u KVJIT_JIT -u KVJIT_TEMPLATE_DIR -u KVJIT_COMPILER -u KVJIT_TRACE_SPECS -u KVJIT_RECORD -u KVJIT_LOG";
     for (const std::string& variable : environment) command += ' ' + quoted(variable);
     command += ' ' + quoted(KVJIT_CHILD) + ' ' + quoted(cache_folder);
     output_ = popen(command.c_str(), "r");

@@ -269,7 +269,13 @@ KVJIT_API void kvjit_target_print(const kvjit_target *target, kvjit_sink sink, v
 
 typedef struct kvjit_engine kvjit_engine;
 
-typedef enum kvjit_log_level { KVJIT_LOG_INFO = 0, KVJIT_LOG_WARNING = 1 } kvjit_log_level;
+/* Higher levels are more important. What each level has: docs/compiling.md, "The log". */
+typedef enum kvjit_log_level {
+    KVJIT_LOG_TRACE = -2, /* each run */
+    KVJIT_LOG_DEBUG = -1, /* each image that is taken from memory, a bundle or the disk cache; each plan */
+    KVJIT_LOG_INFO = 0,   /* each compile and each program that is refused; recorded calls */
+    KVJIT_LOG_WARNING = 1 /* what works otherwise than expected */
+} kvjit_log_level;
 
 typedef struct kvjit_engine_options {
     uint32_t struct_size;
@@ -278,8 +284,9 @@ typedef struct kvjit_engine_options {
     int64_t cache_max_bytes;  /* the disk cache is pruned to this, least recently used first; from 0; default 512 MiB */
     const char *template_dir; /* NULL: $KVJIT_TEMPLATE_DIR, else the templates inside the library */
     const char *compiler;     /* path of libkvjit_compiler; NULL: $KVJIT_COMPILER, else beside the library */
-    /* Called with messages, on any threads, on several at once; NULL: no log. It must not throw, and not call kvjit for
-     * the engine that calls it. kvjit itself prints nothing. */
+    /* Called with messages, a line each, on any threads, on several at once; NULL: no log. It must not throw, and not
+     * call kvjit for the engine that calls it. kvjit itself prints nothing, unless $KVJIT_LOG says from which level on
+     * messages go to standard error, with or without `log`. */
     void (*log)(void *context, int32_t level, const char *message);
     void *log_context;
     int64_t max_idle_kernels; /* unreferenced kernels that stay for later requests; from 0; default 1024 */
@@ -297,6 +304,12 @@ typedef struct kvjit_engine_options {
      * is first needed: that may be refused, and limits all threads' signal stacks (docs/compiling.md, "AMX"); 0: none
      * uses it, and nothing is asked. KVJIT_CPU_MASK=amx-tile takes AMX from this machine for the whole process. */
     int32_t amx;
+    /* Which calls of the engine's kernels to record, and the folder that gets a file for each: see kvjit_engine_record.
+     * NULL: $KVJIT_RECORD, else none; "": none. */
+    const char *record;
+    /* The least kvjit_log_level that `log` is called with; default KVJIT_LOG_INFO. Messages that go nowhere cost a
+     * branch. */
+    int32_t log_level;
 } kvjit_engine_options;
 
 KVJIT_API void kvjit_engine_options_init_sized(kvjit_engine_options *options, size_t size);
@@ -318,6 +331,19 @@ KVJIT_API size_t kvjit_engine_trim(kvjit_engine *engine);
  * counted in kvjit_engine_stats.late_compiles and passed to options.on_late_compile, so that an engine's test can
  * require that there be none. Thread-safe. */
 KVJIT_API void kvjit_engine_seal(kvjit_engine *engine);
+
+/* Records calls of kvjit_run from now on, of all the engine's kernels and plans, for `kvjit replay`
+ * (docs/recording.md): what went in, and what came out, a file each in the folder DIR, which is created where it is
+ * missing. `setting` is "DIR" or "DIR:name=value,...", DIR without a colon; NULL or "" ends the recording. Names, all
+ * optional: call=N         the N-th call alone, counted from 1;  every=N  the first of N calls, and so on layer=N calls
+ * on this layer of the cache;     program=NAME  that run it (kvjit_program_list) max_files=N    default 100;
+ * max_bytes=N  of all files together, default 1 GiB and fields of a spec: calls of kernels whose specs agree in them
+ * Calls are counted as far as the other names let them pass. A call's result is what it is without recording. On CUDA
+ * each recorded call copies and waits; while a stream is captured nothing is recorded. What can't be recorded or
+ * written is logged, each reason once, and fails no call. Calls of op Relayout, and refused ones, are not recorded.
+ * Files hold the tensors' contents, for the owner's eyes (mode 0600). Errors: KVJIT_BAD_ARGUMENT; the earlier setting
+ * then stays. Thread-safe. */
+KVJIT_API kvjit_status kvjit_engine_record(kvjit_engine *engine, const char *setting, kvjit_error *error);
 
 /* Adds a bundle: kernels that were made at build time, in one file (docs/bundles.md). From now on the engine looks up
  * what kernels need in its bundles, in the order in which they were added, before the disk cache and before compiling.
@@ -425,19 +451,20 @@ typedef enum kvjit_stage {
     KVJIT_STAGE_IR = 2,       /* optimised LLVM IR; not for CUDA */
     KVJIT_STAGE_ASM = 3,      /* target assembly; for CUDA, PTX */
     KVJIT_STAGE_LOG = 4,      /* what the compiler said; for CUDA registers, spills and shared memory */
-    KVJIT_STAGE_OBJECT = 5    /* the bytes that are loaded: an ELF object, or a cubin; of one program at a time */
+    KVJIT_STAGE_OBJECT = 5,   /* the bytes that are loaded: an ELF object, or a cubin; of one program at a time */
+    KVJIT_STAGE_IR_UNOPTIMISED = 6 /* LLVM IR as Clang makes it, before any pass; not for CUDA */
 } kvjit_stage;
 
 /* Passes `stage` of each of these programs' images to the sink, one after the other: of the image that the kernel's
  * plans run, else of the one that they would run (kvjit_kernel_images tells which). What a bundle or the disk cache has
  * is read there, without a compiler, and nothing is loaded: the target may be one that this machine can't run. What no
  * store has is rendered and compiled for this call alone, whatever `jit` says; so is the object of an image that this
- * engine compiled. IR and ASM are always compiled, of the image's source. Only what the image was made of is passed on:
- * digests are compared. Errors: KVJIT_BAD_FILE where the bundle or the entry has changed since, is damaged or can't be
- * read; KVJIT_NOT_FOUND where the entry is gone, or a bundle was made without logs; for SOURCE either of them only
- * where the templates don't give the same text again. KVJIT_BAD_ARGUMENT where the op has none of the programs, or for
- * OBJECT several of them (the limit is the bits that it has); those of the compiler; KVJIT_BAD_FILE for templates.
- * Thread-safe. */
+ * engine compiled. IR, unoptimised or not, and ASM are always compiled, of the image's source. Only what the image was
+ * made of is passed on: digests are compared. Errors: KVJIT_BAD_FILE where the bundle or the entry has changed since,
+ * is damaged or can't be read; KVJIT_NOT_FOUND where the entry is gone, or a bundle was made without logs; for SOURCE
+ * either of them only where the templates don't give the same text again. KVJIT_BAD_ARGUMENT where the op has none of
+ * the programs, or for OBJECT several of them (the limit is the bits that it has); those of the compiler;
+ * KVJIT_BAD_FILE for templates. Thread-safe. */
 KVJIT_API kvjit_status kvjit_kernel_emit(kvjit_kernel *kernel, uint32_t programs, kvjit_stage stage, kvjit_sink sink,
                                          void *context, kvjit_error *error);
 
@@ -452,16 +479,18 @@ typedef enum kvjit_origin {
 /* The image of one program. Texts are valid during the call only. */
 typedef struct kvjit_image_info {
     uint32_t struct_size;
-    uint32_t program;     /* a bit of kvjit_programs */
-    int32_t origin;       /* kvjit_origin */
-    int32_t is_loaded;    /* 1: the kernel's plans run it; 0: they would, once they need it */
-    int32_t revision;     /* of the program's algorithm (docs/architecture.md) */
-    int64_t object_bytes; /* of KVJIT_STAGE_OBJECT; 0 without an origin */
-    const char *name;     /* as logs, profilers and debuggers call it: "attend_decode-4f1c09d2" */
-    const char *variant;  /* the algorithm's name, "simd" say */
-    const char *target;   /* the image's, which may be less than the requested one; canonical text */
-    const char *identity; /* the whole of it, as KVJIT_STAGE_IDENTITY has it */
-    const char *place;    /* file of the entry or bundle, "1234 bytes in memory"; else "" */
+    uint32_t program;      /* a bit of kvjit_programs */
+    int32_t origin;        /* kvjit_origin */
+    int32_t is_loaded;     /* 1: the kernel's plans run it; 0: they would, once they need it */
+    int32_t revision;      /* of the program's algorithm (docs/architecture.md) */
+    int64_t object_bytes;  /* of KVJIT_STAGE_OBJECT; 0 without an origin */
+    const char *name;      /* as logs, profilers and debuggers call it: "attend_decode-4f1c09d2" */
+    const char *variant;   /* the algorithm's name, "simd" say */
+    const char *target;    /* the image's, which may be less than the requested one; canonical text */
+    const char *identity;  /* the whole of it, as KVJIT_STAGE_IDENTITY has it */
+    const char *place;     /* file of the entry or bundle, "1234 bytes in memory"; else "" */
+    int64_t block_threads; /* CUDA: threads of each block that plans launch; else 0 */
+    int64_t shared_bytes;  /* CUDA: bytes of each block's dynamic shared memory, beside what the log has; else 0 */
 } kvjit_image_info;
 
 /* Calls `image` once for each of these programs that the op has, with what its image is, or would be: stores are

@@ -56,7 +56,7 @@ public:
 
     bool may_hold(const Wanted& wanted) const override { return bundle_.find(wanted.identity()).has_value(); }
 
-    std::string near_miss(const Wanted& wanted) const override {
+    std::string near_miss(Wanted& wanted) const override {
         const auto parts = gen::parse_identity(wanted.identity());
         std::set<std::string> differences;
         for (std::size_t i = 0; parts && i < bundle_.size() && differences.size() < kMostNearMisses; ++i) {

@@ -33,9 +33,13 @@ gen::Result<void> CallPlan::prepare(std::uint32_t programs) {
     return {};
 }
 
-gen::Result<void> CallPlan::run(const kvjit_tensors& tensors, std::int64_t layer_idx) {
+gen::Result<void> CallPlan::check(const kvjit_tensors& tensors, std::int64_t layer_idx) {
     if (auto checked = check_tensors(batch_, rows_, tensors, layer_idx); !checked) return checked;
-    if (auto checked = check_run(tensors); !checked) return checked;
+    return check_run(tensors);
+}
+
+gen::Result<void> CallPlan::run(const kvjit_tensors& tensors, std::int64_t layer_idx) {
+    if (auto checked = check(tensors, layer_idx); !checked) return checked;
     return launch(tensors, layer_idx);
 }
 

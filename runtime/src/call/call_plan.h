@@ -13,6 +13,8 @@ namespace kvjit::rt {
 class CallPlan : public Plan {
 public:
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) final;
+    gen::Result<void> check(const kvjit_tensors& tensors, std::int64_t layer_idx) final;
+    std::uint32_t programs() const final { return programs_; }
     gen::Result<void> relayout(const kvjit_tensors& from, std::int64_t from_layer, const kvjit_tensors& to,
                                std::int64_t to_layer) final;
 

@@ -66,9 +66,10 @@ std::vector<std::string> target_arguments(const gen::Target& target) {
 std::vector<const char*> stage_arguments(CompileStage stage) {
     switch (stage) {
         case CompileStage::kIr:
+        case CompileStage::kIrUnoptimised:
             return {"-emit-llvm"};  // values keep their names, for the IR's reader
         case CompileStage::kAsm:
-            return {"-S", "-discard-value-names"};
+            return {"-S", "-discard-value-names", "-fstack-size-section"};  // how large frames are
         case CompileStage::kObject:
             break;
     }
@@ -89,10 +90,12 @@ void append_log(void* context, const char* bytes, size_t size) {
 
 class ClangCompiler final : public CpuCompiler {
 public:
-    ClangCompiler(std::vector<std::string> paths, std::span<const char* const> flags)
-        : paths_(std::move(paths)), flags_(kClangFlags.begin(), kClangFlags.end()) {
-        flags_.insert(flags_.end(), flags.begin(), flags.end());
+    ClangCompiler(std::vector<std::string> paths, CompilerSettings settings)
+        : paths_(std::move(paths)), settings_(std::move(settings)), flags_(kClangFlags.begin(), kClangFlags.end()) {
+        for (const std::string& flag : settings_.flags) flags_.push_back(flag.c_str());
     }
+
+    std::string_view mark() const override { return settings_.mark; }
 
     std::span<const std::string> paths() const override { return paths_; }
 
@@ -107,7 +110,7 @@ public:
             text = describe_compiler(*path);
         }
         if (!text) return unopened(*path + " is no compiler of kvjit's");
-        return identity_ = gen::print_maker(*text, flags_, kClangPasses);  // whole: memory may run out before
+        return identity_ = gen::print_maker(*text, flags_, settings_.passes);  // whole: memory may run out before
     }
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
@@ -122,10 +125,11 @@ public:
         for (const std::string& argument : of_target) arguments.push_back(argument.c_str());
         std::ranges::copy(stage_arguments(stage), std::back_inserter(arguments));
         const std::string file(name);
+        const std::string_view passes = stage == CompileStage::kIrUnoptimised ? "no-op-module" : settings_.passes;
         CompileOutput output;
-        const kvjit_clang_request request{
-            source.data(),       source.size(),       file.c_str(),  arguments.data(), arguments.size(),
-            kClangPasses.data(), kClangPasses.size(), append_output, append_log,       &output};
+        const kvjit_clang_request request{source.data(),    source.size(), file.c_str(),  arguments.data(),
+                                          arguments.size(), passes.data(), passes.size(), append_output,
+                                          append_log,       &output};
         if ((*clang)->compile(&request) == 0) return output;
         return gen::fail(KVJIT_COMPILE_FAILED, "source", file + " doesn't compile:\n" + output.log);
     }
@@ -195,8 +199,9 @@ private:
     }
 
     const std::vector<std::string> paths_;
-    std::vector<const char*> flags_;
-    std::mutex mutex_;  // guards what follows
+    const CompilerSettings settings_;
+    std::vector<const char*> flags_;  // some are the settings'
+    std::mutex mutex_;                // guards what follows
     std::string identity_;
     Clang clang_ = nullptr;
     std::atomic<double> load_seconds_ = 0;
@@ -204,8 +209,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<CpuCompiler> make_compiler(std::string path, std::span<const char* const> flags) {
-    return std::make_unique<ClangCompiler>(candidates(std::move(path)), flags);
+std::unique_ptr<CpuCompiler> make_compiler(std::string path, CompilerSettings settings) {
+    return std::make_unique<ClangCompiler>(candidates(std::move(path)), std::move(settings));
 }
 
 }  // namespace kvjit::rt

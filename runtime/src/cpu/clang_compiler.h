@@ -5,8 +5,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "compiler.h"
+#include "cpu/clang/flags.h"
 
 namespace kvjit::rt {
 
@@ -19,8 +22,15 @@ public:
     virtual std::string code_line(std::uint64_t address) = 0;
 };
 
+/// How code is made.
+struct CompilerSettings {
+    std::vector<std::string> flags = {};     // cc1's, beyond kClangFlags
+    std::string_view passes = kClangPasses;  // of static storage
+    std::string_view mark = {};              // see Compiler::mark; of static storage
+};
+
 /// `path`: of libkvjit_compiler.so; empty: $KVJIT_COMPILER (ignored when set-user-id), else the file beside the library
-/// or executable that holds this function, else ../lib beside it. `flags`: cc1's beyond those of cpu/clang/flags.h.
-std::unique_ptr<CpuCompiler> make_compiler(std::string path, std::span<const char* const> flags = {});
+/// or executable that holds this function, else ../lib beside it.
+std::unique_ptr<CpuCompiler> make_compiler(std::string path, CompilerSettings settings = {});
 
 }  // namespace kvjit::rt

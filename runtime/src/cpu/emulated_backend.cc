@@ -15,7 +15,8 @@ namespace {
 
 class EmulatedBackend final : public Backend {
 public:
-    explicit EmulatedBackend(const std::string& compiler) : compiler_(make_compiler(compiler, kEmulationFlags)) {}
+    explicit EmulatedBackend(const std::string& compiler)
+        : compiler_(make_compiler(compiler, {.flags = {kEmulationFlags.begin(), kEmulationFlags.end()}})) {}
 
     Compiler& compiler() override { return *compiler_; }
 

@@ -2,13 +2,18 @@
 
 #include <fcntl.h>
 #include <llvm/ADT/StringExtras.h>
+#include <llvm/Demangle/Demangle.h>
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/Orc/Debugging/DebugInfoSupport.h>
 #include <llvm/ExecutionEngine/Orc/Debugging/PerfSupportPlugin.h>
+#include <llvm/ExecutionEngine/Orc/Shared/PerfSharedStructs.h>
 #include <llvm/ExecutionEngine/Orc/TargetProcess/JITLoaderPerf.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -24,9 +29,19 @@ namespace jitlink = llvm::jitlink;
 namespace orc = llvm::orc;
 namespace shared = llvm::orc::shared;
 
+/// "kvjit::add_block" of "_ZN5kvjitL9add_block...": without parameters, which fill a screen. Other names as they are.
+std::string readable(const std::string& name) {
+    llvm::ItaniumPartialDemangler demangler;
+    if (demangler.partialDemangle(name.c_str())) return name;
+    char* text = demangler.getFunctionName(nullptr, nullptr);
+    std::string found = text != nullptr ? text : name;
+    std::free(text);
+    return found;
+}
+
 std::string perf_line(const jitlink::Symbol& function, const std::string& program) {
     return llvm::utohexstr(function.getAddress().getValue(), true) + " " + llvm::utohexstr(function.getSize(), true) +
-           " " + program + ":" + function.getName().str() + "\n";
+           " " + program + ":" + readable(function.getName().str()) + "\n";
 }
 
 // perf dictates the name, in a folder that others can write to: never follow a link there.
@@ -75,9 +90,33 @@ void mend_header() {
     }
 }
 
+using Arguments = shared::SPSArgList<shared::SPSPerfJITRecordBatch>;
+
+void write_batch(const orc::PerfJITRecordBatch& batch) {
+    std::string bytes(Arguments::size(batch), '\0');
+    shared::SPSOutputBuffer buffer(bytes.data(), bytes.size());
+    if (!Arguments::serialize(buffer, batch)) return;
+    const shared::WrapperFunctionResult ignored(llvm_orc_registerJITLoaderPerfImpl(bytes.data(), bytes.size()));
+}
+
+/// perf takes a function's lines from the record right before its code. LLVM 19 writes the lines of all of an object's
+/// functions before all of their code: here each function is a batch of its own.
+void write_functions(const orc::PerfJITRecordBatch& batch) {
+    for (const orc::PerfJITCodeLoadRecord& code : batch.CodeLoadRecords) {
+        orc::PerfJITRecordBatch one;
+        one.UnwindingRecord = batch.UnwindingRecord;  // none: its size is 0
+        one.CodeLoadRecords = {code};
+        std::ranges::copy_if(batch.DebugInfoRecords, std::back_inserter(one.DebugInfoRecords),
+                             [&](const auto& lines) { return lines.CodeAddr == code.CodeAddr; });
+        write_batch(one);
+    }
+}
+
 /// Always reports success: ORC's plugin fails a link whose records can't be written.
 shared::CWrapperFunctionResult write_records(const char* records, std::uint64_t bytes) {
-    const shared::WrapperFunctionResult ignored(llvm_orc_registerJITLoaderPerfImpl(records, bytes));
+    shared::SPSInputBuffer buffer(records, bytes);
+    orc::PerfJITRecordBatch batch;
+    if (Arguments::deserialize(buffer, batch)) write_functions(batch);
     mend_header();
     const auto all_well = [] { return llvm::Error::success(); };
     return shared::WrapperFunction<shared::SPSError()>::handle(nullptr, 0, all_well).release();

@@ -67,6 +67,11 @@ public:
         return std::unexpected(fault_error(fault, batch()));
     }
 
+    bool is_captured() override { return device_.is_capturing(stream_); }
+    gen::Result<void> download(void* to, const void* from, std::size_t bytes) override {
+        return bytes == 0 ? gen::Result<void>() : device_.download(to, from, bytes, stream_);
+    }
+
     std::size_t workspace_bytes() const override { return workspace_.layout().bytes(); }
     std::string describe() const override;
 

@@ -46,6 +46,11 @@ public:
     virtual gen::Result<void> zero(void* to, std::size_t bytes, StreamOrder order) = 0;
     /// Waits for the stream's queued work. Errors: failures of that work since the last call.
     virtual gen::Result<void> synchronize(void* stream) = 0;
+    /// Whether the stream's work goes into a graph; nothing may wait for it then.
+    virtual bool is_capturing(void* stream) {
+        (void)stream;
+        return false;
+    }
     /// Waits for the stream's queued work, then copies to host memory.
     virtual gen::Result<void> download(void* to, const void* from, std::size_t bytes, void* stream) = 0;
 

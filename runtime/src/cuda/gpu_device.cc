@@ -88,6 +88,13 @@ public:
         return wait_for(queue, [&] { return api_.copy_to_host(to, address(from), bytes, queue); });
     }
 
+    bool is_capturing(void* stream) override {
+        const gen::Result<ContextScope> scope = context_.enter();
+        bool capturing = false;
+        // A stream that can't be asked can't be waited for, either.
+        return !scope || ask_capturing(static_cast<cuda::Stream>(stream), capturing) != cuda::kSuccess || capturing;
+    }
+
     int multiprocessors() const override { return gpu_.multiprocessors; }
 
 private:

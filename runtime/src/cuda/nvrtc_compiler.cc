@@ -58,10 +58,10 @@ public:
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
                                        CompileStage stage) override {
-        if (stage == CompileStage::kIr) {
-            return gen::fail(
-                KVJIT_BAD_ARGUMENT, "stage",
-                "stage is KVJIT_STAGE_IR; CUDA programs have no LLVM IR, but source, assembly (PTX) and log");
+        if (stage == CompileStage::kIr || stage == CompileStage::kIrUnoptimised) {
+            return gen::fail(KVJIT_BAD_ARGUMENT, "stage",
+                             "stage is KVJIT_STAGE_IR or KVJIT_STAGE_IR_UNOPTIMISED; CUDA programs have no LLVM IR, "
+                             "but source, assembly (PTX) and log");
         }
         const gen::Result<const NvrtcLibrary*> library = open_once();
         if (!library) return std::unexpected(library.error());

@@ -38,13 +38,17 @@ int make_folders(FileCalls& calls, const CachePlace& place) {
 }
 
 Fd open_or_make(FileCalls& calls, const CachePlace& place) {
-    Fd folder(calls.open(AT_FDCWD, place.path.c_str(), kFolderFlags, 0));
+    const int flags = place.follows_link ? kFolderFlags : kFolderFlags | O_NOFOLLOW;
+    Fd folder(calls.open(AT_FDCWD, place.path.c_str(), flags, 0));
     if (folder.get() != -ENOENT) return folder;
     const int made = make_folders(calls, place);
-    return Fd(made < 0 ? made : calls.open(AT_FDCWD, place.path.c_str(), kFolderFlags, 0));
+    return Fd(made < 0 ? made : calls.open(AT_FDCWD, place.path.c_str(), flags, 0));
 }
 
-std::string why_not_opened(const CachePlace& place, int error) {
+std::string why_not_opened(FileCalls& calls, const CachePlace& place, int error) {
+    struct stat status{};
+    const bool is_link = calls.status_of(AT_FDCWD, place.path.c_str(), &status) >= 0 && S_ISLNK(status.st_mode);
+    if (is_link && !place.follows_link) return "it is a symbolic link";
     if (error == -ENOENT && !place.home.empty()) return "there is no home folder " + place.home;
     return error_text(error);
 }
@@ -145,8 +149,8 @@ bool is_trusted(const struct stat& file) {
 
 std::expected<CacheFolder, std::string> CacheFolder::open(FileCalls& calls, const CachePlace& place) {
     Fd folder = open_or_make(calls, place);
-    const std::string why = folder.open() ? objection(calls, folder.get()) : why_not_opened(place, folder.get());
-    if (!why.empty()) return std::unexpected("the cache folder " + place.path + " can't be used: " + why);
+    const std::string why = folder.open() ? objection(calls, folder.get()) : why_not_opened(calls, place, folder.get());
+    if (!why.empty()) return std::unexpected(std::string(place.called) + ' ' + place.path + " can't be used: " + why);
     return CacheFolder(calls, std::move(folder), place.path);
 }
 

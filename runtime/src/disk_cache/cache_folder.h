@@ -15,8 +15,10 @@ namespace kvjit::rt {
 
 /// A possible place of a cache.
 struct CachePlace {
-    std::string path;  // "": no cache
-    std::string home;  // the part of it that is never created; "": all missing folders are
+    std::string path;                              // "": no cache
+    std::string home;                              // the part of it that is never created; "": all missing folders are
+    std::string_view called = "the cache folder";  // in messages
+    bool follows_link = true;                      // whether the path itself may be a symbolic link
 };
 
 /// $KVJIT_CACHE_DIR (set but empty: no cache), else $XDG_CACHE_HOME/kvjit, else $HOME/.cache/kvjit; the latter two must

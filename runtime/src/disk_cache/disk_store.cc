@@ -73,6 +73,28 @@ Answer DiskStore::find(std::span<Wanted> candidates) {
     return answer;
 }
 
+std::string DiskStore::near_miss(Wanted& wanted) const {
+    const gen::Result<EntryKey> key = wanted.key();
+    return key ? near_miss(*key) : key.error().message;
+}
+
+std::string DiskStore::near_miss(const EntryKey& key) const {
+    if (!folder_) return folder_.error().empty() ? "there is no disk cache" : folder_.error();
+    const std::string digest = entry_digest(key);
+    const auto shard = folder_->subfolder(shard_name(digest));
+    if (!shard) return "";
+    const auto names = shard->calls().list(shard->descriptor(), kMostNames);
+    if (!names) return "the disk cache " + why_not_listed(names.error());
+    for (const std::string& name : *names) {
+        if (!is_entry_of(name, digest)) continue;
+        const auto bytes = shard->read(name, kMaxEntryBytes);
+        const auto view = bytes ? decode_entry(*bytes) : std::unexpected<std::string_view>("");
+        const bool is_same = view && view->identity == key.identity && view->source_digest == key.source;
+        if (is_same) return "the disk cache has it by another compiler, " + std::string(view->maker);
+    }
+    return "";
+}
+
 gen::Result<std::string> DiskStore::read(const std::string&, const StoredEntry& stored, EntryPart part) const {
     const auto refuse = [&](const ReadFailure& why) {
         const bool is_gone = why.kind == ReadFailure::Kind::kAbsent;
@@ -203,7 +225,7 @@ bool DiskStore::is_in_the_way(const std::string& name) {
 }
 
 void DiskStore::warn(const std::string& message) const {
-    if (log_) log_(KVJIT_LOG_WARNING, message);
+    log_(KVJIT_LOG_WARNING, message);
 }
 
 void DiskStore::warn_once(const std::string& message) {
@@ -220,7 +242,7 @@ std::unique_ptr<DiskStore> open_disk_store(const DiskStoreOptions& options) {
     const CachePlace place = options.folder ? CachePlace{*options.folder, ""} : default_cache_place();
     if (place.path.empty()) return std::make_unique<DiskStore>(std::unexpected(std::string()), options);
     auto folder = CacheFolder::open(*options.calls, place);
-    if (!folder && options.log) options.log(KVJIT_LOG_WARNING, folder.error() + "; programs are kept in memory only");
+    if (!folder) options.log(KVJIT_LOG_WARNING, folder.error() + "; programs are kept in memory only");
     return std::make_unique<DiskStore>(std::move(folder), options);
 }
 

@@ -20,7 +20,7 @@ struct DiskStoreOptions {
     std::optional<std::string> folder;            // nothing: default_cache_place(); "": none
     std::int64_t max_bytes = 512LL << 20;         // entries are pruned to this; a larger entry is not stored
     std::chrono::milliseconds lock_wait{10'000};  // then lock() gives up, and the caller compiles privately
-    Log log;                                      // may be empty; may be called on several threads at once
+    Log log = {};                                 // may be called on several threads at once
     FileCalls* calls = &system_calls();           // must outlive the store
 };
 
@@ -44,6 +44,8 @@ public:
     DiskStore(std::expected<CacheFolder, std::string> folder, const DiskStoreOptions& options);
 
     Answer find(std::span<Wanted> candidates) override;
+    /// Says which compiler has made it, where another one has; or why the cache can't tell.
+    std::string near_miss(Wanted& wanted) const override;
     gen::Result<std::string> read(const std::string& identity, const StoredEntry& stored,
                                   EntryPart part) const override;
     void publish(Wanted& wanted, const Entry& entry) override;
@@ -52,6 +54,7 @@ public:
     /// The same for one key. If the key has no maker: any maker's entry, the first good one by name; nothing is stored,
     /// and the guard locks nothing.
     Lookup find(const EntryKey& key);
+    std::string near_miss(const EntryKey& key) const;
     void publish(const EntryKey& key, const Entry& entry);
     std::unique_ptr<Guard> lock(const EntryKey& key);
 

@@ -67,7 +67,7 @@ Shards existing_shards(const CacheFolder& folder) {
     if (!names || names->size() == kMost) return ~Shards();
     Shards found;
     for (const std::string& name : *names) {
-        if (name.size() == kShardDigits && is_hexadecimal(name)) found.set(shard_number(name));
+        if (is_shard_name(name)) found.set(shard_number(name));
     }
     return found;
 }
@@ -75,11 +75,6 @@ Shards existing_shards(const CacheFolder& folder) {
 /// Whether a file may still be being written. Where there are no locks, an older one is pruned like an entry.
 bool is_young(const struct stat& file) {
     return file.st_mtim.tv_sec > std::time(nullptr) - kLongestWriteSeconds;
-}
-
-/// Removes a file that no process holds, by taking its lock and releasing it.
-bool sweep(const CacheFolder& shard, const std::string& name) {
-    return EntryLock::acquire(shard, name, std::chrono::milliseconds(0)).held();
 }
 
 /// Some of the shards and what they hold.
@@ -121,10 +116,10 @@ public:
 
 private:
     void look_at(const CacheFolder& shard, const std::string& shard_name, const std::string& name) {
-        if (!begins_with_digest(name)) return;
-        if (name.ends_with(kLockSuffix)) return void(sweep(shard, name));
-        const bool is_temporary = name.ends_with(kTemporarySuffix);
-        if (!is_temporary && !name.ends_with(kEntrySuffix)) return;
+        const CacheFileKind kind = kind_of(name);
+        if (kind == CacheFileKind::kLock) sweep(shard, name);
+        if (kind == CacheFileKind::kLock || kind == CacheFileKind::kOther) return;
+        const bool is_temporary = kind == CacheFileKind::kTemporary;
         if (is_temporary && sweep(shard, name)) return;
         struct stat file{};
         if (folder_.calls().status_of(shard.descriptor(), name.c_str(), &file) < 0) return;
@@ -155,6 +150,22 @@ Sample sample_from(const CacheFolder& folder, const std::string& first) {
 }
 
 }  // namespace
+
+CacheFileKind kind_of(std::string_view file) {
+    if (!begins_with_digest(file)) return CacheFileKind::kOther;
+    if (file.ends_with(kLockSuffix)) return CacheFileKind::kLock;
+    if (file.ends_with(kTemporarySuffix)) return CacheFileKind::kTemporary;
+    return file.ends_with(kEntrySuffix) ? CacheFileKind::kEntry : CacheFileKind::kOther;
+}
+
+bool is_shard_name(std::string_view folder) {
+    return folder.size() == kShardDigits && is_hexadecimal(folder);
+}
+
+/// By taking the file's lock and releasing it.
+bool sweep(const CacheFolder& shard, const std::string& file) {
+    return EntryLock::acquire(shard, file, std::chrono::milliseconds(0)).held();
+}
 
 std::string shard_name(std::string_view entry) {
     return std::string(entry.substr(0, kShardDigits));

@@ -18,6 +18,14 @@ std::string lock_file_name(std::string_view entry);
 /// Whether the file is an entry whose digits are these.
 bool is_entry_of(std::string_view file, std::string_view digest);
 
+/// What a file in a shard is by its name.
+enum class CacheFileKind { kOther, kEntry, kTemporary, kLock };
+CacheFileKind kind_of(std::string_view file);
+/// Whether a folder beside the entries' is named as a shard is.
+bool is_shard_name(std::string_view folder);
+/// Removes a temporary or lock file that no process holds; false if one does.
+bool sweep(const CacheFolder& shard, const std::string& file);
+
 /// Makes room for an entry of `bytes` that is about to be written to the shard `first`, which must exist in `folder`.
 /// Examines whole shards, from `first` on, until it has seen 128 files or every shard; removes temporary and lock files
 /// that no process holds; and, if the files seen and the entry exceed these shards' part of `max_bytes`, removes the

@@ -4,6 +4,23 @@
 #include "images/images.h"
 
 namespace kvjit::rt {
+namespace {
+
+/// How to compile for a stage that no store keeps.
+std::optional<CompileStage> always_compiled(kvjit_stage stage) {
+    switch (stage) {
+        case KVJIT_STAGE_IR:
+            return CompileStage::kIr;
+        case KVJIT_STAGE_IR_UNOPTIMISED:
+            return CompileStage::kIrUnoptimised;
+        case KVJIT_STAGE_ASM:
+            return CompileStage::kAsm;
+        default:
+            return std::nullopt;
+    }
+}
+
+}  // namespace
 
 gen::Result<std::string> Images::emit(const Candidate& candidate, const OriginPtr& origin, kvjit_stage stage) {
     gen::Result<Wanted> wanted = this->wanted(candidate);
@@ -17,9 +34,8 @@ gen::Result<std::string> Images::emit(const Candidate& candidate, const OriginPt
     if (origin && stage == KVJIT_STAGE_LOG) return origin->log;
     gen::Result<std::string> source = source_of(*wanted, origin.get());
     if (stage == KVJIT_STAGE_SOURCE || !source) return source;
-    if (stage == KVJIT_STAGE_IR || stage == KVJIT_STAGE_ASM) {
-        const CompileStage how = stage == KVJIT_STAGE_IR ? CompileStage::kIr : CompileStage::kAsm;
-        gen::Result<CompileOutput> shown = compile_to_show(*wanted, *source, how);
+    if (const std::optional<CompileStage> how = always_compiled(stage)) {
+        gen::Result<CompileOutput> shown = compile_to_show(*wanted, *source, *how);
         if (!shown) return std::unexpected(shown.error());
         return std::move(shown->object);
     }

@@ -14,8 +14,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 /// `what`: a clause about the program, whose name ends the sentence.
 std::unexpected<gen::Error> not_compiled(kvjit_status status, const std::string& what, const Wanted& wanted) {
+    const std::string of = wanted.spec() == nullptr ? "" : " of " + gen::print_spec(*wanted.spec());
     return gen::fail(status, "spec",
-                     "compiling is off (KVJIT_JIT=off, or jit = 0) and " + what + " " + wanted.identity());
+                     "compiling is off (KVJIT_JIT=off, or jit = 0) and " + what + " " +
+                         std::string(wanted.program().info->label) + of + ", " + wanted.identity());
 }
 
 OriginPtr compiled_origin(const Entry& made) {
@@ -89,7 +91,9 @@ std::optional<Images::Found> Images::in_memory(std::span<Wanted> wanted, std::si
         return origin ? std::optional(Found{which, nullptr, std::move(origin)}) : std::nullopt;
     }
     ImagePtr image = in_memory(identity);
-    return image ? std::optional(Found{which, std::move(image), origin(identity)}) : std::nullopt;
+    if (!image) return std::nullopt;
+    tell_known(wanted[which]);
+    return Found{which, std::move(image), origin(identity)};
 }
 
 ImagePtr Images::keep(const std::string& identity, ImagePtr image, OriginPtr origin) {
@@ -175,10 +179,14 @@ gen::Result<ImagePtr> Images::make(const Candidate& candidate) {
     const std::shared_ptr<Cell> cell = this->cell(wanted->identity());
     const std::uint64_t failures_before = cell->failures;
     const std::lock_guard lock(cell->making);
-    if (ImagePtr image = in_memory(wanted->identity())) return image;
+    if (ImagePtr image = in_memory(wanted->identity())) {
+        tell_known(*wanted);
+        return image;
+    }
     if (cell->failures != failures_before) return std::unexpected(cell->last_failure);
     gen::Result<ImagePtr> made = produce(*wanted);
     if (!made) {
+        tell_refused(*wanted, made.error());
         cell->last_failure = made.error();
         ++cell->failures;
     }
@@ -230,7 +238,7 @@ void Images::publish(Wanted& wanted, const Entry& entry) {
     if (options_.disk) options_.disk->publish(wanted, entry);
 }
 
-gen::Error Images::not_found(const Wanted& wanted) const {
+gen::Error Images::not_found(Wanted& wanted) const {
     gen::Error error = not_compiled(KVJIT_NOT_FOUND, "no store holds the program", wanted).error();
     for (const std::shared_ptr<Store>& bundle : bundles()) {
         if (const std::string near = bundle->near_miss(wanted); !near.empty()) error.message += "; " + near;
@@ -280,8 +288,10 @@ gen::Result<std::optional<Images::Found>> Images::ask(Store& store, std::span<Wa
         if (auto known = in_memory(wanted, which, search)) return known;
         gen::Result<ImagePtr> image = load(wanted[which], held->entry.object);
         if (image) {
+            const double seconds = seconds_since(start);
             ++tally.hits;
-            tally.seconds += seconds_since(start);
+            tally.seconds += seconds;
+            tell_taken(wanted[which], *from, seconds);
             ImagePtr kept = keep(identity, *std::move(image), std::move(from));
             return Found{which, std::move(kept), origin(identity)};
         }
@@ -308,8 +318,9 @@ gen::Result<Entry> Images::compile(Wanted& wanted) {
         compiler.compile(*source, wanted.program().info->name, wanted.target(), CompileStage::kObject);
     if (!output) return std::unexpected(output.error());
     ++compiles_;
-    compile_seconds_ += seconds_since(start) - (compiler.load_seconds() - load_before);
-    options_.log(KVJIT_LOG_INFO, "compiled " + wanted.name());
+    const double seconds = seconds_since(start) - (compiler.load_seconds() - load_before);
+    compile_seconds_ += seconds;
+    tell_compiled(wanted, *output, seconds, late);
     if (late) tell_late(wanted);
     return Entry{std::move(output->object), *source, std::move(output->log)};
 }

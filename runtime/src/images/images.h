@@ -16,6 +16,7 @@
 #include "images/store.h"
 #include "images/wanted.h"
 #include "log.h"
+#include "record/recorder.h"
 #include "spec_trace.h"
 #include "tile_permission.h"
 
@@ -29,9 +30,10 @@ struct ImagesOptions {
     Backends backends;
     std::unique_ptr<Cache> disk;  // null: none
     gen::TemplateReader templates;
-    Log log;
+    Log log = {};
     LateCompile on_late_compile = nullptr;                  // may be empty
     std::shared_ptr<SpecTrace> trace = nullptr;             // null: none
+    std::shared_ptr<Recorder> recorder = nullptr;           // of the engine's calls; null: none
     TilePermission* tiles = &TilePermission::of_process();  // null: the engine's options forbid AMX
 };
 
@@ -107,6 +109,8 @@ public:
     const Log& log() const { return options_.log; }
     /// Null: specs are not traced.
     SpecTrace* trace() const { return options_.trace.get(); }
+    /// Null: calls can't be recorded.
+    const std::shared_ptr<Recorder>& recorder() const { return options_.recorder; }
     /// See kvjit_engine_seal.
     void seal() { sealed_ = true; }
     /// Forgets the names of images that are gone.
@@ -138,12 +142,19 @@ private:
     gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, Search& search);
     gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted, Search& search);
     gen::Result<std::optional<Found>> ask(Store& store, std::span<Wanted> wanted, Tally& tally, Search& search);
-    gen::Error not_found(const Wanted& wanted) const;
+    gen::Error not_found(Wanted& wanted) const;
     std::unique_ptr<Cache::Guard> lock(Wanted& wanted);
     void publish(Wanted& wanted, const Entry& entry);
     gen::Result<ImagePtr> produce(Wanted& wanted);
     gen::Result<Entry> compile(Wanted& wanted);
     void tell_late(const Wanted& wanted);
+    // Lines of the log; nothing is put together that it doesn't take.
+    void tell_known(const Wanted& wanted) const;
+    void tell_taken(const Wanted& wanted, const Origin& origin, double seconds) const;
+    void tell_compiled(Wanted& wanted, const CompileOutput& output, double seconds, bool late) const;
+    void tell_refused(const Wanted& wanted, const gen::Error& error) const;
+    /// Why no store has it, as clauses.
+    std::string why_missing(Wanted& wanted) const;
     gen::Result<void> permit(const Wanted& wanted);
     gen::Result<ImagePtr> load(const Wanted& wanted, std::string_view object);
     gen::Result<std::string> identity_of(Wanted& wanted, const Origin* origin);

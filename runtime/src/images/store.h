@@ -55,7 +55,7 @@ public:
     virtual bool may_hold(const Wanted&) const { return true; }
     /// An entry of the same program that doesn't serve, as a clause: "bundle a.kvjb has it for sm_90a"; or "".
     /// Thread-safe.
-    virtual std::string near_miss(const Wanted&) const { return ""; }
+    virtual std::string near_miss(Wanted&) const { return ""; }
     /// A part of the very entry that this store's `find` has returned for the identity. Removes and logs nothing.
     /// Errors: KVJIT_NOT_FOUND if the entry is gone, or was made without the part; KVJIT_BAD_FILE if it can't be read,
     /// or another one is in its place. Thread-safe.

@@ -17,7 +17,9 @@ const std::string& Wanted::identity() const {
 }
 
 const gen::Result<std::string>& Wanted::source() {
-    if (!source_) source_ = gen::render(program(), target(), templates_);
+    if (source_) return *source_;
+    source_ = gen::render(program(), target(), templates_);
+    if (*source_) (*source_)->insert(0, compiler_.mark());
     return *source_;
 }
 

@@ -18,6 +18,11 @@ gen::Result<void> check_no_relayout(const Kernel& kernel);
 class RelayoutPlan : public Plan {
 public:
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) final;
+    /// Always refuses: relayout runs such a plan.
+    gen::Result<void> check(const kvjit_tensors& tensors, std::int64_t layer_idx) final {
+        return run(tensors, layer_idx);
+    }
+    std::uint32_t programs() const final { return KVJIT_PROGRAM_RELAYOUT; }
     gen::Result<void> relayout(const kvjit_tensors& from, std::int64_t from_layer, const kvjit_tensors& to,
                                std::int64_t to_layer) final;
 

@@ -29,6 +29,8 @@ constexpr EngineMisuse kEngineMisuses[] = {
     {"jit below unset", [](kvjit_engine_options& o) { o.jit = -2; }, bad_argument("jit", -2, 1)},
     {"a cache of less than nothing", [](kvjit_engine_options& o) { o.cache_max_bytes = -5; },
      bad_argument("cache_max_bytes", -5, 0)},
+    {"a log level above all", [](kvjit_engine_options& o) { o.log_level = 2; }, bad_argument("log_level", 2, 1)},
+    {"a log level below all", [](kvjit_engine_options& o) { o.log_level = -3; }, bad_argument("log_level", -3, -2)},
     {"amx beyond on", [](kvjit_engine_options& o) { o.amx = 2; }, bad_argument("amx", 2, 1)},
     {"amx below off", [](kvjit_engine_options& o) { o.amx = -1; }, bad_argument("amx", -1, 1)},
 };
@@ -139,9 +141,9 @@ TEST_CASE("stages are numbered from 0 to 5") {
     kvjit_spec_init(&spec);
     const Handle<kvjit_kernel> kernel = kernel_of(spec);
     kvjit_error e = new_error();
-    const auto past = static_cast<kvjit_stage>(KVJIT_STAGE_OBJECT + 1);
+    const auto past = static_cast<kvjit_stage>(KVJIT_STAGE_IR_UNOPTIMISED + 1);
     expect_error(kvjit_kernel_emit(kernel.get(), KVJIT_ALL_PROGRAMS, past, drop, nullptr, &e), e,
-                 bad_argument("stage", 6, KVJIT_STAGE_OBJECT));
+                 bad_argument("stage", 7, KVJIT_STAGE_IR_UNOPTIMISED));
 }
 
 TEST_CASE("objects are handed out one at a time") {

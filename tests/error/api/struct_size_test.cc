@@ -123,7 +123,7 @@ const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),    F
 const std::vector<Field> kEngineFields = {F(struct_size),          F(jit),        F(cache_dir),   F(cache_max_bytes),
                                           F(template_dir),         F(compiler),   F(log),         F(log_context),
                                           F(max_idle_kernels),     F(bundle_key), F(trace_specs), F(on_late_compile),
-                                          F(late_compile_context), F(amx)};
+                                          F(late_compile_context), F(amx),        F(record),      F(log_level)};
 #undef F
 #define F(member) FIELD(kvjit_executor, member)
 const std::vector<Field> kExecutorFields = {F(struct_size), F(concurrency), F(context), F(run)};
@@ -138,9 +138,9 @@ const std::vector<Field> kPrepareFields = {F(struct_size), F(programs), F(num_th
                                            F(progress_context)};
 #undef F
 #define F(member) FIELD(kvjit_image_info, member)
-const std::vector<Field> kImageFields = {F(struct_size), F(program),      F(origin), F(is_loaded),
-                                         F(revision),    F(object_bytes), F(name),   F(variant),
-                                         F(target),      F(identity),     F(place)};
+const std::vector<Field> kImageFields = {F(struct_size),  F(program),       F(origin),      F(is_loaded), F(revision),
+                                         F(object_bytes), F(name),          F(variant),     F(target),    F(identity),
+                                         F(place),        F(block_threads), F(shared_bytes)};
 #undef F
 
 #define F(member) FIELD(kvjit_blocks, member)

@@ -6,9 +6,9 @@ set(CMAKE_CXX_STANDARD 23)  # of the tests' call builder
 
 find_package(kvjit CONFIG REQUIRED)
 add_library(call STATIC
-  ${SOURCES}/process/call.cc ${SOURCES}/call/arrays.cc ${SOURCES}/call/call.cc ${SOURCES}/call/elements.cc
-  ${SOURCES}/call/layout.cc ${SOURCES}/support/guarded_buffer.cc)
-target_include_directories(call PUBLIC ${SOURCES})
+  ${SOURCES}/process/call.cc ${SOURCES}/call/arrays.cc ${SOURCES}/call/call.cc ${SOURCES}/support/guarded_buffer.cc
+  ${SOURCES}/../oracle/elements.cc ${SOURCES}/../oracle/layout.cc)
+target_include_directories(call PUBLIC ${SOURCES} ${SOURCES}/..)
 target_link_libraries(call PUBLIC kvjit::kvjit_static)
 
 add_executable(version ${SOURCES}/install/version.c)

@@ -49,7 +49,15 @@ TEST_CASE("each stage gives its own product") {
                            "ELF"));
     CHECK(contains(object, "debug_line"));
     CHECK(contains(compile(kTwice, rt::host_target(), rt::CompileStage::kIr), "i32 @twice("));
-    CHECK(contains(compile(kTwice, rt::host_target(), rt::CompileStage::kAsm), "twice:"));
+    const std::string assembly = compile(kTwice, rt::host_target(), rt::CompileStage::kAsm);
+    CHECK(contains(assembly, "twice:"));
+    CHECK(contains(assembly, ".stack_sizes"));
+}
+
+TEST_CASE("unoptimised IR is Clang's, before any pass") {
+    const std::string source = "extern \"C\" int f(int x) { int y = x; return y + 1; }\n";
+    CHECK(contains(compile(source, rt::host_target(), rt::CompileStage::kIrUnoptimised), "%y = alloca i32"));
+    CHECK_FALSE(contains(compile(source, rt::host_target(), rt::CompileStage::kIr), "alloca"));
 }
 
 TEST_CASE("an error carries the compiler's log with the template's line") {

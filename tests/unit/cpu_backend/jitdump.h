@@ -34,6 +34,7 @@ struct JitDump {
     std::map<std::uint64_t, std::set<std::string>> lines;  // "file:line" by function's address
 
 private:
+    std::uint64_t last_lines_ = 0;  // the function of the last record of lines
     static constexpr std::size_t kHeaderBytes = 40, kRecordBytes = 16;
     enum Record : std::uint32_t { kLoad = 0, kDebug = 2 };
 
@@ -56,11 +57,13 @@ private:
         const auto size = number<std::uint64_t>(body, 24);
         functions[name] = {number<std::uint64_t>(body, 16), body.substr(40 + name.size() + 1)};
         CHECK(functions[name].code.size() == size);
+        CHECK(functions[name].address == last_lines_);  // perf takes lines from the record before the code
     }
 
     // address, count; of each: address, line, discriminator, file
     void read_debug(const std::string& body) {
-        std::set<std::string>& found = lines[number<std::uint64_t>(body, 0)];
+        last_lines_ = number<std::uint64_t>(body, 0);
+        std::set<std::string>& found = lines[last_lines_];
         std::size_t at = 16;
         for (auto count = number<std::uint64_t>(body, 8); count > 0; --count) {
             const std::string file = body.c_str() + at + 16;

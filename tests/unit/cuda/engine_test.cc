@@ -40,8 +40,7 @@ void install_kernels(FakeMachine& machine) {
     machine.state().kernels = {"kvjit_store", "kvjit_attend_decode", "kvjit_attend_prefill", "kvjit_check"};
 }
 
-Result<Kernel> make_kernel() {
-    EngineOptions options;
+Result<Kernel> make_kernel(EngineOptions options = {}) {
     options.cache_dir = cache_folder().c_str();
     options.jit = 1;
     const auto target = Target::cuda_device(0);
@@ -126,6 +125,90 @@ TEST_CASE("under a capture plans are made and gone, and runs are captured") {
     const auto waited = plan.synchronize();
     REQUIRE_FALSE(waited.has_value());
     CHECK(waited.error().status() == KVJIT_CUDA_ERROR);
+}
+
+namespace {
+
+/// Plans whose runs are recorded, and what the engine says of them.
+struct RecordedPlan {
+    test::TemporaryFolder folder;
+    std::vector<std::string> warnings;
+
+    std::string calls() const { return folder.path("calls"); }
+    Plan plan(const test::ApiCall& call) {
+        EngineOptions options;
+        const auto log = [](void* context, std::int32_t level, const char* message) {
+            if (level == KVJIT_LOG_WARNING) static_cast<RecordedPlan*>(context)->warnings.emplace_back(message);
+        };
+        options.log = log;
+        options.log_context = this;
+        const std::string folder_name = calls();
+        options.record = folder_name.c_str();
+        const auto kernel = make_kernel(options);
+        REQUIRE_MESSAGE(kernel, kernel.error().message());
+        return make_plan(*kernel, call).value();
+    }
+};
+
+}  // namespace
+
+TEST_CASE("a recorded run copies on the plan's stream, waits for it, and launches what it would have launched") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    const test::ApiCall call = test::make_call(2, 1, 100);
+    RecordedPlan recorded;
+    Plan plan = recorded.plan(call);
+    machine.state().enqueued.clear();
+    REQUIRE(plan.run(call.tensors).has_value());
+    CHECK(machine.state().launches.size() == 3);  // check, store, attend
+    CHECK(recorded.warnings.empty());
+    CHECK(test::files_in(recorded.calls(), ".safetensors").size() == 1);
+    CHECK(machine.count("cuMemcpyDtoHAsync") > 5);
+    for (const auto& [name, stream] : machine.state().enqueued) CHECK_MESSAGE(stream == kStream, name);
+}
+
+TEST_CASE("while the stream is captured nothing is recorded, which is said once, and nothing waits") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    const test::ApiCall call = test::make_call(2, 1, 100);
+    RecordedPlan recorded;
+    Plan plan = recorded.plan(call);
+    machine.state().capturing = kStream;
+    machine.state().calls.clear();
+    for (int i = 0; i < 3; ++i) CHECK(plan.run(call.tensors).has_value());
+    CHECK(machine.state().launches.size() == 9);
+    CHECK(machine.count("cuStreamSynchronize") == 0);
+    CHECK(machine.count("cuMemcpyDtoHAsync") == 0);
+    REQUIRE(recorded.warnings.size() == 1);
+    CHECK_MESSAGE(test::contains(recorded.warnings[0], "its stream is being captured"), recorded.warnings[0]);
+    machine.state().capturing = nullptr;
+    CHECK(plan.run(call.tensors).has_value());
+    CHECK(test::files_in(recorded.calls(), ".safetensors").size() == 1);
+}
+
+TEST_CASE("a driver's failure that a recording meets is said, and fails no run") {
+    if (!has_nvrtc()) return;
+    FakeMachine machine;
+    install_kernels(machine);
+    const test::ApiCall call = test::make_call(2, 1, 100);
+    RecordedPlan recorded;
+    Plan plan = recorded.plan(call);
+    machine.state().calls.clear();
+    REQUIRE(plan.run(call.tensors).has_value());
+    const auto& calls = machine.state().calls;
+    const auto copy = std::ranges::find(calls, "cuMemcpyDtoHAsync");
+    REQUIRE(copy != calls.end());
+    machine.state().fail_at = static_cast<int>(copy - calls.begin()) + 1;
+    machine.state().fail_code = rt::cuda::kIllegalAddress;
+    machine.state().calls.clear();
+    machine.state().launches.clear();
+    CHECK(plan.run(call.tensors).has_value());
+    CHECK(machine.state().launches.size() == 3);
+    REQUIRE(recorded.warnings.size() == 1);
+    CHECK_MESSAGE(test::contains(recorded.warnings[0], "a call was not recorded: "), recorded.warnings[0]);
+    CHECK(test::files_in(recorded.calls(), ".safetensors").size() == 1);
 }
 
 TEST_CASE("while another thread captures a stream, engine and plan on one's own come, serve and go") {

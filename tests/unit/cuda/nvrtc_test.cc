@@ -147,9 +147,11 @@ TEST_CASE("the assembly is PTX for the virtual architecture") {
 }
 
 TEST_CASE("CUDA has no LLVM IR") {
-    const gen::Error error = refusal(kScale, "sm_80", rt::CompileStage::kIr);
-    CHECK(error.status == KVJIT_BAD_ARGUMENT);
-    CHECK(contains(error.message, "PTX"));
+    for (const rt::CompileStage stage : {rt::CompileStage::kIr, rt::CompileStage::kIrUnoptimised}) {
+        const gen::Error error = refusal(kScale, "sm_80", stage);
+        CHECK(error.status == KVJIT_BAD_ARGUMENT);
+        CHECK(contains(error.message, "PTX"));
+    }
 }
 
 TEST_CASE("the log says what each kernel takes, spills included, and no times") {

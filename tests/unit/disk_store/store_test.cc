@@ -93,6 +93,17 @@ TEST_CASE("what is published is found, by every store of the folder and under it
     CHECK(messages.empty());
 }
 
+TEST_CASE("an entry of another compiler is told, one of another source is not") {
+    const Published published;
+    const EntryKey mine = made_by(key_of(1), "compiler B");
+    CHECK(published.store->near_miss(mine) == "the disk cache has it by another compiler, " + *key_of(1).maker);
+    CHECK(published.store->near_miss(key_of(2)) == "");
+    write_file(published.path, "not an entry");
+    CHECK(published.store->near_miss(mine) == "");
+    CHECK(published.messages.empty());
+    CHECK(open_disk_store({.folder = ""})->near_miss(mine) == "there is no disk cache");
+}
+
 TEST_CASE("the last entry published under a key is the one found; empty and large ones are entries too") {
     TemporaryFolder temporary;
     const auto store = open_disk_store(options_for(temporary.path()));

@@ -45,7 +45,8 @@ std::string source(std::string_view body) {
 }
 
 rt::CpuCompiler& compiler() {
-    static const auto shared = rt::make_compiler(KVJIT_TEST_COMPILER, rt::kEmulationFlags);
+    static const auto shared =
+        rt::make_compiler(KVJIT_TEST_COMPILER, {.flags = {rt::kEmulationFlags.begin(), rt::kEmulationFlags.end()}});
     return *shared;
 }
 

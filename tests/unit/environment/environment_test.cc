@@ -96,8 +96,11 @@ TEST_CASE("nothing is said of values that variables take, nor of empty ones") {
                                                           {"KVJIT_PERF", "0"},
                                                           {"KVJIT_PERF", "jitdump"},
                                                           {"KVJIT_LINE_INFO", "1"},
+                                                          {"KVJIT_DEBUG", "frames"},
+                                                          {"KVJIT_DEBUG", "1"},
                                                           {"KVJIT_EMULATION_SEED", "18446744073709551615"},
                                                           {"KVJIT_CPU_MASK", "avx512f,gfni"},
+                                                          {"KVJIT_LOG", "trace"},
                                                           {"KVJIT_CACHE_DIR", "/x"}}) {
         CAPTURE(name);
         CHECK(said_of(name, value).empty());

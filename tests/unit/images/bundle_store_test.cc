@@ -146,7 +146,7 @@ TEST_CASE("what a bundle has of the same program for others is told") {
     };
     const std::string abi = std::to_string(abi::kKernelAbi);
     const auto near = [](const std::string& identity) {
-        const Setting at(bytes_of({entry_for("something else", ""), entry_for(identity, "")}));
+        Setting at(bytes_of({entry_for("something else", ""), entry_for(identity, "")}));
         return at.store->near_miss(at.wanted[0]);
     };
     CHECK(near(with("x86-64-v3", "x86-64-v4")) == "bundle x.kvjb has it for x86_64-unknown-linux-gnu:x86-64-v4");

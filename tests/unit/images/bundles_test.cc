@@ -252,6 +252,7 @@ TEST_CASE("without compiling, a miss says what to add, and what bundles have ins
     const std::string identity = identity_of(kAttention + ",layout=L2HTD", KVJIT_PROGRAM_DECODE, best());
     for (const std::string& part :
          {identity, std::string("; bundle a.kvjb has it for sm_90a"),
+          "holds the program decode of " + gen::print_spec(spec_of(kAttention + ",layout=L2HTD")) + ", ",
           "; to have it in a bundle for x86-64-v3, add this line to the bundle's specs.txt: " +
               gen::print_spec(spec_of(kAttention + ",layout=L2HTD"))}) {
         CAPTURE(part);

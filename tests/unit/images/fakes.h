@@ -47,7 +47,7 @@ class FakeBundle final : public Store {
 public:
     Answer find(std::span<Wanted> candidates) override;
     bool may_hold(const Wanted& wanted) const override { return entries.contains(wanted.identity()); }
-    std::string near_miss(const Wanted&) const override { return near; }
+    std::string near_miss(Wanted&) const override { return near; }
     gen::Result<std::string> read(const std::string& identity, const StoredEntry& stored,
                                   EntryPart part) const override;
 

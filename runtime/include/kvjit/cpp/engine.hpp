@@ -116,6 +116,11 @@ public:
         kvjit_engine_get_stats(get(), &stats);
         return stats;
     }
+    /// Records calls for `kvjit replay` from now on: "DIR", or "DIR:name=value,..."; "" ends it. See
+    /// kvjit_engine_record.
+    Result<void> record(const std::string& setting) const {
+        return detail::call(kvjit_engine_record, get(), detail::Text{"setting", setting});
+    }
     /// Which algorithm serves each program, and why those before it don't: into `text`, also where the error says that
     /// there is no kernel. See kvjit_engine_explain.
     Result<void> explain(const kvjit_spec& spec, const Target& target, std::string& text,

@@ -72,6 +72,7 @@ struct ImageInfo {
     int revision;
     std::int64_t object_bytes;
     std::string name, variant, target, identity, place;
+    std::int64_t block_threads, shared_bytes;
 };
 
 /// A cheap, thread-safe, reference-counted handle.
@@ -120,7 +121,7 @@ public:
         auto take = [&](const kvjit_image_info* info) {
             all.push_back({static_cast<kvjit_programs>(info->program), static_cast<kvjit_origin>(info->origin),
                            info->is_loaded != 0, info->revision, info->object_bytes, info->name, info->variant,
-                           info->target, info->identity, info->place});
+                           info->target, info->identity, info->place, info->block_threads, info->shared_bytes});
         };
         auto told = detail::call(kvjit_kernel_images, get(), programs, detail::callback(take), &take);
         if (!told) return told.error();

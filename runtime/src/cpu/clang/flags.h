@@ -69,4 +69,13 @@ inline constexpr std::string_view kClangPasses =
     // A transformation that a template requests and doesn't get is a warning.
     "transform-warning)";
 
+/// KVJIT_DEBUG=frames, beyond kClangFlags: profilers walk from a kernel's code to its callers.
+inline constexpr std::array kFramesFlags = std::to_array<const char*>({"-mframe-pointer=all"});
+
+/// KVJIT_DEBUG=1, beyond kClangFlags, whose level and lines they replace: every variable has its place on the stack,
+/// and each function of a template is a function of its own.
+inline constexpr std::array kLocalsFlags =
+    std::to_array<const char*>({"-O0", "-debug-info-kind=limited", "-mframe-pointer=all"});
+inline constexpr std::string_view kLocalsPasses = "no-op-module";
+
 }  // namespace kvjit::rt
