@@ -14,14 +14,14 @@ std::string number_text(double number) {
     return text;
 }
 
-std::string mismatch_text(const std::string& name, const Tensor& got, const Tensor& expected, std::int64_t at) {
-    return name + position_text(expected.shape(), at) + " is " + number_text(got.number(at)) + ", expected " +
+std::string mismatch_text(const Label& name, const Tensor& got, const Tensor& expected, std::int64_t at) {
+    return name.place(expected.shape(), at) + " is " + number_text(got.number(at)) + ", expected " +
            number_text(expected.number(at));
 }
 
 /// Counts elements for which `same` is false; the error is their number.
 template <class Same>
-Verdict count_mismatches(const std::string& name, const Tensor& got, const Tensor& expected, Same same) {
+Verdict count_mismatches(const Label& name, const Tensor& got, const Tensor& expected, Same same) {
     std::int64_t mismatches = 0;
     std::int64_t first = 0;
     for (std::int64_t i = 0; i < expected.size(); ++i) {
@@ -52,6 +52,26 @@ double distance(double got, double expected) {
 
 }  // namespace
 
+std::string Label::place(std::span<const std::int64_t> shape, std::int64_t i) const {
+    if (axes.size() != shape.size()) return name + position_text(shape, i);
+    std::string text;
+    for (std::size_t axis = shape.size(); axis-- > 0;) {
+        const std::int64_t index = i % shape[axis];
+        i /= shape[axis];
+        std::string part = axes[axis] + " " + std::to_string(index);
+        if (axes[axis] == "token" && !token_starts.empty()) {
+            const auto after = std::ranges::upper_bound(token_starts, index);
+            const std::int64_t sequence = after - token_starts.begin() - 1;
+            if (sequence >= 0 && after != token_starts.end()) {
+                part += " (sequence " + std::to_string(sequence) + ", its token " +
+                        std::to_string(index - token_starts[static_cast<std::size_t>(sequence)]) + ")";
+            }
+        }
+        text = part + (text.empty() ? "" : ", ") + text;
+    }
+    return name + "[" + text + "]";
+}
+
 void Verdict::join(const Verdict& other) {
     if (pass && !other.pass) detail = other.detail;
     pass = pass && other.pass;
@@ -62,7 +82,7 @@ double tolerance(kvjit_dtype t1) {
     return t1 == KVJIT_F32 ? 1e-5 : t1 == KVJIT_F16 ? 2e-3 : t1 == KVJIT_BF16 ? 1.6e-2 : 0;
 }
 
-Verdict compare_bytes(const std::string& name, const Tensor& got, const Tensor& expected) {
+Verdict compare_bytes(const Label& name, const Tensor& got, const Tensor& expected) {
     const auto width = static_cast<std::int64_t>(element_bytes(expected.dtype()));
     return count_mismatches(name, got, expected, [&](std::int64_t i) {
         return std::equal(got.bytes().begin() + i * width, got.bytes().begin() + (i + 1) * width,
@@ -70,7 +90,7 @@ Verdict compare_bytes(const std::string& name, const Tensor& got, const Tensor& 
     });
 }
 
-Verdict compare_exactly(const std::string& name, const Tensor& got, const Tensor& expected) {
+Verdict compare_exactly(const Label& name, const Tensor& got, const Tensor& expected) {
     return count_mismatches(name, got, expected, [&](std::int64_t i) {
         const double a = got.number(i);
         const double b = expected.number(i);
@@ -78,8 +98,7 @@ Verdict compare_exactly(const std::string& name, const Tensor& got, const Tensor
     });
 }
 
-Verdict compare_closely(const std::string& name, const Tensor& got, const Tensor& expected, double tolerance,
-                        double floor) {
+Verdict compare_closely(const Label& name, const Tensor& got, const Tensor& expected, double tolerance, double floor) {
     const double reference = std::max(largest_finite(expected), floor);
     double worst = 0;
     std::int64_t at = 0;

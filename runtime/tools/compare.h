@@ -1,11 +1,27 @@
 // Compares outputs with recorded ones.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tensor.h"
 
 namespace kvjit::tool {
+
+/// What messages call a tensor and its axes.
+struct Label {
+    std::string name;
+    std::vector<std::string> axes;               // "token", "head"; none: indices alone
+    std::span<const std::int64_t> token_starts;  // (B+1), of axis "token": whose sequence a token is; empty: unknown
+
+    Label(const char* tensor) : name(tensor) {}
+    Label(std::string tensor, std::vector<std::string> its_axes, std::span<const std::int64_t> starts)
+        : name(std::move(tensor)), axes(std::move(its_axes)), token_starts(starts) {}
+
+    /// "attn_output[token 5 (sequence 1, its token 2), head 0, d 7]", or "out.lse(5, 0)".
+    std::string place(std::span<const std::int64_t> shape, std::int64_t i) const;
+};
 
 /// The verdict on one output or, joined, on all outputs of a call.
 struct Verdict {
@@ -21,15 +37,15 @@ struct Verdict {
 double tolerance(kvjit_dtype t1);
 
 /// Byte for byte: codes, and slots that the call must not touch.
-Verdict compare_bytes(const std::string& name, const Tensor& got, const Tensor& expected);
+Verdict compare_bytes(const Label& name, const Tensor& got, const Tensor& expected);
 
 /// The same value in every element; any NaN equals any NaN.
-Verdict compare_exactly(const std::string& name, const Tensor& got, const Tensor& expected);
+Verdict compare_exactly(const Label& name, const Tensor& got, const Tensor& expected);
 
 /// |got - expected| <= tolerance * max(max|expected|, floor) over all elements. Infinities must be the same ones, and
 /// NaN fails unless NaN was recorded. floor > 0 serves lse, a logarithm: its absolute error is the relative error
 /// of the sum, however close to 0 the logarithm itself lies.
-Verdict compare_closely(const std::string& name, const Tensor& got, const Tensor& expected, double tolerance,
+Verdict compare_closely(const Label& name, const Tensor& got, const Tensor& expected, double tolerance,
                         double floor = 0);
 
 }  // namespace kvjit::tool

@@ -30,6 +30,7 @@ Result<Engine> open_engine(const char* cache_dir) {
     kvjit_engine_options_init(&options);
     options.cache_dir = cache_dir;
     options.log = log_warnings;
+    options.record = "";  // $KVJIT_RECORD is for engines: a replay isn't recorded
     kvjit_engine* engine = nullptr;
     kvjit_error error = no_error();
     if (kvjit_engine_create(&options, &engine, &error) != KVJIT_OK) return fail(error_text(error));

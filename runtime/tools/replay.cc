@@ -8,6 +8,9 @@
 #include "gpu_access.h"
 #include "handles.h"
 #include "recorded_call.h"
+#include "recording/judge.h"
+#include "recording/oracle.h"
+#include "recording/recording.h"
 #include "replay_call.h"
 #include "terminal.h"
 
@@ -83,6 +86,10 @@ public:
         progress_.clear();
         print(std::to_string(tally_.passed) + " passed, " + std::to_string(tally_.failed) + " failed, " +
               std::to_string(tally_.refused) + " could not run\n");
+        if (tally_.passed + tally_.failed + tally_.refused == 0) {
+            complain("no file has a call of the operator that --op asks for");
+            return kExitBadInput;
+        }
         return tally_.exit_code();
     }
 
@@ -100,35 +107,109 @@ private:
     void replay_contents(const std::string& file) {
         const auto contents = SafetensorsFile::open(file);
         if (!contents) return refuse(contents.error());
+        if (is_recording(*contents)) return replay_recording(file, *contents);
         const auto call = read_recorded_call(*contents);
         if (!call) return refuse(call.error());
+        std::vector<Refusal> refusals;
         for (const kvjit_op op : options_.ops) {
-            judge(file, *call, op);
+            if (op != KVJIT_OP_MERGE) judge(file, *call, op, refusals);
             progress_.advance(stem(file));
         }
+        for (const Refusal& one : refusals) refuse(escaped(file) + ": " + one.text(), static_cast<int>(one.ops.size()));
     }
 
-    void refuse(const std::string& why) {
-        ++tally_.refused;
+    /// One call of one operator. The run is held to the oracle where there is one, and then so is what was recorded;
+    /// else the run is held to what was recorded.
+    void replay_recording(const std::string& file, const SafetensorsFile& contents) {
+        const auto call = read_recording(contents);
+        if (!call) return refuse(call.error());
+        if (std::ranges::find(options_.ops, call->op()) == options_.ops.end()) return;
+        const auto spec = spec_text(call->spec);
+        if (!spec) return refuse(escaped(file) + ": " + spec.error());
+        const auto refuse_call = [&](const std::string& why) {
+            refuse(escaped(file) + ": " + op_name(call->op()) + ": " + why + " [" + *spec + "]");
+        };
+        const auto ran = run_recording(machine_, *call);
+        if (!ran) return refuse_call(ran.error());
+        Results expected = recorded_results(*call, call->out);
+        if (options_.oracle) {
+            auto computed = compute_results(*call);
+            if (!computed) return refuse_call(computed.error());
+            expected = *std::move(computed);
+        }
+        const Results recorded = recorded_results(*call, call->got);
+        const std::string op = op_name(call->op());
+        if (expected.empty() && recorded.empty())
+            return refuse_call("the file has no got.* and no out.*; try --oracle");
+        if (ran->contains("attn_output") && !recorded.empty() && !recorded.contains("attn_output"))
+            return refuse_call("the file has got.* but no got.attn_output, which this operator always gives");
+        if (expected.empty() || options_.bits) tell(file, op, tool::judge(*call, *ran, recorded, options_.bits), *spec);
+        if (!expected.empty()) tell(file, op, tool::judge(*call, *ran, expected, false), *spec);
+        if (!expected.empty() && !recorded.empty()) {
+            tell(file, "  as recorded", tool::judge(*call, recorded, expected, false), call->target);
+        }
+        progress_.advance(stem(file));
+    }
+
+    /// Why operators of one file could not run: one reason is told once.
+    struct Refusal {
+        std::string why;                 // of the first operator
+        std::string reason;              // the same without its spec
+        std::vector<std::string> ops;    // "KeyValueCache"
+        std::vector<std::string> specs;  // as many, or fewer: an operator that has no spec has none here
+
+        std::string text() const {
+            const std::string all = joined(specs, "; ");
+            return joined(ops, ", ") + ": " + (ops.size() == 1 ? why : reason) + (all.empty() ? "" : " [" + all + "]");
+        }
+    };
+
+    static std::string joined(const std::vector<std::string>& words, const char* separator) {
+        std::string all;
+        for (const std::string& word : words) all += (all.empty() ? "" : separator) + word;
+        return all;
+    }
+
+    /// `why` with the words "its spec" for the spec.
+    static std::string without_spec(std::string why, const std::string& spec) {
+        const std::size_t at = spec.empty() ? why.npos : why.find(spec);
+        return at == why.npos ? why : why.replace(at, spec.size(), "its spec");
+    }
+
+    static void add_refusal(std::vector<Refusal>& refusals, kvjit_op op, const std::string& why,
+                            const std::string& spec) {
+        const std::string reason = without_spec(why, spec);
+        auto same = std::ranges::find(refusals, reason, &Refusal::reason);
+        if (same == refusals.end()) same = refusals.insert(same, {why, reason, {}, {}});
+        same->ops.emplace_back(op_name(op));
+        if (!spec.empty()) same->specs.push_back(spec);
+    }
+
+    void refuse(const std::string& why, int operations = 1) {
+        tally_.refused += operations;
         progress_.clear();
         complain(why);
     }
 
-    void judge(const std::string& file, const RecordedCall& call, kvjit_op op) {
+    void judge(const std::string& file, const RecordedCall& call, kvjit_op op, std::vector<Refusal>& refusals) {
         const auto of_op = op_spec(call, op);
         const auto spec = of_op ? spec_text(*of_op) : Result<std::string>(fail(of_op.error()));
-        if (!spec) return refuse(escaped(file) + ": " + spec.error());
+        if (!spec) return add_refusal(refusals, op, spec.error(), "");
         const auto verdict = replay_op(machine_, call, op);
-        if (!verdict) return refuse(escaped(file) + ": " + op_name(op) + ": " + verdict.error() + " [" + *spec + "]");
-        ++(verdict->pass ? tally_.passed : tally_.failed);
-        if (verdict->pass && options_.quiet) return;
+        if (!verdict) return add_refusal(refusals, op, verdict.error(), *spec);
+        tell(file, op_name(op), *verdict, *spec);
+    }
+
+    void tell(const std::string& file, const std::string& op, const Verdict& verdict, const std::string& spec) {
+        ++(verdict.pass ? tally_.passed : tally_.failed);
+        if (verdict.pass && options_.quiet) return;
         progress_.clear();
         char error[16];
-        std::snprintf(error, sizeof error, "%.1e", verdict->error);
-        table_.row(file, op_name(op), verdict->error == 0 ? "0" : error,
-                   verdict->pass ? coloured("pass", Colour::kGreen) + "  " : coloured("FAIL", Colour::kRed) + "  ",
-                   *spec);
-        if (!verdict->pass) print("    " + verdict->detail + "\n");
+        std::snprintf(error, sizeof error, "%.1e", verdict.error);
+        table_.row(file, op, verdict.error == 0 ? "0" : error,
+                   verdict.pass ? coloured("pass", Colour::kGreen) + "  " : coloured("FAIL", Colour::kRed) + "  ",
+                   escaped(spec));
+        if (!verdict.pass) print("    " + verdict.detail + "\n");
     }
 
     const ReplayOptions& options_;

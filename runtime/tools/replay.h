@@ -16,6 +16,8 @@ struct ReplayOptions {
     std::optional<std::string> cache_dir;  // absent: the library's default
     std::uint32_t num_threads = 0;         // 0: one a core
     std::vector<kvjit_op> ops;             // in this order
+    bool oracle = false;                   // recordings are held to an oracle, too
+    bool bits = false;                     // recordings' results to the last bit, where tolerances would do
     bool quiet = false;                    // rows that pass are not printed
 };
 

@@ -15,17 +15,14 @@
 #include <set>
 #include <utility>
 
-#include "terminal.h"
-
 namespace kvjit::tool {
 namespace {
 
 using Json = nlohmann::json;
 
 constexpr std::size_t kLengthBytes = 8;
-constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;  // the format's own limit
-constexpr std::size_t kMaxDepth = 8;     // a good header has 3 levels; more are kept for errors that name the field
-constexpr std::size_t kMaxQuoted = 100;  // bytes of a text that an error repeats
+constexpr std::uint64_t kMaxHeaderBytes = 32 << 20;  // parsing takes many times as much; the format allows 100 MB
+constexpr std::size_t kMaxDepth = 8;  // a good header has 3 levels; more are kept for errors that name the field
 constexpr std::size_t kMaxExtentsShown = 16;
 
 struct Dtype {
@@ -321,14 +318,6 @@ std::string shape_text(std::span<const std::int64_t> shape) {
         text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
     }
     return text + (shape.size() > kMaxExtentsShown ? ", ...: " + std::to_string(shape.size()) + " in all]" : "]");
-}
-
-std::string in_quotes(std::string_view text) {
-    if (text.size() <= kMaxQuoted) return "'" + escaped(text) + "'";
-    std::size_t shown = kMaxQuoted;
-    const auto continues = [&] { return (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80; };
-    while (continues() && shown > kMaxQuoted - 4) --shown;  // a character stays whole
-    return "'" + escaped(text.substr(0, shown)) + "...', " + std::to_string(text.size()) + " bytes";
 }
 
 }  // namespace kvjit::tool

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "result.h"
+#include "terminal.h"
 
 namespace kvjit::tool {
 
@@ -56,8 +57,5 @@ std::size_t safetensors_element_bytes(std::string_view dtype);
 
 /// "[2, 3, 4]"; of many extents the first and their number.
 std::string shape_text(std::span<const std::int64_t> shape);
-
-/// `text` in single quotes, long ones cut, control characters escaped: names come from files.
-std::string in_quotes(std::string_view text);
 
 }  // namespace kvjit::tool

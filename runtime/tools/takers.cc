@@ -42,6 +42,14 @@ std::string_view stored_name(kvjit_dtype dtype) {
     return "";
 }
 
+/// KVJIT_AUTO: none of kvjit's.
+kvjit_dtype dtype_of(std::string_view stored) {
+    for (const kvjit_dtype dtype : {KVJIT_F32, KVJIT_F16, KVJIT_BF16, KVJIT_I8, KVJIT_U8, KVJIT_I32, KVJIT_I64}) {
+        if (stored_name(dtype) == stored) return dtype;
+    }
+    return KVJIT_AUTO;
+}
+
 /// Reads all of `text` as one number.
 template <class T>
 bool read_whole(const std::string& text, T& number) {
@@ -133,6 +141,21 @@ void TensorTaker::take(Tensor& to, const std::string& name, kvjit_dtype dtype,
     if (info != nullptr) taken_.push_back({&to, dtype, &file_.tensors().find(name)->first, info});
 }
 
+void TensorTaker::take_any(Tensor& to, const std::string& name) {
+    const auto found = file_.tensors().find(name);
+    const kvjit_dtype dtype = found == file_.tensors().end() ? KVJIT_AUTO : dtype_of(found->second.dtype);
+    if (dtype == KVJIT_AUTO || found->second.shape.size() > KVJIT_MAX_RANK) {
+        return refuse("tensor " + in_quotes(name) + " has dtype " + found->second.dtype + " and shape " +
+                      shape_text(found->second.shape) + ", expected a dtype of kvjit's and at most " +
+                      std::to_string(KVJIT_MAX_RANK) + " axes");
+    }
+    take(to, name, dtype, found->second.shape);
+}
+
+void TensorTaker::refuse_length(const std::string& name, const std::string& expected) {
+    refuse("tensor " + in_quotes(name) + " has shape " + shape_text(shape(name)) + ", expected " + expected);
+}
+
 std::vector<std::int64_t> TensorTaker::shape(const std::string& name) const {
     const auto found = file_.tensors().find(name);
     return found == file_.tensors().end() ? std::vector<std::int64_t>{} : found->second.shape;
@@ -153,9 +176,10 @@ std::int64_t TensorTaker::total(const std::string& name, const std::vector<std::
     return 0;
 }
 
-void TensorTaker::refuse_unknown() {
+void TensorTaker::refuse_unknown(std::string_view remark) {
     for (const auto& [name, info] : file_.tensors()) {
-        if (!names_.contains(name)) refuse("tensor " + in_quotes(name) + " is unknown");
+        const bool is_remark = !remark.empty() && name.starts_with(remark);
+        if (!is_remark && !names_.contains(name)) refuse("tensor " + in_quotes(name) + " is unknown");
     }
 }
 

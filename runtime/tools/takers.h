@@ -74,6 +74,9 @@ public:
 
     /// Checks the tensor; load() reads it into `to`, which must live until then.
     void take(Tensor& to, const std::string& name, kvjit_dtype dtype, const std::vector<std::int64_t>& expected);
+    /// The same, of any type that kvjit knows and any shape that a kvjit_tensor may have.
+    void take_any(Tensor& to, const std::string& name);
+    bool has(const std::string& name) const { return file_.tensors().contains(name); }
     /// The shape that the file gives a tensor; empty where it has none.
     std::vector<std::int64_t> shape(const std::string& name) const;
     /// A rank-1 int64 tensor, read at once.
@@ -81,8 +84,10 @@ public:
     /// The last of `starts`, which counts tokens.
     std::int64_t total(const std::string& name, const std::vector<std::int64_t>& starts);
 
-    /// Refuses tensors that were not taken.
-    void refuse_unknown();
+    /// Refuses a tensor's length.
+    void refuse_length(const std::string& name, const std::string& expected);
+    /// Refuses tensors that were not taken, except those that begin with `remark`, where there is one.
+    void refuse_unknown(std::string_view remark = {});
     /// Reads what was taken, unless something was refused: other files than recorded calls cost no memory.
     void load();
 

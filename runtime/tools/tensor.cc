@@ -114,6 +114,10 @@ double Tensor::number(std::int64_t i) const {
     return std::numeric_limits<double>::quiet_NaN();
 }
 
+std::int64_t Tensor::integer(std::int64_t i) const {
+    return dtype_ == KVJIT_I64 ? read_as<std::int64_t>(memory_.get(), i) : static_cast<std::int64_t>(number(i));
+}
+
 Tensor converted(const Tensor& tensor, kvjit_dtype dtype) {
     if (!tensor.present()) return {};
     if (dtype == tensor.dtype()) return tensor.clone();
@@ -122,6 +126,7 @@ Tensor converted(const Tensor& tensor, kvjit_dtype dtype) {
         const double number = tensor.number(i);
         if (dtype == KVJIT_F16) write_as(result.bytes().data(), i, from_number(kHalf, number));
         if (dtype == KVJIT_BF16) write_as(result.bytes().data(), i, from_number(kBfloat16, number));
+        if (dtype == KVJIT_I8) write_as(result.bytes().data(), i, static_cast<std::int8_t>(number));
         if (dtype == KVJIT_F32) write_as(result.bytes().data(), i, static_cast<float>(number));
     }
     return result;

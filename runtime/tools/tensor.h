@@ -36,6 +36,8 @@ public:
 
     /// Element i in memory order as a number; float16 and integers convert exactly.
     double number(std::int64_t i) const;
+    /// The same of a tensor of integers.
+    std::int64_t integer(std::int64_t i) const;
 
 private:
     std::size_t byte_count() const { return static_cast<std::size_t>(size_) * element_bytes(dtype_); }
@@ -49,7 +51,8 @@ private:
     std::unique_ptr<std::byte[], Free> memory_;
 };
 
-/// A float32 or float16 tensor as `dtype`, one of these two, rounded to nearest even. Absent stays absent.
+/// A tensor as `dtype`, a type of floating point, rounded to nearest even, or int8, which its numbers are. Absent stays
+/// absent.
 Tensor converted(const Tensor& tensor, kvjit_dtype dtype);
 
 /// "(1, 0, 5)": where element i of a row-major tensor lies.

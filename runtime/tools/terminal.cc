@@ -80,6 +80,15 @@ std::string escaped_lines(std::string_view text) {
     return escaped_but_for("\n\t", text);
 }
 
+std::string in_quotes(std::string_view text) {
+    constexpr std::size_t kMaxQuoted = 100;  // bytes of a text that an error repeats
+    if (text.size() <= kMaxQuoted) return "'" + escaped(text) + "'";
+    std::size_t shown = kMaxQuoted;
+    const auto continues = [&] { return (static_cast<unsigned char>(text[shown]) & 0xc0) == 0x80; };
+    while (continues() && shown > kMaxQuoted - 4) --shown;  // a character stays whole
+    return "'" + escaped(text.substr(0, shown)) + "...', " + std::to_string(text.size()) + " bytes";
+}
+
 void prepare_standard_streams() {
     std::signal(SIGPIPE, SIG_DFL);
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {

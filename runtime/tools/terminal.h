@@ -30,6 +30,9 @@ std::string escaped(std::string_view text);
 /// The same for a text of several lines: line breaks and tabs stay.
 std::string escaped_lines(std::string_view text);
 
+/// `text` in single quotes, long ones cut, control characters escaped.
+std::string in_quotes(std::string_view text);
+
 /// "kvjit: MESSAGE" on standard error, its control characters escaped but for line breaks and tabs.
 void complain(std::string_view message);
 

@@ -1,54 +1,56 @@
-// `kvjit bundle create`, `merge`, `sign`: what writes bundles.
-#include <dlfcn.h>
-
+// `kvjit bundle create`.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <iterator>
-#include <map>
+#include <memory>
+#include <optional>
 #include <ranges>
 #include <span>
 
+#include "bundle/bundle_commands.h"
+#include "bundle/compiler_path.h"
 #include "bundle/entries.h"
 #include "bundle/files.h"
-#include "bundle/options.h"
+#include "command/options.h"
 #include "common/abi.h"
 #include "disk_cache/disk_store.h"
 #include "environment.h"
 #include "generator/spec_list.h"
 #include "input_file.h"
-#include "library_search.h"
 #include "terminal.h"
 #include "usable_cores.h"
 
 namespace kvjit::tool {
 namespace {
 
-/// The compiler beside libkvjit, since the command lies elsewhere; "" leaves the choice to the environment.
-std::string compiler_path() {
-    Dl_info info;
-    const bool chosen = !rt::environment_text(rt::Variable::kCompiler).value_or("").empty();
-    if (chosen || dladdr(reinterpret_cast<const void*>(&kvjit_status_name), &info) == 0) return "";
-    const std::string library = rt::real_path(info.dli_fname).value_or(info.dli_fname);
-    return rt::parent_folder(library) + "/libkvjit_compiler.so";
-}
+struct Request {
+    std::string out;
+    std::vector<std::string> specs;                          // each a list of its own
+    std::vector<std::string> spec_files;                     // of lists; "-": standard input
+    std::int64_t max_combinations = KVJIT_MAX_COMBINATIONS;  // of one list
+    std::vector<std::string> targets;                        // each with commas between names
+    std::optional<std::string> cache_dir;                    // nothing: kvjit's own
+    std::optional<std::string> key_file;                     // nothing: not signed
+    int jobs = 0;                                            // 0: as many as cores
+    bool without_sources = false;
+    bool quiet = false;
+};
 
 std::unique_ptr<rt::Cache> open_cache(const std::optional<std::string>& folder, const rt::Log& log) {
     if (folder && folder->empty()) return nullptr;
-    rt::DiskStoreOptions options;
-    options.folder = folder;
-    options.log = log;
-    return rt::open_disk_store(options);
+    rt::DiskStoreOptions disk;
+    disk.folder = folder;
+    disk.log = log;
+    return rt::open_disk_store(disk);
 }
 
-rt::ImagesOptions images_options(const CreateOptions& options) {
+rt::ImagesOptions images_options(const Request& request) {
     rt::ImagesOptions images;
-    images.log = [](kvjit_log_level level, const std::string& message) {
-        if (level >= KVJIT_LOG_WARNING) complain("warning: " + message);
-    };
+    const auto warn = [](kvjit_log_level, const std::string& message) { complain("warning: " + message); };
+    images.log = rt::both({warn, KVJIT_LOG_WARNING}, rt::standard_error_log(rt::log_level_of_environment()));
     rt::report_environment(images.log);
     images.backends = rt::make_backends({.compiler = compiler_path()});
-    images.disk = open_cache(options.cache_dir, images.log);
+    images.disk = open_cache(request.cache_dir, images.log);
     const std::string templates = rt::environment_text(rt::Variable::kTemplateDir).value_or("");
     images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return images;
@@ -67,21 +69,21 @@ Result<void> add_specs(std::vector<gen::KernelSpec>& specs, const std::string& w
     return {};
 }
 
-Result<std::vector<gen::KernelSpec>> read_specs(const CreateOptions& options) {
+Result<std::vector<gen::KernelSpec>> read_specs(const Request& request) {
     std::vector<gen::KernelSpec> specs;
-    for (const std::string& path : options.spec_files) {
+    for (const std::string& path : request.spec_files) {
         const Result<std::string> text = read_file(path);
         if (!text) return fail(text.error());
-        if (auto added = add_specs(specs, path + ": ", *text, options.max_combinations); !added)
+        if (auto added = add_specs(specs, path + ": ", *text, request.max_combinations); !added)
             return fail(added.error());
     }
-    for (const std::string& text : options.specs) {
-        if (options.specs.size() > 1 && !text.starts_with("op=")) {
+    for (const std::string& text : request.specs) {
+        if (request.specs.size() > 1 && !text.starts_with("op=")) {
             return fail("SPEC \"" + text +
                         "\" is one of several, each of which is a spec and begins with op=; a spec's "
                         "fields have commas between them");
         }
-        if (auto added = add_specs(specs, "", text, options.max_combinations); !added) return fail(added.error());
+        if (auto added = add_specs(specs, "", text, request.max_combinations); !added) return fail(added.error());
     }
     if (specs.empty()) return fail("there is no spec to make kernels of: --specs FILE, or SPEC");
     return specs;
@@ -120,10 +122,10 @@ std::vector<rt::BundleEntry> bundle_entries(std::vector<rt::MadeEntry> made, con
 
 /// Compiles, with a progress bar on a terminal.
 Result<std::vector<rt::MadeEntry>> make_with_progress(rt::Images& images, const EntryJobs& jobs,
-                                                      const CreateOptions& options) {
+                                                      const Request& request) {
     Progress progress(static_cast<std::int64_t>(jobs.jobs.size()));
-    return make_entries(images, jobs, thread_count(options.jobs), [&](const EntryJob& job) {
-        if (!options.quiet) {
+    return make_entries(images, jobs, thread_count(request.jobs), [&](const EntryJob& job) {
+        if (!request.quiet) {
             progress.advance(std::string(job.program.info->label) + " for " + job.target.name());
         }
     });
@@ -141,145 +143,77 @@ std::string summary(const std::string& out, std::size_t specs, std::size_t targe
 }
 
 /// What would fail at the end fails before minutes of compiling.
-Result<void> check_output(const CreateOptions& options) {
-    if (options.key_file) {
-        if (const auto key = read_key(*options.key_file); !key) return fail(key.error());
+Result<void> check_output(const Request& request) {
+    if (request.key_file) {
+        if (const auto key = read_key(*request.key_file); !key) return fail(key.error());
     }
-    return check_writable(options.out);
+    return check_writable(request.out);
 }
 
-Result<int> create(const CreateOptions& options) {
+Result<int> create(const Request& request) {
     const auto start = std::chrono::steady_clock::now();
-    if (auto soon = check_output(options); !soon) return fail(soon.error());
-    const Result<std::vector<gen::KernelSpec>> specs = read_specs(options);
+    if (auto soon = check_output(request); !soon) return fail(soon.error());
+    const Result<std::vector<gen::KernelSpec>> specs = read_specs(request);
     if (!specs) return fail(specs.error());
-    const Result<std::vector<std::string>> targets = split_targets(options.targets);
+    const Result<std::vector<std::string>> targets = split_targets(request.targets);
     if (!targets) return fail(targets.error());
     const Result<EntryJobs> jobs = plan_entries(*specs, *targets);
     if (!jobs) return fail(jobs.error());
     for (const std::string& each : jobs->left_out) complain("left out: " + each);
-    rt::Images images(images_options(options));
-    Result<std::vector<rt::MadeEntry>> made = make_with_progress(images, *jobs, options);
+    rt::Images images(images_options(request));
+    Result<std::vector<rt::MadeEntry>> made = make_with_progress(images, *jobs, request);
     if (!made) return fail(made.error());
     const auto bytes =
-        rt::encode_bundle(abi::kKernelAbi, bundle_entries(*std::move(made), *jobs, options.without_sources));
+        rt::encode_bundle(abi::kKernelAbi, bundle_entries(*std::move(made), *jobs, request.without_sources));
     if (!bytes) return fail(bytes.error());
-    if (auto done = write_bundle(options.out, *bytes, options.key_file); !done) return fail(done.error());
+    if (auto done = write_bundle(request.out, *bytes, request.key_file); !done) return fail(done.error());
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    if (!options.quiet) {
-        print(summary(options.out, specs->size(), targets->size(), *jobs, images.stats(), bytes->size(), took.count()));
+    if (!request.quiet) {
+        print(summary(request.out, specs->size(), targets->size(), *jobs, images.stats(), bytes->size(), took.count()));
     }
     return kExitOk;
 }
 
-/// Entries of all bundles, by identity, each once.
-class Merged {
-public:
-    Result<void> add(const std::string& path) {
-        const Result<rt::Bundle> bundle = open_bundle(path);
-        if (!bundle) return fail(bundle.error());
-        if (auto same = take_abi(bundle->header().abi, path); !same) return same;
-        Result<std::vector<rt::BundleEntry>> entries = read_entries(*bundle, path);
-        if (!entries) return fail(entries.error());
-        for (rt::BundleEntry& entry : *entries) {
-            const std::string identity = entry.code.identity;
-            const auto known = entries_.find(identity);
-            if (known == entries_.end()) {
-                entries_.emplace(identity, From{path, std::move(entry)});
-            } else if (!same_code(known->second.entry, entry)) {
-                return conflict(known->second, path);
-            } else if (known->second.entry.texts.source.empty()) {
-                known->second.entry.texts = std::move(entry.texts);  // a bundle may be made without sources
-            }
-        }
-        return {};
-    }
-
-    Result<std::string> encode() const {
-        std::vector<rt::BundleEntry> all;
-        for (const auto& [identity, from] : entries_) all.push_back(from.entry);
-        auto bytes = rt::encode_bundle(abi_.value_or(abi::kKernelAbi), all);
-        if (!bytes) return fail(bytes.error());
-        return *std::move(bytes);
-    }
-    std::size_t size() const { return entries_.size(); }
-
-private:
-    struct From {
-        std::string path;
-        rt::BundleEntry entry;
-    };
-
-    Result<void> take_abi(std::uint32_t abi, const std::string& path) {
-        if (abi_.value_or(abi) != abi) {
-            return fail(path + " is for kernel ABI " + std::to_string(abi) + ", those before it are for " +
-                        std::to_string(*abi_));
-        }
-        abi_ = abi;
-        return {};
-    }
-
-    static bool same_code(const rt::BundleEntry& one, const rt::BundleEntry& other) {
-        return one.code.provenance == other.code.provenance && one.code.image == other.code.image;
-    }
-
-    static Result<void> conflict(const From& from, const std::string& path) {
-        return fail(from.path + " and " + path + " have the same program by different makers: " +
-                    from.entry.code.identity + "; merge bundles of one compiler, or add both to the engine");
-    }
-
-    std::map<std::string, From> entries_;
-    std::optional<std::uint32_t> abi_;
-};
-
-Result<int> merge(const MergeOptions& options) {
-    Merged merged;
-    for (const std::string& path : options.bundles) {
-        if (auto added = merged.add(path); !added) return fail(added.error());
-    }
-    const Result<std::string> bytes = merged.encode();
-    if (!bytes) return fail(bytes.error());
-    if (auto done = write_bundle(options.out, *bytes, options.key_file); !done) return fail(done.error());
-    print(escaped(options.out) + ": " + std::to_string(merged.size()) + " programs; " + size_text(bytes->size()) +
-          "\n");
-    return kExitOk;
-}
-
-/// A whole bundle's bytes in memory: what was checked can't change while the file is written to.
-Result<std::string> read_bundle(const std::string& path) {
-    const auto file = rt::open_bundle_file(path);
-    if (!file) return fail(path + ' ' + file.error());
-    auto bytes = (*file)->read(0, (*file)->size());
-    if (!bytes) return fail(path + ' ' + bytes.error());
-    const auto bundle = rt::Bundle::open(rt::bundle_in_memory(*bytes));
-    if (!bundle) return fail(path + ' ' + bundle.error());
-    if (auto whole = read_entries(*bundle, path); !whole) return fail(whole.error());
-    return *std::move(bytes);
-}
-
-Result<int> sign_file(const SignOptions& options) {
-    const Result<rt::SecretKey> key = read_key(options.key_file);
-    if (!key) return fail(key.error());
-    Result<std::string> bytes = read_bundle(options.bundle);
-    if (!bytes) return fail(bytes.error());
-    if (auto done = sign_bytes(*bytes, *key); !done) return fail(done.error());
-    if (auto done = write_file(options.bundle, *bytes); !done) return fail(done.error());
-    print(escaped(options.bundle) + ": signed by key " + rt::print_public_key(rt::public_key(*key)) + "\n");
-    return kExitOk;
+Action declare(Options& options) {
+    auto request = std::make_shared<Request>();
+    options.text("OUT", request->out, kFile, "The bundle to write (*.kvjb)")->required();
+    options.text("SPEC", request->specs, kSpec, "field=value pairs, separated by commas: one spec a word");
+    options.text("--specs", request->spec_files, kFile, "File of specs; - is standard input; may be given again");
+    options
+        .text("--targets", request->targets, {"TARGET,...", Offer::kTargets},
+              "x86-64-v3, x86-64-v4-amx, sm_80, sm_90a, host, ...; with commas")
+        ->required();
+    options.number("--max-combinations", request->max_combinations, 1, INT64_MAX,
+                   "Combinations that a list of specs may make, at most");
+    options.number("-j,--jobs", request->jobs, 0, 1024, "Compiles at once; 0: one for each core that it may run on");
+    options.cache_folder(request->cache_dir);
+    options.text("--key", request->key_file, kFile, kSignHelp);
+    options.flag("--no-sources", request->without_sources, "Leave out sources and compilers' logs");
+    options.flag("--quiet,-q", request->quiet, "Print nothing where all is well");
+    return [request] { return create(*request); };
 }
 
 }  // namespace
 
-int create_bundle(const CreateOptions& options) {
-    return finish(create(options));
-}
-
-int merge_bundles(const MergeOptions& options) {
-    return finish(merge(options));
-}
-
-int sign_bundle(const SignOptions& options) {
-    return finish(sign_file(options));
-}
+constinit const Command kBundleCreate = {
+    .name = "create",
+    .summary = "Compile all programs of specs for targets into a bundle",
+    .declare = declare,
+    .about =
+        "A file of specs has one a line; # begins a comment, and braces hold several values or a range:\n\n"
+        "    # Llama 3 8B, int8 cache in pages\n"
+        "    op=MultiHeadCacheAttention,head_dim=128,group=4,quant_bit=8,cache_mode=page_table,layout=L2HTD\n"
+        "    op=Merge head_dim={64..256..64}\n\n"
+        "docs/ahead.md has the rules. What KVJIT_TRACE_SPECS wrote is such a file. kvjit help inspect has the fields "
+        "of "
+        "a spec. The error of a kernel that a bundle lacks names the line to add.\n\n"
+        "Targets are those that will run it, not this machine: no GPU is needed for sm_80, only NVRTC. A program that "
+        "several specs share is compiled and stored once. What the disk cache has is not compiled again. The same "
+        "specs, targets, compiler and kvjit make the same bytes, wherever and in whichever order.",
+    .examples =
+        "kvjit bundle create kernels.kvjb --specs specs.txt --targets x86-64-v3,x86-64-v4\n"
+        "kvjit bundle create one.kvjb op=Merge,head_dim=64 --targets host\n"
+        "kvjit bundle create gpu.kvjb --specs specs.txt --targets sm_80,sm_90a -j 8 --key private.pem\n",
+    .status = "0 written, 2 bad arguments, specs or targets, or a program that doesn't compile: nothing is written"};
 
 }  // namespace kvjit::tool

@@ -43,7 +43,8 @@ public:
     void make(std::size_t i) {
         if (failed_) return;
         const EntryJob& job = *jobs_[i];
-        gen::Result<rt::MadeEntry> made = images_.entry({&job.target, &job.program});
+        const gen::Result<gen::KernelSpec> spec = gen::parse_spec(job.spec);  // for the log
+        gen::Result<rt::MadeEntry> made = images_.entry({&job.target, &job.program, spec ? &*spec : nullptr});
         const std::lock_guard lock(mutex_);
         if (made) {
             made_[i] = *std::move(made);

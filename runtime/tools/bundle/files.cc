@@ -169,10 +169,19 @@ std::string size_text(std::uint64_t bytes) {
     return text;
 }
 
-int finish(const Result<int>& result) {
-    if (result) return *result;
-    complain(result.error());
-    return kExitBadInput;
+std::string constants_text(const gen::Identity& identity) {
+    std::string text;
+    for (const auto& [name, value] : identity.constants) text += (text.empty() ? "" : ";") + name + "=" + value;
+    return text;
+}
+
+std::string signed_by(const rt::BundleHeader& header) {
+    return header.is_signed() ? "signed by key " + rt::print_public_key(header.key) : "not signed";
+}
+
+std::string target_name(const std::string& text) {
+    const std::string name = text.substr(text.rfind(':') + 1);
+    return text.starts_with("cuda-emulated:") ? "cuda-emulated:" + name : name;
 }
 
 }  // namespace kvjit::tool

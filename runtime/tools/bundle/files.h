@@ -10,6 +10,7 @@
 #include "bundle/encode.h"
 #include "bundle/signature.h"
 #include "generator/error.h"
+#include "generator/identity.h"
 #include "result.h"
 
 namespace kvjit::tool {
@@ -40,7 +41,11 @@ std::string difference(const rt::BundleEntry& one, const rt::BundleEntry& other)
 /// "1234567 bytes (1.2 MB)"
 std::string size_text(std::uint64_t bytes);
 
-/// The exit status of a command that has printed its results. Prints a failure.
-int finish(const Result<int>& result);
+/// "kHeadDim=64;T1=f16_t"
+std::string constants_text(const gen::Identity& identity);
+/// "signed by key ...", or "not signed"
+std::string signed_by(const rt::BundleHeader& header);
+/// "x86-64-v3" of "x86_64-unknown-linux-gnu:x86-64-v3"; an emulated target keeps its prefix.
+std::string target_name(const std::string& text);
 
 }  // namespace kvjit::tool

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "child.h"
-#include "inspect.h"
+#include "inspect/show.h"
 #include "kvjit/kvjit.hpp"
 #include "recorded_file.h"
 #include "support/read_file.h"
@@ -170,7 +170,7 @@ TEST_CASE("--diff tells what differs between two texts, or files of what inspect
     CHECK(texts.exit_code == 0);
     CHECK(texts.out == "store:\n  program: store -> load\n");
     const auto printed = [](const std::string& head_dim) {
-        return run_kvjit({"inspect", "head_dim=" + head_dim, "--target", "x86-64-v3"}).out;
+        return run_kvjit({"inspect", "head_dim=" + head_dim, "--target", "x86-64-v3", "--emit", "identity"}).out;
     };
     const IdentityFile narrow(printed("64")), wide(printed("128"));
     const ChildResult equal = run_kvjit({"inspect", "--diff", narrow.path(), narrow.path()});
@@ -215,7 +215,7 @@ TEST_CASE("--diff refuses what is no identity, with the reason") {
         CHECK(result.out.empty());
         CHECK_MESSAGE(mentions(result.err, test.reason), result.err);
     }
-    CHECK(mentions(run_kvjit({"inspect"}).err, "SPEC or --diff is required"));
+    CHECK(mentions(run_kvjit({"inspect"}).err, "SPEC or --diff is missing"));
 }
 
 TEST_CASE("bad arguments are refused with status 2") {
@@ -255,14 +255,13 @@ TEST_CASE("a command that there is not is named, and so are those that there are
           {{"--frob", "replay", "x"}, "'--frob' is no command"},
           {{""}, "'' is no command"},
           {{"help", "foo"}, "'foo' is no command"},
-          {{"help", "--frob"}, "'--frob' is no command"},
-          {{}, "a command is missing"}}) {
+          {{}, "a command of kvjit is missing"}}) {
         CAPTURE(named);
         const ChildResult result = run_kvjit(arguments);
         CHECK(result.exit_code == 2);
         CHECK(result.out.empty());
         CHECK_MESSAGE(mentions(result.err, named), result.err);
-        CHECK_MESSAGE(mentions(result.err, "replay, inspect, bundle, spec, targets, help"), result.err);
+        CHECK_MESSAGE(mentions(result.err, "replay, inspect, bundle, "), result.err);
     }
     const ChildResult result = run_kvjit({"help", "replay", "foo"});
     CHECK(result.exit_code == 2);
@@ -432,10 +431,10 @@ TEST_CASE("a bundle's object, source and identity are shown without a compiler; 
     CHECK(mentions(read_file(here.bundle), object));
     CHECK(here.inspect({"op=Merge,head_dim=64", "--emit", "object"}).out == object);
     CHECK(mentions(here.inspect({"op=Merge,head_dim=64", "--emit", "source"}).out, "kvjit_merge"));
-    const std::string stored = here.inspect({"op=Merge,head_dim=64"}).out;
+    const std::string stored = here.inspect({"op=Merge,head_dim=64", "--emit", "identity"}).out;
     CHECK(stored.starts_with("identity: merge;"));
     CHECK(mentions(stored, "\nprovenance: source="));
-    const ChildResult alone = here.inspect({"op=Merge,head_dim=128"});
+    const ChildResult alone = here.inspect({"op=Merge,head_dim=128", "--emit", "identity"});
     CHECK_MESSAGE(alone.exit_code == 0, alone.err);
     CHECK(alone.out.starts_with("identity: merge;"));
     CHECK(std::ranges::count(alone.out, '\n') == 1);
@@ -454,7 +453,8 @@ TEST_CASE("an object is written to no terminal, and one at a time" * doctest::sk
     CHECK(here.inspect({"op=Merge,head_dim=64", "--images"}, Output::kTerminal).exit_code == 0);
     const ChildResult several = here.inspect({"head_dim=64", "--emit", "object", "-o", here.folder.path("all.o")});
     CHECK(several.exit_code == 2);
-    CHECK(mentions(several.err, "--program is all; on host this op has decode, merge, prefill, store: name one\n"));
+    CHECK(mentions(several.err,
+                   "--program is all; on host this op has decode, merge, prefill, store: name one, or -o FOLDER/\n"));
     CHECK(!std::filesystem::exists(here.folder.path("all.o")));
 }
 
@@ -518,6 +518,21 @@ TEST_CASE("replay says which file is bad, and goes on") {
     CHECK(mentions(result.err, "/nonexistent.safetensors"));
     CHECK(mentions(result.err, "/tmp: is a directory, expected a regular file"));
     CHECK(mentions(result.out, "3 passed, 0 failed, 2 could not run"));
+}
+
+TEST_CASE("replay says once why a file's operators can't run") {
+    setenv("KVJIT_COMPILER", "/nowhere", 1);
+    const ChildResult result = run_kvjit({"replay", "--cache-dir", "", golden_file("000_")});
+    unsetenv("KVJIT_COMPILER");
+    CHECK(result.exit_code == 2);
+    CHECK_MESSAGE(mentions(result.err,
+                           ": MultiHeadCacheAttention, KeyValueCache, MultiHeadAttention: "
+                           "KVJIT_COMPILER_MISSING: "),
+                  result.err);
+    CHECK(result.err.find("KVJIT_COMPILER_MISSING") == result.err.rfind("KVJIT_COMPILER_MISSING"));
+    for (const char* op : {"[op=MultiHeadCacheAttention,", "; op=KeyValueCache,", "; op=MultiHeadAttention,"})
+        CHECK(mentions(result.err, op));
+    CHECK(mentions(result.out, "0 passed, 0 failed, 3 could not run"));
 }
 
 /// An empty folder, which lives as long as this object.

@@ -1,0 +1,11 @@
+// The commands of `kvjit`, each in a file of its own.
+#pragma once
+
+#include "command/command.h"
+
+namespace kvjit::tool {
+
+extern const Command kReplayCommand, kInspectCommand, kBundleCommand, kCacheCommand, kSpecCommand, kTargetsCommand,
+    kDoctorCommand, kCompletionCommand, kHelpCommand;
+
+}  // namespace kvjit::tool

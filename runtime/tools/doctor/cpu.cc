@@ -1,0 +1,59 @@
+// The CPU, and the compiler for it.
+#include <fstream>
+
+#include "bundle/compiler_path.h"
+#include "cpu/clang_compiler.h"
+#include "cpu/host.h"
+#include "doctor/finding.h"
+#include "environment.h"
+#include "generator/x86.h"
+#include "usable_cores.h"
+
+namespace kvjit::tool {
+namespace {
+
+/// "AMD EPYC 9554"; "" where the system doesn't tell.
+std::string processor_name() {
+    std::ifstream info("/proc/cpuinfo");
+    for (std::string line; std::getline(info, line);) {
+        if (line.starts_with("model name")) return line.substr(std::min(line.find(": ") + 2, line.size()));
+    }
+    return "";
+}
+
+Finding amx_finding() {
+    if (!gen::has_feature(rt::host_target().features, "amx-tile"))
+        return {Health::kGood, "AMX", "the processor has none, or it is masked"};
+    return {Health::kGood, "AMX",
+            "there; a process asks the system for it when it loads the first program that uses tiles"};
+}
+
+}  // namespace
+
+Findings examine_cpu() {
+    const std::string name = processor_name();
+    Findings findings = {{Health::kGood, "CPU",
+                          (name.empty() ? "" : name + ", ") + std::to_string(rt::usable_cores()) + " usable cores"},
+                         {Health::kGood, "target", gen::print_features(rt::host_target().features)}};
+    findings.push_back(amx_finding());
+    return findings;
+}
+
+#ifdef KVJIT_CPU_JIT
+Findings examine_compiler() {
+    const std::unique_ptr<rt::CpuCompiler> compiler = rt::make_compiler(compiler_path());
+    constexpr std::string_view kSource = "extern \"C\" int one() { return 1; }\n";
+    const auto made = compiler->compile(kSource, "doctor.cc", rt::host_target(), rt::CompileStage::kObject);
+    if (made) return {{Health::kGood, "compiler", "Clang " KVJIT_LLVM_VERSION ", " + compiler->paths().front()}};
+    const bool is_missing = made.error().status == KVJIT_COMPILER_MISSING;
+    return {{is_missing ? Health::kNote : Health::kProblem, "compiler", made.error().message,
+             is_missing ? "apt install libclang-cpp19, or serve kernels from bundles alone"
+                        : "reinstall kvjit with its own compiler library"}};
+}
+#else
+Findings examine_compiler() {
+    return {{Health::kNote, "compiler", "this kvjit was built for GPUs alone (KVJIT_CPU_JIT=OFF)"}};
+}
+#endif
+
+}  // namespace kvjit::tool

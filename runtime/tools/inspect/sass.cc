@@ -1,0 +1,110 @@
+#include "inspect/sass.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <vector>
+
+#include "environment.h"
+#include "terminal.h"
+
+extern char** environ;
+
+namespace kvjit::tool {
+namespace {
+
+constexpr const char* kToolkit = "/usr/local/cuda/bin";
+
+struct Tool {
+    const char* name;
+    const char* option;
+};
+constexpr Tool kTools[] = {{"nvdisasm", "-c"}, {"cuobjdump", "-sass"}};
+
+/// The file of this name in a folder of $PATH, or in the toolkit's.
+std::optional<std::string> find_tool(const char* name) {
+    std::istringstream folders(rt::environment_text("PATH").value_or("") + ":" + kToolkit);
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        const std::string path = folder + "/" + name;
+        if (!folder.empty() && access(path.c_str(), X_OK) == 0) return path;
+    }
+    return std::nullopt;
+}
+
+/// A file that lives as long as this object.
+class TemporaryFile {
+public:
+    explicit TemporaryFile(const std::string& bytes) : path_(std::filesystem::temp_directory_path() / "kvjit-XXXXXX") {
+        const int file = mkstemp(path_.data());
+        if (file < 0) return;
+        is_written_ = write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+        close(file);
+        if (!is_written_) unlink(path_.c_str());
+    }
+    ~TemporaryFile() {
+        if (is_written_) unlink(path_.c_str());
+    }
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+    bool is_written() const { return is_written_; }
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+    bool is_written_ = false;
+};
+
+/// What the program prints, with its errors.
+Result<std::string> output_of(std::vector<std::string> words) {
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    int ends[2];
+    if (pipe(ends) != 0) return fail(words[0] + " can't be run: " + std::strerror(errno));
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    posix_spawn_file_actions_addclose(&actions, ends[1]);
+    pid_t child = 0;
+    const int error = posix_spawn(&child, words[0].c_str(), &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    std::string text;
+    char block[4096];
+    for (ssize_t bytes = 0; error == 0 && (bytes = read(ends[0], block, sizeof block)) > 0;) {
+        text.append(block, static_cast<std::size_t>(bytes));
+    }
+    close(ends[0]);
+    if (error != 0) return fail(words[0] + " can't be run: " + std::strerror(error));
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0) return fail(words[0] + " failed: " + text.substr(0, 500));
+    return text;
+}
+
+}  // namespace
+
+Result<std::string> disassemble_cubin(const std::string& cubin) {
+    for (const Tool& tool : kTools) {
+        const std::optional<std::string> path = find_tool(tool.name);
+        if (!path) continue;
+        const TemporaryFile file(cubin);
+        if (!file.is_written()) return fail(file.path() + " can't be written: " + std::strerror(errno));
+        return output_of({*path, tool.option, file.path()});
+    }
+    return fail(
+        std::string("sass takes nvdisasm or cuobjdump, which are neither in $PATH nor in ") + kToolkit +
+        ": install NVIDIA's package cuda-nvdisasm-13-0 or cuda-cuobjdump-13-0, or --emit cubin and disassemble it "
+        "elsewhere");
+}
+
+}  // namespace kvjit::tool

@@ -1,0 +1,42 @@
+// The stages that `kvjit inspect --emit` takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "json.h"
+#include "kvjit/kvjit.h"
+#include "result.h"
+
+namespace kvjit::tool {
+
+/// How assembly is shown.
+struct AssemblyStyle {
+    bool raw = false;    // with directives and data
+    bool lines = false;  // with the source's lines in front of their instructions
+};
+
+/// A program's image, as kvjit_image_info has it.
+struct ShownImage {
+    std::uint32_t bit;
+    std::string program, variant, target, name, origin, place;
+    int revision;
+    std::int64_t object_bytes, block_threads, shared_bytes;
+
+    /// Whether NVRTC compiles it; emulated programs are Clang's.
+    bool is_cuda() const { return target.starts_with("nvptx64"); }
+};
+
+/// Names of all stages, the default first.
+std::vector<std::string> stage_names();
+bool is_binary_stage(const std::string& stage);
+/// "decode.s"
+std::string stage_file(const std::string& stage, const ShownImage& image);
+
+/// A stage's text or bytes; the summary as an object. Errors: the library's, or what the stage lacks.
+Result<Json> stage_of(const std::string& stage, kvjit_kernel* kernel, const ShownImage& image, AssemblyStyle style);
+/// The same as text or bytes to print.
+Result<std::string> stage_text(const std::string& stage, kvjit_kernel* kernel, const ShownImage& image,
+                               AssemblyStyle style);
+
+}  // namespace kvjit::tool

@@ -1,0 +1,62 @@
+// An image's summary: what its code takes, and what its hot loop does.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "inspect/assembly.h"
+#include "inspect/occupancy.h"
+#include "json.h"
+#include "result.h"
+
+namespace kvjit::tool {
+
+/// What a summary is made of. Errors, of texts that can't be had, are said in the summary.
+struct SummarySource {
+    std::string program, variant, target, image, origin;
+    int revision = 0;
+    std::int64_t block_threads = 0, dynamic_shared_bytes = 0;  // CUDA
+    Result<std::string> object, assembly, log;                 // assembly: of CPUs; log: of CUDA
+};
+
+/// A CPU's code.
+struct CpuSummary {
+    std::int64_t frame_bytes = -1;         // of the entry point; -1: unknown
+    std::int64_t deepest_frame_bytes = 0;  // the largest of the functions that it calls
+    InstructionCounts counts;
+    std::optional<HotLoop> hot;
+};
+
+/// A GPU's, by ptxas' report.
+struct CudaSummary {
+    int registers = -1, stack_bytes = -1, spill_store_bytes = -1, spill_load_bytes = -1;
+    std::int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0, block_threads = 0;
+    std::optional<Occupancy> occupancy;
+};
+
+struct Summary {
+    std::string program, variant, target, image, origin;
+    int revision;
+    std::int64_t code_bytes = -1;
+    std::optional<CpuSummary> cpu;
+    std::optional<CudaSummary> cuda;
+    std::vector<std::string> lacks;  // what could not be found out, and why
+};
+
+Summary summarise(const SummarySource& source);
+std::string summary_text(const Summary& summary);
+/// The figures; what names the image is not repeated.
+Json summary_json(const Summary& summary);
+
+/// For the help: what inspecting does, and how the hot loop is found.
+inline constexpr std::string_view kInspectAbout =
+    "Nothing is loaded or run, so the target may be one that this machine can't run. What a bundle or the disk cache "
+    "has is read there; the rest is compiled to be shown.\n\n"
+    "summary: the hot loop is the innermost loop with the most multiply-adds, weighed by their share of its "
+    "instructions (with the most loads and stores of vectors where there are none), found in the compiler's assembly "
+    "by its comments. Figures count instructions as they stand there, not how often they run.";
+
+}  // namespace kvjit::tool

@@ -1,0 +1,185 @@
+// Every stage that `kvjit inspect` shows, and where it puts them.
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "child.h"
+#include "support/read_file.h"
+#include "support/temporary_folder.h"
+
+namespace kvjit::test {
+namespace {
+
+const std::vector<std::string> kMerge = {"inspect", "op=Merge,head_dim=64", "--target", "x86-64-v3"};
+
+ChildResult inspect(std::vector<std::string> arguments, const std::vector<std::string>& of = kMerge) {
+    arguments.insert(arguments.begin(), of.begin(), of.end());
+    return run_kvjit(arguments);
+}
+
+/// An environment variable, set as long as this object lives.
+class Set {
+public:
+    Set(const char* name, const std::string& value) : name_(name), before_(getenv(name) ? getenv(name) : "") {
+        setenv(name, value.c_str(), 1);
+    }
+    ~Set() { before_.empty() ? unsetenv(name_) : setenv(name_, before_.c_str(), 1); }
+    Set(const Set&) = delete;
+    Set& operator=(const Set&) = delete;
+
+private:
+    const char* name_;
+    std::string before_;
+};
+
+TEST_CASE("the first sight of a spec is the summary, without the processor's features") {
+    const ChildResult shown = inspect({});
+    CHECK(shown.exit_code == 0);
+    CHECK(shown.err.empty());
+    CHECK_MESSAGE(shown.out.starts_with("merge: simd revision "), shown.out);
+    for (const char* part :
+         {"\n  code  ", "\n  frame  ", "\n  spills  ", "\n  hot loop  ", "32-byte vectors", " FMAs, "}) {
+        CHECK_MESSAGE(mentions(shown.out, part), shown.out);
+    }
+    CHECK(!mentions(shown.out, "+sse"));
+    CHECK(inspect({"--emit", "summary"}).out == shown.out);
+}
+
+TEST_CASE("assembly is instructions, with the source's lines on request, and raw as the compiler made it") {
+    const std::string plain = inspect({"--emit", "asm"}).out;
+    CHECK(mentions(plain, "kvjit_merge:\n"));
+    CHECK(!mentions(plain, "\n\t."));
+    CHECK(mentions(inspect({"--emit", "asm", "--lines"}).out, "# cpu/merge.cc:"));
+    CHECK(mentions(inspect({"--emit", "asm", "--raw"}).out, "\t.section"));
+    CHECK(mentions(inspect({"--emit", "asm", "--raw", "--lines"}).err, "can't be given together"));
+}
+
+TEST_CASE("IR is there before and after optimisation") {
+    const std::string before = inspect({"--emit", "ir-unoptimised"}).out, after = inspect({"--emit", "ir"}).out;
+    CHECK(mentions(before, "alloca"));
+    CHECK(mentions(before, "define "));
+    CHECK(mentions(after, "define "));
+    CHECK(before.size() > after.size());
+}
+
+TEST_CASE("several stages have titles on standard output, and files in a folder") {
+    const ChildResult both = inspect({"--emit", "identity,summary"});
+    CHECK(both.exit_code == 0);
+    CHECK(both.out.starts_with("==== merge: identity ====\nidentity: merge;"));
+    CHECK(mentions(both.out, "\n==== merge: summary ====\nmerge: simd"));
+    const TemporaryFolder folder;
+    const ChildResult written =
+        inspect({"--emit", "identity,summary,source,ir,asm,object,log", "-o", folder.path("all")});
+    CHECK(written.exit_code == 0);
+    CHECK(written.out == folder.path("all") + ": 7 files\n");
+    for (const char* file :
+         {"merge.identity.txt", "merge.summary.txt", "merge.cc", "merge.ll", "merge.s", "merge.o", "merge.log"}) {
+        CHECK_MESSAGE(std::filesystem::exists(folder.path("all/") + file), file);
+    }
+    CHECK(read_file(folder.path("all/merge.o")).substr(1, 3) == "ELF");
+    const ChildResult objects =
+        run_kvjit({"inspect", "head_dim=64", "--target", "x86-64", "--emit", "object", "-o", folder.path("objects/")});
+    CHECK_MESSAGE(objects.exit_code == 0, objects.err);
+    CHECK(std::filesystem::exists(folder.path("objects/decode.o")));
+    CHECK(std::filesystem::exists(folder.path("objects/store.o")));
+}
+
+TEST_CASE("as JSON a summary is numbers, and objects have no place") {
+    const ChildResult shown = inspect({"--json", "--emit", "summary,identity"});
+    CHECK(shown.exit_code == 0);
+    const auto json = nlohmann::json::parse(shown.out);
+    CHECK(json["spec"] == "op=Merge,head_dim=64");
+    const auto& program = json["programs"][0];
+    CHECK(program["program"] == "merge");
+    CHECK(program["summary"]["code_bytes"] > 0);
+    CHECK(program["summary"]["frame_bytes"] >= 0);
+    CHECK(program["summary"]["hot_loop"]["vector_bytes"] == 32);
+    CHECK(program["identity"].get<std::string>().starts_with("identity: merge;"));
+    CHECK(nlohmann::json::parse(inspect({"--json", "--images"}).out)["programs"].size() == 1);
+    const ChildResult object = inspect({"--json", "--emit", "object"});
+    CHECK(object.exit_code == 2);
+    CHECK(mentions(object.err, "--json has no room for an object's bytes"));
+}
+
+TEST_CASE("stages that a target lacks are refused with those that it has") {
+    for (const char* stage : {"ptx", "sass", "cubin"}) {
+        const ChildResult refused = inspect({"--emit", stage});
+        CHECK(refused.exit_code == 2);
+        CHECK_MESSAGE(mentions(refused.err, std::string("--emit is ") + stage + ", which code of CPUs doesn't have"),
+                      refused.err);
+    }
+    for (const char* stage : {"ir", "ir-unoptimised"}) {
+        const ChildResult refused =
+            run_kvjit({"inspect", "op=Merge", "--target", "sm_80", "--emit", stage, "--program", "merge"});
+        CHECK(refused.exit_code == 2);
+        CHECK_MESSAGE(mentions(refused.err, "which CUDA programs don't have"), refused.err);
+    }
+    CHECK(mentions(inspect({"--emit", "asm,wasm"}).err, "--emit is 'wasm'; it takes summary, identity"));
+}
+
+TEST_CASE("without a compiler the summary says what it lacks") {
+    const Set compiler("KVJIT_COMPILER", "/nowhere/libkvjit_compiler.so"), cache("KVJIT_CACHE_DIR", "");
+    const ChildResult shown = inspect({});
+    CHECK(shown.exit_code == 0);
+    CHECK(mentions(shown.out, "lacks      frame, spills, hot loop: KVJIT_COMPILER_MISSING"));
+}
+
+TEST_CASE("--diff compares two specs") {
+    const ChildResult shown =
+        run_kvjit({"inspect", "--diff", "op=Merge,head_dim=64", "op=Merge,head_dim=128", "--target", "x86-64-v3"});
+    CHECK_MESSAGE(shown.exit_code == 0, shown.err);
+    CHECK(mentions(shown.out, "merge:\n  constant kHeadDim: 64 -> 128\n"));
+    const ChildResult bad = run_kvjit({"inspect", "--diff", "op=Merge", "op=Mrge"});
+    CHECK(bad.exit_code == 2);
+    CHECK(mentions(bad.err, "did you mean Merge?"));
+}
+
+/// A folder with a program of this name that prints its arguments and its file's first bytes.
+struct FakeTool {
+    explicit FakeTool(const std::string& name, const std::string& script) {
+        const std::string path = folder.write(name, "#!/bin/sh\n" + script);
+        chmod(path.c_str(), 0700);
+    }
+    TemporaryFolder folder;
+};
+
+bool has_nvrtc() {
+    return run_kvjit({"inspect", "op=Merge", "--target", "sm_80", "--emit", "cubin", "--program", "merge"}).exit_code ==
+           0;
+}
+
+TEST_CASE("CUDA: PTX, cubin and SASS, through whichever of NVIDIA's tools there is" * doctest::skip(!has_nvrtc())) {
+    const std::vector<std::string> of = {"inspect", "op=Merge,head_dim=64", "--target", "sm_80", "--program", "merge"};
+    CHECK(mentions(inspect({"--emit", "ptx"}, of).out, ".target sm_80"));
+    CHECK(inspect({"--emit", "asm"}, of).out == inspect({"--emit", "ptx"}, of).out);
+    CHECK(inspect({"--emit", "cubin"}, of).out == inspect({"--emit", "object"}, of).out);
+    for (const char* part : {"registers", "occupancy", "shared", "spills"}) CHECK(mentions(inspect({}, of).out, part));
+    const std::string path = getenv("PATH");
+    {
+        const FakeTool tool("nvdisasm", "echo \"$1\"; head -c 4 \"$2\" | tail -c 3\n");
+        const Set first("PATH", tool.folder.path() + ":" + path);
+        CHECK(inspect({"--emit", "sass"}, of).out == "-c\nELF");
+    }
+    {
+        const FakeTool tool("nvdisasm", "echo it hurts >&2; exit 3\n");
+        const Set first("PATH", tool.folder.path() + ":" + path);
+        const ChildResult failed = inspect({"--emit", "sass"}, of);
+        CHECK(failed.exit_code == 2);
+        CHECK_MESSAGE(mentions(failed.err, "nvdisasm failed: it hurts"), failed.err);
+    }
+    if (std::filesystem::exists("/usr/local/cuda/bin/nvdisasm") ||
+        std::filesystem::exists("/usr/local/cuda/bin/cuobjdump"))
+        return;
+    const Set none("PATH", "/nowhere");
+    const ChildResult missing = inspect({"--emit", "sass"}, of);
+    CHECK(missing.exit_code == 2);
+    CHECK_MESSAGE(mentions(missing.err, "install NVIDIA's package cuda-nvdisasm-13-0"), missing.err);
+}
+
+}  // namespace
+}  // namespace kvjit::test

@@ -1,0 +1,94 @@
+// One voice: what is wrong with an argument, what it takes, and what was probably meant.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "child.h"
+
+namespace kvjit::test {
+namespace {
+
+struct Case {
+    std::vector<std::string> arguments;
+    std::string said;  // the end of standard error's line
+};
+
+void check_refused(const Case& test) {
+    const ChildResult result = run_kvjit(test.arguments);
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK(result.err.starts_with("kvjit: "));
+    CHECK_MESSAGE(result.err.ends_with(test.said + "\n"), result.err);
+    CHECK(result.err.find('\n') == result.err.size() - 1);
+}
+
+TEST_CASE("misspelt words of the command line get what was meant") {
+    for (const Case& test : std::vector<Case>{
+             {{"inspct"}, "did you mean inspect?"},
+             {{"help", "taregts"}, "did you mean targets?"},
+             {{"bundle", "creat"}, "did you mean create?"},
+             {{"spec", "lst"}, "did you mean list?"},
+             {{"inspect", "--emitt", "asm", "op=Merge"},
+              "'--emitt' is no option of kvjit inspect; did you mean --emit? kvjit help inspect says more"},
+             {{"bundle", "create", "out", "op=Merge", "--target", "host"},
+              "'--target' is no option of kvjit bundle create; did you mean --targets? kvjit help bundle create says "
+              "more"},
+             {{"replay", "--op", "KeyValueCach", "x"}, "did you mean KeyValueCache?"},
+             {{"inspect", "op=Merge", "--program", "sotre"}, "did you mean store?"},
+             {{"inspect", "op=Merge", "--emit", "sorce"}, "did you mean source?"},
+         }) {
+        check_refused(test);
+    }
+}
+
+TEST_CASE("misspelt words of a spec get what was meant") {
+    for (const Case& test : std::vector<Case>{
+             {{"inspect", "op=MultiHeadCacheAtention"}, "did you mean MultiHeadCacheAttention?"},
+             {{"inspect", "op=merge"}, "did you mean Merge?"},
+             {{"inspect", "hed_dim=64"}, "did you mean head_dim?"},
+             {{"inspect", "causal=1"}, "did you mean is_causal?"},
+             {{"inspect", "block_size=16"}, "did you mean page_size?"},
+             {{"inspect", "layout=NHD"}, "did you mean flashinfer:NHD?"},
+             {{"inspect", "layout=vlm:cpu"}, "did you mean vllm:cpu?"},
+             {{"inspect", "cache_mode=paged"}, "did you mean page_table?"},
+             {{"inspect", "is_causal=true"}, "did you mean 1?"},
+             {{"inspect", "is_alibi=no"}, "did you mean 0?"},
+             {{"inspect", "t1=float16"}, "did you mean f16?"},
+             {{"inspect", "page_table"}, "did you mean cache_mode=page_table?"},
+             {{"inspect", "head_dim:64"}, "did you mean head_dim=64?"},
+             {{"bundle", "create", "out", "op=Mrge", "--targets", "host"}, "did you mean Merge?"},
+         }) {
+        check_refused(test);
+    }
+}
+
+TEST_CASE("where nothing is likely, nothing is suggested") {
+    for (const std::vector<std::string>& arguments :
+         std::vector<std::vector<std::string>>{{"frobnicate"},
+                                               {"inspect", "colour=red"},
+                                               {"inspect", "quant_bit=16"},
+                                               {"inspect", "op=Merge", "--zzz"}}) {
+        const ChildResult result = run_kvjit(arguments);
+        CHECK(result.exit_code == 2);
+        CHECK_MESSAGE(!mentions(result.err, "did you mean"), result.err);
+    }
+}
+
+TEST_CASE("values that are missing, too many or out of range are named with what the option takes") {
+    for (const Case& test : std::vector<Case>{
+             {{"replay"}, "FILE is missing; kvjit help replay says more"},
+             {{"inspect", "op=Merge", "--emit"}, "--emit lacks a value; kvjit help inspect says more"},
+             {{"replay", "--threads", "-1", "x"}, "--threads is '-1'; it takes a whole number from 0 to 1024"},
+             {{"replay", "--threads", "1x", "x"}, "--threads is '1x'; it takes a whole number from 0 to 1024"},
+             {{"replay", "--op", "Softmax", "x"},
+              "--op is 'Softmax'; it takes all, MultiHeadCacheAttention, KeyValueCache, MultiHeadAttention, Merge"},
+             {{"targets", "more"}, "'more' is one word too many; kvjit help targets says more"},
+             {{"inspect", "op=Merge", "--images", "--why"}, "can't be given together"},
+         }) {
+        check_refused(test);
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test
