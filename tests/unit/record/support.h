@@ -14,7 +14,8 @@
 
 namespace kvjit::test {
 
-/// What an engine's log has heard. The log is called on several threads at once; the lists are read when these are done.
+/// What an engine's log has heard. The log is called on several threads at once; the lists are read when these are
+/// done.
 class Heard {
 public:
     void operator()(kvjit_log_level level, const char* message) {
