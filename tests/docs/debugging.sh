@@ -18,9 +18,9 @@ command -v gdb >/dev/null || { echo "SKIP: there is no gdb"; exit 77; }
 gdb -q -batch -ex run /bin/true 2>&1 | grep 'exited normally' >/dev/null ||
     { echo "SKIP: gdb can't run a program here"; exit 77; }
 
-# A line of the document as an extended regular expression.
+# A line of the document as an extended regular expression. Columns may have other widths.
 pattern() {
-    sed -E -e 's/[][\.*^$+?(){}|]/\\&/g' -e 's/(\\\.){3}/.*/g' -e 's/[0-9]+(\\\.[0-9]+)?(e-[0-9]+)?/[0-9.]+(e-[0-9]+)?/g' <<<"$1"
+    sed -E -e 's/[][\.*^$+?(){}|]/\\&/g' -e 's/(\\\.){3}/.*/g' -e 's/ {2,}/ +/g' -e 's/[0-9]+(\\\.[0-9]+)?(e-[0-9]+)?/[0-9.]+(e-[0-9]+)?/g' <<<"$1"
 }
 
 command="" seen=0 failed=0
