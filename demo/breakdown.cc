@@ -2,8 +2,8 @@
 
 #include <utility>
 
+#include "limits/together.h"
 #include "plain.h"
-#include "together.h"
 
 namespace demo {
 namespace {
@@ -83,7 +83,7 @@ void Breakdown::measure(const Step& step, const std::vector<LayerCall>& calls, c
         tally.prefill.push_back({seconds, attended_operations(prefilling.batch), limit.operations_a_second});
     }
     if (!beside_others_) return;
-    wait_for_idle_pool();
+    kvjit::limits::wait_for_idle_pool();
     for (const auto& [part, timings] : {std::pair(&decoding, &tally.decode), std::pair(&prefilling, &tally.prefill)}) {
         if (part->batch.new_tokens() > 0) time_others(part->batch, part->calls.back(), timings->back(), checker);
     }

@@ -6,10 +6,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "arithmetic.h"
-#include "bandwidth.h"
 #include "gpu.h"
-#include "together.h"
+#include "limits/arithmetic.h"
+#include "limits/bandwidth.h"
+#include "limits/together.h"
 
 namespace demo {
 namespace {
@@ -31,17 +31,17 @@ public:
 
     std::string headline() const override {
         return processor_name() + ", " + std::to_string(threads_) + " threads, last-level cache " +
-               std::to_string(last_level_cache_bytes() >> 20) + " MB";
+               std::to_string(kvjit::limits::last_level_cache_bytes() >> 20) + " MB";
     }
     Memory& memory() override { return memory_; }
 
     Yardstick measure() override {
         if (!read_loop_) read_loop_.emplace(kReadBytes, threads_);
-        wait_for_idle_pool();
+        kvjit::limits::wait_for_idle_pool();
         Yardstick best{};
         for (int i = 0; i < kMeasurements; ++i) {
             best.bytes_a_second = std::max(best.bytes_a_second, read_loop_->measure());
-            best.operations_a_second = std::max(best.operations_a_second, measure_arithmetic(threads_));
+            best.operations_a_second = std::max(best.operations_a_second, kvjit::limits::measure_arithmetic(threads_));
         }
         return best;
     }
@@ -54,7 +54,7 @@ public:
 private:
     int threads_;
     HostMemory memory_;
-    std::optional<ReadLoop> read_loop_;
+    std::optional<kvjit::limits::ReadLoop> read_loop_;
 };
 
 class GpuMachine final : public Machine {

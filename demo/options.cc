@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "bandwidth.h"
+#include "limits/bandwidth.h"
 
 namespace demo {
 namespace {
@@ -56,7 +56,7 @@ void set_defaults(Options& options) {
     if (options.layers == 0) options.layers = emulated ? 1 : 4;
     if (options.place == Place::kCpu) {
         // More would take turns: kvjit's pool doesn't make them, and what is compared with it has as many as it.
-        const int most = usable_cores();
+        const int most = kvjit::limits::usable_cores();
         options.threads = options.threads == 0 ? most : std::min(options.threads, most);
     } else if (options.place != Place::kCpu && options.threads != 0) {
         throw std::runtime_error("--threads is " + std::to_string(options.threads) + "; target " + options.target +

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <vector>
 
+#include "limits/together.h"
 #include "plain_row.h"
-#include "together.h"
 
 namespace demo {
 namespace {
@@ -38,7 +38,7 @@ PlainRow row_of(const CacheMemory& cache, const RaggedBatch& batch, const LayerC
 double attend_plainly(const CacheMemory& cache, const RaggedBatch& batch, const LayerCall& call, int threads) {
     std::vector<std::vector<float>> scores(threads, std::vector<float>(batch.columns * Shape::kPageSize));
     std::atomic<std::int64_t> next{0};
-    return run_together(threads, [&](int thread) {
+    return kvjit::limits::run_together(threads, [&](int thread) {
         for (std::int64_t item; (item = next++) < batch.new_tokens() * Shape::kHeads;) {
             PlainRow row = row_of(cache, batch, call, item / Shape::kHeads, item % Shape::kHeads);
             row.scores = scores[thread].data();

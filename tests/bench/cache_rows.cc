@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "together.h"
+#include "limits/together.h"
 
 namespace kvjit::bench {
 namespace {
@@ -148,7 +148,7 @@ CacheRows::CacheRows(const Call& call)
 
 double CacheRows::measure() const {
     const std::span<const Span> spans = spans_;
-    const double seconds = demo::run_together(thread_count(), [&](int i) {
+    const double seconds = limits::run_together(thread_count(), [&](int i) {
         const std::size_t first = firsts_[static_cast<std::size_t>(i)];
         load_spans(spans.subspan(first, firsts_[static_cast<std::size_t>(i) + 1] - first));
     });

@@ -13,8 +13,8 @@
 #include <span>
 #include <utility>
 
-#include "bandwidth.h"
 #include "first_call.h"
+#include "limits/bandwidth.h"
 #include "support/rng.h"
 
 namespace kvjit::bench {
@@ -72,7 +72,7 @@ test::Allocate arena_memory() {
 }  // namespace
 
 int thread_count() {
-    return demo::usable_cores();
+    return limits::usable_cores();
 }
 
 const std::string& scratch_folder() {
@@ -137,7 +137,7 @@ double Call::layer_bytes() const {
 }
 
 double bytes_beyond_cache() {
-    return std::max(kLeastBytes, kManyTimes * static_cast<double>(demo::last_level_cache_bytes()));
+    return std::max(kLeastBytes, kManyTimes * static_cast<double>(limits::last_level_cache_bytes()));
 }
 
 std::int64_t layers_beyond_cache(double layer_bytes) {

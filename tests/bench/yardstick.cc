@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "arithmetic.h"
-#include "bandwidth.h"
+#include "limits/arithmetic.h"
+#include "limits/bandwidth.h"
+#include "limits/together.h"
 #include "setup.h"
-#include "together.h"
 
 namespace kvjit::bench {
 namespace {
 
-template <demo::ReadWay way>
+template <limits::ReadWay way>
 double measure_read() {
     // Half is enough: what runs in between sweeps the caches, too.
-    static demo::ReadLoop loop(static_cast<std::size_t>(bytes_beyond_cache() / 2), thread_count());
+    static limits::ReadLoop loop(static_cast<std::size_t>(bytes_beyond_cache() / 2), thread_count());
     return loop.measure(way);
 }
 
@@ -25,23 +25,23 @@ double measure_copy() {
     const int threads = thread_count();
     const std::size_t part = from.size() / static_cast<std::size_t>(threads);
     const double seconds =
-        demo::run_together(threads, [&](int i) { std::memcpy(to.data() + i * part, from.data() + i * part, part); });
+        limits::run_together(threads, [&](int i) { std::memcpy(to.data() + i * part, from.data() + i * part, part); });
     return static_cast<double>(part * static_cast<std::size_t>(threads)) / seconds;
 }
 
 double measure_arithmetic() {
-    return demo::measure_arithmetic(thread_count());
+    return limits::measure_arithmetic(thread_count());
 }
 
 double measure_tiles() {
-    return demo::measure_bfloat16_tiles(thread_count());
+    return limits::measure_bfloat16_tiles(thread_count());
 }
 
 }  // namespace
 
-const Yardstick kRead = {"read", "GB/s", measure_read<demo::ReadWay::kPlain>};
-const Yardstick kReadPrefetched = {"prefetched", "GB/s", measure_read<demo::ReadWay::kPrefetched>};
-const Yardstick kReadStreams = {"streams", "GB/s", measure_read<demo::ReadWay::kStreams>};
+const Yardstick kRead = {"read", "GB/s", measure_read<limits::ReadWay::kPlain>};
+const Yardstick kReadPrefetched = {"prefetched", "GB/s", measure_read<limits::ReadWay::kPrefetched>};
+const Yardstick kReadStreams = {"streams", "GB/s", measure_read<limits::ReadWay::kStreams>};
 const Yardstick kCopy = {"memcpy", "GB/s", measure_copy};
 const Yardstick kArithmetic = {"peak", "GFLOP/s", measure_arithmetic};
 const Yardstick kTiles = {"tiles", "GFLOP/s", measure_tiles};
@@ -83,7 +83,7 @@ void run_beside(benchmark::State& state, const std::vector<Yardstick>& yardstick
         if (failed(state, done)) return;
         state.SetIterationTime(taken.count());
         rates.push_back(work / taken.count());
-        demo::wait_for_idle_pool();
+        limits::wait_for_idle_pool();
         for (Comparison& comparison : comparisons) comparison.add(rates.back());
     }
     state.counters[yardsticks.front().unit] = median(rates) / 1e9;

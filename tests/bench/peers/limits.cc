@@ -6,8 +6,8 @@
 #include <iostream>
 #include <string>
 
-#include "arithmetic.h"
-#include "bandwidth.h"
+#include "limits/arithmetic.h"
+#include "limits/bandwidth.h"
 
 namespace {
 
@@ -19,18 +19,18 @@ struct Limit {
     std::function<double(int threads)> measure;
 };
 
-double read(demo::ReadWay way, int threads) {
-    static demo::ReadLoop loop(kReadBytes, threads);
+double read(kvjit::limits::ReadWay way, int threads) {
+    static kvjit::limits::ReadLoop loop(kReadBytes, threads);
     return loop.measure(way);
 }
 
 const Limit kLimits[] = {
-    {"read, plain", "GB/s", [](int threads) { return read(demo::ReadWay::kPlain, threads); }},
-    {"read, prefetched", "GB/s", [](int threads) { return read(demo::ReadWay::kPrefetched, threads); }},
-    {"read, streams", "GB/s", [](int threads) { return read(demo::ReadWay::kStreams, threads); }},
-    {"float32 multiply-adds", "GFLOP/s", demo::measure_arithmetic},
-    {"bfloat16 pairs", "GFLOP/s", demo::measure_bfloat16_pairs},
-    {"bfloat16 tiles", "GFLOP/s", demo::measure_bfloat16_tiles},
+    {"read, plain", "GB/s", [](int threads) { return read(kvjit::limits::ReadWay::kPlain, threads); }},
+    {"read, prefetched", "GB/s", [](int threads) { return read(kvjit::limits::ReadWay::kPrefetched, threads); }},
+    {"read, streams", "GB/s", [](int threads) { return read(kvjit::limits::ReadWay::kStreams, threads); }},
+    {"float32 multiply-adds", "GFLOP/s", kvjit::limits::measure_arithmetic},
+    {"bfloat16 pairs", "GFLOP/s", kvjit::limits::measure_bfloat16_pairs},
+    {"bfloat16 tiles", "GFLOP/s", kvjit::limits::measure_bfloat16_tiles},
 };
 
 void print_units() {
@@ -44,7 +44,7 @@ void print_units() {
 
 double measure(const std::string& name) {
     for (const Limit& limit : kLimits) {
-        if (name == limit.name) return limit.measure(demo::usable_cores()) / 1e9;
+        if (name == limit.name) return limit.measure(kvjit::limits::usable_cores()) / 1e9;
     }
     return 0;
 }

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "bandwidth.h"
+#include "limits/bandwidth.h"
 #include "options.h"
 
 namespace {
@@ -46,7 +46,7 @@ int give_up_in_little_memory() {
     const rlimit limit{kSpace, kSpace};
     if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
     try {
-        demo::ReadLoop(1 << 20, 64).measure();
+        kvjit::limits::ReadLoop(1 << 20, 64).measure();
         return 2;
     } catch (const std::runtime_error& failure) {
         if (std::string(failure.what()).find(" of 64 threads") == std::string::npos) return 3;

@@ -6,7 +6,8 @@ set(CMAKE_CXX_STANDARD 23)  # of the tests' call builder
 
 find_package(kvjit CONFIG REQUIRED)
 add_library(call STATIC
-  ${SOURCES}/process/call.cc ${SOURCES}/call/arrays.cc ${SOURCES}/call/call.cc ${SOURCES}/support/guarded_buffer.cc
+  ${SOURCES}/process/call.cc ${SOURCES}/call/call.cc ${SOURCES}/support/guarded_buffer.cc ${SOURCES}/../calls/arrays.cc
+  ${SOURCES}/../calls/tensors.cc
   ${SOURCES}/../oracle/elements.cc ${SOURCES}/../oracle/layout.cc)
 target_include_directories(call PUBLIC ${SOURCES} ${SOURCES}/..)
 target_link_libraries(call PUBLIC kvjit::kvjit_static)

@@ -1,8 +1,8 @@
 // Includes nothing of the standard library: its inline functions would be compiled for this file's instruction set and
 // might then be the ones that the whole program uses.
-#include "register_loop.h"
+#include "limits/register_loop.h"
 
-namespace demo {
+namespace kvjit::limits {
 namespace {
 
 constexpr int kBytes = KVJIT_REGISTER_BITS / 8;
@@ -28,4 +28,4 @@ double KVJIT_REGISTER_LOOP(long rounds) {
     return 2.0 * kLanes * kChains * static_cast<double>(rounds);
 }
 
-}  // namespace demo
+}  // namespace kvjit::limits

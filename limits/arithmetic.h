@@ -1,6 +1,6 @@
 #pragma once
 
-namespace demo {
+namespace kvjit::limits {
 
 /// Floating-point operations a second, a multiply-add counted as two, of threads that do nothing else: float32 in
 /// registers, with the widest vectors that the machine has. The yardstick for prefill. Throws as run_together does.
@@ -12,4 +12,4 @@ double measure_arithmetic(int threads);
 double measure_bfloat16_pairs(int threads);
 double measure_bfloat16_tiles(int threads);
 
-}  // namespace demo
+}  // namespace kvjit::limits

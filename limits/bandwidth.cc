@@ -1,4 +1,4 @@
-#include "bandwidth.h"
+#include "limits/bandwidth.h"
 
 #include <sched.h>
 #include <unistd.h>
@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <thread>
 
-#include "together.h"
+#include "limits/together.h"
 
-namespace demo {
+namespace kvjit::limits {
 namespace {
 
 constexpr std::size_t kLine = 64 / sizeof(std::uint64_t), kAhead = 4096 / sizeof(std::uint64_t);
@@ -74,4 +74,4 @@ std::size_t last_level_cache_bytes() {
     return bytes > 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
-}  // namespace demo
+}  // namespace kvjit::limits

@@ -1,9 +1,9 @@
 // Includes nothing of the standard library, as register_loop.cc doesn't.
-#include "bfloat16_loops.h"
+#include "limits/bfloat16_loops.h"
 
 #include <immintrin.h>
 
-namespace demo {
+namespace kvjit::limits {
 namespace {
 
 /// More than a product's latency times the ports that take it: no one waits for another.
@@ -77,4 +77,4 @@ double bfloat16_tiles_loop(long rounds) {
     return 4 * kTileOperations * static_cast<double>(rounds);
 }
 
-}  // namespace demo
+}  // namespace kvjit::limits

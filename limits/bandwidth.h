@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace demo {
+namespace kvjit::limits {
 
 /// How a thread reads its part of the buffer: line by line; the same with software prefetches, 4 KiB ahead; or four
 /// quarters of it in turns, a line each. Which is the fastest depends on the machine.
@@ -31,4 +31,4 @@ int usable_cores();
 /// Bytes of the last-level cache; 0 if the system doesn't say.
 std::size_t last_level_cache_bytes();
 
-}  // namespace demo
+}  // namespace kvjit::limits

@@ -1,4 +1,4 @@
-#include "arithmetic.h"
+#include "limits/arithmetic.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -6,11 +6,11 @@
 #include <numeric>
 #include <vector>
 
-#include "bfloat16_loops.h"
-#include "register_loop.h"
-#include "together.h"
+#include "limits/bfloat16_loops.h"
+#include "limits/register_loop.h"
+#include "limits/together.h"
 
-namespace demo {
+namespace kvjit::limits {
 namespace {
 
 using Loop = double (*)(long rounds);
@@ -56,4 +56,4 @@ double measure_bfloat16_tiles(int threads) {
     return has_tiles() ? measure_loop(threads, bfloat16_tiles_loop, kTileRounds) : 0;
 }
 
-}  // namespace demo
+}  // namespace kvjit::limits

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-namespace demo {
+namespace kvjit::limits {
 
 /// Calls task(i) for each i in 0..threads-1, each on a thread of its own, the first on the calling one; all begin
 /// together. Returns the seconds from then until the last one is done. Tasks must not throw. Throws
@@ -13,4 +13,4 @@ double run_together(int threads, const std::function<void(int)>& task);
 /// meanwhile, whatever else the machine does would look slow.
 void wait_for_idle_pool();
 
-}  // namespace demo
+}  // namespace kvjit::limits

@@ -1,4 +1,4 @@
-#include "call/arrays.h"
+#include "calls/arrays.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "call/oracle.h"
+#include "oracle/elements.h"
 
-namespace kvjit::test {
+namespace kvjit::calls {
 namespace {
 
 constexpr std::int64_t kRoom = 64, kAround = 1 << 13, kAlignment = 256;
@@ -43,9 +43,9 @@ CallShape even_shape(const std::string& spec, std::int64_t sequences, std::int64
     return {parse_spec(spec), Numbers(count, tokens), Numbers(count, keys)};
 }
 
-void BlockMemory::make(std::int64_t block_bytes) {
+void BlockMemory::make(std::int64_t block_bytes, std::int64_t count) {
     bytes = block_bytes;
-    memory.resize(static_cast<std::size_t>(kRoom * bytes + 2 * kAround));
+    memory.resize(static_cast<std::size_t>(std::max(kRoom, count) * bytes + 2 * kAround));
 }
 
 std::int64_t BlockMemory::address(std::int64_t block) const {
@@ -59,7 +59,7 @@ IndexArrays::IndexArrays(const CallShape& shape) : spec(shape.spec) {
     batch.num_kv_heads = shape.num_kv_heads;
     batch.num_layers = shape.num_layers;
     set_lengths(shape.tokens, shape.keys);
-    if (has_cache(spec)) place_tokens();
+    if (oracle::has_cache(spec)) place_tokens();
 }
 
 void IndexArrays::bind() {
@@ -115,14 +115,15 @@ void IndexArrays::set_slots(Numbers slots, const Numbers& shape) {
     bind();
 }
 
-std::int64_t IndexArrays::block_bytes(const RowType& row) const {
-    const Numbers shape = cache_shape(spec, batch, spec.layout, row.elements);
-    return std::reduce(shape.begin(), shape.end(), static_cast<std::int64_t>(bytes_of(row.dtype)), std::multiplies<>());
+std::int64_t IndexArrays::block_bytes(const oracle::RowType& row) const {
+    const Numbers shape = oracle::cache_shape(spec, batch, spec.layout, row.elements);
+    return std::reduce(shape.begin(), shape.end(), static_cast<std::int64_t>(oracle::bytes_of(row.dtype)),
+                       std::multiplies<>());
 }
 
 void IndexArrays::place_tokens(Rng* rng, std::int64_t spare, std::int64_t unused) {
     const auto mode = static_cast<kvjit_cache_mode>(spec.cache_mode);
-    const bool pointers = mode == KVJIT_BLOCK_POINTERS, rows = has_pages(spec);
+    const bool pointers = mode == KVJIT_BLOCK_POINTERS, rows = oracle::has_pages(spec);
     const bool numbered = mode == KVJIT_BLOCK_TABLE || mode == KVJIT_SEQUENCE_TABLE;
     std::int64_t longest = batch.max_kvlen;
     for (std::int64_t b = 0; b < batch.batch_size; ++b) longest = std::max(longest, keys(b));
@@ -142,10 +143,10 @@ void IndexArrays::place_tokens(Rng* rng, std::int64_t spare, std::int64_t unused
     };
     const Numbers shape = rows ? Numbers{batch.batch_size, columns} : Numbers{entries};
     if (!pointers) return set_table(table_of([&](std::int64_t at) { return numbered ? at : at * place; }), shape);
-    code_blocks.make(block_bytes(code_row(spec)));
+    code_blocks.make(block_bytes(oracle::code_row(spec)), count);
     set_table(table_of([&](std::int64_t at) { return code_blocks.address(at); }), shape);
     if (spec.quant_bit == 0) return;
-    scale_blocks.make(block_bytes(scale_row(spec)));
+    scale_blocks.make(block_bytes(oracle::scale_row(spec)), count);
     set_scales(table_of([&](std::int64_t at) { return scale_blocks.address(at); }));
 }
 
@@ -164,4 +165,4 @@ kvjit_tensor dense_tensor(const void* data, int dtype, const Numbers& shape) {
     return kvjit_tensor_contiguous(const_cast<void*>(data), static_cast<kvjit_dtype>(dtype), rank, shape.data());
 }
 
-}  // namespace kvjit::test
+}  // namespace kvjit::calls

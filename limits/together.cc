@@ -1,4 +1,4 @@
-#include "together.h"
+#include "limits/together.h"
 
 #include <atomic>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-namespace demo {
+namespace kvjit::limits {
 namespace {
 
 /// The start that threads make together, unless it is called off.
@@ -71,4 +71,4 @@ void wait_for_idle_pool() {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-}  // namespace demo
+}  // namespace kvjit::limits
