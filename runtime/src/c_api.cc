@@ -112,6 +112,9 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     if (given.amx < 0 || given.amx > 1) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "amx", given.amx, 1, "it takes 0 or 1");
     }
+    if (given.count_runs < -1 || given.count_runs > 1) {
+        return rt::refuse(KVJIT_BAD_ARGUMENT, "count_runs", given.count_runs, 1, "it takes -1, 0 or 1");
+    }
     if (given.log_level < KVJIT_LOG_TRACE || given.log_level > KVJIT_LOG_WARNING) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "log_level", given.log_level,
                           given.log_level < 0 ? KVJIT_LOG_TRACE : KVJIT_LOG_WARNING,
@@ -134,6 +137,7 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     gen::Result<std::shared_ptr<rt::Recorder>> recorder = open_recorder(given, images.log);
     if (!recorder) return std::unexpected(recorder.error());
     images.recorder = *std::move(recorder);
+    images.count_runs = given.count_runs < 0 ? rt::is_switched_on(rt::Variable::kCountRuns) : given.count_runs == 1;
     images.tiles = given.amx != 0 ? &rt::TilePermission::of_process() : nullptr;
     images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
     return std::make_shared<rt::Engine>(
@@ -212,6 +216,12 @@ void tell(const rt::KernelImage& image, std::size_t size, void (*told)(void*, co
 /// Null stands for this machine.
 gen::Result<const gen::TargetList*> targets_of(const kvjit_target* target) {
     return target != nullptr ? target->targets : rt::find_targets("host");
+}
+
+/// The batch with arrays in host memory; null: only the device has them.
+const kvjit_batch* host_batch(const rt::Kernel& kernel, const kvjit_batch& batch, const kvjit_plan_options& options) {
+    if (options.host_batch != nullptr) return options.host_batch;
+    return kernel.target().backend == gen::Backend::kCuda ? nullptr : &batch;
 }
 
 }  // namespace
@@ -315,6 +325,23 @@ void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stat
     rt::write_struct(stats, stats->struct_size, engine->engine->stats());
 }
 
+kvjit_status kvjit_engine_run_stats_sized(const kvjit_engine* engine,
+                                          void (*row)(void* context, const char* spec, const char* target,
+                                                      const kvjit_run_stats* stats),
+                                          void* context, size_t size, kvjit_error* error) {
+    return rt::guarded(error, [&]() -> gen::Result<void> {
+        if (auto given = rt::not_null(engine, "engine"); !given) return given;
+        if (auto given = rt::not_null(reinterpret_cast<const void*>(row), "row"); !given) return given;
+        if (auto right = rt::check_size<kvjit_run_stats>(size, "stats"); !right) return right;
+        for (const auto& [kernel, counted] : engine->engine->counted_runs()) {
+            kvjit_run_stats stats;
+            rt::write_struct(&stats, std::min(size, sizeof stats), counted);
+            row(context, gen::print_spec(kernel->spec()).c_str(), rt::target_option(kernel->target()).c_str(), &stats);
+        }
+        return {};
+    });
+}
+
 kvjit_status kvjit_engine_kernel(kvjit_engine* engine, const kvjit_spec* spec, const kvjit_target* target,
                                  kvjit_kernel** kernel, kvjit_error* error) {
     return rt::guarded(error, [&]() -> gen::Result<void> {
@@ -410,9 +437,9 @@ kvjit_status kvjit_plan_create(kvjit_kernel* kernel, const kvjit_batch* batch, c
         gen::Result<std::unique_ptr<rt::Plan>> made = (*backend)->plan(kernel->kernel, *read, how->pointing());
         if (!made) return std::unexpected(made.error());
         watch.tell(**made, read->batch_size);
-        *plan = new kvjit_plan{*std::move(made),
-                               rt::RunWatch(kernel->kernel),
-                               {kernel->kernel->recorder(), *kernel->kernel, *read, how->options}};
+        rt::RunWatch runs(kernel->kernel, **made, host_batch(*kernel->kernel, *read, how->pointing()));
+        *plan = new kvjit_plan{
+            *std::move(made), std::move(runs), {kernel->kernel->recorder(), *kernel->kernel, *read, how->options}};
         return {};
     });
 }
@@ -433,7 +460,8 @@ kvjit_status kvjit_relayout_plan_create(kvjit_kernel* kernel, const kvjit_relayo
         gen::Result<std::unique_ptr<rt::Plan>> made = (*backend)->plan(kernel->kernel, *read, how->pointing());
         if (!made) return std::unexpected(made.error());
         watch.tell(**made, read->from.batch_size);
-        *plan = new kvjit_plan{*std::move(made), rt::RunWatch(kernel->kernel)};
+        rt::RunWatch runs(kernel->kernel, **made, nullptr);
+        *plan = new kvjit_plan{*std::move(made), std::move(runs)};
         return {};
     });
 }
@@ -447,7 +475,7 @@ kvjit_status kvjit_relayout_run(kvjit_plan* plan, const kvjit_tensors* from, int
         const gen::Result<kvjit_tensors> written = rt::read_struct(to, "to");
         if (!written) return std::unexpected(written.error());
         const auto run = [&] { return plan->plan->relayout(*read, from_layer, *written, to_layer); };
-        return plan->watch.is_on() ? plan->watch.run(from_layer, run) : run();
+        return plan->watch.is_on() ? plan->watch.run(nullptr, from_layer, run) : run();
     });
 }
 
@@ -480,6 +508,6 @@ kvjit_status kvjit_run(kvjit_plan* plan, const kvjit_tensors* tensors, int64_t l
             if (recording != nullptr) return plan->record.run(*recording, *plan->plan, *read, layer_idx);
             return plan->plan->run(*read, layer_idx);
         };
-        return plan->watch.is_on() ? plan->watch.run(layer_idx, run) : run();
+        return plan->watch.is_on() ? plan->watch.run(&*read, layer_idx, run) : run();
     });
 }

@@ -29,6 +29,7 @@ kvjit_engine_options defaults() {
     options.cache_max_bytes = std::int64_t{512} << 20;
     options.max_idle_kernels = 1024;
     options.amx = 1;
+    options.count_runs = -1;
     return options;
 }
 

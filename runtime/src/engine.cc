@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <string_view>
+
+#include "log.h"
+#include "run_watch.h"
 
 namespace kvjit::rt {
 
@@ -20,6 +24,18 @@ Engine::Engine(EngineOptions options)
     : images_(std::make_shared<Images>(std::move(options.images))),
       max_idle_kernels_(options.max_idle_kernels),
       bundle_key_(options.bundle_key) {}
+
+Engine::~Engine() {
+    if (!images_->log().takes(KVJIT_LOG_INFO)) return;
+    for (const auto& [kernel, stats] : counted_runs()) {
+        LogLine line = line_about("counted", *kernel);
+        line.add("runs", stats.runs)
+            .add_ms(stats.seconds)
+            .add("bytes", stats.bytes)
+            .add("operations", stats.operations);
+        images_->log()(KVJIT_LOG_INFO, line.text());
+    }
+}
 
 gen::Result<void> Engine::add_bundle(std::string name, std::string place,
                                      std::expected<std::unique_ptr<BundleBytes>, std::string> bytes) {
@@ -63,6 +79,17 @@ std::size_t Engine::trim() {
         idle = take_idle(0);
     }
     return drop(std::move(idle));
+}
+
+std::vector<Engine::CountedRuns> Engine::counted_runs() const {
+    std::vector<CountedRuns> all;
+    {
+        const std::shared_lock lock(mutex_);
+        for (const auto& [key, entry] : kernels_) all.push_back({entry.kernel, entry.kernel->run_counts().stats()});
+    }
+    std::erase_if(all, [](const CountedRuns& counted) { return counted.stats.runs == 0; });
+    std::ranges::sort(all, std::greater<>(), [](const CountedRuns& counted) { return counted.stats.seconds; });
+    return all;
 }
 
 std::vector<KernelPtr> Engine::take_idle(std::size_t most_left) {

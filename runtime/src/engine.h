@@ -23,6 +23,10 @@ struct EngineOptions {
 class Engine {
 public:
     explicit Engine(EngineOptions options);
+    /// Counted runs go to the log.
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
 
     /// The kernel for a spec, made at the first request. `targets` are interned (targets.h). Errors: Kernel::make's.
     gen::Result<KernelPtr> kernel(const gen::KernelSpec& spec, const gen::TargetList& targets);
@@ -50,6 +54,14 @@ public:
 
     kvjit_engine_stats stats() const { return images_->stats(); }
 
+    /// What the runs of a kernel came to.
+    struct CountedRuns {
+        KernelPtr kernel;
+        kvjit_run_stats stats;
+    };
+    /// Of the registry's kernels that have run, the one that took most time first.
+    std::vector<CountedRuns> counted_runs() const;
+
 private:
     struct Key {
         gen::KernelSpec spec;
@@ -73,7 +85,7 @@ private:
     std::shared_ptr<Images> images_;
     std::size_t max_idle_kernels_;
     std::optional<PublicKey> bundle_key_;
-    std::shared_mutex mutex_;
+    mutable std::shared_mutex mutex_;
     std::unordered_map<Key, Entry, Hash> kernels_;
 };
 

@@ -77,6 +77,7 @@ constexpr VariableInfo kVariables[] = {
      "nothing is recorded"},
     {Variable::kLog, "KVJIT_LOG", "warning, info, debug or trace", is_log_level, "it counts as warning"},
     {Variable::kDebug, "KVJIT_DEBUG", "0, 1 or frames", is_debug, "it counts as 0"},
+    {Variable::kCountRuns, "KVJIT_COUNT_RUNS", "0 or 1", is_switch, "it counts as 0"},
 };
 
 /// Prefixes of names that belong to kvjit's build and tests, which a process may inherit from them.

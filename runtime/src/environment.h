@@ -27,7 +27,8 @@ enum class Variable {
     kCpuMask,
     kRecord,
     kLog,
-    kDebug
+    kDebug,
+    kCountRuns
 };
 
 struct VariableInfo {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "images/images.h"
+#include "run_counts.h"
 
 namespace kvjit::rt {
 
@@ -68,6 +69,9 @@ public:
 
     const std::shared_ptr<Recorder>& recorder() const { return images_->recorder(); }
     const Log& log() const { return images_->log(); }
+    /// Whether the engine counts runs.
+    bool counts_runs() const { return images_->counts_runs(); }
+    RunCounts& run_counts() { return run_counts_; }
 
     /// The programs that the op has on its target, as bits of kvjit_programs.
     std::uint32_t bits() const { return gen::program_bits(spec_, target().backend); }
@@ -138,6 +142,7 @@ private:
     std::shared_ptr<Images> images_;
     gen::KernelSpec spec_;
     std::vector<Lowered> lowered_;
+    RunCounts run_counts_;
     std::mutex finding_;                  // one thread at a time decides on the target
     mutable std::mutex mutex_;            // guards what follows
     std::optional<std::size_t> settled_;  // the target that all images should be of

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "call/run_work.h"
 #include "generator/error.h"
 #include "kvjit/kvjit.h"
 
@@ -24,6 +25,9 @@ public:
     virtual gen::Result<void> check(const kvjit_tensors& tensors, std::int64_t layer_idx) = 0;
     /// The programs that a run may launch, as bits of kvjit_programs.
     virtual std::uint32_t programs() const = 0;
+    /// What a run moves and computes. `host`: the plan's batch with arrays in host memory; null: they are the device's,
+    /// and what depends on lengths is 0.
+    virtual RunWork work(const kvjit_batch* host) const = 0;
     /// Whether runs now go into a graph, so that nothing may wait for them.
     virtual bool is_captured() { return false; }
     /// Copies memory of a run's tensors or of the batch's arrays, once earlier runs are done.

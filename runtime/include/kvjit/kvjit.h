@@ -310,6 +310,10 @@ typedef struct kvjit_engine_options {
     /* The least kvjit_log_level that `log` is called with; default KVJIT_LOG_INFO. Messages that go nowhere cost a
      * branch. */
     int32_t log_level;
+    /* 1: runs are counted, for kvjit_engine_run_stats, which costs each about 0.1 us, and a plan a look at each
+     * sequence's lengths; 0: they aren't; -1, the default: as KVJIT_COUNT_RUNS says (0 or 1). When the engine is
+     * released, counts go to its log, at KVJIT_LOG_INFO. */
+    int64_t count_runs;
 } kvjit_engine_options;
 
 KVJIT_API void kvjit_engine_options_init_sized(kvjit_engine_options *options, size_t size);
@@ -334,10 +338,16 @@ KVJIT_API void kvjit_engine_seal(kvjit_engine *engine);
 
 /* Records calls of kvjit_run from now on, of all the engine's kernels and plans, for `kvjit replay`
  * (docs/recording.md): what went in, and what came out, a file each in the folder DIR, which is created where it is
- * missing. `setting` is "DIR" or "DIR:name=value,...", DIR without a colon; NULL or "" ends the recording. Names, all
- * optional: call=N         the N-th call alone, counted from 1;  every=N  the first of N calls, and so on layer=N calls
- * on this layer of the cache;     program=NAME  that run it (kvjit_program_list) max_files=N    default 100;
- * max_bytes=N  of all files together, default 1 GiB and fields of a spec: calls of kernels whose specs agree in them
+ * missing. `setting` is "DIR" or "DIR:name=value,...", DIR without a colon; NULL or "" ends the recording. The names:
+ *
+ *     call=N         the N-th call alone, counted from 1
+ *     every=N        the first of N calls, and so on
+ *     layer=N        calls on this layer of the cache
+ *     program=NAME   calls that run it (kvjit_program_list)
+ *     max_files=N    default 100
+ *     max_bytes=N    of all files together, default 1 GiB
+ *     FIELD=VALUE    of a spec: calls of kernels that have this value
+ *
  * Calls are counted as far as the other names let them pass. A call's result is what it is without recording. On CUDA
  * each recorded call copies and waits; while a stream is captured nothing is recorded. What can't be recorded or
  * written is logged, each reason once, and fails no call. Calls of op Relayout, and refused ones, are not recorded.
@@ -376,6 +386,31 @@ static inline void kvjit_engine_stats_init(kvjit_engine_stats *stats) {
 }
 /* Counts since the engine was made, into a `stats` that kvjit_engine_stats_init has set up. Thread-safe. */
 KVJIT_API void kvjit_engine_get_stats(const kvjit_engine *engine, kvjit_engine_stats *stats);
+
+/* What the runs of one kernel came to. */
+typedef struct kvjit_run_stats {
+    uint32_t struct_size;
+    int64_t runs;   /* that were not refused */
+    double seconds; /* in kvjit_run and kvjit_relayout_run; of runs on CUDA, the launches alone */
+    int64_t bytes;  /* of the runs' tensors, each element once, and of the cache's keys and values, with scales: those
+                       that rows see, those of new tokens, or those that are copied, each once */
+    int64_t operations; /* floating-point, of attention: 4 * D for each query head, row and key that the row sees */
+} kvjit_run_stats;
+
+/* Calls `row` for each kernel that has run, the one that took most time first, with the spec's canonical text and the
+ * target's, which `kvjit inspect` and `kvjit bench` take; for none, unless options.count_runs is 1. What depends on
+ * lengths counts as 0 in runs of plans whose arrays only the device has. Kernels that kvjit_engine_trim or
+ * max_idle_kernels have dropped are not among them. Errors: KVJIT_BAD_ARGUMENT. Thread-safe. */
+KVJIT_API kvjit_status kvjit_engine_run_stats_sized(const kvjit_engine *engine,
+                                                    void (*row)(void *context, const char *spec, const char *target,
+                                                                const kvjit_run_stats *stats),
+                                                    void *context, size_t size, kvjit_error *error);
+static inline kvjit_status kvjit_engine_run_stats(const kvjit_engine *engine,
+                                                  void (*row)(void *context, const char *spec, const char *target,
+                                                              const kvjit_run_stats *stats),
+                                                  void *context, kvjit_error *error) {
+    return kvjit_engine_run_stats_sized(engine, row, context, sizeof(kvjit_run_stats), error);
+}
 
 /* ---- Kernel -------------------------------------------------------------------------------------------- */
 

@@ -30,6 +30,12 @@ StoreSlots store_slots(bool may_store, const kvjit_batch& batch) {
 
 }  // namespace
 
+std::int64_t row_bytes(const gen::KernelSpec& spec) {
+    const std::int64_t codes = gen::code_elements(spec) * gen::dtype_bytes(gen::cache_type(spec));
+    if (spec.quant_bit == 0) return codes;
+    return codes + gen::scale_elements(spec) * gen::dtype_bytes(gen::scale_type(spec));
+}
+
 abi::KeyCounts key_counts(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     if (!gen::has_keys(spec)) return {};
     return {.starts = indices(spec, batch.kvstarts),

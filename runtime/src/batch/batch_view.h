@@ -20,6 +20,9 @@ inline std::int64_t element_bytes(const kvjit_tensor& tensor) {
     return gen::dtype_bytes(static_cast<kvjit_dtype>(tensor.dtype));
 }
 
+/// Bytes of one head's key or value of a token, codes and scales.
+std::int64_t row_bytes(const gen::KernelSpec& spec);
+
 /// Hkv. If it wasn't given, it follows from H and the group; or is H, for operators without query heads.
 inline std::int64_t kv_heads(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     if (batch.num_kv_heads != 0) return batch.num_kv_heads;

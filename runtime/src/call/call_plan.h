@@ -15,6 +15,9 @@ public:
     gen::Result<void> run(const kvjit_tensors& tensors, std::int64_t layer_idx) final;
     gen::Result<void> check(const kvjit_tensors& tensors, std::int64_t layer_idx) final;
     std::uint32_t programs() const final { return programs_; }
+    RunWork work(const kvjit_batch* host) const final {
+        return host == nullptr ? RunWork() : run_work(batch_view(spec(), *host, batch_.stores));
+    }
     gen::Result<void> relayout(const kvjit_tensors& from, std::int64_t from_layer, const kvjit_tensors& to,
                                std::int64_t to_layer) final;
 

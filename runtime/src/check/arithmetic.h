@@ -1,6 +1,7 @@
 // Saturating 64-bit arithmetic on untrusted numbers.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -22,6 +23,12 @@ constexpr std::int64_t saturating_product(std::same_as<std::int64_t> auto... fac
 constexpr std::int64_t saturating_sum(std::int64_t a, std::int64_t b) {
     std::int64_t sum = 0;
     return __builtin_add_overflow(a, b, &sum) ? kMaxInt64 : sum;
+}
+
+/// A number of tokens or keys of a sequence. It may be unchecked: starts may fall, or lie so far apart that sums would
+/// overflow.
+constexpr std::int64_t bounded(std::int64_t rows) {
+    return std::clamp<std::int64_t>(rows, 0, kMaxInt64 / 4);
 }
 
 /// The number of pieces of `size` > 0 in `count` >= 0; the last may be smaller.

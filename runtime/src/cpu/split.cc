@@ -24,11 +24,6 @@ constexpr std::int64_t kTokenItemElements = 64 * 1024;
 /// tensor, so memory must suffice for wrong lengths, too: where there would be more items, all become larger.
 constexpr std::int64_t kMaxItems = 32 * 1024;
 
-/// A number of tokens or keys of a sequence. It may be unchecked: starts may fall, or lie so far apart that sums would
-/// overflow.
-std::int64_t bounded(std::int64_t rows) {
-    return std::clamp<std::int64_t>(rows, 0, kMaxInt64 / 4);
-}
 std::int64_t rows_of(const abi::Indices& starts, std::int64_t b) {
     return bounded(length(starts, b));
 }

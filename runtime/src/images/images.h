@@ -31,9 +31,10 @@ struct ImagesOptions {
     std::unique_ptr<Cache> disk;  // null: none
     gen::TemplateReader templates;
     Log log = {};
-    LateCompile on_late_compile = nullptr;                  // may be empty
-    std::shared_ptr<SpecTrace> trace = nullptr;             // null: none
-    std::shared_ptr<Recorder> recorder = nullptr;           // of the engine's calls; null: none
+    LateCompile on_late_compile = nullptr;         // may be empty
+    std::shared_ptr<SpecTrace> trace = nullptr;    // null: none
+    std::shared_ptr<Recorder> recorder = nullptr;  // of the engine's calls; null: none
+    bool count_runs = false;
     TilePermission* tiles = &TilePermission::of_process();  // null: the engine's options forbid AMX
 };
 
@@ -111,6 +112,7 @@ public:
     SpecTrace* trace() const { return options_.trace.get(); }
     /// Null: calls can't be recorded.
     const std::shared_ptr<Recorder>& recorder() const { return options_.recorder; }
+    bool counts_runs() const { return options_.count_runs; }
     /// See kvjit_engine_seal.
     void seal() { sealed_ = true; }
     /// Forgets the names of images that are gone.

@@ -115,6 +115,14 @@ std::int64_t RelayoutPlan::bytes() const {
     return saturating_product(runs_.tokens, view_.num_layers, view_.num_kv_heads, 2 * row);
 }
 
+std::int64_t RelayoutPlan::moved_bytes(const RelayoutSideView& side) const {
+    return saturating_product(runs_.tokens, view_.num_layers, view_.num_kv_heads, 2 * row_bytes(side.batch.spec));
+}
+
+RunWork RelayoutPlan::work(const kvjit_batch*) const {
+    return {.stored = moved_bytes(view_.to), .read = moved_bytes(view_.from)};
+}
+
 std::string RelayoutPlan::outline() const {
     return text(gen::print_spec(kernel_->spec()), "\nsequences: ", view_.from.batch.batch_size,
                 "\ntokens: ", runs_.tokens, "\nlayers: ", view_.num_layers, "\nruns: ", runs_.runs.size(),

@@ -23,6 +23,7 @@ public:
         return run(tensors, layer_idx);
     }
     std::uint32_t programs() const final { return KVJIT_PROGRAM_RELAYOUT; }
+    RunWork work(const kvjit_batch* host) const final;
     gen::Result<void> relayout(const kvjit_tensors& from, std::int64_t from_layer, const kvjit_tensors& to,
                                std::int64_t to_layer) final;
 
@@ -54,6 +55,9 @@ private:
                                        std::int64_t to_layer) const;
     abi::RelayoutSide bind(const RelayoutSideView& side, const RunEntries& entries, const kvjit_tensors& tensors,
                            std::int64_t layer) const;
+
+    /// Bytes of the codes and scales of a run on one side.
+    std::int64_t moved_bytes(const RelayoutSideView& side) const;
 
     KernelPtr kernel_;
     RelayoutView view_;

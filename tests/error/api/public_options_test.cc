@@ -31,6 +31,8 @@ constexpr EngineMisuse kEngineMisuses[] = {
      bad_argument("cache_max_bytes", -5, 0)},
     {"a log level above all", [](kvjit_engine_options& o) { o.log_level = 2; }, bad_argument("log_level", 2, 1)},
     {"a log level below all", [](kvjit_engine_options& o) { o.log_level = -3; }, bad_argument("log_level", -3, -2)},
+    {"count_runs beyond on", [](kvjit_engine_options& o) { o.count_runs = 2; }, bad_argument("count_runs", 2, 1)},
+    {"count_runs below unset", [](kvjit_engine_options& o) { o.count_runs = -2; }, bad_argument("count_runs", -2, 1)},
     {"amx beyond on", [](kvjit_engine_options& o) { o.amx = 2; }, bad_argument("amx", 2, 1)},
     {"amx below off", [](kvjit_engine_options& o) { o.amx = -1; }, bad_argument("amx", -1, 1)},
 };

@@ -120,10 +120,23 @@ const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),    F
                                         F(split_keys),      F(stores_nothing), F(spin_us)};
 #undef F
 #define F(member) FIELD(kvjit_engine_options, member)
-const std::vector<Field> kEngineFields = {F(struct_size),          F(jit),        F(cache_dir),   F(cache_max_bytes),
-                                          F(template_dir),         F(compiler),   F(log),         F(log_context),
-                                          F(max_idle_kernels),     F(bundle_key), F(trace_specs), F(on_late_compile),
-                                          F(late_compile_context), F(amx),        F(record),      F(log_level)};
+const std::vector<Field> kEngineFields = {F(struct_size),
+                                          F(jit),
+                                          F(cache_dir),
+                                          F(cache_max_bytes),
+                                          F(template_dir),
+                                          F(compiler),
+                                          F(log),
+                                          F(log_context),
+                                          F(max_idle_kernels),
+                                          F(bundle_key),
+                                          F(trace_specs),
+                                          F(on_late_compile),
+                                          F(late_compile_context),
+                                          F(amx),
+                                          F(record),
+                                          F(log_level),
+                                          F(count_runs)};
 #undef F
 #define F(member) FIELD(kvjit_executor, member)
 const std::vector<Field> kExecutorFields = {F(struct_size), F(concurrency), F(context), F(run)};
@@ -132,6 +145,9 @@ const std::vector<Field> kExecutorFields = {F(struct_size), F(concurrency), F(co
 const std::vector<Field> kStatsFields = {
     F(struct_size),           F(compiles),     F(disk_hits),   F(memory_hits),    F(compile_seconds),
     F(compiler_load_seconds), F(disk_seconds), F(bundle_hits), F(bundle_seconds), F(late_compiles)};
+#undef F
+#define F(member) FIELD(kvjit_run_stats, member)
+const std::vector<Field> kRunStatsFields = {F(struct_size), F(runs), F(seconds), F(bytes), F(operations)};
 #undef F
 #define F(member) FIELD(kvjit_prepare_options, member)
 const std::vector<Field> kPrepareFields = {F(struct_size), F(programs), F(num_threads), F(progress),
@@ -380,6 +396,22 @@ TEST_CASE("an image is told in a struct that ends where a field ends, or not at 
         CHECK(error.argument == std::string("info.struct_size"));
         CHECK(error.limit == sizeof(kvjit_image_info));
     }
+}
+
+TEST_CASE("counts of runs are told in a struct that ends where a field ends, or not at all") {
+    const std::vector<std::size_t> sizes = sizes_of(kRunStatsFields);
+    const auto take = [](void*, const char*, const char*, const kvjit_run_stats*) {};
+    for (std::size_t size = 0; size <= sizeof(kvjit_run_stats) + 8; ++size) {
+        CAPTURE(size);
+        kvjit_error error;
+        kvjit_error_init(&error);
+        const auto status = kvjit_engine_run_stats_sized(shared_engine(), take, nullptr, size, &error);
+        const bool taken = std::ranges::find(sizes, size) != sizes.end();
+        CHECK(status == (taken ? KVJIT_OK : KVJIT_BAD_ARGUMENT));
+        if (!taken) CHECK(error.argument == std::string("stats.struct_size"));
+    }
+    CHECK(kvjit_engine_run_stats(nullptr, take, nullptr, nullptr) == KVJIT_BAD_ARGUMENT);
+    CHECK(kvjit_engine_run_stats(shared_engine(), nullptr, nullptr, nullptr) == KVJIT_BAD_ARGUMENT);
 }
 
 TEST_CASE("statistics are written to whole fields only") {

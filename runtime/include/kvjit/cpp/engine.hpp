@@ -83,6 +83,11 @@ struct PrepareOptions : kvjit_prepare_options {
     }
 };
 
+/// What the runs of one kernel came to.
+struct RunStats : kvjit_run_stats {
+    std::string spec, target;
+};
+
 /// Finds, compiles and keeps kernels. A handle: a const one, too, does all of it. Thread-safe; move-only.
 class Engine {
 public:
@@ -115,6 +120,17 @@ public:
         kvjit_engine_stats_init(&stats);
         kvjit_engine_get_stats(get(), &stats);
         return stats;
+    }
+    /// Of each kernel that has run, where runs are counted: the one that took most time first. See
+    /// kvjit_engine_run_stats.
+    Result<std::vector<RunStats>> run_stats() const {
+        std::vector<RunStats> all;
+        const auto add = [&all](const char* spec, const char* target, const kvjit_run_stats* stats) {
+            all.push_back({*stats, spec, target});
+        };
+        auto told = detail::call(kvjit_engine_run_stats, get(), detail::callback(add), detail::context_of(add));
+        if (!told) return told.error();
+        return all;
     }
     /// Records calls for `kvjit replay` from now on: "DIR", or "DIR:name=value,..."; "" ends it. See
     /// kvjit_engine_record.
