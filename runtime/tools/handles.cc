@@ -25,12 +25,13 @@ std::string error_text(const kvjit_error& error) {
     return std::string(kvjit_status_name(static_cast<kvjit_status>(error.status))) + ": " + error.message;
 }
 
-Result<Engine> open_engine(const char* cache_dir) {
+Result<Engine> open_engine(const char* cache_dir, bool count_runs) {
     kvjit_engine_options options;
     kvjit_engine_options_init(&options);
     options.cache_dir = cache_dir;
     options.log = log_warnings;
     options.record = "";  // $KVJIT_RECORD is for engines: a replay isn't recorded
+    options.count_runs = count_runs ? 1 : 0;
     kvjit_engine* engine = nullptr;
     kvjit_error error = no_error();
     if (kvjit_engine_create(&options, &engine, &error) != KVJIT_OK) return fail(error_text(error));
@@ -53,6 +54,27 @@ Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const k
     kvjit_error error = no_error();
     if (kvjit_engine_kernel(engine, &spec, target, &kernel, &error) != KVJIT_OK) return fail(error_text(error));
     return Kernel(kernel);
+}
+
+Result<Plan> make_plan(kvjit_kernel* kernel, const kvjit_batch& batch, const kvjit_plan_options& options) {
+    kvjit_plan* plan = nullptr;
+    kvjit_error error = no_error();
+    if (kvjit_plan_create(kernel, &batch, &options, &plan, &error) != KVJIT_OK) return fail(error_text(error));
+    return Plan(plan);
+}
+
+Result<void> run_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer) {
+    kvjit_error error = no_error();
+    if (kvjit_run(plan, &tensors, layer, &error) != KVJIT_OK) return fail(error_text(error));
+    if (kvjit_plan_synchronize(plan, &error) != KVJIT_OK) return fail(error_text(error));
+    return {};
+}
+
+Result<kvjit_spec> parse_spec(const std::string& text) {
+    kvjit_error error = no_error();
+    kvjit_spec spec;
+    if (kvjit_spec_parse(text.c_str(), &spec, &error) != KVJIT_OK) return fail(escaped(error_text(error)));
+    return spec;
 }
 
 Result<std::string> spec_text(const kvjit_spec& spec) {

@@ -1,6 +1,7 @@
 // Owners of kvjit's handles, and its errors as the tool's.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,12 +26,18 @@ using Plan = std::unique_ptr<kvjit_plan, Release<kvjit_plan_release>>;
 std::string error_text(const kvjit_error& error);
 
 /// `cache_dir` as kvjit_engine_options has it, null for the default. Warnings go to standard error.
-Result<Engine> open_engine(const char* cache_dir);
+Result<Engine> open_engine(const char* cache_dir, bool count_runs = false);
 Result<Target> open_target(const std::string& name);
 /// Whether `name` stands for a GPU, or its emulation.
 bool is_cuda(const std::string& name);
 Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target);
 
+/// A plan, and a run of one, which is waited for.
+Result<Plan> make_plan(kvjit_kernel* kernel, const kvjit_batch& batch, const kvjit_plan_options& options);
+Result<void> run_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer);
+
+/// "head_dim=128 group=4".
+Result<kvjit_spec> parse_spec(const std::string& text);
 /// The spec's canonical text.
 Result<std::string> spec_text(const kvjit_spec& spec);
 

@@ -80,15 +80,9 @@ Result<void> run(const Machine& machine, const RecordedCall& call, kvjit_op op, 
     } else {
         options.num_threads = machine.num_threads;
     }
-    kvjit_error error;
-    kvjit_error_init(&error);
-    kvjit_plan* made = nullptr;
-    if (kvjit_plan_create(kernel->get(), &batch, &options, &made, &error) != KVJIT_OK) return fail(error_text(error));
-    const Plan plan(made);
-    const std::int64_t layer = op == KVJIT_OP_MULTI_HEAD_ATTENTION ? 0 : call.layer_idx;
-    if (kvjit_run(plan.get(), &tensors, layer, &error) != KVJIT_OK) return fail(error_text(error));
-    if (kvjit_plan_synchronize(plan.get(), &error) != KVJIT_OK) return fail(error_text(error));
-    return {};
+    const auto plan = make_plan(kernel->get(), batch, options);
+    if (!plan) return fail(plan.error());
+    return run_plan(plan->get(), tensors, op == KVJIT_OP_MULTI_HEAD_ATTENTION ? 0 : call.layer_idx);
 }
 
 /// What both attention operators write.

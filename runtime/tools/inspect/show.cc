@@ -209,14 +209,6 @@ Result<void> add_bundles(const InspectOptions& options, kvjit_engine* engine) {
     return {};
 }
 
-Result<kvjit_spec> parse_spec(const std::string& text) {
-    kvjit_error error;
-    kvjit_error_init(&error);
-    kvjit_spec spec;
-    if (kvjit_spec_parse(text.c_str(), &spec, &error) != KVJIT_OK) return fail(escaped(error_text(error)));
-    return spec;
-}
-
 /// Opens what inspecting takes; the kernel where the algorithms are not asked for.
 Result<void> open(const InspectOptions& options, const kvjit_spec& spec, Opened& opened) {
     Result<Target> target = open_target(options.target);

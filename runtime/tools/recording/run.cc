@@ -20,8 +20,10 @@ bool is_cache(const gen::OperatorTensor& tensor) {
     return tensor.use == gen::TensorUse::kCache || tensor.use == gen::TensorUse::kScale;
 }
 
+}  // namespace
+
 /// The call's tensors in memory where kernels find them, and the structs that point there.
-class Call {
+class RecordedRun::Call {
 public:
     explicit Call(const Recording& recording) : recording_(recording) {
         kvjit_tensors_init(&tensors_);
@@ -119,31 +121,43 @@ private:
     Tensor addresses_, scale_addresses_;
 };
 
-}  // namespace
+RecordedRun::RecordedRun(Kernel kernel, std::unique_ptr<Call> call)
+    : kernel_(std::move(kernel)), call_(std::move(call)) {}
+RecordedRun::RecordedRun(RecordedRun&&) noexcept = default;
+RecordedRun::~RecordedRun() = default;
 
-Result<Results> run_recording(const Machine& machine, const Recording& recording) {
-    const auto kernel = open_kernel(machine.engine, recording.spec, machine.target);
+Result<RecordedRun> RecordedRun::make(const Machine& machine, const Recording& recording) {
+    auto kernel = open_kernel(machine.engine, recording.spec, machine.target);
     if (!kernel) return fail(kernel.error());
-    const Call call(recording);
+    RecordedRun run(*std::move(kernel), std::make_unique<Call>(recording));
     kvjit_plan_options options;
     kvjit_plan_options_init(&options);
     options.stores_nothing = recording.stores_nothing ? 1 : 0;
     if (machine.on_cuda) {
-        options.host_batch = &call.batch();
+        options.host_batch = &run.call_->batch();
         options.split_keys = recording.split_keys;
     } else {
         options.num_threads = machine.num_threads;
     }
-    kvjit_error error;
-    kvjit_error_init(&error);
-    kvjit_plan* made = nullptr;
-    if (kvjit_plan_create(kernel->get(), &call.batch(), &options, &made, &error) != KVJIT_OK) {
-        return fail(error_text(error));
-    }
-    const Plan plan(made);
-    if (kvjit_run(plan.get(), &call.tensors(), 0, &error) != KVJIT_OK) return fail(error_text(error));
-    if (kvjit_plan_synchronize(plan.get(), &error) != KVJIT_OK) return fail(error_text(error));
-    return call.results();
+    auto plan = make_plan(run.kernel_.get(), run.call_->batch(), options);
+    if (!plan) return fail(plan.error());
+    run.plan_ = *std::move(plan);
+    return run;
+}
+
+Result<void> RecordedRun::run() const {
+    return run_plan(plan_.get(), call_->tensors(), 0);
+}
+
+Results RecordedRun::results() const {
+    return call_->results();
+}
+
+Result<Results> run_recording(const Machine& machine, const Recording& recording) {
+    const Result<RecordedRun> made = RecordedRun::make(machine, recording);
+    if (!made) return fail(made.error());
+    if (const Result<void> ran = made->run(); !ran) return fail(ran.error());
+    return made->results();
 }
 
 }  // namespace kvjit::tool

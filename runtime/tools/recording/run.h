@@ -2,8 +2,10 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 
+#include "handles.h"
 #include "recording/recording.h"
 #include "replay_call.h"
 
@@ -12,7 +14,28 @@ namespace kvjit::tool {
 /// What a call wrote, by the names of kvjit_tensors, `blocks` and `scale_blocks`: results, and the cache afterwards.
 using Results = std::map<std::string, Tensor>;
 
-/// Results start as NaN, so that what isn't written shows. Errors: kvjit refused the call, as a sentence.
-Result<Results> run_recording(const Machine& machine, const Recording& call);
+/// A recorded call, planned on a machine. The recording and the machine outlive it.
+class RecordedRun {
+public:
+    /// Results start as NaN, so that what isn't written shows. Errors: kvjit refused the call, as a sentence.
+    static Result<RecordedRun> make(const Machine& machine, const Recording& recording);
+    RecordedRun(RecordedRun&&) noexcept;
+    ~RecordedRun();
+
+    /// Runs the call, and waits for it. Errors: kvjit refused it, as a sentence.
+    Result<void> run() const;
+    Results results() const;
+
+private:
+    class Call;
+    RecordedRun(Kernel kernel, std::unique_ptr<Call> call);
+
+    Kernel kernel_;
+    std::unique_ptr<Call> call_;
+    Plan plan_;
+};
+
+/// Makes a run, runs it once and takes its results.
+Result<Results> run_recording(const Machine& machine, const Recording& recording);
 
 }  // namespace kvjit::tool
