@@ -9,8 +9,8 @@
 namespace kvjit::tool {
 namespace {
 
-constexpr const Command* kCommands[] = {&kReplayCommand, &kInspectCommand,    &kBundleCommand,
-                                        &kCacheCommand,  &kSpecCommand,       &kTargetsCommand,
+constexpr const Command* kCommands[] = {&kReplayCommand, &kInspectCommand,    &kBenchCommand, &kCompareCommand,
+                                        &kBundleCommand, &kCacheCommand,      &kSpecCommand,  &kTargetsCommand,
                                         &kDoctorCommand, &kCompletionCommand, &kHelpCommand};
 
 constexpr Command kRoot = {
@@ -20,10 +20,13 @@ constexpr Command kRoot = {
     .examples =
         "kvjit replay call.safetensors\n"
         "kvjit inspect op=MultiHeadCacheAttention,head_dim=128,group=4 --emit source --program decode\n"
+        "kvjit bench head_dim=128 group=4 quant_bit=8\n"
         "kvjit bundle create kernels.kvjb --specs specs.txt --targets x86-64-v3,sm_80\n"
         "kvjit help inspect              the fields of a spec\n"
         "kvjit --version\n",
-    .status = "0 all well, 1 a replayed result or a bundle was wrong, 2 bad arguments, files, target or output"};
+    .status =
+        "0 all well, 1 a replayed result or a bundle was wrong, or a call slower than allowed, 2 bad arguments, files, "
+        "target or output"};
 
 }  // namespace
 }  // namespace kvjit::tool

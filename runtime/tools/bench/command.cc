@@ -1,0 +1,167 @@
+// `kvjit bench` on the command line.
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+#include "bench/report.h"
+#include "bench/workload.h"
+#include "command/options.h"
+#include "commands.h"
+#include "generator/spec.h"
+#include "inspect/show.h"
+#include "limits/bandwidth.h"
+#include "terminal.h"
+
+namespace kvjit::tool {
+namespace {
+
+constexpr double kTimesCache = 4;
+constexpr double kLeastBytes = 128e6;
+
+struct Request {
+    std::vector<std::string> words, batches;
+    std::string target = "host";
+    std::optional<std::string> cache_dir;
+    std::uint32_t threads = 0;
+    std::int64_t kv_heads = 8, layers = 0;
+    double seconds = 1;
+    bool json = false;
+
+    bool is_recorded() const {
+        return std::ranges::all_of(words, [](const std::string& word) { return word.ends_with(".safetensors"); });
+    }
+};
+
+std::string processor_name() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);) {
+        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+    }
+    return "unknown processor";
+}
+
+/// Measures one workload after another, each with an engine of its own.
+class Bench {
+public:
+    Bench(const Request& request, const kvjit_target* target)
+        : request_(request),
+          target_(target),
+          threads_(std::min<int>(request.threads == 0 ? limits::usable_cores() : static_cast<int>(request.threads),
+                                 limits::usable_cores())),
+          limits_(threads_),
+          progress_(static_cast<std::int64_t>(names().size())) {}
+
+    Result<BenchReport> run() {
+        BenchReport report{.processor = processor_name(), .target = request_.target, .threads = threads_, .rows = {}};
+        for (const std::string& name : names()) {
+            auto row = measure_one(name);
+            if (!row) return fail(row.error());
+            report.rows.push_back(*std::move(row));
+            progress_.advance(name);
+        }
+        return report;
+    }
+
+private:
+    /// What is measured: recorded calls, or batches of the spec.
+    const std::vector<std::string>& names() const {
+        if (request_.is_recorded()) return request_.words;
+        return request_.batches.empty() ? kUsualBatches : request_.batches;
+    }
+
+    Result<std::unique_ptr<Workload>> open(const Machine& machine, const std::string& name) const {
+        if (request_.is_recorded()) return recorded_workload(machine, name);
+        std::string text;
+        for (const std::string& word : request_.words) text += word + " ";
+        const auto spec = parse_spec(text);
+        if (!spec) return fail(spec.error());
+        const double beyond =
+            std::max(kLeastBytes, kTimesCache * static_cast<double>(limits::last_level_cache_bytes()));
+        return made_up_workload(machine, *spec, name, {request_.kv_heads, request_.layers, beyond});
+    }
+
+    Result<BenchRow> measure_one(const std::string& name) {
+        const auto engine = open_engine(request_.cache_dir ? request_.cache_dir->c_str() : nullptr, true);
+        if (!engine) return fail(engine.error());
+        const Machine machine{engine->get(), target_, static_cast<std::uint32_t>(threads_), false};
+        auto workload = open(machine, name);
+        if (!workload) return fail(workload.error());
+        auto measured = measure(**workload, engine->get(), limits_, request_.seconds);
+        if (!measured) return fail(measured.error());
+        return BenchRow{(*workload)->spec, (*workload)->batch, (*workload)->layers, (*workload)->new_tokens, *measured};
+    }
+
+    const Request& request_;
+    const kvjit_target* target_;
+    int threads_;
+    MachineLimits limits_;
+    Progress progress_;
+};
+
+Result<int> bench(const Request& request) {
+    if (is_cuda(request.target)) {
+        return fail("--target is " + request.target +
+                    "; kvjit bench measures CPUs. tests/gpu/run_all.sh measures GPUs: docs/gpu_testing.md");
+    }
+    const auto target = open_target(request.target);
+    if (!target) return fail(target.error());
+    const auto report = Bench(request, target->get()).run();
+    if (!report) return fail(report.error());
+    print(request.json ? dump(bench_json(*report)) : escaped_lines(bench_text(*report)));
+    return kExitOk;
+}
+
+Action declare(Options& options) {
+    auto request = std::make_shared<Request>();
+    options.text("SPEC", request->words, kSpec, "field=value pairs, or recorded calls (*.safetensors)")->required();
+    CLI::Option* batch =
+        options.text("--batch", request->batches, {"BATCH"},
+                     "Sequences, their new tokens and their keys, as 8x1:4096; + joins groups of them; "
+                     "may be repeated");
+    options.target(request->target);
+    options.cache_folder(request->cache_dir);
+    options.number("--threads", request->threads, 0, 1024,
+                   "Threads; 0, or more than there are: one for each usable core");
+    options.number("--kv-heads", request->kv_heads, 1, 1024, "Heads of keys and values");
+    options.number("--layers", request->layers, 0, 1024,
+                   "Layers that a pass runs on; 0: so many that the last-level cache can't keep them");
+    options.text("--seconds", request->seconds, {"SECONDS"}, "How long a batch is measured, at five passes least")
+        ->check(CLI::Range(0.0, 3600.0));
+    options.json(request->json);
+    options.check([&request = *request, batch]() -> Result<void> {
+        if (request.is_recorded() && batch->count() != 0)
+            return fail("--batch is given, and a recorded call has its own");
+        return {};
+    });
+    return [request] { return bench(*request); };
+}
+
+}  // namespace
+
+constinit const Command kBenchCommand = {
+    .name = "bench",
+    .summary = "Measure a spec, or recorded calls, beside the machine's limits",
+    .declare = declare,
+    .about =
+        "Runs calls with made-up data, or recorded ones, on the CPU. Passes over several layers, so that keys and "
+        "values "
+        "come from memory as a model's do (--layers 1: from the cache, where they fit), take turns with a loop that "
+        "only reads memory and one that only multiplies and adds float32 numbers in registers. Bytes are those of the "
+        "tensors and of the keys and values that are seen or stored, each once; operations, of scores and weighted "
+        "values alone. AMX's and bfloat16's products are faster than the second loop: shares above 100% are "
+        "theirs, or those of caches.\n"
+        "\n"
+        "BATCH is SEQUENCESxTOKENS:KEYS: 8x1:4096 is eight sequences that decode one token each, the last of 4096 "
+        "keys; 1x512:512 a prompt; 16x1:2048+1x512:512 both at once. The default is four such batches.",
+    .more = spec_fields_help,
+    .examples =
+        "kvjit bench head_dim=128 group=4 quant_bit=8\n"
+        "kvjit bench head_dim=128,group=4,cache_mode=page_table,page_size=16 --batch 64x1:512 --batch 1x2048:2048\n"
+        "kvjit bench /tmp/calls/*.safetensors\n"
+        "kvjit bench head_dim=128 group=4 --json > before.json    and later: kvjit compare before.json after.json\n"};
+
+}  // namespace kvjit::tool

@@ -1,0 +1,142 @@
+// `kvjit compare`: two reports of `kvjit bench --json`.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/report.h"
+#include "command/options.h"
+#include "commands.h"
+#include "input_file.h"
+#include "table.h"
+#include "terminal.h"
+
+namespace kvjit::tool {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{64} << 20;
+
+struct Request {
+    std::string before, after;
+    double most = 0;  // times A's; 0: no limit
+    bool json = false;
+};
+
+struct Pair {
+    BenchFigure before, after;
+
+    double times() const { return after.milliseconds / before.milliseconds; }
+    double share_times() const { return after.share / before.share; }
+};
+
+struct Compared {
+    std::vector<Pair> pairs;
+    std::vector<std::string> alone;  // "A alone: SPEC, BATCH"
+};
+
+std::string number(double value, int digits) {
+    char text[48];
+    std::snprintf(text, sizeof text, "%.*f", digits, value);
+    return text;
+}
+
+bool is_same(const BenchFigure& a, const BenchFigure& b) {
+    return a.spec == b.spec && a.batch == b.batch;
+}
+
+Compared pair_up(const std::vector<BenchFigure>& before, const std::vector<BenchFigure>& after) {
+    Compared compared;
+    const auto find = [](const std::vector<BenchFigure>& among, const BenchFigure& wanted) {
+        return std::ranges::find_if(among, [&](const BenchFigure& each) { return is_same(each, wanted); });
+    };
+    for (const BenchFigure& figure : before) {
+        const auto found = find(after, figure);
+        if (found != after.end()) {
+            compared.pairs.push_back({figure, *found});
+        } else {
+            compared.alone.push_back("only in A: " + figure.batch + " of " + figure.spec);
+        }
+    }
+    for (const BenchFigure& figure : after) {
+        if (find(before, figure) == before.end()) {
+            compared.alone.push_back("only in B: " + figure.batch + " of " + figure.spec);
+        }
+    }
+    return compared;
+}
+
+std::string text_of(const Compared& compared) {
+    std::vector<std::vector<std::string>> rows = {
+        {"batch", "A ms", "B ms", "B/A", "A's share", "B's share", "B/A", "spec"}};
+    for (const Pair& pair : compared.pairs) {
+        rows.push_back({pair.before.batch, number(pair.before.milliseconds, 3), number(pair.after.milliseconds, 3),
+                        number(pair.times(), 2), number(100 * pair.before.share, 0) + "%",
+                        number(100 * pair.after.share, 0) + "%", number(pair.share_times(), 2), pair.before.spec});
+    }
+    std::string text = table_text(rows);
+    for (const std::string& line : compared.alone) text += line + "\n";
+    return escaped_lines(text);
+}
+
+Json json_of(const Compared& compared) {
+    Json rows = Json::array();
+    for (const Pair& pair : compared.pairs) {
+        rows.push_back({{"spec", pair.before.spec},
+                        {"batch", pair.before.batch},
+                        {"before_ms", pair.before.milliseconds},
+                        {"after_ms", pair.after.milliseconds},
+                        {"times", pair.times()},
+                        {"before_share", pair.before.share},
+                        {"after_share", pair.after.share},
+                        {"share_times", pair.share_times()}});
+    }
+    return {{"rows", std::move(rows)}, {"alone", compared.alone}};
+}
+
+Result<std::vector<BenchFigure>> read(const std::string& name) {
+    const Result<std::string> text = read_file(name, kMostBytes);
+    if (!text) return fail(text.error());
+    return read_bench_json(*text, name);
+}
+
+Result<int> compare(const Request& request) {
+    const auto before = read(request.before);
+    if (!before) return fail(before.error());
+    const auto after = read(request.after);
+    if (!after) return fail(after.error());
+    const Compared compared = pair_up(*before, *after);
+    if (compared.pairs.empty()) return fail("the two reports have no spec and batch in common");
+    print(request.json ? dump(json_of(compared)) : text_of(compared));
+    const auto slower = [&](const Pair& pair) { return request.most > 0 && pair.times() > request.most; };
+    return std::ranges::any_of(compared.pairs, slower) ? kExitMismatch : kExitOk;
+}
+
+Action declare(Options& options) {
+    auto request = std::make_shared<Request>();
+    options.text("A", request->before, kFile, "What `kvjit bench --json` printed before; - for standard input")
+        ->required();
+    options.text("B", request->after, kFile, "What it printed afterwards")->required();
+    options.text("--most", request->most, {"TIMES"}, "Exit with 1 if a call of B takes more than TIMES those of A")
+        ->check(CLI::Range(0.0, 1000.0));
+    options.json(request->json);
+    return [request] { return compare(*request); };
+}
+
+}  // namespace
+
+constinit const Command kCompareCommand = {
+    .name = "compare",
+    .summary = "Compare two reports of kvjit bench",
+    .declare = declare,
+    .about =
+        "Rows of one spec and batch stand side by side: the times, B's as a multiple of A's, and the shares of the "
+        "machine's limits, which were measured beside each call. Where the machine itself was slower in one of the "
+        "two, the times differ and the shares don't.",
+    .examples =
+        "kvjit bench head_dim=128 group=4 --json > before.json\n"
+        "KVJIT_TEMPLATE_DIR=$PWD/templates kvjit bench head_dim=128 group=4 --json > after.json\n"
+        "kvjit compare before.json after.json --most 1.1\n",
+    .status = "0 compared, 1 a call takes more than --most allows, 2 a report can't be used"};
+
+}  // namespace kvjit::tool

@@ -1,0 +1,52 @@
+// How long a workload's calls take, beside what the machine can do at all.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bench/workload.h"
+
+namespace kvjit::limits {
+class ReadLoop;
+}
+
+namespace kvjit::tool {
+
+/// A median, and the tenths below and above which the smallest and the largest values lie.
+struct Spread {
+    double median = 0, p10 = 0, p90 = 0;
+};
+Spread spread_of(std::vector<double> values);
+
+/// A rate of calls, the machine's limit measured right after each, and the calls' share of it.
+struct Rate {
+    double each = 0, limit = 0, share = 0;  // medians; a second
+};
+
+struct Measurement {
+    Spread seconds;  // of a call
+    std::int64_t rounds = 0;
+    std::int64_t bytes = 0, operations = 0;  // of a call: see kvjit_run_stats
+    Rate reading, arithmetic;                // bytes, and floating-point operations
+};
+
+/// Loops that only read memory, and that only multiply and add in registers.
+class MachineLimits {
+public:
+    explicit MachineLimits(int threads);
+    ~MachineLimits();
+
+    double read();          // bytes a second
+    double multiply_add();  // floating-point operations a second
+
+private:
+    int threads_;
+    std::unique_ptr<limits::ReadLoop> loop_;
+};
+
+/// Runs passes over the workload's layers for about `seconds`, five at least, each followed by both limits. `engine`:
+/// of the workload's calls alone; it counts runs. Errors: kvjit's.
+Result<Measurement> measure(Workload& workload, kvjit_engine* engine, MachineLimits& limits, double seconds);
+
+}  // namespace kvjit::tool

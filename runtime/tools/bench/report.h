@@ -1,0 +1,38 @@
+// What `kvjit bench` prints, and `kvjit compare` reads.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/measure.h"
+#include "json.h"
+
+namespace kvjit::tool {
+
+inline constexpr std::string_view kBenchFormat = "kvjit.bench.1";
+
+struct BenchRow {
+    std::string spec, batch;
+    std::int64_t layers = 1, new_tokens = 0;
+    Measurement measured;
+};
+
+struct BenchReport {
+    std::string processor, target;
+    int threads = 0;
+    std::vector<BenchRow> rows;
+};
+
+std::string bench_text(const BenchReport& report);
+Json bench_json(const BenchReport& report);
+
+/// What `kvjit compare` needs of a row.
+struct BenchFigure {
+    std::string spec, batch;
+    double milliseconds = 0;
+    double share = 0;  // of the limit that is nearer
+};
+/// `name`: for messages. Errors: the text is no JSON that bench_json made: where, and what was expected.
+Result<std::vector<BenchFigure>> read_bench_json(const std::string& text, const std::string& name);
+
+}  // namespace kvjit::tool

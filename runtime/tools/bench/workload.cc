@@ -1,0 +1,198 @@
+#include "bench/workload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <new>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "available_memory.h"
+#include "calls/arrays.h"
+#include "calls/rng.h"
+#include "calls/tensors.h"
+#include "recording/run.h"
+#include "terminal.h"
+
+namespace kvjit::tool {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::int64_t kMostLayers = 1024, kDrawn = 1 << 16;
+
+/// Memory of tensors, as engines' is: touched, and from a page on.
+class Memory {
+public:
+    /// Throws std::bad_alloc. The memory object outlives the function.
+    calls::Allocate allocate() {
+        return [this](std::size_t bytes) -> void* {
+            const std::size_t whole = (bytes / kPage + 1) * kPage;
+            void* const made = std::aligned_alloc(kPage, whole);
+            if (made == nullptr) throw std::bad_alloc();
+            pieces_.emplace_back(made);
+            return std::memset(made, 0, whole);
+        };
+    }
+
+private:
+    struct Free {
+        void operator()(void* memory) const { std::free(memory); }
+    };
+    std::vector<std::unique_ptr<void, Free>> pieces_;
+};
+
+calls::CallShape call_shape(const kvjit_spec& spec, const Lengths& lengths, std::int64_t kv_heads,
+                            std::int64_t layers) {
+    return {spec, lengths.tokens, lengths.keys, kv_heads, layers};
+}
+
+calls::CallTensors::Rows rows_of(const calls::IndexArrays& arrays) {
+    return {arrays.seqstarts.back(), arrays.kvstarts.back()};
+}
+
+/// Index arrays, tensors and the plan of a call.
+class MadeUpCall {
+public:
+    MadeUpCall(const calls::CallShape& shape, calls::Rng& rng)
+        : arrays_(shape), tensors_(arrays_, rows_of(arrays_), memory_.allocate()) {
+        if (oracle::has_cache(shape.spec) && shape.spec.cache_mode != KVJIT_OFFSET) arrays_.place_tokens(&rng);
+        if (shape.spec.is_alibi != 0) arrays_.slopes.assign(static_cast<std::size_t>(arrays_.batch.num_heads), 0.1F);
+        const auto one_token = [](std::int64_t tokens) { return tokens == 1; };
+        arrays_.batch.decoding_batches = std::ranges::find_if_not(shape.tokens, one_token) - shape.tokens.begin();
+        arrays_.bind();
+        calls::draw_inputs(tensors_.tensors, rng, kDrawn);
+        tensors_.tensors.lse = {};  // a user of one call doesn't ask for it
+    }
+
+    Result<void> plan(kvjit_kernel* kernel, std::uint32_t num_threads) {
+        kvjit_plan_options options;
+        kvjit_plan_options_init(&options);
+        options.num_threads = num_threads;
+        auto plan = make_plan(kernel, arrays_.batch, options);
+        if (!plan) return fail(plan.error());
+        plan_ = *std::move(plan);
+        return {};
+    }
+    Result<void> run(std::int64_t layer) { return run_plan(plan_.get(), tensors_.tensors, layer); }
+
+private:
+    Memory memory_;
+    calls::IndexArrays arrays_;
+    calls::CallTensors tensors_;
+    Plan plan_;
+};
+
+/// Layers are those of one cache, where the layout has an axis for them, else caches of their own.
+class MadeUpWorkload final : public Workload {
+public:
+    explicit MadeUpWorkload(Kernel kernel) : kernel_(std::move(kernel)) {}
+
+    Result<void> add(const calls::CallShape& shape, calls::Rng& rng, std::uint32_t num_threads) {
+        calls_.push_back(std::make_unique<MadeUpCall>(shape, rng));
+        return calls_.back()->plan(kernel_.get(), num_threads);
+    }
+    Result<void> run(std::int64_t layer) override {
+        return calls_.size() == 1 ? calls_[0]->run(layer) : calls_[static_cast<std::size_t>(layer)]->run(0);
+    }
+
+private:
+    Kernel kernel_;
+    std::vector<std::unique_ptr<MadeUpCall>> calls_;
+};
+
+class RecordedWorkload final : public Workload {
+public:
+    explicit RecordedWorkload(Recording recording) : recording_(std::move(recording)) {}
+
+    Result<void> plan(const Machine& machine) {
+        auto made = RecordedRun::make(machine, recording_);
+        if (!made) return fail(made.error());
+        run_.emplace(*std::move(made));
+        return {};
+    }
+    Result<void> run(std::int64_t) override { return run_->run(); }
+
+private:
+    Recording recording_;
+    std::optional<RecordedRun> run_;
+};
+
+/// Of a call with one layer: tensors, and blocks that are no tensors.
+double bytes_of_layer(const calls::CallShape& shape) {
+    const calls::IndexArrays arrays(shape);
+    const calls::CallTensors tensors(arrays, rows_of(arrays), [](std::size_t) { return nullptr; });
+    double bytes = static_cast<double>(arrays.code_blocks.memory.size() + arrays.scale_blocks.memory.size());
+    for (const std::span<std::byte> piece : tensors.pieces()) bytes += static_cast<double>(piece.size());
+    return bytes;
+}
+
+/// Errors: one layer, or as many as were asked for, don't fit into the memory that is left.
+Result<std::int64_t> count_layers(const WorkloadShape& shape, double layer_bytes) {
+    const double room = 0.8 * static_cast<double>(available_memory());
+    const std::int64_t least = std::max<std::int64_t>(1, shape.layers);
+    if (static_cast<double>(least) * layer_bytes > room) {
+        return fail(std::to_string(least) + " layers need " + std::to_string(std::llround(least * layer_bytes / 1e6)) +
+                    " MB; there is memory for " + std::to_string(std::llround(room / 1e6)) + " MB");
+    }
+    if (shape.layers != 0) return shape.layers;
+    const double most = std::min<double>(kMostLayers, room / layer_bytes);
+    return static_cast<std::int64_t>(std::min(most, std::ceil(shape.bytes_beyond_cache / layer_bytes)));
+}
+
+/// Layers of one tensor.
+bool has_layer_axis(const kvjit_spec& spec) {
+    return oracle::has_cache(spec) && std::string_view(spec.layout).contains('L');
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Workload>> made_up_workload(const Machine& machine, const kvjit_spec& spec,
+                                                   const std::string& batch, const WorkloadShape& shape) {
+    const Result<Lengths> lengths = parse_batch(batch);
+    if (!lengths) return fail(lengths.error());
+    const Result<std::int64_t> layers =
+        count_layers(shape, bytes_of_layer(call_shape(spec, *lengths, shape.kv_heads, 1)));
+    if (!layers) return fail("--batch " + batch + ": " + layers.error());
+    auto kernel = open_kernel(machine.engine, spec, machine.target);
+    if (!kernel) return fail(kernel.error());
+    const Result<std::string> text = spec_text(spec);
+    if (!text) return fail(text.error());
+    auto workload = std::make_unique<MadeUpWorkload>(*std::move(kernel));
+    calls::Rng rng(1);
+    const std::int64_t together = has_layer_axis(spec) ? *layers : 1;
+    for (std::int64_t made = 0; made < *layers; made += together) {
+        auto added = workload->add(call_shape(spec, *lengths, shape.kv_heads, together), rng, machine.num_threads);
+        if (!added) return fail(added.error());
+    }
+    workload->spec = *text;
+    workload->batch = batch;
+    workload->new_tokens = lengths->new_tokens();
+    workload->layers = *layers;
+    return workload;
+}
+
+Result<std::unique_ptr<Workload>> recorded_workload(const Machine& machine, const std::string& name) {
+    const auto file = SafetensorsFile::open(name);
+    if (!file) return fail(file.error());
+    if (!is_recording(*file))
+        return fail(in_quotes(name) + " is no call that KVJIT_RECORD wrote; kvjit replay runs it");
+    auto recording = read_recording(*file);
+    if (!recording) return fail(recording.error());
+    const Result<std::string> text = spec_text(recording->spec);
+    if (!text) return fail(text.error());
+    const Tensor& starts = recording->input("seqstarts");
+    const std::int64_t tokens = starts.integer(starts.size() - 1);
+    auto workload = std::make_unique<RecordedWorkload>(*std::move(recording));
+    if (auto planned = workload->plan(machine); !planned) return fail(planned.error());
+    workload->spec = *text;
+    workload->batch = std::filesystem::path(name).filename().string();
+    workload->new_tokens = tokens;
+    return workload;
+}
+
+}  // namespace kvjit::tool

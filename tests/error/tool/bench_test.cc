@@ -1,0 +1,110 @@
+// `kvjit bench` and `kvjit compare`: what they measure and what they refuse.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "child.h"
+#include "support/temporary_folder.h"
+
+namespace kvjit::test {
+namespace {
+
+using nlohmann::json;
+
+/// Quick: one layer, five passes.
+ChildResult bench(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "bench");
+    for (const char* option : {"--seconds", "0", "--layers", "1", "--threads", "1"}) arguments.emplace_back(option);
+    return run_kvjit(arguments);
+}
+
+void expect_refused(const ChildResult& result, const std::string& part) {
+    CHECK(result.exit_code == 2);
+    CHECK(result.out.empty());
+    CHECK_MESSAGE(result.err.find(part) != std::string::npos, result.err);
+}
+
+TEST_CASE("every operator, mode and kind of cache is measured") {
+    for (const char* spec : {"op=KeyValueCache,head_dim=64", "op=MultiHeadAttention,head_dim=64,group=2,attn_mask=2",
+                             "op=Merge,head_dim=64", "head_dim=64,group=2,cache_mode=offset,is_alibi=1",
+                             "head_dim=64,cache_mode=token_table,quant_bit=8",
+                             "head_dim=64,cache_mode=page_table,page_size=16,quant_bit=4,quant_group=16",
+                             "head_dim=64,cache_mode=block_pointers,page_size=8,layout=L2HTD,quant_bit=8",
+                             "layout=vllm:LBNHC,head_dim=64,page_size=16"}) {
+        CAPTURE(std::string(spec));
+        const ChildResult measured = bench({spec, "--batch", "2x1:700+1x3:5", "--json"});
+        REQUIRE_MESSAGE(measured.exit_code == 0, measured.err);
+        const json row = json::parse(measured.out)["rows"][0];
+        CHECK(row["batch"] == "2x1:700+1x3:5");
+        CHECK(row["ms"] > 0);
+        CHECK(row["ms_p10"] <= row["ms"]);
+        CHECK(row["bytes"] > 0);
+        CHECK(row["rounds"] == 5);
+        CHECK(row["read_limit"] > 0);
+    }
+}
+
+TEST_CASE("layers lie in one cache or in many") {
+    for (const char* spec : {"head_dim=64,layout=L2HTD", "layout=vllm:LBNHC,head_dim=64,page_size=16"}) {
+        const ChildResult measured =
+            run_kvjit({"bench", spec, "--batch", "1x1:64", "--layers", "3", "--seconds", "0", "--json"});
+        REQUIRE_MESSAGE(measured.exit_code == 0, measured.err);
+        CHECK(json::parse(measured.out)["rows"][0]["layers"] == 3);
+    }
+}
+
+TEST_CASE("bad arguments") {
+    expect_refused(bench({"head_dim=63x"}), "head_dim");
+    expect_refused(bench({"head_dim=64", "--batch", "8*1:2"}), "SEQUENCESxTOKENS:KEYS");
+    expect_refused(bench({"head_dim=64", "--target", "sm_80"}), "measures CPUs");
+    expect_refused(bench({"head_dim=64", "--target", "cuda-emulated"}), "measures CPUs");
+    expect_refused(bench({"none.safetensors"}), "none.safetensors");
+    expect_refused(bench({"none.safetensors", "--batch", "1x1:1"}), "--batch is given");
+    expect_refused(bench({"head_dim=512", "--batch", "65536x1:1000000"}), "there is memory for");
+    expect_refused(run_kvjit({"bench"}), "SPEC is missing");
+    expect_refused(run_kvjit({"bench", "head_dim=64", "--seconds", "-1"}), "--seconds");
+}
+
+class Reports {
+public:
+    std::string write(const std::string& name, double ms, const std::string& batch = "1x1:1") {
+        const json row = {{"spec", "head_dim=64"},
+                          {"batch", batch},
+                          {"ms", ms},
+                          {"share_of_reading", 0.5},
+                          {"share_of_multiply_add", 0.1}};
+        return folder_.write(name, json{{"format", "kvjit.bench.1"}, {"rows", {row}}}.dump());
+    }
+    const TemporaryFolder& folder() const { return folder_; }
+
+private:
+    TemporaryFolder folder_;
+};
+
+TEST_CASE("compare holds the second report to the first") {
+    Reports reports;
+    const std::string fast = reports.write("fast", 1), slow = reports.write("slow", 1.5);
+    const ChildResult compared = run_kvjit({"compare", fast, slow});
+    CHECK(compared.exit_code == 0);
+    CHECK_MESSAGE(compared.out.find("1x1:1  1.000  1.500  1.50  50%") != std::string::npos, compared.out);
+    CHECK(run_kvjit({"compare", fast, slow, "--most", "1.4"}).exit_code == 1);
+    CHECK(run_kvjit({"compare", fast, slow, "--most", "1.6"}).exit_code == 0);
+    CHECK(run_kvjit({"compare", slow, fast, "--most", "1.0"}).exit_code == 0);
+    const ChildResult as_json = run_kvjit({"compare", fast, slow, "--json"});
+    CHECK(json::parse(as_json.out)["rows"][0]["times"] == 1.5);
+}
+
+TEST_CASE("compare refuses what isn't a report") {
+    Reports reports;
+    const std::string good = reports.write("good", 1), other = reports.write("other", 1, "2x1:1");
+    const std::string bad = reports.folder().write("bad", "{}");
+    expect_refused(run_kvjit({"compare", good, bad}), "'" + bad + "' is not what kvjit bench --json prints");
+    expect_refused(run_kvjit({"compare", good, reports.folder().path("none")}), "none");
+    expect_refused(run_kvjit({"compare", good, other}), "no spec and batch in common");
+    expect_refused(run_kvjit({"compare", good}), "B is missing");
+}
+
+}  // namespace
+}  // namespace kvjit::test

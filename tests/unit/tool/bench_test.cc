@@ -1,0 +1,106 @@
+// What `kvjit bench` is told, and what it writes and `kvjit compare` reads.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "bench/batch_text.h"
+#include "bench/report.h"
+
+namespace kvjit::tool {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+TEST_CASE("a batch is groups of sequences") {
+    const auto one = parse_batch("1:7");
+    CHECK(one->tokens == Numbers{1});
+    CHECK(one->keys == Numbers{7});
+    const auto mixed = parse_batch("2x1:4096+512:512+1x3:9");
+    REQUIRE(mixed.has_value());
+    CHECK(mixed->tokens == Numbers{1, 1, 512, 3});
+    CHECK(mixed->keys == Numbers{4096, 4096, 512, 9});
+    CHECK(mixed->new_tokens() == 517);
+    CHECK(parse_batch("65536x1:1").has_value());
+    for (const std::string& usual : kUsualBatches) CHECK(parse_batch(usual).has_value());
+}
+
+TEST_CASE("what is no batch is named with what a batch is") {
+    for (const char* text : {"",          "1",           "x",      ":",      "1:",
+                             ":1",        "1x",          "x1:1",   "1x1:",   "0x1:1",
+                             "1x0:1",     "1x1:0",       "1x2:1",  "-1x1:1", "1x1:1+",
+                             "+1x1:1",    "1x1:1,1x1:1", "1x1:1 ", "1X1:1",  "1x1:99999999999999999999",
+                             "65537x1:1", "1x1:16777217"}) {
+        CAPTURE(std::string(text));
+        const auto parsed = parse_batch(text);
+        REQUIRE(!parsed.has_value());
+        CHECK_MESSAGE(parsed.error().find("SEQUENCESxTOKENS:KEYS") != std::string::npos, parsed.error());
+    }
+    const auto many = parse_batch("40000x1:1+40000x1:1");
+    REQUIRE(!many.has_value());
+    CHECK(many.error() == "--batch '40000x1:1+40000x1:1' has 80000 sequences; it takes up to 65536");
+}
+
+TEST_CASE("a spread is of the values' ranks") {
+    std::vector<double> values;
+    for (int i = 100; i >= 0; --i) values.push_back(i);
+    const Spread spread = spread_of(values);
+    CHECK(spread.median == 50);
+    CHECK(spread.p10 == 10);
+    CHECK(spread.p90 == 90);
+    CHECK(spread_of({3}).p90 == 3);
+}
+
+BenchReport report() {
+    Measurement measured{.seconds = {0.002, 0.001, 0.004}, .rounds = 7, .bytes = 8'000'000, .operations = 1'000'000};
+    measured.reading = {4e9, 8e9, 0.5};
+    measured.arithmetic = {0.5e9, 100e9, 0.005};
+    return {"A processor",
+            "host",
+            2,
+            {{"head_dim=64", "8x1:512", 3, 8, measured}, {"head_dim=128", "1x1:1", 1, 1, measured}}};
+}
+
+TEST_CASE("a report's rates, in a table and as JSON") {
+    const std::string text = bench_text(report());
+    CHECK_MESSAGE(
+        text.find("8x1:512  3       2.00  1.00 to 4.00  4000      4.00  50%         0.500    0%") != std::string::npos,
+        text);
+    CHECK(text.find("head_dim=64\n") < text.find("head_dim=128\n"));
+    const Json json = bench_json(report());
+    CHECK(json["format"] == kBenchFormat);
+    CHECK(json["rows"][0]["tokens_per_second"] == 4000);
+    CHECK(json["rows"][0]["ms_p90"] == 4);
+    CHECK(json["rows"][1]["bytes"] == 8'000'000);
+}
+
+TEST_CASE("what is written as JSON is read again; the nearer limit counts") {
+    const auto figures = read_bench_json(dump(bench_json(report())), "a.json");
+    REQUIRE(figures.has_value());
+    REQUIRE(figures->size() == 2);
+    CHECK((*figures)[0].spec == "head_dim=64");
+    CHECK((*figures)[0].batch == "8x1:512");
+    CHECK((*figures)[0].milliseconds == 2);
+    CHECK((*figures)[0].share == 0.5);
+}
+
+TEST_CASE("other JSON is refused, with the file's name") {
+    Json json = bench_json(report());
+    json["format"] = "kvjit.bench.9";
+    std::vector<std::string> texts = {"", "{", "[]", "{}", "7", dump(json)};
+    for (const char* field : {"spec", "batch", "ms", "share_of_reading", "share_of_multiply_add"}) {
+        Json without = bench_json(report());
+        without["rows"][1].erase(field);
+        texts.push_back(dump(without));
+        without["rows"][1][field] = Json::array();
+        texts.push_back(dump(without));
+    }
+    for (const std::string& text : texts) {
+        const auto read = read_bench_json(text, "a.json");
+        REQUIRE_MESSAGE(!read.has_value(), text);
+        CHECK_MESSAGE(read.error().starts_with("'a.json' "), read.error());
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::tool
