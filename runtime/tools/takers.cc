@@ -6,6 +6,8 @@
 #include <limits>
 #include <utility>
 
+#include "record/case_fields.h"
+
 namespace kvjit::tool {
 namespace {
 
@@ -18,36 +20,6 @@ std::string expected_text(std::span<const std::int64_t> expected) {
     std::string text = shape_text(expected);
     for (std::size_t at; (at = text.find("-1")) != std::string::npos;) text.replace(at, 2, "any");
     return text;
-}
-
-std::string_view stored_name(kvjit_dtype dtype) {
-    switch (dtype) {
-        case KVJIT_F32:
-            return "F32";
-        case KVJIT_F16:
-            return "F16";
-        case KVJIT_BF16:
-            return "BF16";
-        case KVJIT_I8:
-            return "I8";
-        case KVJIT_U8:
-            return "U8";
-        case KVJIT_I32:
-            return "I32";
-        case KVJIT_I64:
-            return "I64";
-        case KVJIT_AUTO:
-            break;
-    }
-    return "";
-}
-
-/// KVJIT_AUTO: none of kvjit's.
-kvjit_dtype dtype_of(std::string_view stored) {
-    for (const kvjit_dtype dtype : {KVJIT_F32, KVJIT_F16, KVJIT_BF16, KVJIT_I8, KVJIT_U8, KVJIT_I32, KVJIT_I64}) {
-        if (stored_name(dtype) == stored) return dtype;
-    }
-    return KVJIT_AUTO;
 }
 
 /// Reads all of `text` as one number.
@@ -122,9 +94,9 @@ const TensorInfo* TensorTaker::find(const std::string& name, kvjit_dtype dtype,
         return nullptr;
     }
     const TensorInfo& info = found->second;
-    if (info.dtype != stored_name(dtype)) {
+    if (info.dtype != record::stored_name(dtype)) {
         refuse("tensor " + in_quotes(name) + " has dtype " + info.dtype + ", expected " +
-               std::string(stored_name(dtype)));
+               std::string(record::stored_name(dtype)));
         return nullptr;
     }
     if (!shape_matches(info.shape, expected)) {
@@ -143,7 +115,7 @@ void TensorTaker::take(Tensor& to, const std::string& name, kvjit_dtype dtype,
 
 void TensorTaker::take_any(Tensor& to, const std::string& name) {
     const auto found = file_.tensors().find(name);
-    const kvjit_dtype dtype = found == file_.tensors().end() ? KVJIT_AUTO : dtype_of(found->second.dtype);
+    const kvjit_dtype dtype = found == file_.tensors().end() ? KVJIT_AUTO : record::stored_dtype(found->second.dtype);
     if (dtype == KVJIT_AUTO || found->second.shape.size() > KVJIT_MAX_RANK) {
         return refuse("tensor " + in_quotes(name) + " has dtype " + found->second.dtype + " and shape " +
                       shape_text(found->second.shape) + ", expected a dtype of kvjit's and at most " +

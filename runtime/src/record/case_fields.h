@@ -2,6 +2,7 @@
 // writes recordings, and for the command, which reads them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -10,8 +11,9 @@
 
 namespace kvjit::record {
 
-/// The value of the metadata field `format`.
+/// Values of the metadata field `format`: of recordings, and of reference cases (docs/semantics.md, section 9).
 inline constexpr std::string_view kFormat = "kvjit.case.2";
+inline constexpr std::string_view kReferenceFormat = "kvjit.case.1";
 
 /// Metadata that begin with this are for people: they say what the recording has changed.
 inline constexpr std::string_view kRemark = "was.";
@@ -25,6 +27,29 @@ inline constexpr std::string_view kOut = "out.";
 /// Blocks of a block_pointers cache, (blocks, the layout's axes); the tables have their numbers.
 inline constexpr std::string_view kBlocks = "blocks";
 inline constexpr std::string_view kScaleBlocks = "scale_blocks";
+
+/// A type, and the safetensors format's name for it.
+struct StoredType {
+    kvjit_dtype dtype;
+    std::string_view name;
+};
+inline constexpr auto kStoredTypes = std::to_array<StoredType>({{KVJIT_F32, "F32"},
+                                                                {KVJIT_F16, "F16"},
+                                                                {KVJIT_BF16, "BF16"},
+                                                                {KVJIT_I8, "I8"},
+                                                                {KVJIT_U8, "U8"},
+                                                                {KVJIT_I32, "I32"},
+                                                                {KVJIT_I64, "I64"}});
+/// "": KVJIT_AUTO, which is no tensor's.
+constexpr std::string_view stored_name(kvjit_dtype dtype) {
+    const auto* row = std::ranges::find(kStoredTypes, dtype, &StoredType::dtype);
+    return row == kStoredTypes.end() ? std::string_view() : row->name;
+}
+/// KVJIT_AUTO: a type that kvjit doesn't have.
+constexpr kvjit_dtype stored_dtype(std::string_view name) {
+    const auto* row = std::ranges::find(kStoredTypes, name, &StoredType::name);
+    return row == kStoredTypes.end() ? KVJIT_AUTO : row->dtype;
+}
 
 template <class T>
 struct BatchNumber {

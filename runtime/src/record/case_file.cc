@@ -5,31 +5,10 @@
 #include "check/arithmetic.h"
 #include "check/fault.h"
 #include "generator/element_type.h"
+#include "record/case_fields.h"
 
 namespace kvjit::rt {
 namespace {
-
-/// The format's names of types.
-std::string_view stored_name(kvjit_dtype dtype) {
-    switch (dtype) {
-        case KVJIT_F32:
-            return "F32";
-        case KVJIT_F16:
-            return "F16";
-        case KVJIT_BF16:
-            return "BF16";
-        case KVJIT_I8:
-            return "I8";
-        case KVJIT_I32:
-            return "I32";
-        case KVJIT_I64:
-            return "I64";
-        case KVJIT_U8:
-        case KVJIT_AUTO:
-            break;
-    }
-    return "U8";
-}
 
 std::string quoted(std::string_view raw) {
     std::string text = "\"";
@@ -74,7 +53,7 @@ std::string CaseFile::header() const {
     std::int64_t begin = 0;
     for (const Tensor& tensor : tensors_) {
         const std::int64_t end = saturating_sum(begin, tensor.bytes);
-        json += text(",", quoted(tensor.name), ":{\"dtype\":\"", stored_name(tensor.dtype),
+        json += text(",", quoted(tensor.name), ":{\"dtype\":\"", record::stored_name(tensor.dtype),
                      "\",\"shape\":", listed(tensor.shape), ",\"data_offsets\":", listed({begin, end}), "}");
         begin = end;
     }
