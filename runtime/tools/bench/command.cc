@@ -12,7 +12,7 @@
 #include "command/options.h"
 #include "commands.h"
 #include "generator/spec.h"
-#include "inspect/show.h"
+#include "inspect/fields_help.h"
 #include "limits/bandwidth.h"
 #include "terminal.h"
 

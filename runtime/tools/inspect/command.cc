@@ -4,6 +4,8 @@
 #include "command/options.h"
 #include "commands.h"
 #include "inspect/diff.h"
+#include "inspect/fields_help.h"
+#include "inspect/programs.h"
 #include "inspect/show.h"
 #include "inspect/stages.h"
 #include "inspect/summary.h"

@@ -1,8 +1,6 @@
 // `kvjit inspect`: what a spec becomes, in every stage.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,9 +24,6 @@ struct InspectOptions {
     std::optional<std::string> output;  // a file, or a folder; nothing: standard output
 };
 
-/// Values of --program: names of programs, and all, as bits of kvjit_programs.
-std::map<std::string, std::uint32_t> program_names();
-
 /// Shows each program's stages, or why which algorithm serves it, or its image. Loads nothing, so that nothing of the
 /// process is asked for. Errors: the spec, the target or a bundle is bad, there is no such kernel, the op has no such
 /// program, or a stage can't be had or written.
@@ -36,8 +31,5 @@ Result<int> inspect(const InspectOptions& options);
 
 /// The identities of a spec's programs, as the stage has them.
 Result<std::string> identities(const InspectOptions& options);
-
-/// The spec's fields, what each takes, its default and what it means.
-std::string spec_fields_help();
 
 }  // namespace kvjit::tool

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "handles.h"
+#include "inspect/listing.h"
 #include "inspect/sass.h"
 #include "inspect/summary.h"
 

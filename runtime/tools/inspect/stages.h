@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "inspect/images.h"
 #include "json.h"
 #include "kvjit/kvjit.h"
 #include "result.h"
@@ -14,17 +15,6 @@ namespace kvjit::tool {
 struct AssemblyStyle {
     bool raw = false;    // with directives and data
     bool lines = false;  // with the source's lines in front of their instructions
-};
-
-/// A program's image, as kvjit_image_info has it.
-struct ShownImage {
-    std::uint32_t bit;
-    std::string program, variant, target, name, origin, place;
-    int revision;
-    std::int64_t object_bytes, block_threads, shared_bytes;
-
-    /// Whether NVRTC compiles it; emulated programs are Clang's.
-    bool is_cuda() const { return target.starts_with("nvptx64"); }
 };
 
 /// Names of all stages, the default first.

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "inspect/assembly.h"
+#include "inspect/hot_loop.h"
 #include "inspect/occupancy.h"
 #include "json.h"
 #include "result.h"

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "child.h"
-#include "inspect/show.h"
+#include "inspect/programs.h"
 #include "kvjit/kvjit.hpp"
 #include "recorded_file.h"
 #include "support/read_file.h"

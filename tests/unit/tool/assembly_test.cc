@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include "inspect/hot_loop.h"
+#include "inspect/listing.h"
+
 namespace kvjit::tool {
 namespace {
 

@@ -1,0 +1,11 @@
+// The part of help that is about a spec's fields.
+#pragma once
+
+#include <string>
+
+namespace kvjit::tool {
+
+/// The spec's fields, what each takes, its default and what it means.
+std::string spec_fields_help();
+
+}  // namespace kvjit::tool
