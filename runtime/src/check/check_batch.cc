@@ -51,10 +51,22 @@ Result<void> check_range(const char* name, std::int64_t value, std::int64_t leas
                   text("it takes ", value < least ? "at least " : "at most ", limit));
 }
 
+/// The slope of each head is looked at.
+std::int64_t most_heads(const KernelSpec& spec) {
+    return gen::attends(spec) && spec.is_alibi != 0 ? kMaxSlopes : kMaxCount;
+}
+
+/// What a count takes at most: of heads as many as the other heads' limit allows, so that each has one limit.
+std::int64_t most_of(const Scalar& scalar, const KernelSpec& spec) {
+    if (scalar.member == &kvjit_batch::num_heads) return most_heads(spec);
+    if (scalar.member == &kvjit_batch::num_kv_heads && gen::attends(spec)) return most_heads(spec) / spec.group;
+    return scalar.most;
+}
+
 Result<void> check_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
     for (const Scalar& scalar : kScalars) {
         if (!scalar.taken(spec)) continue;
-        Result<void> result = check_range(scalar.name, batch.*scalar.member, scalar.least, scalar.most);
+        Result<void> result = check_range(scalar.name, batch.*scalar.member, scalar.least, most_of(scalar, spec));
         if (!result) return result;
     }
     return gen::attends(spec) ? check_range("decoding_batches", batch.decoding_batches, 0, batch.batch_size)
@@ -63,7 +75,7 @@ Result<void> check_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
 
 /// For a batch that gives the number of query heads or of kv heads alone.
 Result<void> check_group(const KernelSpec& spec, const kvjit_batch& batch) {
-    if (batch.num_heads == 0) return check_range("num_kv_heads", batch.num_kv_heads, 1, kMaxCount / spec.group);
+    if (batch.num_heads == 0) return check_range("num_kv_heads", batch.num_kv_heads, 1, most_heads(spec) / spec.group);
     if (batch.num_heads % spec.group == 0) return {};
     return refuse(KVJIT_BAD_ARGUMENT, "num_heads", batch.num_heads, spec.group,
                   text("with num_kv_heads 0 it takes multiples of the spec's group, ", spec.group));
@@ -75,7 +87,7 @@ Result<void> check_heads(const KernelSpec& spec, const kvjit_batch& batch) {
         return check_range(name, kv_heads(spec, batch), 1, kMaxCount);
     }
     if (!gen::attends(spec) || batch.num_heads + batch.num_kv_heads == 0) {
-        return check_range("num_heads", batch.num_heads, 1, kMaxCount);
+        return check_range("num_heads", batch.num_heads, 1, most_heads(spec));
     }
     if (batch.num_kv_heads == 0 || batch.num_heads == 0) return check_group(spec, batch);
     const std::int64_t heads = batch.num_kv_heads * spec.group;
@@ -221,9 +233,6 @@ Result<void> check_floats(const KernelSpec& spec, const kvjit_batch& batch) {
     if (!std::isfinite(batch.softmax_scale)) {
         return gen::fail(KVJIT_BAD_ARGUMENT, "softmax_scale",
                          text("softmax_scale is ", batch.softmax_scale, "; it takes a finite number"));
-    }
-    if (spec.is_alibi != 0) {
-        if (auto few = check_range("num_heads", query_heads(spec, batch), 1, kMaxSlopes); !few) return few;
     }
     if (batch.alibi_slopes == nullptr) return {};
     if (spec.is_alibi != 0) return check_slopes(batch, query_heads(spec, batch));
