@@ -172,14 +172,14 @@ constexpr std::array kScoreFields =
 constexpr std::vector<char> layout_takes() {
     std::vector<char> text;
     const auto add = [&](std::string_view part) { text.insert(text.end(), part.begin(), part.end()); };
-    add("an order of T, L, 2, H, D (block_table: and N); NHDTd8 splits D; or a name ");
-    std::string_view before = "(";
+    add("an order of T, L, 2, H, D (block_table: and N); NHDTd8 splits D; or a name of ");
+    std::string_view before = "";
     for (const std::string_view family : layout_families()) {
         add(before);
         add(family);
         before = ", ";
     }
-    add("; kvjit spec list layouts has them), PMX's also as 0..3, r1:0..r1:3");
+    add(", as vllm:LBNHC (kvjit spec list layouts has them), PMX's also as 0..3, r1:0..r1:3");
     return text;
 }
 constexpr auto kLayoutTakes = [] {

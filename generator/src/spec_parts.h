@@ -16,6 +16,7 @@ namespace kvjit::gen {
 /// The prefix of the fields of a Relayout's destination.
 inline constexpr std::string_view kTo = "to_";
 inline constexpr std::string_view kLayout = "layout";
+inline constexpr std::string_view kToLayout = "to_layout";
 
 /// A field of the source, and its counterpart of the destination.
 struct Mirrored {

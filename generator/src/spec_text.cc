@@ -30,6 +30,22 @@ struct Given {
     char& saw(const Field& row) { return seen[static_cast<std::size_t>(&row - spec_fields().data())]; }
 };
 
+/// Of a layout's family, or of a name that the family doesn't have, the other families and orders are no help.
+std::unexpected<Error> refuse_layout(const Field& row, std::string_view value, const NamedLayout& example) {
+    const std::string family(example.name.substr(0, example.name.find(':')));
+    return refuse(row, quoted(value),
+                  "of " + family + " it takes a layout's whole name, as " + std::string(example.name) +
+                      " (kvjit spec list layouts has them)",
+                  std::nullopt, 0);
+}
+
+std::unexpected<Error> refuse_text(const Field& row, std::string_view value) {
+    const bool is_layout = row.name == kLayout || row.name == kToLayout;
+    const NamedLayout* example = is_layout ? example_of_family(value) : nullptr;
+    return example != nullptr ? refuse_layout(row, value, *example)
+                              : refuse_value(row, quoted(value), number_of(value));
+}
+
 /// Parses one `field=value`. A field given twice is an error.
 Result<void> parse_pair(std::string_view pair, Given& given) {
     const std::size_t equals = pair.find('=');
@@ -43,12 +59,12 @@ Result<void> parse_pair(std::string_view pair, Given& given) {
     if (given.saw(*row)) return refuse(*row, value, "it was given before, give it once", number_of(value), 0);
     given.saw(*row) = 1;
     if (!row->parse(value, given.spec)) {
-        auto refused = refuse_value(*row, quoted(value), number_of(value));
+        auto refused = refuse_text(*row, value);
         refused.error().message += did_you_mean(meant_value(*row, value));
         return refused;
     }
     if (row->name == kLayout) given.named = find_layout(value);
-    if (row->name == "to_layout") given.to_named = find_layout(value);
+    if (row->name == kToLayout) given.to_named = find_layout(value);
     return {};
 }
 

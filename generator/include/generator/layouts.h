@@ -86,6 +86,17 @@ constexpr std::vector<std::string_view> layout_families() {
     return families;
 }
 
+/// The first name of the family that `text` is, or that its part before a colon is: "vllm:LBNHC" of "vllm". Null: it
+/// is of none.
+inline const NamedLayout* example_of_family(std::string_view text) {
+    const std::string_view family = text.substr(0, text.find(':'));
+    const auto is_of_family = [&](const NamedLayout& layout) {
+        return layout.name.substr(0, layout.name.find(':')) == family;
+    };
+    const auto* found = std::ranges::find_if(kNamedLayouts, is_of_family);
+    return found == std::end(kNamedLayouts) ? nullptr : found;
+}
+
 /// PMX's names are also found without "pmx:", and those of revision 2 by their number alone. Null: no such name.
 inline const NamedLayout* find_layout(std::string_view text) {
     std::string name(text);

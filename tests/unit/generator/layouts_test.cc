@@ -154,14 +154,28 @@ TEST_CASE("what a name leaves open is the caller's") {
 }
 
 TEST_CASE("a layout that is none, or that the operator has no use for") {
-    for (const char* text : {"layout=vllm", "layout=vllm:", "layout=vllm:lbnhc", "layout=pmx:2", "layout=r3:0",
-                             "layout=pmx:r1:4", "layout=:", "layout=ksana:", "layout=pmx:r2:10"}) {
+    const auto refused = [](const char* text) {
         const Result<KernelSpec> spec = parse_spec(text);
         REQUIRE_MESSAGE(!spec.has_value(), text);
         CHECK(spec.error().argument == "layout");
-        CHECK_MESSAGE(spec.error().message.contains("pmx, vllm, flashinfer, trtllm, ksana, atb, sglang, llama.cpp, "
-                                                    "dense, lmcache"),
-                      spec.error().message);
+        return spec.error().message;
+    };
+    for (const char* text : {"layout=r3:0", "layout=:", "layout=vlm", "layout=kvcache:NHD"}) {
+        const std::string says = refused(text);
+        CHECK_MESSAGE(
+            says.contains("pmx, vllm, flashinfer, trtllm, ksana, atb, sglang, llama.cpp, dense, lmcache, as "), says);
+    }
+    for (const auto& [text, whole] :
+         {std::pair{"layout=vllm", "of vllm it takes a layout's whole name, as vllm:LBNHC "},
+          {"layout=vllm:", "of vllm it takes a layout's whole name, as vllm:LBNHC "},
+          {"layout=vllm:lbnhc", "of vllm it takes a layout's whole name, as vllm:LBNHC "},
+          {"layout=pmx:2", "of pmx it takes a layout's whole name, as pmx:r1:0 "},
+          {"layout=pmx:r1:4", "of pmx it takes a layout's whole name, as pmx:r1:0 "},
+          {"layout=ksana:", "of ksana it takes a layout's whole name, as ksana "},
+          {"layout=pmx:r2:10", "of pmx it takes a layout's whole name, as pmx:r1:0 "}}) {
+        const std::string says = refused(text);
+        CHECK_MESSAGE(says.contains(whole), says);
+        CHECK_MESSAGE(!says.contains("an order of"), says);
     }
     const Result<KernelSpec> merge = parse_spec("op=Merge,layout=ksana");
     REQUIRE(!merge.has_value());
