@@ -56,6 +56,11 @@ bool is_record_setting(std::string_view value) {
     return parse_record_setting(value).has_value();
 }
 
+std::string why_no_record_setting(std::string_view value) {
+    const auto setting = parse_record_setting(value, "KVJIT_RECORD");
+    return setting ? "" : setting.error().message;
+}
+
 bool is_log_level(std::string_view value) {
     return parse_log_level(value).has_value();
 }
@@ -74,7 +79,7 @@ constexpr VariableInfo kVariables[] = {
     {Variable::kCpuMask, "KVJIT_CPU_MASK", "CPU features beyond x86-64's, with commas, as avx512bf16,avx512vnni",
      is_mask, "no feature is taken away"},
     {Variable::kRecord, "KVJIT_RECORD", "DIR or DIR:name=value,... as docs/recording.md has them", is_record_setting,
-     "nothing is recorded"},
+     "nothing is recorded", why_no_record_setting},
     {Variable::kLog, "KVJIT_LOG", "warning, info, debug or trace", is_log_level, "it counts as warning"},
     {Variable::kDebug, "KVJIT_DEBUG", "0, 1 or frames", is_debug, "it counts as 0"},
     {Variable::kCountRuns, "KVJIT_COUNT_RUNS", "0 or 1", is_switch, "it counts as 0"},
@@ -89,6 +94,7 @@ const VariableInfo& info(Variable variable) {
 }
 
 std::string not_taken(const VariableInfo& variable, const std::string& value) {
+    if (variable.why_not != nullptr) return variable.why_not(value);
     return std::string(variable.name) + " is \"" + value + "\"; it takes " + variable.takes;
 }
 

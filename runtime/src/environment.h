@@ -37,6 +37,8 @@ struct VariableInfo {
     const char* takes;  // completes "it takes"
     bool (*is_legal)(std::string_view value);
     const char* otherwise;  // what a value does that it does not take
+    /// What is wrong with a value, by the variable's name; null: that it is none of what the variable takes.
+    std::string (*why_not)(std::string_view value) = nullptr;
 };
 
 /// The table. docs/compiling.md says what each variable is for.

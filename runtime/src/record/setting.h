@@ -27,7 +27,8 @@ struct RecordSetting {
     bool agrees(const gen::KernelSpec& spec) const;
 };
 
-/// Errors: KVJIT_BAD_ARGUMENT `record`, with the word that is wrong and what it takes.
-gen::Result<RecordSetting> parse_record_setting(std::string_view text);
+/// `called`: what messages call the setting. Errors: KVJIT_BAD_ARGUMENT `record`, with the word that is wrong and what
+/// it takes.
+gen::Result<RecordSetting> parse_record_setting(std::string_view text, std::string_view called = "record");
 
 }  // namespace kvjit::rt

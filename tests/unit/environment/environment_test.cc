@@ -86,6 +86,11 @@ TEST_CASE("a value that a variable doesn't take is said once, with what it takes
         said_of("KVJIT_CPU_MASK", "avx512") ==
         std::vector<std::string>{"KVJIT_CPU_MASK is \"avx512\"; it takes CPU features beyond x86-64's, with commas, as "
                                  "avx512bf16,avx512vnni: no feature is taken away"});
+    const auto record = said_of("KVJIT_RECORD", "/calls:every=2,call=x");
+    REQUIRE(record.size() == 1);
+    CHECK_MESSAGE(record[0].starts_with("KVJIT_RECORD has \"call=x\"; its value is a whole number from 1 to "),
+                  record[0]);
+    CHECK_MESSAGE(record[0].ends_with(": nothing is recorded"), record[0]);
 }
 
 TEST_CASE("nothing is said of values that variables take, nor of empty ones") {

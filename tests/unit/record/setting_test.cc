@@ -46,15 +46,23 @@ TEST_CASE("a folder alone, and every name") {
 TEST_CASE("a setting that isn't understood names the word and what it takes") {
     CHECK_SAYS(error_of(":call=1"), "the folder is missing");
     CHECK_SAYS(error_of("d:decode"), "\"decode\"; it has no =");
-    CHECK_SAYS(error_of("d:calls=1"), "\"calls=1\"; there is no such name");
+    CHECK_SAYS(error_of("d:calls=1"), "record has \"calls=1\"; there is no such name; did you mean call? It takes DIR");
+    CHECK_SAYS(error_of("d:hed_dim=64"), "did you mean head_dim?");
+    CHECK_SAYS(error_of("d:wings=1"), "\"wings=1\"; there is no such name; it takes DIR or DIR:name=value,...");
     CHECK_SAYS(error_of("d:call=0"), "a whole number from 1");
     CHECK_SAYS(error_of("d:call=1x"), "\"call=1x\"");
     CHECK_SAYS(error_of("d:every=99999999999999999999"), "a whole number from 1");
-    CHECK_SAYS(error_of("d:program=decod"), "\"program=decod\"");
-    CHECK_SAYS(error_of("d:program=relayout"), "\"program=relayout\"");
+    CHECK_SAYS(
+        error_of("d:program=decod"),
+        "\"program=decod\"; calls are chosen by store, load, decode, prefill, merge; did you mean decode? It takes");
+    CHECK_SAYS(error_of("d:program=relayout"), "\"program=relayout\"; calls are chosen by");
+    CHECK_SAYS(error_of("d:program=check"), "\"program=check\"; calls are chosen by");
     CHECK_SAYS(error_of("d:head_dim=63"), "head_dim");
     CHECK_SAYS(error_of("d:op=Relayout"), "Relayout");
     CHECK_SAYS(error_of("d:call=1,,every=2"), "it has no =");
+    CHECK_SAYS(error_of("d:call=1,every=2,call=2"), "\"call=2\"; call was given before");
+    CHECK_SAYS(error_of("d:program=store,program=store"), "program was given before");
+    CHECK_SAYS(error_of("d:head_dim=64,head_dim=128"), "\"head_dim=128\"; head_dim was given before");
 }
 
 TEST_CASE("a spec agrees in the fields that are given, defaults too") {
