@@ -129,86 +129,92 @@ TEST_CASE("under a capture plans are made and gone, and runs are captured") {
 
 namespace {
 
-/// Plans whose runs are recorded, and what the engine says of them.
-struct RecordedPlan {
-    test::TemporaryFolder folder;
-    std::vector<std::string> warnings;
+/// A plan whose runs are recorded, on a fake machine, and what its engine says of them. Precondition: there is NVRTC.
+class RecordedPlan {
+public:
+    RecordedPlan() {
+        state().enqueued.clear();
+        state().calls.clear();
+    }
+    RecordedPlan(const RecordedPlan&) = delete;
+    RecordedPlan& operator=(const RecordedPlan&) = delete;
 
-    std::string calls() const { return folder.path("calls"); }
-    Plan plan(const test::ApiCall& call) {
-        EngineOptions options;
+    test::FakeCuda& state() { return machine_.state(); }
+    int count(std::string_view call) { return machine_.count(call); }
+    /// Whether a run succeeds.
+    bool runs() { return plan_.run(call_.tensors).has_value(); }
+    std::size_t files() const { return test::files_in(folder_.path("calls"), ".safetensors").size(); }
+    const std::vector<std::string>& warnings() const { return warnings_; }
+
+private:
+    Plan make() {
+        install_kernels(machine_);
         const auto log = [](void* context, std::int32_t level, const char* message) {
-            if (level == KVJIT_LOG_WARNING) static_cast<RecordedPlan*>(context)->warnings.emplace_back(message);
+            if (level == KVJIT_LOG_WARNING) static_cast<RecordedPlan*>(context)->warnings_.emplace_back(message);
         };
+        EngineOptions options;
         options.log = log;
         options.log_context = this;
-        const std::string folder_name = calls();
-        options.record = folder_name.c_str();
+        const std::string calls = folder_.path("calls");
+        options.record = calls.c_str();
         const auto kernel = make_kernel(options);
         REQUIRE_MESSAGE(kernel, kernel.error().message());
-        return make_plan(*kernel, call).value();
+        return make_plan(*kernel, call_).value();
     }
+
+    FakeMachine machine_;
+    test::ApiCall call_ = test::make_call(2, 1, 100);
+    test::TemporaryFolder folder_;
+    std::vector<std::string> warnings_;
+    Plan plan_ = make();
 };
+
+constexpr std::size_t kLaunches = 3;  // of a run: check, store, attend
 
 }  // namespace
 
 TEST_CASE("a recorded run copies on the plan's stream, waits for it, and launches what it would have launched") {
     if (!has_nvrtc()) return;
-    FakeMachine machine;
-    install_kernels(machine);
-    const test::ApiCall call = test::make_call(2, 1, 100);
-    RecordedPlan recorded;
-    Plan plan = recorded.plan(call);
-    machine.state().enqueued.clear();
-    REQUIRE(plan.run(call.tensors).has_value());
-    CHECK(machine.state().launches.size() == 3);  // check, store, attend
-    CHECK(recorded.warnings.empty());
-    CHECK(test::files_in(recorded.calls(), ".safetensors").size() == 1);
-    CHECK(machine.count("cuMemcpyDtoHAsync") > 5);
-    for (const auto& [name, stream] : machine.state().enqueued) CHECK_MESSAGE(stream == kStream, name);
+    RecordedPlan plan;
+    REQUIRE(plan.runs());
+    CHECK(plan.state().launches.size() == kLaunches);
+    CHECK(plan.warnings().empty());
+    CHECK(plan.files() == 1);
+    CHECK(plan.count("cuMemcpyDtoHAsync") > 5);
+    for (const auto& [name, stream] : plan.state().enqueued) CHECK_MESSAGE(stream == kStream, name);
 }
 
 TEST_CASE("while the stream is captured nothing is recorded, which is said once, and nothing waits") {
     if (!has_nvrtc()) return;
-    FakeMachine machine;
-    install_kernels(machine);
-    const test::ApiCall call = test::make_call(2, 1, 100);
-    RecordedPlan recorded;
-    Plan plan = recorded.plan(call);
-    machine.state().capturing = kStream;
-    machine.state().calls.clear();
-    for (int i = 0; i < 3; ++i) CHECK(plan.run(call.tensors).has_value());
-    CHECK(machine.state().launches.size() == 9);
-    CHECK(machine.count("cuStreamSynchronize") == 0);
-    CHECK(machine.count("cuMemcpyDtoHAsync") == 0);
-    REQUIRE(recorded.warnings.size() == 1);
-    CHECK_MESSAGE(test::contains(recorded.warnings[0], "its stream is being captured"), recorded.warnings[0]);
-    machine.state().capturing = nullptr;
-    CHECK(plan.run(call.tensors).has_value());
-    CHECK(test::files_in(recorded.calls(), ".safetensors").size() == 1);
+    RecordedPlan plan;
+    plan.state().capturing = kStream;
+    for (int i = 0; i < 3; ++i) CHECK(plan.runs());
+    CHECK(plan.state().launches.size() == 3 * kLaunches);
+    CHECK(plan.count("cuStreamSynchronize") == 0);
+    CHECK(plan.count("cuMemcpyDtoHAsync") == 0);
+    REQUIRE(plan.warnings().size() == 1);
+    CHECK_MESSAGE(test::contains(plan.warnings()[0], "its stream is being captured"), plan.warnings()[0]);
+    plan.state().capturing = nullptr;
+    CHECK(plan.runs());
+    CHECK(plan.files() == 1);
 }
 
 TEST_CASE("a driver's failure that a recording meets is said, and fails no run") {
     if (!has_nvrtc()) return;
-    FakeMachine machine;
-    install_kernels(machine);
-    const test::ApiCall call = test::make_call(2, 1, 100);
-    RecordedPlan recorded;
-    Plan plan = recorded.plan(call);
-    machine.state().calls.clear();
-    REQUIRE(plan.run(call.tensors).has_value());
-    const auto& calls = machine.state().calls;
+    RecordedPlan plan;
+    REQUIRE(plan.runs());
+    auto& calls = plan.state().calls;
     const auto copy = std::ranges::find(calls, "cuMemcpyDtoHAsync");
     REQUIRE(copy != calls.end());
-    machine.state().fail_at = static_cast<int>(copy - calls.begin()) + 1;
-    machine.state().fail_code = rt::cuda::kIllegalAddress;
-    machine.state().calls.clear();
-    machine.state().launches.clear();
-    CHECK(plan.run(call.tensors).has_value());
-    CHECK(machine.state().launches.size() == 3);
-    REQUIRE(recorded.warnings.size() == 1);
-    CHECK_MESSAGE(test::contains(recorded.warnings[0], "a call was not recorded: "), recorded.warnings[0]);
-    CHECK(test::files_in(recorded.calls(), ".safetensors").size() == 1);
+    plan.state().fail_at = static_cast<int>(copy - calls.begin()) + 1;
+    plan.state().fail_code = rt::cuda::kIllegalAddress;
+    calls.clear();
+    plan.state().launches.clear();
+    CHECK(plan.runs());
+    CHECK(plan.state().launches.size() == kLaunches);
+    REQUIRE(plan.warnings().size() == 1);
+    CHECK_MESSAGE(test::contains(plan.warnings()[0], "a call was not recorded: "), plan.warnings()[0]);
+    CHECK(plan.files() == 1);
 }
 
 TEST_CASE("while another thread captures a stream, engine and plan on one's own come, serve and go") {
