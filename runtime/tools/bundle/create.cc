@@ -12,6 +12,7 @@
 #include "bundle/entries.h"
 #include "bundle/files.h"
 #include "command/options.h"
+#include "command/words.h"
 #include "common/abi.h"
 #include "disk_cache/disk_store.h"
 #include "environment.h"
@@ -133,13 +134,11 @@ Result<std::vector<rt::MadeEntry>> make_with_progress(rt::Images& images, const 
 
 std::string summary(const std::string& out, std::size_t specs, std::size_t targets, const EntryJobs& jobs,
                     const kvjit_engine_stats& stats, std::uint64_t bytes, double seconds) {
-    char text[256];
-    std::snprintf(text, sizeof text, ": %zu specs, %zu targets, %zu programs; %lld compiled, %lld from the cache; ",
-                  specs, targets, jobs.jobs.size(), static_cast<long long>(stats.compiles),
-                  static_cast<long long>(stats.disk_hits));
     char took[32];
     std::snprintf(took, sizeof took, ", %.1f s\n", seconds);
-    return escaped(out) + text + size_text(bytes) + took;
+    return escaped(out) + ": " + number_of(specs, "spec") + ", " + number_of(targets, "target") + ", " +
+           number_of(std::ssize(jobs.jobs), "program") + "; " + std::to_string(stats.compiles) + " compiled, " +
+           std::to_string(stats.disk_hits) + " from the cache; " + size_text(bytes) + took;
 }
 
 /// What would fail at the end fails before minutes of compiling.

@@ -8,6 +8,7 @@
 #include "bundle/bundle_commands.h"
 #include "bundle/files.h"
 #include "command/options.h"
+#include "command/words.h"
 #include "generator/identity.h"
 #include "terminal.h"
 
@@ -67,8 +68,7 @@ Result<int> extract(const Request& request) {
         files += *written;
     }
     if (programs == 0) return fail("no identity in " + request.bundle + " has '" + request.match + "' in it");
-    print(escaped(request.folder) + ": " + std::to_string(programs) + " programs, " + std::to_string(files) +
-          " files\n");
+    print(escaped(request.folder) + ": " + number_of(programs, "program") + ", " + number_of(files, "file") + "\n");
     return kExitOk;
 }
 

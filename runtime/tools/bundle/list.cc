@@ -6,6 +6,7 @@
 #include "bundle/bundle_commands.h"
 #include "bundle/files.h"
 #include "command/options.h"
+#include "command/words.h"
 #include "generator/identity.h"
 #include "generator/program.h"
 #include "json.h"
@@ -76,7 +77,7 @@ Result<int> list(const Request& request) {
     } else {
         std::string table = "target        program                    image  constants\n";
         for (const std::string& row : rows) table += row;
-        print(escaped_lines(table + request.bundle + ": " + std::to_string(bundle->size()) + " programs, " +
+        print(escaped_lines(table + request.bundle + ": " + number_of(bundle->size(), "program") + ", " +
                             size_text(header.bytes) + ", kernel ABI " + std::to_string(header.abi) + ", " +
                             signed_by(header) + "\n"));
     }

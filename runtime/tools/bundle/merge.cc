@@ -6,6 +6,7 @@
 #include "bundle/bundle_commands.h"
 #include "bundle/files.h"
 #include "command/options.h"
+#include "command/words.h"
 #include "common/abi.h"
 #include "terminal.h"
 
@@ -86,8 +87,7 @@ Result<int> merge(const Request& request) {
     const Result<std::string> bytes = merged.encode();
     if (!bytes) return fail(bytes.error());
     if (auto done = write_bundle(request.out, *bytes, request.key_file); !done) return fail(done.error());
-    print(escaped(request.out) + ": " + std::to_string(merged.size()) + " programs; " + size_text(bytes->size()) +
-          "\n");
+    print(escaped(request.out) + ": " + number_of(merged.size(), "program") + "; " + size_text(bytes->size()) + "\n");
     return kExitOk;
 }
 

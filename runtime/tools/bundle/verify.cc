@@ -6,6 +6,7 @@
 #include "bundle/bundle_commands.h"
 #include "bundle/files.h"
 #include "command/options.h"
+#include "command/words.h"
 #include "json.h"
 #include "terminal.h"
 
@@ -44,8 +45,8 @@ Verdict judge(const std::string& path, const std::optional<rt::PublicKey>& key) 
     if (!bundle) return {path, "", {bundle.error()}, kExitMismatch};
     std::vector<std::string> problems = problems_of(*bundle, key);
     const int code = problems.empty() ? kExitOk : kExitMismatch;
-    return {path, std::to_string(bundle->size()) + " programs are whole, " + signed_by(bundle->header()),
-            std::move(problems), code};
+    return {path, number_of(bundle->size(), "whole program") + ", " + signed_by(bundle->header()), std::move(problems),
+            code};
 }
 
 void print_verdict(const Verdict& verdict) {

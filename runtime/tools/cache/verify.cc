@@ -4,6 +4,7 @@
 #include "cache/cache_commands.h"
 #include "cache/folder.h"
 #include "command/options.h"
+#include "command/words.h"
 #include "json.h"
 #include "terminal.h"
 
@@ -31,8 +32,8 @@ Result<int> verify(const Request& request) {
     if (request.json) {
         print(dump({{"folder", cache->path()}, {"entries", entries}, {"bad", bad}}));
     } else {
-        print(escaped(cache->path()) + ": " + std::to_string(entries - bad.size()) + " of " + std::to_string(entries) +
-              " entries are whole\n");
+        print(escaped(cache->path()) + ": " + number_of(entries, "entry") + ", " + std::to_string(bad.size()) +
+              " bad\n");
     }
     return bad.empty() ? kExitOk : kExitMismatch;
 }

@@ -12,6 +12,14 @@ std::string joined(const std::vector<std::string>& words) {
     return text;
 }
 
+std::string number_of(std::int64_t count, std::string_view what) {
+    std::string text = std::to_string(count).append(" ").append(what);
+    if (count == 1) return text;
+    if (!text.ends_with('y')) return text + 's';
+    text.replace(text.size() - 1, 1, "ies");
+    return text;
+}
+
 std::string meant_of(const std::string& given, const std::vector<std::string>& words) {
     return gen::did_you_mean(given, std::vector<std::string_view>(words.begin(), words.end()));
 }

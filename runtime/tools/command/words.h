@@ -1,6 +1,7 @@
 // Words in messages.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@ namespace kvjit::tool {
 
 /// "one, two, three"
 std::string joined(const std::vector<std::string>& words);
+
+/// "1 file", "2 files", "3 entries"
+std::string number_of(std::int64_t count, std::string_view what);
 
 /// "; did you mean replay?", or "" where no word is likely.
 std::string meant_of(const std::string& given, const std::vector<std::string>& words);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bundle/files.h"
+#include "command/words.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -37,7 +38,7 @@ Result<void> Output::write_files() const {
         if (auto done = write_file((std::filesystem::path(*path_) / part.file).string(), part.bytes); !done)
             return done;
     }
-    print(escaped(*path_) + ": " + std::to_string(parts_.size()) + " files\n");
+    print(escaped(*path_) + ": " + number_of(std::ssize(parts_), "file") + "\n");
     return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "command/words.h"
 #include "cuda/compile_report.h"
 #include "elf_view.h"
 
@@ -83,12 +84,6 @@ std::string origin_text(const std::string& origin) {
 
 std::string bytes(std::int64_t count) {
     return std::to_string(count) + " bytes";
-}
-
-/// "1 load", "2 loads", "3 multiplies"
-std::string number_of(int count, std::string what) {
-    if (count != 1) what = what.ends_with('y') ? what.substr(0, what.size() - 1) + "ies" : what + "s";
-    return std::to_string(count) + " " + what;
 }
 
 std::string counts_text(const InstructionCounts& counts) {
