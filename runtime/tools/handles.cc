@@ -1,5 +1,7 @@
 #include "handles.h"
 
+#include <cstdlib>
+
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -11,6 +13,12 @@ void log_warnings(void*, int32_t level, const char* message) {
 
 void append(void* text, const char* piece, size_t size) {
     static_cast<std::string*>(text)->append(piece, size);
+}
+
+/// Where KVJIT_LOG is set, the library writes its log to standard error, warnings among it.
+bool logs_by_itself() {
+    const char* level = std::getenv("KVJIT_LOG");
+    return level != nullptr && *level != 0;
 }
 
 kvjit_error no_error() {
@@ -29,7 +37,7 @@ Result<Engine> open_engine(const char* cache_dir, bool count_runs) {
     kvjit_engine_options options;
     kvjit_engine_options_init(&options);
     options.cache_dir = cache_dir;
-    options.log = log_warnings;
+    if (!logs_by_itself()) options.log = log_warnings;
     options.record = "";  // $KVJIT_RECORD is for engines: a replay isn't recorded
     options.count_runs = count_runs ? 1 : 0;
     kvjit_engine* engine = nullptr;

@@ -48,7 +48,8 @@ std::unique_ptr<rt::Cache> open_cache(const std::optional<std::string>& folder, 
 rt::ImagesOptions images_options(const Request& request) {
     rt::ImagesOptions images;
     const auto warn = [](kvjit_log_level, const std::string& message) { complain("warning: " + message); };
-    images.log = rt::both({warn, KVJIT_LOG_WARNING}, rt::standard_error_log(rt::log_level_of_environment()));
+    const std::optional<kvjit_log_level> level = rt::log_level_of_environment();
+    images.log = level ? rt::standard_error_log(level) : rt::Log(warn, KVJIT_LOG_WARNING);
     rt::report_environment(images.log);
     images.backends = rt::make_backends({.compiler = compiler_path()});
     images.disk = open_cache(request.cache_dir, images.log);
