@@ -1,13 +1,16 @@
 // `kvjit cache prune` and `kvjit cache clear`: what removes entries.
+#include <algorithm>
 #include <charconv>
 #include <ctime>
 #include <limits>
 #include <memory>
+#include <span>
 
 #include "bundle/files.h"
 #include "cache/cache_commands.h"
 #include "cache/folder.h"
 #include "command/options.h"
+#include "command/words.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -23,24 +26,29 @@ struct Unit {
     std::string_view name;
     std::int64_t factor;
 };
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 constexpr Unit kTimes[] = {{"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
 constexpr Unit kSizes[] = {{"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}, {"", 1}};
 
-/// A whole number from 0 on and a unit; nullopt: it is none, or too large.
-std::optional<std::int64_t> quantity(const std::string& text, std::span<const Unit> units) {
-    std::int64_t number = 0, all = 0;
+/// A whole number from 0 on and a unit. The error is what it takes.
+Result<std::int64_t> quantity(const std::string& text, std::span<const Unit> units, const std::string& takes) {
+    std::int64_t number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || number < 0 || end == text.data()) return std::nullopt;
-    for (const Unit& unit : units) {
-        if (std::string_view(end) != unit.name) continue;
-        if (__builtin_mul_overflow(number, unit.factor, &all)) return std::nullopt;
-        return all;
-    }
-    return std::nullopt;
+    const auto unit = std::ranges::find(units, std::string_view(end), &Unit::name);
+    if (error == std::errc::invalid_argument || text.starts_with('-') || unit == units.end()) return fail(takes);
+    const std::int64_t most = kUnlimited / unit->factor;
+    if (error == std::errc() && number <= most) return number * unit->factor;
+    return fail("at most " + std::to_string(most).append(unit->name));
 }
 
-std::int64_t limit_of(const std::optional<std::string>& text, std::span<const Unit> units) {
-    return text ? *quantity(*text, units) : std::numeric_limits<std::int64_t>::max();
+Result<std::int64_t> age_limit(const Request& request) {
+    return request.max_age ? quantity(*request.max_age, kTimes, "a whole number of s, m, h or d, as 30d") : kUnlimited;
+}
+
+Result<std::int64_t> size_limit(const Request& request) {
+    if (request.all) return -1;
+    return request.max_size ? quantity(*request.max_size, kSizes, "a whole number of bytes, K, M or G, as 200M")
+                            : kUnlimited;
 }
 
 struct Removed {
@@ -56,7 +64,7 @@ void remove(const ManagedCache& cache, const CacheFile& file, bool dry_run, Remo
 }
 
 std::string report(const ManagedCache& cache, const Removed& removed, bool dry_run) {
-    std::string text = cache.path() + ": " + std::to_string(removed.files) + " files, " +
+    std::string text = cache.path() + ": " + number_of(removed.files, "file") + ", " +
                        size_text(static_cast<std::uint64_t>(removed.bytes)) +
                        (dry_run ? ", would be removed" : " removed");
     if (removed.stayed != 0) text += ", " + std::to_string(removed.stayed) + " in use or not removable";
@@ -87,17 +95,19 @@ Removed prune(const ManagedCache& cache, std::int64_t max_age, std::int64_t max_
 Result<int> run_prune(const Request& request) {
     const Result<ManagedCache> cache = ManagedCache::open(request.folder);
     if (!cache) return fail(cache.error());
-    const std::int64_t max_bytes = request.all ? -1 : limit_of(request.max_size, kSizes);
-    const Removed removed = prune(*cache, limit_of(request.max_age, kTimes), max_bytes, request.dry_run);
+    const Removed removed = prune(*cache, *age_limit(request), *size_limit(request), request.dry_run);
     if (cache->exists() && !request.dry_run) cache->remove_empty_shards();
     print(escaped_lines(report(*cache, removed, request.dry_run)));
     return kExitOk;
 }
 
-Result<void> check(const std::optional<std::string>& given, const char* name, std::span<const Unit> units,
-                   const char* takes) {
-    if (!given || quantity(*given, units)) return {};
-    return fail(std::string(name) + " is " + in_quotes(*given) + "; it takes " + takes);
+Result<void> check_limits(const Request& request) {
+    if (!request.max_age && !request.max_size) return fail("--max-age or --max-size is missing");
+    if (const auto age = age_limit(request); !age)
+        return fail("--max-age is " + in_quotes(*request.max_age) + "; it takes " + age.error());
+    if (const auto size = size_limit(request); !size)
+        return fail("--max-size is " + in_quotes(*request.max_size) + "; it takes " + size.error());
+    return {};
 }
 
 Action declare_prune(Options& options) {
@@ -108,12 +118,7 @@ Action declare_prune(Options& options) {
                  "Remove the least recently used entries until the others take no more than this: 500K, 200M, 1G");
     options.text("--cache-dir", request->folder, kFolder, "Another folder than kvjit's own");
     options.flag("--dry-run", request->dry_run, "Remove nothing, say what would be removed");
-    options.check([&request = *request]() -> Result<void> {
-        if (!request.max_age && !request.max_size) return fail("--max-age or --max-size is missing");
-        if (auto age = check(request.max_age, "--max-age", kTimes, "a whole number of s, m, h or d, as 30d"); !age)
-            return age;
-        return check(request.max_size, "--max-size", kSizes, "a whole number of bytes, K, M or G, as 200M");
-    });
+    options.check([&request = *request] { return check_limits(request); });
     return [request] { return run_prune(*request); };
 }
 
