@@ -191,7 +191,7 @@ void send(const std::string& text, kvjit_sink sink, void* context) {
 
 /// `size`: of the caller's kvjit_image_info.
 void tell(const rt::KernelImage& image, std::size_t size, void (*told)(void*, const kvjit_image_info*), void* context) {
-    const std::string name = rt::image_name(*image.program, image.identity);
+    const std::string name = rt::image_name(image.program->info->name, image.identity);
     const std::string variant(image.program->variant->name), target = image.target->text();
     kvjit_image_info info{};
     info.struct_size = static_cast<std::uint32_t>(size);

@@ -4,8 +4,8 @@
 
 namespace kvjit::rt {
 
-std::string image_name(const gen::Program& program, const std::string& identity) {
-    return std::string(program.info->name) + "-" + digest_hex(identity).substr(0, 8);
+std::string image_name(std::string_view program, const std::string& identity) {
+    return std::string(program) + "-" + digest_hex(identity).substr(0, 8);
 }
 
 Wanted::Wanted(const Candidate& candidate, Compiler& compiler, const gen::TemplateReader& templates)

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "compiler.h"
 #include "generator/program.h"
@@ -18,8 +19,8 @@ struct Candidate {
     const gen::KernelSpec* spec = nullptr;  // the program's spec, for traces and callbacks
 };
 
-/// "attend_decode-4f1c09d2": what perf, gdb and logs call the image of this identity.
-std::string image_name(const gen::Program& program, const std::string& identity);
+/// "attend_decode-4f1c09d2": what perf, gdb and logs call the image of this identity. `program`: its name there.
+std::string image_name(std::string_view program, const std::string& identity);
 
 /// Not thread-safe. `compiler` and `templates` outlive it.
 class Wanted {
@@ -36,7 +37,7 @@ public:
     const gen::Result<std::string>& source();
     /// Errors: KVJIT_BAD_FILE for templates. A missing compiler is no error, see EntryKey.
     gen::Result<EntryKey> key();
-    std::string name() const { return image_name(program(), identity()); }
+    std::string name() const { return image_name(program().info->name, identity()); }
 
 private:
     Candidate candidate_;

@@ -11,6 +11,7 @@
 #include "disk_cache/entry.h"
 #include "generator/identity.h"
 #include "generator/program.h"
+#include "images/wanted.h"
 
 namespace kvjit::tool {
 namespace {
@@ -105,6 +106,7 @@ CacheEntry ManagedCache::read(const CacheFile& file) const {
                      .object_bytes = static_cast<std::int64_t>(view->object.size())};
     const auto parts = gen::parse_identity(entry.identity);
     if (!parts) return entry;
+    entry.image = rt::image_name(parts->program, entry.identity);
     entry.program = gen::label_of(parts->program);
     entry.variant = parts->variant;
     entry.constants = constants_text(*parts);

@@ -26,7 +26,7 @@ struct CacheFile {
 /// What an entry holds. `bad`: why it is none, a clause; "" and the rest is set.
 struct CacheEntry {
     std::string bad = "";
-    std::string identity = "", program = "", variant = "", target = "", constants = "", maker = "";
+    std::string identity = "", image = "", program = "", variant = "", target = "", constants = "", maker = "";
     std::int64_t object_bytes = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "cache/cache_commands.h"
 #include "cache/folder.h"
 #include "command/options.h"
+#include "command/words.h"
 #include "json.h"
 #include "table.h"
 #include "terminal.h"
@@ -26,6 +27,7 @@ Json entry_json(const CacheFile& file, const CacheEntry& entry) {
     }
     json.update({{"program", entry.program},
                  {"variant", entry.variant},
+                 {"image", entry.image},
                  {"object_bytes", entry.object_bytes},
                  {"target", entry.target},
                  {"identity", entry.identity},
@@ -35,18 +37,18 @@ Json entry_json(const CacheFile& file, const CacheEntry& entry) {
 
 std::vector<std::string> row_of(const CacheFile& file, const CacheEntry& entry, std::time_t now) {
     const std::string bytes = std::to_string(file.bytes), age = age_text(now - file.used);
-    if (!entry.bad.empty()) return {bytes, age, "bad", "", file.path() + " " + entry.bad};
+    if (!entry.bad.empty()) return {bytes, age, "bad", "", "", file.path() + " " + entry.bad};
     const std::string level = entry.target.substr(0, entry.target.find('+'));
-    return {bytes, age, entry.program + "/" + entry.variant, level, entry.constants};
+    return {bytes, age, entry.program + "/" + entry.variant, entry.image, level, entry.constants};
 }
 
 std::string summary_of(const ManagedCache& cache, std::size_t entries, std::int64_t bytes) {
     std::string text = cache.path();
     if (!cache.exists()) return text + ": not there yet\n";
-    text += ": " + std::to_string(entries) + " entries, " + size_text(static_cast<std::uint64_t>(bytes));
+    text += ": " + number_of(entries, "entry") + ", " + size_text(static_cast<std::uint64_t>(bytes));
     const std::size_t beside = cache.files().size() - entries;
-    if (beside != 0) text += ", " + std::to_string(beside) + " temporary and lock files";
-    if (cache.strangers() != 0) text += ", " + std::to_string(cache.strangers()) + " files that are not kvjit's";
+    if (beside != 0) text += ", " + number_of(beside, "temporary or lock file");
+    if (cache.strangers() != 0) text += ", " + number_of(cache.strangers(), "foreign file");
     return text + "\n";
 }
 
@@ -54,7 +56,7 @@ Result<int> list(const Request& request) {
     const Result<ManagedCache> cache = ManagedCache::open(request.folder);
     if (!cache) return fail(cache.error());
     Json entries = Json::array();
-    std::vector<std::vector<std::string>> rows = {{"bytes", "used", "program", "target", "constants"}};
+    std::vector<std::vector<std::string>> rows = {{"bytes", "used", "program", "image", "target", "constants"}};
     std::int64_t bytes = 0;
     for (const CacheFile& file : cache->files()) {
         bytes += file.bytes;
@@ -84,12 +86,17 @@ Action declare(Options& options) {
 
 }  // namespace
 
-constinit const Command kCacheList = {.name = "list",
-                                      .summary = "List the entries: size, last use, program, target, constants",
-                                      .declare = declare,
-                                      .about = "The most recently used one comes first. Listing counts as no use.",
-                                      .examples =
-                                          "kvjit cache list\n"
-                                          "kvjit cache list --json\n"};
+constinit const Command kCacheList = {
+    .name = "list",
+    .summary = "List the entries: size, last use, program, image, target, constants",
+    .declare = declare,
+    .about =
+        "An entry holds a program and no spec: all specs that lower to the program share it, and its constants are "
+        "what "
+        "they have in common. kvjit inspect SPEC --images names the image of each program of a spec, as logs and perf "
+        "do. The most recently used entry comes first. Listing counts as no use.",
+    .examples =
+        "kvjit cache list\n"
+        "kvjit cache list --json\n"};
 
 }  // namespace kvjit::tool
