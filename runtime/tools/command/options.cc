@@ -27,6 +27,12 @@ CLI::Validator words_check(std::vector<std::string> words) {
         "");
 }
 
+/// A name that a script's variable left empty would leave a hole in every message.
+CLI::Validator name_check(Offer offer) {
+    const std::string takes = offer == Offer::kFolders ? "the name of a folder" : "the name of a file";
+    return CLI::Validator([takes](const std::string& value) { return value.empty() ? is_not(value, takes) : ""; }, "");
+}
+
 /// `text` up to the first `end`, or all of it.
 std::string before(const std::string& text, std::string_view end) {
     return text.substr(0, text.find(end));
@@ -41,6 +47,8 @@ Options::Options(const Command& root, const Called& called) : root_(root), words
 CLI::Option* Options::keep(CLI::Option* option, Takes takes, std::string help, std::vector<std::string> words) {
     // A vector takes as many values as are left where it is a positional, and else one for each time that it is given.
     if (!option->get_positional()) option->allow_extra_args(false);
+    const bool is_name = takes.offer == Offer::kFiles || takes.offer == Offer::kFolders;
+    if (is_name && !takes.may_be_empty) option->check(name_check(takes.offer));
     all_.push_back({option, std::string(takes.what), std::move(help), takes.offer, std::move(words)});
     return option;
 }
@@ -80,7 +88,7 @@ CLI::Option* Options::target(std::string& value) {
 }
 
 CLI::Option* Options::cache_folder(std::optional<std::string>& value) {
-    return text("--cache-dir", value, kFolder, "Folder of compiled kernels; '' for none");
+    return text("--cache-dir", value, kFolderOrNone, "Folder of compiled kernels; '' for none");
 }
 
 std::string Options::with_help(const std::string& message) const {

@@ -21,13 +21,16 @@ namespace kvjit::tool {
 /// What shells offer for a value.
 enum class Offer { kNothing, kWords, kFiles, kFolders, kTargets, kSpec };
 
-/// What a value is called in the help, and how it is completed.
+/// What a value is called in the help, and how it is completed. Names of files and folders are not empty, unless that
+/// means something.
 struct Takes {
     std::string_view what;
     Offer offer = Offer::kNothing;
+    bool may_be_empty = false;
 };
 inline constexpr Takes kFile{"FILE", Offer::kFiles};
 inline constexpr Takes kFolder{"FOLDER", Offer::kFolders};
+inline constexpr Takes kFolderOrNone{"FOLDER", Offer::kFolders, true};
 inline constexpr Takes kTarget{"TARGET", Offer::kTargets};
 inline constexpr Takes kSpec{"SPEC", Offer::kSpec};
 
