@@ -28,6 +28,14 @@ std::unexpected<std::string> no_command(const Called& group, const std::string& 
     return fail(in_quotes(given) + " is no command of " + group.words + "; it takes " + joined(names) + meant);
 }
 
+std::unexpected<std::string> no_option(const Command& root, const Called& group, const std::string& given) {
+    const std::string name = given.substr(0, given.find('='));
+    std::vector<std::string> options = {"--help"};
+    if (group.command == &root) options.emplace_back("--version");
+    return fail(in_quotes(name) + " is no option of " + group.words + "; it takes " + joined(options) +
+                ", or a command: " + joined(names_of(*group.command)) + meant_of(name, options));
+}
+
 /// `words`: those that are left after a group's own. Prints what was asked for.
 Result<int> run_group(const Command& root, const Called& group, std::span<const std::string> words) {
     if (words.empty()) {
@@ -38,7 +46,7 @@ Result<int> run_group(const Command& root, const Called& group, std::span<const 
     } else if (words[0] == "--version" && group.command == &root) {
         print(version_text() + "\n");
     } else {
-        return no_command(group, words[0]);
+        return words[0].starts_with('-') ? no_option(root, group, words[0]) : no_command(group, words[0]);
     }
     return kExitOk;
 }
