@@ -1,4 +1,5 @@
 // `kvjit inspect` on the command line.
+#include <algorithm>
 #include <memory>
 
 #include "command/options.h"
@@ -44,6 +45,13 @@ CLI::Option* add_diff(Options& options, Request& request) {
     return diff;
 }
 
+/// Styles of assembly are for assembly.
+Result<void> check_style(const Request& request) {
+    const bool has_assembly = std::ranges::find(request.stages, "asm") != request.stages.end();
+    if (has_assembly || !(request.lines || request.raw)) return {};
+    return fail(std::string(request.lines ? "--lines" : "--raw") + " is for --emit asm");
+}
+
 Result<int> run(Request& request) {
     if (!request.diffed.empty()) return diff(request.diffed[0], request.diffed[1], request);
     if (request.stages.empty() && !request.images) request.stages = {stage_names().front()};
@@ -81,6 +89,7 @@ Action declare(Options& options) {
     why->excludes(stage)->excludes(json);
     images->excludes(stage)->excludes(why);
     raw->excludes(lines);
+    options.check([&request = *request] { return check_style(request); });
     CLI::Option* diff = add_diff(options, *request);
     for (CLI::Option* other : {spec, stage, why, images, bundle, output, json, lines, raw}) diff->excludes(other);
     return [request] { return run(*request); };

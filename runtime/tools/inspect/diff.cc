@@ -25,11 +25,23 @@ Result<std::string> text_of(const std::string& given, const InspectOptions& opti
     return identities(of);
 }
 
-Result<std::string> read(const std::string& given, const InspectOptions& options) {
+/// `operand`: "before" or "after", as the library's errors have it.
+Result<std::string> read(const std::string& operand, const std::string& given, const InspectOptions& options) {
     Result<std::string> text = text_of(given, options);
-    if (!text && is_spec(given)) return text;
-    if (!text) return fail(text.error() + "; --diff takes specs, identities, a file that has some, or -");
-    if (text->contains('\0')) return fail(escaped(given) + ": a NUL byte is in no identity");
+    if (!text && is_spec(given)) return fail(operand + ": " + text.error());
+    if (!text) {
+        return fail(operand + ": " + text.error() + "; --diff takes specs, identities, a file that has some, or -");
+    }
+    if (text->contains('\0')) return fail(operand + ": " + escaped(given) + ": a NUL byte is in no identity");
+    return text;
+}
+
+/// Programs that are equal, as a sentence says it.
+std::string in_words(std::string text) {
+    constexpr std::string_view kEqual = ": nothing\n", kSaid = ": nothing differs\n";
+    for (std::size_t at = 0; (at = text.find(kEqual, at)) != text.npos; at += kSaid.size()) {
+        text.replace(at, kEqual.size(), kSaid);
+    }
     return text;
 }
 
@@ -40,9 +52,9 @@ Result<std::string> compare(const std::string& before, const std::string& after,
     }
 
     if (before == "-" && after == "-") return fail("--diff takes - once: there is one standard input");
-    const Result<std::string> old = read(before, options);
+    const Result<std::string> old = read("before", before, options);
     if (!old) return old;
-    const Result<std::string> now = read(after, options);
+    const Result<std::string> now = read("after", after, options);
     if (!now) return now;
     kvjit_error error;
     kvjit_error_init(&error);
@@ -62,7 +74,7 @@ bool is_spec(const std::string& given) {
 Result<int> diff(const std::string& before, const std::string& after, const InspectOptions& options) {
     const Result<std::string> text = compare(before, after, options);
     if (!text) return fail(text.error());
-    print(escaped_lines(*text));
+    print(escaped_lines(in_words(*text)));
     return kExitOk;
 }
 

@@ -56,6 +56,10 @@ Result<std::string> emit(kvjit_kernel* kernel, const ShownImage& image, kvjit_st
 }
 
 Result<std::string> assembly_of(kvjit_kernel* kernel, const ShownImage& image, AssemblyStyle style) {
+    if (image.is_cuda() && (style.raw || style.lines)) {
+        return fail(std::string(style.raw ? "--raw" : "--lines") +
+                    " is for CPUs' assembly; of CUDA programs asm is PTX");
+    }
     Result<std::string> text = emit(kernel, image, KVJIT_STAGE_ASM);
     if (!text || style.raw || image.is_cuda()) return text;
     if (!style.lines) return readable_assembly(*text, nullptr);
