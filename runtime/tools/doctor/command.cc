@@ -86,7 +86,9 @@ constinit const Command kDoctorCommand = {
     .about =
         "CPU and its features, compiler, NVRTC, driver and GPUs, disk cache, environment variables, bundles. A "
         "problem is what is there and doesn't work; a note is what is absent, which another machine's kernels may "
-        "not need. Each has a fix in a line. Nothing of kvjit's kernels is loaded, and AMX is not asked for.",
+        "not need. Each has a fix in a line. Nothing of kvjit's kernels is loaded, and AMX is not asked for. A folder "
+        "or "
+        "file that a variable names and that is missing is made, to see whether it can be, and removed again.",
     .examples =
         "kvjit doctor\n"
         "kvjit doctor --bundle kernels.kvjb --json\n",

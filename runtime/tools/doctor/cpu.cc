@@ -45,6 +45,10 @@ Findings examine_compiler() {
     constexpr std::string_view kSource = "extern \"C\" int one() { return 1; }\n";
     const auto made = compiler->compile(kSource, "doctor.cc", rt::host_target(), rt::CompileStage::kObject);
     if (made) return {{Health::kGood, "compiler", "Clang " KVJIT_LLVM_VERSION ", " + compiler->paths().front()}};
+    if (!rt::environment_text(rt::Variable::kCompiler).value_or("").empty()) {
+        return {{Health::kProblem, "compiler", made.error().message,
+                 "unset KVJIT_COMPILER, or set it to the libkvjit_compiler.so of this version"}};
+    }
     const bool is_missing = made.error().status == KVJIT_COMPILER_MISSING;
     return {{is_missing ? Health::kNote : Health::kProblem, "compiler", made.error().message,
              is_missing ? "apt install libclang-cpp19, or serve kernels from bundles alone"

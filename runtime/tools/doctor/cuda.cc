@@ -6,6 +6,7 @@
 #include "cuda/nvrtc_library.h"
 #include "cuda/nvrtc_search.h"
 #include "doctor/finding.h"
+#include "environment.h"
 
 namespace kvjit::tool {
 namespace {
@@ -37,8 +38,12 @@ Findings examine_gpus(const rt::Driver& driver) {
 }
 
 Finding examine_nvrtc(int driver_major, Health otherwise) {
+    const bool is_chosen = !rt::environment_text(rt::Variable::kNvrtc).value_or("").empty();
     const char* fix =
-        "apt install cuda-nvrtc-13-0 (NVIDIA's repository), or pip install nvidia-cuda-nvrtc, or set KVJIT_NVRTC";
+        is_chosen
+            ? "unset KVJIT_NVRTC, or set it to the path of libnvrtc.so.13 or libnvrtc.so.12"
+            : "apt install cuda-nvrtc-13-0 (NVIDIA's repository), or pip install nvidia-cuda-nvrtc, or set KVJIT_NVRTC";
+    if (is_chosen) otherwise = Health::kProblem;
     const auto path = rt::find_nvrtc("", driver_major);
     if (!path) return {otherwise, "NVRTC", path.error().message, fix};
     const auto library = rt::open_nvrtc(*path);

@@ -1,13 +1,14 @@
-// The disk cache, the environment's variables, and bundles.
+// The disk cache, and bundles.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "bundle/files.h"
 #include "cache/folder.h"
+#include "command/words.h"
 #include "common/abi.h"
 #include "cpu/host.h"
 #include "doctor/finding.h"
-#include "environment.h"
+#include "doctor/trial.h"
 #include "generator/identity.h"
 #include "generator/x86.h"
 
@@ -15,6 +16,9 @@ namespace kvjit::tool {
 namespace {
 
 constexpr const char* kCache = "disk cache";
+constexpr const char* kMakeAnew = "make it anew: kvjit bundle create";
+constexpr const char* kFix =
+    "make it a folder of this user that others can't write to (chmod go-w), or set KVJIT_CACHE_DIR to one";
 
 std::string entries_text(const ManagedCache& cache) {
     std::size_t entries = 0;
@@ -23,7 +27,7 @@ std::string entries_text(const ManagedCache& cache) {
         entries += file.kind == rt::CacheFileKind::kEntry;
         bytes += file.bytes;
     }
-    return std::to_string(entries) + " entries, " + size_text(static_cast<std::uint64_t>(bytes));
+    return number_of(entries, "entry") + ", " + size_text(static_cast<std::uint64_t>(bytes));
 }
 
 /// Programs of a bundle that this CPU can run.
@@ -49,11 +53,12 @@ Findings examine_cache() {
     }
     const Result<ManagedCache> cache = ManagedCache::open(std::nullopt);
     if (!cache) {
-        return {
-            {Health::kProblem, kCache, cache.error(),
-             "make it a folder of this user that others can't write to (chmod go-w), or set KVJIT_CACHE_DIR to one"}};
+        return {{Health::kProblem, kCache, cache.error(), kFix}};
     }
-    if (!cache->exists()) return {{Health::kGood, kCache, path + ", made at the first compile"}};
+    if (!cache->exists()) {
+        if (const auto why = why_no_folder(rt::default_cache_place())) return {{Health::kProblem, kCache, *why, kFix}};
+        return {{Health::kGood, kCache, path + ", made at the first compile"}};
+    }
     if (access(path.c_str(), W_OK) != 0) {
         return {{Health::kNote, kCache,
                  path + " can only be read: hits work, nothing is added; " + entries_text(*cache),
@@ -72,29 +77,18 @@ Findings examine_cache() {
     return findings;
 }
 
-Findings examine_environment() {
-    Findings findings;
-    rt::report_environment([&](kvjit_log_level, const std::string& message) {
-        findings.push_back({Health::kProblem, "environment", message,
-                            "unset " + message.substr(0, message.find(' ')) + ", or correct it"});
-    });
-    std::string set;
-    for (const rt::VariableInfo& variable : rt::environment_variables()) {
-        const auto value = rt::environment_text(variable.variable);
-        if (value && !value->empty()) set += (set.empty() ? "" : ", ") + std::string(variable.name) + "=" + *value;
-    }
-    findings.insert(findings.begin(),
-                    {Health::kGood, "environment", set.empty() ? "no variable of kvjit's is set" : set});
-    return findings;
-}
-
 Findings examine_bundle(const std::string& path) {
-    const Result<rt::Bundle> bundle = open_bundle(path);
-    if (!bundle) return {{Health::kProblem, "bundle", bundle.error(), "make it anew: kvjit bundle create"}};
-    if (const auto entries = read_entries(*bundle, path); !entries) {
-        return {{Health::kProblem, "bundle", entries.error(), "make it anew: kvjit bundle create"}};
+    auto file = rt::open_bundle_file(path);
+    if (!file) {
+        return {{Health::kProblem, "bundle", path + ' ' + file.error(),
+                 "name a bundle that is there and that this user may read"}};
     }
-    const std::string text = path + ": " + std::to_string(bundle->size()) + " programs, " +
+    const auto bundle = rt::Bundle::open(*std::move(file));
+    if (!bundle) return {{Health::kProblem, "bundle", path + ' ' + bundle.error(), kMakeAnew}};
+    if (const auto entries = read_entries(*bundle, path); !entries) {
+        return {{Health::kProblem, "bundle", entries.error(), kMakeAnew}};
+    }
+    const std::string text = path + ": " + number_of(bundle->size(), "program") + ", " +
                              std::to_string(runnable_here(*bundle)) + " for this CPU, " + signed_by(bundle->header());
     const auto own = static_cast<std::uint32_t>(abi::kKernelAbi);
     if (bundle->header().abi == own) return {{Health::kGood, "bundle", text}};
