@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "available_memory.h"
+#include "case_format.h"
 #include "generator/score_rules.h"
 #include "takers.h"
 #include "terminal.h"
@@ -23,7 +24,6 @@ constexpr std::array kCacheModes = {Name{"offset", KVJIT_OFFSET}, Name{"token_ta
                                     Name{"page_table", KVJIT_PAGE_TABLE}, Name{"block_table", KVJIT_BLOCK_TABLE}};
 constexpr std::array kOps = {Name{"MultiHeadCacheAttention", KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION}};
 constexpr std::array kQuantBits = {Name{"0", 0}, Name{"8", 8}, Name{"4", 4}};
-constexpr std::array kFormats = {Name{"kvjit.case.1", 1}};
 constexpr std::array kRevisions = {Name{"1", 1}, Name{"2", 2}};
 constexpr std::array kMaskRanks = {Name{"0", 0}, Name{"2", 2}, Name{"3", 3}};
 
@@ -117,10 +117,11 @@ void read_score_rules(MetadataTaker& metadata, RecordedCall& call) {
 }
 
 Result<void> read_metadata(const SafetensorsFile& file, RecordedCall& call) {
+    if (auto expected = expect_format(file, CaseFormat::kReference); !expected) return expected;
     MetadataTaker metadata(file);
     kvjit_spec& spec = call.spec;
     kvjit_spec_init(&spec);
-    metadata.choice("format", kFormats, "kvjit.case.1");
+    metadata.text("format", "");
     spec.op = metadata.choice("op", kOps);
     read_head_counts(metadata, call);
     spec.head_dim = small(metadata, "head_dim", 1);

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <new>
 
+#include "case_format.h"
 #include "gpu_access.h"
 #include "handles.h"
 #include "recorded_call.h"
@@ -107,7 +108,9 @@ private:
     void replay_contents(const std::string& file) {
         const auto contents = SafetensorsFile::open(file);
         if (!contents) return refuse(contents.error());
-        if (is_recording(*contents)) return replay_recording(file, *contents);
+        const auto format = case_format(*contents);
+        if (!format) return refuse(escaped(file) + ": " + format.error());
+        if (*format == CaseFormat::kRecording) return replay_recording(file, *contents);
         const auto call = read_recorded_call(*contents);
         if (!call) return refuse(call.error());
         std::vector<Refusal> refusals;

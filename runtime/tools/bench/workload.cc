@@ -16,6 +16,7 @@
 #include "calls/arrays.h"
 #include "calls/rng.h"
 #include "calls/tensors.h"
+#include "case_format.h"
 #include "recording/run.h"
 #include "terminal.h"
 
@@ -179,7 +180,7 @@ Result<std::unique_ptr<Workload>> made_up_workload(const Machine& machine, const
 Result<std::unique_ptr<Workload>> recorded_workload(const Machine& machine, const std::string& name) {
     const auto file = SafetensorsFile::open(name);
     if (!file) return fail(file.error());
-    if (!is_recording(*file))
+    if (case_format(*file) != CaseFormat::kRecording)
         return fail(in_quotes(name) + " is no call that KVJIT_RECORD wrote; kvjit replay runs it");
     auto recording = read_recording(*file);
     if (!recording) return fail(recording.error());

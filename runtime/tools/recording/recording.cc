@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "available_memory.h"
+#include "case_format.h"
 #include "generator/operator.h"
 #include "handles.h"
 #include "record/case_fields.h"
@@ -142,6 +143,7 @@ void take_tensors(Inputs& inputs, const Recording& call) {
 }
 
 Result<void> read_all(const SafetensorsFile& file, Recording& call) {
+    if (auto expected = expect_format(file, CaseFormat::kRecording); !expected) return expected;
     MetadataTaker metadata(file);
     read_spec(metadata, call);
     if (metadata.error().empty()) read_numbers(metadata, call);
@@ -173,11 +175,6 @@ const Tensor& Recording::input(const std::string& name) const {
 
 std::int64_t Recording::index(const std::string& name, std::int64_t i) const {
     return input(name).integer(i);
-}
-
-bool is_recording(const SafetensorsFile& file) {
-    const auto format = file.metadata().find("format");
-    return format != file.metadata().end() && format->second == record::kFormat;
 }
 
 Result<Recording> read_recording(const SafetensorsFile& file) {

@@ -43,9 +43,6 @@ struct Recording {
     bool stores() const { return has("current_key"); }
 };
 
-/// Whether the file says that it is one of these, rather than a reference case (recorded_call.h).
-bool is_recording(const SafetensorsFile& file);
-
 /// Reads and checks what kvjit itself doesn't check: fields and tensors that it has no use for are refused, except
 /// those that begin with `was.`; so are arrays of a wrong length, and strides that would need far more memory than the
 /// tensor. Errors name the file, the field or tensor, what it is and what was expected.
