@@ -19,7 +19,7 @@ std::string mismatch_text(const Label& name, const Tensor& got, const Tensor& ex
            number_text(expected.number(at));
 }
 
-/// Counts elements for which `same` is false; the error is their number.
+/// Counts elements for which `same` is false.
 template <class Same>
 Verdict count_mismatches(const Label& name, const Tensor& got, const Tensor& expected, Same same) {
     std::int64_t mismatches = 0;
@@ -29,7 +29,7 @@ Verdict count_mismatches(const Label& name, const Tensor& got, const Tensor& exp
         if (mismatches++ == 0) first = i;
     }
     if (mismatches == 0) return {};
-    return {false, std::numeric_limits<double>::infinity(),
+    return {false, 0,
             mismatch_text(name, got, expected, first) + "; " + std::to_string(mismatches) + " of " +
                 std::to_string(expected.size()) + " elements differ, none may"};
 }
@@ -48,6 +48,23 @@ double distance(double got, double expected) {
     if (std::isfinite(got) && std::isfinite(expected)) return std::fabs(got - expected);
     const bool same = got == expected || (std::isnan(got) && std::isnan(expected));
     return same ? 0 : std::numeric_limits<double>::infinity();
+}
+
+/// The largest error of all elements, relative to max(max|expected|, floor), and where it is.
+struct Worst {
+    double relative = 0;
+    std::int64_t at = 0;
+};
+
+Worst worst_of(const Tensor& got, const Tensor& expected, double floor) {
+    double worst = 0;
+    std::int64_t at = 0;
+    for (std::int64_t i = 0; i < expected.size(); ++i) {
+        const double error = distance(got.number(i), expected.number(i));
+        if (error > worst) at = i;
+        worst = std::max(worst, error);
+    }
+    return {worst == 0 ? 0 : worst / std::max(largest_finite(expected), floor), at};
 }
 
 }  // namespace
@@ -91,27 +108,21 @@ Verdict compare_bytes(const Label& name, const Tensor& got, const Tensor& expect
 }
 
 Verdict compare_exactly(const Label& name, const Tensor& got, const Tensor& expected) {
-    return count_mismatches(name, got, expected, [&](std::int64_t i) {
+    Verdict verdict = count_mismatches(name, got, expected, [&](std::int64_t i) {
         const double a = got.number(i);
         const double b = expected.number(i);
         return (a == b && std::signbit(a) == std::signbit(b)) || (std::isnan(a) && std::isnan(b));
     });
+    if (!verdict.pass) verdict.error = worst_of(got, expected, 0).relative;
+    return verdict;
 }
 
 Verdict compare_closely(const Label& name, const Tensor& got, const Tensor& expected, double tolerance, double floor) {
-    const double reference = std::max(largest_finite(expected), floor);
-    double worst = 0;
-    std::int64_t at = 0;
-    for (std::int64_t i = 0; i < expected.size(); ++i) {
-        const double error = distance(got.number(i), expected.number(i));
-        if (error > worst) at = i;
-        worst = std::max(worst, error);
-    }
-    const double relative = worst == 0 ? 0 : worst / reference;
-    if (relative <= tolerance) return {true, relative, ""};
-    return {false, relative,
-            mismatch_text(name, got, expected, at) + "; off by " + number_text(relative) + " of the largest, " +
-                number_text(tolerance) + " is allowed"};
+    const Worst worst = worst_of(got, expected, floor);
+    if (worst.relative <= tolerance) return {true, worst.relative, ""};
+    return {false, worst.relative,
+            mismatch_text(name, got, expected, worst.at) + "; off by " + number_text(worst.relative) +
+                " of the largest, " + number_text(tolerance) + " is allowed"};
 }
 
 }  // namespace kvjit::tool

@@ -26,7 +26,7 @@ struct Label {
 /// The verdict on one output or, joined, on all outputs of a call.
 struct Verdict {
     bool pass = true;
-    double error = 0;    // relative to the tolerance's reference; 0 where bits must be equal and are
+    double error = 0;    // the largest, relative to the tolerance's reference; 0 of codes, which are no quantities
     std::string detail;  // of the first failure: tensor, position, got, expected
 
     /// Keeps the first failure's detail and the worst error. A NaN error is the worst of all.

@@ -1,8 +1,6 @@
 #include "replay.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <filesystem>
 #include <new>
 
 #include "case_format.h"
@@ -13,6 +11,7 @@
 #include "recording/oracle.h"
 #include "recording/recording.h"
 #include "replay_call.h"
+#include "replay_table.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -41,40 +40,6 @@ const char* op_name(kvjit_op op) {
     }
     return "";
 }
-
-/// The file's name in a table of many.
-std::string stem(const std::string& file) {
-    return escaped(std::filesystem::path(file).stem().string());
-}
-
-/// The widest file name decides the first column; the spec comes last because it is long and ragged.
-class Table {
-public:
-    explicit Table(const std::vector<std::string>& files) {
-        for (const auto& file : files) width_ = std::max(width_, stem(file).size());
-    }
-
-    void header() const { row("file", "op", "max error", coloured("result", Colour::kDim), "spec"); }
-
-    void row(const std::string& file, const std::string& op, const std::string& error, const std::string& result,
-             const std::string& spec) const {
-        print(padded(stem(file), width_) + padded(op, kOpWidth) + std::string(fill_of(error, kErrorWidth), ' ') +
-              error + "  " + result + "  " + spec + "\n");
-    }
-
-private:
-    static constexpr std::size_t kOpWidth = 23, kErrorWidth = 9;
-
-    /// Spaces that pad the text to its column.
-    static std::size_t fill_of(const std::string& text, std::size_t column) {
-        return std::max(text.size(), column) - text.size();
-    }
-    static std::string padded(const std::string& text, std::size_t column) {
-        return text + std::string(fill_of(text, column) + 2, ' ');
-    }
-
-    std::size_t width_ = 4;
-};
 
 class Replay {
 public:
@@ -116,7 +81,7 @@ private:
         std::vector<Refusal> refusals;
         for (const kvjit_op op : options_.ops) {
             if (op != KVJIT_OP_MERGE) judge(file, *call, op, refusals);
-            progress_.advance(stem(file));
+            progress_.advance(name_in_table(file));
         }
         for (const Refusal& one : refusals) refuse(escaped(file) + ": " + one.text(), static_cast<int>(one.ops.size()));
     }
@@ -151,7 +116,7 @@ private:
         if (!expected.empty() && !recorded.empty()) {
             tell(file, "  as recorded", tool::judge(*call, recorded, expected, false), call->target);
         }
-        progress_.advance(stem(file));
+        progress_.advance(name_in_table(file));
     }
 
     /// Why operators of one file could not run: one reason is told once.
@@ -207,9 +172,7 @@ private:
         ++(verdict.pass ? tally_.passed : tally_.failed);
         if (verdict.pass && options_.quiet) return;
         progress_.clear();
-        char error[16];
-        std::snprintf(error, sizeof error, "%.1e", verdict.error);
-        table_.row(file, op, verdict.error == 0 ? "0" : error,
+        table_.row(file, op, error_in_table(verdict),
                    verdict.pass ? coloured("pass", Colour::kGreen) + "  " : coloured("FAIL", Colour::kRed) + "  ",
                    escaped(spec));
         if (!verdict.pass) print("    " + verdict.detail + "\n");
@@ -217,7 +180,7 @@ private:
 
     const ReplayOptions& options_;
     Machine machine_;
-    Table table_;
+    ReplayTable table_;
     Progress progress_;
     Tally tally_;
 };

@@ -1,7 +1,6 @@
 #include "recording/judge.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "generator/operator.h"
 #include "record/case_fields.h"
@@ -10,7 +9,14 @@
 namespace kvjit::tool {
 namespace {
 
-std::string axis_name(char letter, bool in_blocks) {
+/// What the index of a cache tensor's last axis counts.
+std::string element_name(const Recording& call, const std::string& name) {
+    if (name.contains("scale")) return "group";
+    return call.spec.quant_bit == 4 ? "pair of d" : "d";  // a byte has two codes
+}
+
+/// `element`: of the last axis.
+std::string axis_name(char letter, bool in_blocks, const std::string& element) {
     switch (letter) {
         case 'N':
             return "block";
@@ -27,7 +33,7 @@ std::string axis_name(char letter, bool in_blocks) {
         case 'd':
             return "d in its piece";
         default:
-            return "d";
+            return element;
     }
 }
 
@@ -38,7 +44,7 @@ std::vector<std::string> cache_axes(const Recording& call, const std::string& na
     if (name == record::kBlocks || name == record::kScaleBlocks) axes.emplace_back("block");
     const gen::Axes order = gen::axes_of(values ? gen::value_axes(call.spec) : gen::layout_axes(call.spec));
     for (const char letter : order.order()) {
-        axes.push_back(axis_name(letter, in_blocks));
+        axes.push_back(axis_name(letter, in_blocks, element_name(call, name)));
     }
     return axes;
 }
@@ -56,7 +62,7 @@ bool is_close(const std::string& name) {
 
 Verdict compare_one(const Recording& call, const Label& label, const Tensor& got, const Tensor& expected, bool bits) {
     if (!std::ranges::equal(got.shape(), expected.shape())) {
-        return {false, std::numeric_limits<double>::infinity(),
+        return {false, 0,
                 label.name + " has shape " + shape_text(got.shape()) + ", expected " + shape_text(expected.shape())};
     }
     if (is_close(label.name) && !bits) {
