@@ -1,8 +1,11 @@
 #include "replay.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <new>
 
+#include "bundle/files.h"
 #include "case_format.h"
 #include "gpu_access.h"
 #include "handles.h"
@@ -10,12 +13,15 @@
 #include "recording/judge.h"
 #include "recording/oracle.h"
 #include "recording/recording.h"
+#include "recording/with_oracle.h"
 #include "replay_call.h"
 #include "replay_table.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
 namespace {
+
+constexpr mode_t kOwnersMode = 0600;  // as recordings have: they hold what users wrote
 
 struct Tally {
     int passed = 0;
@@ -76,6 +82,7 @@ private:
         const auto format = case_format(*contents);
         if (!format) return refuse(escaped(file) + ": " + format.error());
         if (*format == CaseFormat::kRecording) return replay_recording(file, *contents);
+        if (options_.output) return refuse(escaped(file) + ": it is a reference case, which has out.* already");
         const auto call = read_recorded_call(*contents);
         if (!call) return refuse(call.error());
         std::vector<Refusal> refusals;
@@ -103,6 +110,7 @@ private:
         if (options_.oracle) {
             auto computed = compute_results(*call);
             if (!computed) return refuse_call(computed.error());
+            if (auto kept = keep(contents, *call, *ran, *computed); !kept) return refuse_call(kept.error());
             expected = *std::move(computed);
         }
         const Results recorded = recorded_results(*call, call->got);
@@ -117,6 +125,14 @@ private:
             tell(file, "  as recorded", tool::judge(*call, recorded, expected, false), call->target);
         }
         progress_.advance(name_in_table(file));
+    }
+
+    /// Writes the file with the oracle's results, where that is asked for.
+    Result<void> keep(const SafetensorsFile& contents, const Recording& call, const Results& ran,
+                      const Results& computed) const {
+        if (!options_.output) return {};
+        const auto bytes = with_oracle(contents, call, ran, computed);
+        return bytes ? write_file(*options_.output, *bytes, kOwnersMode) : fail(bytes.error());
     }
 
     /// Why operators of one file could not run: one reason is told once.

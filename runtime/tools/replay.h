@@ -17,6 +17,7 @@ struct ReplayOptions {
     std::uint32_t num_threads = 0;         // 0: one a core
     std::vector<kvjit_op> ops;             // in this order
     bool oracle = false;                   // recordings are held to an oracle, too
+    std::optional<std::string> output;     // with the oracle: where to write the only file with its results
     bool bits = false;                     // recordings' results to the last bit, where tolerances would do
     bool quiet = false;                    // rows that pass are not printed
 };

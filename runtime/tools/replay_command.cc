@@ -22,6 +22,13 @@ struct Request : ReplayOptions {
     std::string op = "all";
 };
 
+Result<void> check_output(const Request& request) {
+    if (!request.output) return {};
+    if (!request.oracle) return fail("--output needs --oracle, whose results it writes");
+    if (request.files.size() == 1) return {};
+    return fail("--output takes one FILE; there are " + std::to_string(request.files.size()));
+}
+
 Action declare(Options& options) {
     auto request = std::make_shared<Request>();
     options.text("FILE", request->files, kFile, "Recorded calls (*.safetensors)")->required();
@@ -35,8 +42,11 @@ Action declare(Options& options) {
     options.flag("--oracle", request->oracle,
                  "Compute in float64 what a recording's call should give, and hold to that both this run and what was "
                  "recorded");
+    options.text("-o,--output", request->output, kFile,
+                 "With --oracle: write the only FILE, a recording, with what it should give, as out.*, to this file");
     options.flag("--bits", request->bits, "Recordings: attn_output and lse as recorded, to the last bit");
     options.flag("--quiet,-q", request->quiet, "Print failures and the summary only");
+    options.check([&request = *request] { return check_output(request); });
     return [request] {
         for (const Op& op : kOps) {
             if (request->op == "all" || request->op == op.name) request->ops.push_back(op.op);
@@ -59,6 +69,7 @@ constinit const Command kReplayCommand = {
     .examples =
         "KVJIT_RECORD=/tmp/calls:max_files=10 ./engine; kvjit replay --oracle /tmp/calls/*\n"
         "kvjit replay --target cuda-emulated --bits /tmp/calls/*\n"
+        "kvjit replay --oracle -o expected.safetensors call.safetensors    then: kvjit replay expected.safetensors\n"
         "kvjit replay tests/golden/pmx/*.safetensors\n"
         "kvjit replay --op KeyValueCache --target x86-64-v3 --threads 1 call.safetensors\n",
     .status = "0 all passed, 1 some result was wrong, 2 something could not be used"};

@@ -51,23 +51,24 @@ private:
 
 /// Creates a file beside `place` and stores its name in `name`. A killed process may have left a file of the same
 /// number.
-rt::Fd open_beside(const std::string& place, std::string& name) {
+rt::Fd open_beside(const std::string& place, mode_t mode, std::string& name) {
     int file = -EEXIST;
     for (int turn = 0; file == -EEXIST && turn < 100; ++turn) {
         name = place + ".tmp-" + std::to_string(::getpid()) + (turn == 0 ? "" : "-" + std::to_string(turn));
-        file = rt::system_calls().open(AT_FDCWD, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0666);
+        file = rt::system_calls().open(AT_FDCWD, name.c_str(), O_WRONLY | O_CREAT | O_EXCL, mode);
     }
     return rt::Fd(file);
 }
 
-/// Replaces the file at `place` and keeps its permissions, `mode` (0: there is none). Returns 0 or -errno.
-int replace(const std::string& place, mode_t mode, std::string_view bytes) {
+/// Replaces the file at `place` and keeps its permissions, `kept` (0: there is none, and `mode` counts). Returns 0 or
+/// -errno.
+int replace(const std::string& place, mode_t kept, mode_t mode, std::string_view bytes) {
     rt::FileCalls& calls = rt::system_calls();
     const SignalsHeld held;
     std::string temporary;
-    const rt::Fd file = open_beside(place, temporary);
+    const rt::Fd file = open_beside(place, mode, temporary);
     if (!file.open()) return file.get();
-    int error = mode != 0 && ::fchmod(file.get(), mode & 0777) != 0 ? -errno : 0;
+    int error = kept != 0 && ::fchmod(file.get(), kept & 0777) != 0 ? -errno : 0;
     if (error == 0) error = write_all(file.get(), bytes);
     if (error == 0) error = calls.sync(file.get());
     if (error == 0) error = calls.rename(AT_FDCWD, temporary.c_str(), place.c_str());
@@ -105,12 +106,12 @@ Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, cons
     return entries;
 }
 
-Result<void> write_file(const std::string& path, std::string_view bytes) {
+Result<void> write_file(const std::string& path, std::string_view bytes, mode_t mode) {
     struct stat known{};
     const bool is_there = rt::system_calls().status_of(AT_FDCWD, path.c_str(), &known) == 0;
     const int error = is_there && !S_ISREG(known.st_mode)
                           ? write_into(path, bytes)
-                          : replace(rt::real_path(path).value_or(path), is_there ? known.st_mode : 0, bytes);
+                          : replace(rt::real_path(path).value_or(path), is_there ? known.st_mode : 0, mode, bytes);
     if (error == 0) return {};
     return fail(path + " can't be written: " + reason(-error));
 }

@@ -1,6 +1,8 @@
 // Bundles and keys as files.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,8 +24,9 @@ Result<rt::Bundle> open_bundle(const std::string& path);
 Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, const std::string& path);
 
 /// Writes under another name, then renames: readers of `path` see the old file or the whole new one, which has the old
-/// one's permissions. A link is followed. Pipes and devices are written to directly.
-Result<void> write_file(const std::string& path, std::string_view bytes);
+/// one's permissions; where there is none, `mode` and the umask decide. A link is followed. Pipes and devices are
+/// written to directly.
+Result<void> write_file(const std::string& path, std::string_view bytes, mode_t mode = 0666);
 /// Whether write_file can probably write `path`: checks permissions, and writes nothing.
 Result<void> check_writable(const std::string& path);
 
