@@ -84,7 +84,8 @@ TEST_CASE("bad arguments are refused with status 2, and nothing is written") {
           {{"verify", folder.path("none")}, "can't be opened"},
           {{"verify", bad_specs, "--key", "12"}, "--key is '12'"},
           {{"verify", bad_specs, "--key", ""}, "--key is ''"},
-          {{"create", out, "op=Merge,head_dim=8", "--targets", "x86-64-v3", "--key", ""}, "can't be opened"},
+          {{"create", out, "op=Merge,head_dim=8", "--targets", "x86-64-v3", "--key", ""}, "--key is ''"},
+          {{"create", out, "op=Merge,head_dim=8", "--targets", "x86-64-v3", "--key", "/nowhere"}, "can't be opened"},
           {{"merge", out, bad_specs}, "is no bundle"},
           {{"diff", bad_specs, bad_specs}, "is no bundle"},
           {{"sign", bad_specs}, "--key"}}) {
@@ -106,7 +107,7 @@ TEST_CASE("a spec that a target can't have is named and left out there") {
         {"bundle", "create", folder.path("out.kvjb"), "op=Merge,head_dim=512", "--targets", "x86-64-v3,sm_80"});
     CHECK_MESSAGE(made.exit_code == 0, made.err);
     CHECK_MESSAGE(mentions(made.err, "left out: op=Merge,head_dim=512 for sm_80: head_dim is 512"), made.err);
-    CHECK_MESSAGE(mentions(made.out, "1 programs"), made.out);
+    CHECK_MESSAGE(mentions(made.out, ", 1 program; "), made.out);
 }
 
 TEST_CASE("list shows what is there, for people and for programs") {
@@ -165,7 +166,7 @@ TEST_CASE("verify finds damage anywhere, and says so with status 1") {
         const std::string bad = at.folder.write("bad.kvjb", bytes);
         const ChildResult result = run_kvjit({"bundle", "verify", at.two, bad});
         CHECK(result.exit_code == 1);
-        CHECK(mentions(result.out, at.two + ": 2 programs are whole, not signed"));
+        CHECK(mentions(result.out, at.two + ": 2 whole programs, not signed"));
         CHECK_MESSAGE(mentions(result.err, bad + ' '), result.err);
         const auto json = nlohmann::json::parse(run_kvjit({"bundle", "verify", at.two, bad, "--json"}).out);
         CHECK(json[0]["good"] == true);
@@ -180,7 +181,7 @@ TEST_CASE("verify goes on behind a file that can't be opened, and has it in its 
     const ChildResult told = run_kvjit({"bundle", "verify", none, at.one});
     CHECK(told.exit_code == 2);
     CHECK_MESSAGE(mentions(told.err, none + " can't be opened: No such file"), told.err);
-    CHECK(mentions(told.out, at.one + ": 1 programs are whole"));
+    CHECK(mentions(told.out, at.one + ": 1 whole program, not signed"));
     const ChildResult listed = run_kvjit({"bundle", "verify", "--json", none, at.one});
     CHECK(listed.exit_code == 2);
     const auto json = nlohmann::json::parse(listed.out);

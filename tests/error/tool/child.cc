@@ -1,9 +1,11 @@
 #include "child.h"
 
+#include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -101,6 +103,25 @@ ChildResult run_kvjit(const std::vector<std::string>& arguments, Output output, 
     result.out = take_contents(out);
     result.err = take_contents(err);
     return result;
+}
+
+nlohmann::json json_of(const std::vector<std::string>& arguments) {
+    const ChildResult shown = run_kvjit(arguments);
+    CHECK_MESSAGE(shown.err.empty(), shown.err);
+    return nlohmann::json::parse(shown.out);
+}
+
+Variable::Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = getenv(name)) before_ = before;
+    setenv(name, value.c_str(), 1);
+}
+
+Variable::~Variable() {
+    before_ ? setenv(name_, before_->c_str(), 1) : unsetenv(name_);
+}
+
+bool has_control_characters(const std::string& text) {
+    return std::ranges::any_of(text, [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7f; });
 }
 
 }  // namespace kvjit::test

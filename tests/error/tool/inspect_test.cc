@@ -22,21 +22,6 @@ ChildResult inspect(std::vector<std::string> arguments, const std::vector<std::s
     return run_kvjit(arguments);
 }
 
-/// An environment variable, set as long as this object lives.
-class Set {
-public:
-    Set(const char* name, const std::string& value) : name_(name), before_(getenv(name) ? getenv(name) : "") {
-        setenv(name, value.c_str(), 1);
-    }
-    ~Set() { before_.empty() ? unsetenv(name_) : setenv(name_, before_.c_str(), 1); }
-    Set(const Set&) = delete;
-    Set& operator=(const Set&) = delete;
-
-private:
-    const char* name_;
-    std::string before_;
-};
-
 TEST_CASE("the first sight of a spec is the summary, without the processor's features") {
     const ChildResult shown = inspect({});
     CHECK(shown.exit_code == 0);
@@ -123,20 +108,10 @@ TEST_CASE("stages that a target lacks are refused with those that it has") {
 }
 
 TEST_CASE("without a compiler the summary says what it lacks") {
-    const Set compiler("KVJIT_COMPILER", "/nowhere/libkvjit_compiler.so"), cache("KVJIT_CACHE_DIR", "");
+    const Variable compiler("KVJIT_COMPILER", "/nowhere/libkvjit_compiler.so"), cache("KVJIT_CACHE_DIR", "");
     const ChildResult shown = inspect({});
     CHECK(shown.exit_code == 0);
     CHECK(mentions(shown.out, "lacks      frame, spills, hot loop: KVJIT_COMPILER_MISSING"));
-}
-
-TEST_CASE("--diff compares two specs") {
-    const ChildResult shown =
-        run_kvjit({"inspect", "--diff", "op=Merge,head_dim=64", "op=Merge,head_dim=128", "--target", "x86-64-v3"});
-    CHECK_MESSAGE(shown.exit_code == 0, shown.err);
-    CHECK(mentions(shown.out, "merge:\n  constant kHeadDim: 64 -> 128\n"));
-    const ChildResult bad = run_kvjit({"inspect", "--diff", "op=Merge", "op=Mrge"});
-    CHECK(bad.exit_code == 2);
-    CHECK(mentions(bad.err, "did you mean Merge?"));
 }
 
 /// A folder with a program of this name that prints its arguments and its file's first bytes.
@@ -162,12 +137,12 @@ TEST_CASE("CUDA: PTX, cubin and SASS, through whichever of NVIDIA's tools there 
     const std::string path = getenv("PATH");
     {
         const FakeTool tool("nvdisasm", "echo \"$1\"; head -c 4 \"$2\" | tail -c 3\n");
-        const Set first("PATH", tool.folder.path() + ":" + path);
+        const Variable first("PATH", tool.folder.path() + ":" + path);
         CHECK(inspect({"--emit", "sass"}, of).out == "-c\nELF");
     }
     {
         const FakeTool tool("nvdisasm", "echo it hurts >&2; exit 3\n");
-        const Set first("PATH", tool.folder.path() + ":" + path);
+        const Variable first("PATH", tool.folder.path() + ":" + path);
         const ChildResult failed = inspect({"--emit", "sass"}, of);
         CHECK(failed.exit_code == 2);
         CHECK_MESSAGE(mentions(failed.err, "nvdisasm failed: it hurts"), failed.err);
@@ -175,7 +150,7 @@ TEST_CASE("CUDA: PTX, cubin and SASS, through whichever of NVIDIA's tools there 
     if (std::filesystem::exists("/usr/local/cuda/bin/nvdisasm") ||
         std::filesystem::exists("/usr/local/cuda/bin/cuobjdump"))
         return;
-    const Set none("PATH", "/nowhere");
+    const Variable none("PATH", "/nowhere");
     const ChildResult missing = inspect({"--emit", "sass"}, of);
     CHECK(missing.exit_code == 2);
     CHECK_MESSAGE(mentions(missing.err, "install NVIDIA's package cuda-nvdisasm-13-0"), missing.err);

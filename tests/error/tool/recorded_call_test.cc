@@ -71,7 +71,15 @@ TEST_CASE("metadata that is missing, unknown or wrong") {
     CHECK_SAYS(error_of_meta("soft_cap", "nan"), "'soft_cap' is 'nan'");
     CHECK(error_of_meta("soft_cap", "0") == "");
     CHECK(error_of_meta("window_left", "-1") == "");
-    CHECK_SAYS(error_of_meta("format", "kvjit.case.2"), "'format'");
+    CHECK_SAYS(error_of_meta("format", "kvjit.case.2"), "'format' is 'kvjit.case.2', expected kvjit.case.1");
+    CHECK_SAYS(error_of_meta("format", "kvjit.case.3"),
+               "'format' is 'kvjit.case.3', expected kvjit.case.1, a reference");
+    CHECK(error_of_meta("format", "kvjit.case.1") == "");
+    CHECK_SAYS(error_after([](RecordedFile& file) {
+                   file.header["__metadata__"].erase("format");
+                   file.header["__metadata__"].erase("op");
+               }),
+               "'format' is missing, expected kvjit.case.1, a reference case, or kvjit.case.2, a recording");
     CHECK_SAYS(error_of_meta("head_dim", "\x1b[31m"), "\\x1b[31m");
     CHECK(error_of_meta("pmx_remark", "free text") == "");
     CHECK_SAYS(error_of_meta("strides.query", "128,32,1"), "metadata field 'strides.query' is unknown");

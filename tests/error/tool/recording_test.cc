@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <functional>
+#include <set>
 #include <string>
 
 #include "call/call.h"
@@ -13,6 +15,7 @@
 #include "kvjit/kvjit.hpp"
 #include "recorded_file.h"
 #include "support/memory_file.h"
+#include "support/read_file.h"
 #include "support/temporary_folder.h"
 
 namespace kvjit::test {
@@ -22,23 +25,25 @@ using nlohmann::json;
 
 #define CHECK_SAYS(error, part) CHECK_MESSAGE(std::string(error).find(part) != std::string::npos, error)
 
-/// The file of a call that kvjit has recorded.
+/// Records a call of two sequences with 9 keys each, 4 query heads over 2 kv heads of 16. `more`: fields of its spec.
+std::string record_call(const TemporaryFolder& folder, const std::string& more) {
+    EngineOptions options;
+    const std::string calls = folder.path("calls");
+    options.record = calls.c_str();
+    const auto engine = Engine::create(options).value();
+    ApiCall call(even_shape(
+        "op=MultiHeadCacheAttention,head_dim=16,group=2,t1=f32,cache_mode=page_table,page_size=4" + more, 2, 1, 9));
+    call.place_tokens(nullptr, 300);
+    static_cast<CallTensors&>(call) = CallTensors(call, {2, 18});
+    Rng rng(1);
+    draw_inputs(call.tensors, rng);
+    engine.kernel(call.spec).value().plan(call.batch).value().run(call.tensors).value();
+    return files_in(calls).at(0);
+}
+
 const std::string& recorded_file() {
     static const TemporaryFolder folder;
-    static const std::string file = [] {
-        EngineOptions options;
-        const std::string calls = folder.path("calls");
-        options.record = calls.c_str();
-        const auto engine = Engine::create(options).value();
-        ApiCall call(even_shape(
-            "op=MultiHeadCacheAttention,head_dim=16,group=2,t1=f32,cache_mode=page_table,page_size=4", 2, 1, 9));
-        call.place_tokens(nullptr, 300);
-        static_cast<CallTensors&>(call) = CallTensors(call, {2, 18});
-        Rng rng(1);
-        draw_inputs(call.tensors, rng);
-        engine.kernel(call.spec).value().plan(call.batch).value().run(call.tensors).value();
-        return files_in(calls).at(0);
-    }();
+    static const std::string file = record_call(folder, "");
     return file;
 }
 
@@ -78,6 +83,7 @@ TEST_CASE("metadata that are missing, unknown or wrong") {
                "metadata field 'spec' is missing");
     CHECK_SAYS(error_of_meta("spec", "op=Softmax"), "'spec' is 'op=Softmax', expected the text of a spec: ");
     CHECK_SAYS(error_of_meta("spec", "op=Relayout"), "an operator that kvjit_run runs");
+    CHECK_SAYS(error_of_meta("format", "kvjit.case.1"), "'format' is 'kvjit.case.1', expected kvjit.case.2");
     CHECK_SAYS(error_of_meta("wings", "2"), "metadata field 'wings' is unknown");
     CHECK_SAYS(error_of_meta("num_heads", "two"), "'num_heads' is 'two', expected an integer");
     CHECK_SAYS(error_of_meta("softmax_scale", "x"), "'softmax_scale' is 'x'");
@@ -183,7 +189,112 @@ TEST_CASE("replay says what a recording gave, beside the oracle, and on which ta
     const ChildResult emulated = run_kvjit({"replay", "--target", "cuda-emulated", path});
     CHECK(emulated.exit_code == 1);
     CHECK_MESSAGE(mentions(emulated.out, "head 3, d 5] is "), emulated.out);
-    CHECK(run_kvjit({"replay", "--op", "KeyValueCache", path}).exit_code == 0);  // it is none
+}
+
+TEST_CASE("replay names the formats that it reads, where a file has another, or says none") {
+    const char* const kRead = ", expected kvjit.case.1, a reference case, or kvjit.case.2, a recording\n";
+    RecordedFile file(recorded_file());
+    file.header["__metadata__"]["format"] = "kvjit.case.3";
+    const std::string newer = file.write();
+    CHECK(run_kvjit({"replay", newer}).err ==
+          "kvjit: " + newer + ": metadata field 'format' is 'kvjit.case.3'" + kRead);
+    RecordedFile silent(recorded_file());
+    silent.header["__metadata__"].erase("format");
+    CHECK(mentions(run_kvjit({"replay", silent.write()}).err,
+                   std::string(": metadata field 'format' is missing") + kRead));
+}
+
+/// Replays a file whose result is wrong at a byte, as --bits has it.
+std::string bits_of_wrong(const std::string& path, const std::string& tensor, std::size_t byte) {
+    RecordedFile file(path);
+    file.tensor_bytes(tensor)[byte] ^= std::byte{0x40};
+    const ChildResult result = run_kvjit({"replay", "--bits", file.write()});
+    CHECK(result.exit_code == 1);
+    CHECK_MESSAGE(mentions(result.out, "0 passed, 1 failed"), result.out);
+    CHECK(!mentions(result.out, "inf"));
+    return result.out;
+}
+
+TEST_CASE("under --bits the largest error is a number; codes have none, and their places have names") {
+    // The highest bit of an exponent: what is expected is far larger than anything else.
+    CHECK_SAYS(bits_of_wrong(recorded_file(), "got.attn_output", 3), " 1.0e+00  FAIL ");
+    CHECK_SAYS(bits_of_wrong(recorded_file(), "got.cache", 3), " 1.0e+00  FAIL ");
+    const TemporaryFolder folder;
+    const std::string eight = record_call(folder, ",quant_bit=8");  // layout TL2HD
+    const std::string code = bits_of_wrong(eight, "got.cache", 16 + 3);
+    CHECK_SAYS(code, "         -  FAIL ");
+    CHECK_SAYS(code, "cache[slot 0, layer 0, key or value 0, kv head 1, d 3] is ");
+    CHECK_SAYS(bits_of_wrong(eight, "got.scale", 4 * 5 + 3),
+               "scale[slot 0, layer 0, key or value 1, kv head 0, group 1] is ");
+    const TemporaryFolder other;
+    CHECK_SAYS(bits_of_wrong(record_call(other, ",quant_bit=4"), "got.cache", 3),
+               "cache[slot 0, layer 0, key or value 0, kv head 0, pair of d 3] is ");
+}
+
+TEST_CASE("a file is called by its whole name, but for .safetensors") {
+    const TemporaryFolder folder;
+    const std::string whole = read_file(recorded_file());
+    const ChildResult result =
+        run_kvjit({"replay", folder.write("call.v1.2.safetensors", whole), folder.write("call.1", whole)});
+    CHECK(result.exit_code == 0);
+    CHECK_MESSAGE(mentions(result.out, "\ncall.v1.2  MultiHeadCacheAttention "), result.out);
+    CHECK_MESSAGE(mentions(result.out, "\ncall.1     MultiHeadCacheAttention "), result.out);
+}
+
+/// A tensor's shape, type and bytes.
+std::pair<json, std::string> tensor_of(RecordedFile& file, const std::string& name) {
+    const std::span<std::byte> bytes = file.tensor_bytes(name);
+    return {{file.header[name]["dtype"], file.header[name]["shape"]},
+            {reinterpret_cast<const char*>(bytes.data()), bytes.size()}};
+}
+
+TEST_CASE("--oracle -o writes the recording with what it should give, and a replay holds both to that") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path("expected.safetensors");
+    const ChildResult made = run_kvjit({"replay", "--oracle", "-o", path, recorded_file()});
+    CHECK_MESSAGE(made.exit_code == 0, made.err);
+    CHECK((std::filesystem::status(path).permissions() & std::filesystem::perms::mask) ==
+          (std::filesystem::perms::owner_read | std::filesystem::perms::owner_write));
+    RecordedFile before(recorded_file()), after(path);
+    CHECK(after.header["__metadata__"] == before.header["__metadata__"]);
+    std::set<std::string> added;
+    for (const auto& [name, value] : after.header.items()) {
+        if (!before.header.contains(name)) added.insert(name);
+        if (name != "__metadata__" && before.header.contains(name))
+            CHECK(tensor_of(after, name) == tensor_of(before, name));
+    }
+    CHECK(added == std::set<std::string>{"out.attn_output", "out.cache", "out.lse"});
+    CHECK(after.header.size() == before.header.size() + added.size());
+    CHECK(after.header["out.attn_output"]["dtype"] == "F32");
+    CHECK(tensor_of(after, "out.cache") == tensor_of(after, "got.cache"));
+
+    const ChildResult good = run_kvjit({"replay", path});
+    CHECK_MESSAGE(mentions(good.out, "2 passed, 0 failed, 0 could not run"), good.out);
+    after.tensor_bytes("out.attn_output")[3] ^= std::byte{0x40};
+    const ChildResult wrong = run_kvjit({"replay", after.write()});
+    CHECK_MESSAGE(mentions(wrong.out, "0 passed, 2 failed"), wrong.out);
+    RecordedFile got(path);
+    got.tensor_bytes("got.attn_output")[3] ^= std::byte{0x40};
+    const ChildResult recorded = run_kvjit({"replay", got.write()});
+    CHECK_MESSAGE(mentions(recorded.out, "1 passed, 1 failed"), recorded.out);
+}
+
+TEST_CASE("--oracle -o refuses what has out.* already, and what it can't write or copy") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path("expected.safetensors");
+    const auto error = [](const std::string& output, const std::string& file) {
+        const ChildResult refused = run_kvjit({"replay", "--oracle", "-o", output, file});
+        CHECK(refused.exit_code == 2);
+        return refused.err;
+    };
+    CHECK_SAYS(error(path, golden_file("000_")), "it is a reference case, which has out.* already");
+    CHECK_SAYS(error(folder.path("absent/file"), recorded_file()), "can't be written: No such file or directory");
+    RecordedFile file(recorded_file());
+    const std::size_t begin = file.data.size();
+    file.data.resize(begin + 8);
+    file.header["was.clock"] = {{"dtype", "F64"}, {"shape", {1}}, {"data_offsets", {begin, begin + 8}}};
+    CHECK_SAYS(error(path, file.write()), "tensor 'was.clock' has dtype F64");
+    CHECK(!std::filesystem::exists(path));
 }
 
 }  // namespace

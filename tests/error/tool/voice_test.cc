@@ -34,6 +34,11 @@ TEST_CASE("misspelt words of the command line get what was meant") {
              {{"bundle", "create", "out", "op=Merge", "--target", "host"},
               "'--target' is no option of kvjit bundle create; did you mean --targets? kvjit help bundle create says "
               "more"},
+             {{"--verion"}, "did you mean --version?"},
+             {{"cache", "--hlp"},
+              "'--hlp' is no option of kvjit cache; it takes --help, or a command: path, list, verify, prune, clear; "
+              "did "
+              "you mean --help?"},
              {{"replay", "--op", "KeyValueCach", "x"}, "did you mean KeyValueCache?"},
              {{"inspect", "op=Merge", "--program", "sotre"}, "did you mean store?"},
              {{"inspect", "op=Merge", "--emit", "sorce"}, "did you mean source?"},
@@ -85,9 +90,47 @@ TEST_CASE("values that are missing, too many or out of range are named with what
               "--op is 'Softmax'; it takes all, MultiHeadCacheAttention, KeyValueCache, MultiHeadAttention, Merge"},
              {{"targets", "more"}, "'more' is one word too many; kvjit help targets says more"},
              {{"inspect", "op=Merge", "--images", "--why"}, "can't be given together"},
+             {{"inspect", "op=Merge", "--lines"}, "--lines is for --emit asm; kvjit help inspect says more"},
+             {{"inspect", "op=Merge", "--images", "--raw"}, "--raw is for --emit asm; kvjit help inspect says more"},
+             {{"replay", "-o", "x", "y"},
+              "--output needs --oracle, whose results it writes; kvjit help replay says more"},
+             {{"replay", "--oracle", "-o", "x", "y", "z"},
+              "--output takes one FILE; there are 2; kvjit help replay says more"},
          }) {
         check_refused(test);
     }
+}
+
+TEST_CASE("a layout's family is none of its names") {
+    check_refused({{"inspect", "layout=vllm"},
+                   "layout is \"vllm\"; of vllm it takes a layout's whole name, as vllm:LBNHC (kvjit spec list layouts "
+                   "has them)"});
+    check_refused(
+        {{"inspect", "layout=flashinfer:XY"},
+         "layout is \"flashinfer:XY\"; of flashinfer it takes a layout's whole name, as flashinfer:NHD (kvjit "
+         "spec list layouts has them); did you mean flashinfer:NHD?"});
+    check_refused({{"inspect", "op=Relayout,to_layout=pmx"},
+                   "to_layout is \"pmx\"; of pmx it takes a layout's whole name, as pmx:r1:0 (kvjit spec list layouts "
+                   "has them)"});
+    CHECK(mentions(run_kvjit({"inspect", "layout=XY"}).err, "or a name of pmx, vllm, "));
+}
+
+TEST_CASE("names of files and folders are not empty") {
+    for (const Case& test : std::vector<Case>{
+             {{"replay", ""}, "FILE is ''; it takes the name of a file"},
+             {{"replay", "--oracle", "-o", "", "x"}, "--output is ''; it takes the name of a file"},
+             {{"inspect", "op=Merge", "-o", ""}, "--output is ''; it takes the name of a file"},
+             {{"inspect", "op=Merge", "--bundle", ""}, "--bundle is ''; it takes the name of a file"},
+             {{"doctor", "--bundle", ""}, "--bundle is ''; it takes the name of a file"},
+             {{"bundle", "create", "", "op=Merge", "--targets", "host"}, "OUT is ''; it takes the name of a file"},
+             {{"bundle", "create", "out", "--specs", "", "--targets", "host"},
+              "--specs is ''; it takes the name of a file"},
+             {{"bundle", "extract", "x", "--to", ""}, "--to is ''; it takes the name of a folder"},
+         }) {
+        check_refused(test);
+    }
+    const ChildResult none = run_kvjit({"replay", "--cache-dir", "", "/nowhere"});
+    CHECK(mentions(none.err, "/nowhere: can't be read"));
 }
 
 }  // namespace
