@@ -28,6 +28,7 @@ session locals bt list 'print *item' step 'info args' 'info source'
 expect locals "kvjit_attend_decode \(args=0x[0-9a-f]+, item=0x[0-9a-f]+\) at $folder/edited/cpu/attend_decode\.cc:[0-9]+" \
     'kvjit::attend_item\(\*args, \*item\);' '^\$1 = \{' '^args = ' "Located in $folder/edited/cpu/"
 # The kernel's frame and what was printed of it; a frame of the C library hides its own where its symbols are installed.
+# shellcheck disable=SC2016 # it is a pattern
 if grep -E '^#[0-9]+ .*kvjit_attend_decode|^\$1 =|^(args|item) =' locals | grep 'optimized out'; then
     echo "KVJIT_DEBUG=1 hides a variable" && cat locals && exit 1
 fi
