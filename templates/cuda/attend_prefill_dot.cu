@@ -24,7 +24,7 @@ KVJIT_INLINE void emit_rows(const AttendWork& work, float* query, const WarpRows
     }
 }
 
-/// Attends a tile of rows and all of its keys. The block calls it together.
+/// Attends a tile of rows and a split of its keys. The block calls it together.
 KVJIT_INLINE void attend_dot(const AttendWork& work) {
     DotResult<false> result;
     attend_rows(result, shared_memory<DotShared<false>>(), work);

@@ -146,9 +146,11 @@ KVJIT_INLINE void add_tile(PrefillState& state, const Scores& scores, const Seen
     }
 }
 
+static_assert(kSplitUnit % kBlockKeys == 0);  // without windows a split begins with a tile
+
 /// Number of the block's first tile of keys, counted from key 0.
 KVJIT_INLINE i32 first_key_tile(KeyRange keys) {
-    return kWindow ? static_cast<i32>(keys.begin) / kBlockKeys : 0;
+    return static_cast<i32>(keys.begin) / kBlockKeys;
 }
 
 KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ProductRule rule) {
@@ -229,7 +231,7 @@ KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
-/// Attends a tile of rows and all of its keys. The block calls it together.
+/// Attends a tile of rows and a split of its keys. The block calls it together.
 KVJIT_INLINE void attend_mma(const AttendWork& work) {
     PrefillShared& shared = shared_memory<PrefillShared>();
     const ProductRule rule = product_rule(work);

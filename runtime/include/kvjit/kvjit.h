@@ -677,8 +677,9 @@ typedef struct kvjit_plan_options {
     void *stream;                  /* CUstream or cudaStream_t that every run goes to; NULL: the default stream */
     const kvjit_batch *host_batch; /* the same batch with its arrays in host memory, checked once, read only by
                                       plan_create; NULL: the GPU checks, as check_level says */
-    int64_t split_keys;            /* keys of one split of a decode: a multiple of 64; 0: as fills the GPU best. With a
-                                      fixed number, bits of a sequence's output don't depend on the batch */
+    int64_t split_keys;            /* keys of one split of a decode: a multiple of 64; 0: as fills the GPU best, in
+                                      prefills of few tokens, too. With a fixed number, bits of a sequence's output
+                                      don't depend on the batch, and prefills are not split */
     /* All targets. 1: no run of the plan stores, and a run with current_key or current_value is refused; 0: runs may
      * store. Operators without a cache store nothing either way. What is read is checked as always, at every level;
      * what only new tokens need is not: sequences may share any slots, the last page that beams fill included, and
@@ -705,9 +706,9 @@ typedef struct kvjit_plan kvjit_plan;
  * Memory, whatever the lengths: on CPU targets a workspace of up to 64 MiB, and beside it up to 64 MiB, 512 bytes a
  * sequence and with ALiBi 8 bytes a query head; on CUDA the latter two. A check of slots needs 64 bytes more for each
  * run of new tokens on neighbouring slots, or for each new token where store_slots says where it goes. A CUDA workspace
- * holds parts of up to 16 blocks for each that the GPU runs at once; with split_keys it grows with batch_size *
- * num_heads * max_kvlen / split_keys. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX,
- * those of prepare. Thread-safe. */
+ * holds parts of up to 16 blocks for each that the GPU runs at once, or 64 MiB; with split_keys it grows with
+ * batch_size * num_heads * max_kvlen / split_keys. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE,
+ * KVJIT_BAD_INDEX, those of prepare. Thread-safe. */
 KVJIT_API kvjit_status kvjit_plan_create(kvjit_kernel *kernel, const kvjit_batch *batch,
                                          const kvjit_plan_options *options, kvjit_plan **plan, kvjit_error *error);
 KVJIT_API void kvjit_plan_release(kvjit_plan *plan);

@@ -42,17 +42,20 @@ public:
         if (auto ready = CallPlan::prepare(needed_programs()); !ready) return ready;
         choose(options);
         if (auto fits = check_grid("batch_size", attends() ? decode_blocks() : 0, kMaxGridX); !fits) return fits;
-        if (auto fits = check_grid("split_keys", splits_.count, kMaxGridY); !fits) return fits;
-        if (auto fits = check_grid("num_kv_heads", attends() ? batch().num_kv_heads : 0, kMaxGridY); !fits) return fits;
+        if (auto fits = check_grid("split_keys", decode_splits_.count, kMaxGridY); !fits) return fits;
+        if (auto fits =
+                check_grid("num_kv_heads", attends() ? batch().num_kv_heads * prefill_splits_.count : 0, kMaxGridY);
+            !fits)
+            return fits;
         if (auto ready = prepare_kernels(); !ready) return ready;
-        const std::int64_t tiles = splits_.count > 1 ? decode_blocks() : 0;
-        const std::int64_t rows = tiles != 0 ? tiles * shape(KVJIT_PROGRAM_DECODE).rows : 0;
+        // Prefill and decode run one after the other, and use the same memory.
+        const SplitMemory decode = split_memory(decode_splits_, attends() ? decode_blocks() : 0, KVJIT_PROGRAM_DECODE);
+        const SplitMemory prefill = split_memory(prefill_splits_, most_prefill_tiles(), KVJIT_PROGRAM_PREFILL);
         const WorkspaceLayout layout{
             .fault_bytes = needs(KVJIT_PROGRAM_CHECK) ? sizeof(abi::Fault) : 0,
-            .counters_bytes = static_cast<std::size_t>(tiles) * sizeof(unsigned),
+            .counters_bytes = std::max(decode.counters, prefill.counters),
             .slopes_bytes = slopes_.size() * sizeof(float),
-            .partials_bytes =
-                static_cast<std::size_t>(rows * splits_.count * (spec().head_dim + abi::kPartialTail)) * sizeof(float),
+            .partials_bytes = std::max(decode.partials, prefill.partials),
         };
         const auto taken = workspace_.take(layout, options.workspace, options.workspace_bytes, options.stream);
         return taken ? workspace_.write_slopes(slopes_.data()) : taken;
@@ -91,18 +94,53 @@ private:
     }
 
     void choose(const kvjit_plan_options& options) {
-        splits_ = {kSplitUnit, 1, kSplitUnit};
         if (!attends()) return;
-        const std::int64_t slots = std::int64_t{shape(KVJIT_PROGRAM_DECODE).blocks_per_sm} * device_.multiprocessors();
-        const std::int64_t fixed = options.split_keys;
-        splits_ = fixed != 0 ? fixed_splits(fixed, most_split_keys(fixed))
-                             : choose_splits(decode_blocks(), slots, most_split_keys(kSplitUnit), kSplitUnit);
+        const std::int64_t fixed = options.split_keys,
+                           most = most_split_keys(decode_tokens(), fixed != 0 ? fixed : kSplitUnit);
+        decode_splits_ = fixed != 0 ? fixed_splits(fixed, most)
+                                    : choose_splits(decode_blocks(), slots(KVJIT_PROGRAM_DECODE), most, kSplitUnit);
+        // Fixed splits of long prompts would take gigabytes; whole ones don't depend on the batch either.
+        if (!prefills() || fixed != 0) return;
+        const std::int64_t rows = shape(KVJIT_PROGRAM_PREFILL).rows,
+                           tokens = ceil_div(rows, std::int64_t{spec().group}) + 1;
+        prefill_splits_ = choose_prefill_splits(most_prefill_tiles(), slots(KVJIT_PROGRAM_PREFILL),
+                                                most_split_keys(tokens, kSplitUnit), rows, part_bytes(rows));
     }
 
-    /// Upper bound of the keys seen by a decode tile's rows, and of those before them down to a multiple of `unit`.
-    std::int64_t most_split_keys(std::int64_t unit) const {
-        const std::int64_t reach = saturating_sum(batch().score.window_left, decode_tokens());
+    /// Blocks of a program that run at once.
+    std::int64_t slots(kvjit_programs program) const {
+        return std::int64_t{shape(program).blocks_per_sm} * device_.multiprocessors();
+    }
+
+    /// Upper bound of the keys seen by a tile's rows, of up to `tokens` tokens, and of those before them down to a
+    /// multiple of `unit`.
+    std::int64_t most_split_keys(std::int64_t tokens, std::int64_t unit) const {
+        const std::int64_t reach = saturating_sum(batch().score.window_left, tokens);
         return std::min(bounds_.max_kvlen, saturating_sum(reach, unit - 1));
+    }
+
+    /// Upper bound of prefill's tiles of rows, in all kv heads; lengths may change within the batch's own bounds.
+    std::int64_t most_prefill_tiles() const {
+        if (!prefills()) return 0;
+        const std::int64_t sequences = batch().batch_size;
+        const std::int64_t tokens =
+            batch().max_seqlen != 0 ? std::min(abi::kMaxNewTokens, saturating_product(sequences, batch().max_seqlen))
+                                    : bounds_.rows.query;
+        return batch().num_kv_heads * prefill_tiles(tokens, sequences, spec().group, shape(KVJIT_PROGRAM_PREFILL).rows);
+    }
+
+    /// Of the partials of a tile's rows.
+    std::int64_t part_bytes(std::int64_t rows) const {
+        return rows * (spec().head_dim + abi::kPartialTail) * static_cast<std::int64_t>(sizeof(float));
+    }
+
+    struct SplitMemory {
+        std::size_t counters = 0, partials = 0;  // bytes
+    };
+    SplitMemory split_memory(const Splits& splits, std::int64_t tiles, kvjit_programs program) const {
+        if (splits.count == 1) return {};
+        return {static_cast<std::size_t>(tiles) * sizeof(unsigned),
+                static_cast<std::size_t>(tiles * splits.count * part_bytes(shape(program).rows))};
     }
 
     /// Prepares what a launch needs of the device besides the image.
@@ -202,13 +240,16 @@ private:
         attend.partials = workspace_.partials();
         attend.slopes = workspace_.slopes();
         const abi::Launch launched = gen::has_cache(spec()) ? launch_of() : launch_of(tensors.key.shape[0]);
-        const abi::CudaAttendArgs args{launched,      attend,        fixed_split_keys_,
-                                       splits_.least, splits_.count, workspace_.counters()};
+        const auto args = [&](std::int64_t fixed, const Splits& splits) {
+            return abi::CudaAttendArgs{launched, attend, fixed, splits.least, splits.count, workspace_.counters()};
+        };
         if (prefills()) {
-            auto done = launch(KVJIT_PROGRAM_PREFILL, prefill_blocks(tensors), batch().num_kv_heads, args);
+            const std::int64_t y = batch().num_kv_heads * prefill_splits_.count;
+            auto done = launch(KVJIT_PROGRAM_PREFILL, prefill_blocks(tensors), y, args(0, prefill_splits_));
             if (!done) return done;
         }
-        return launch(KVJIT_PROGRAM_DECODE, decode_blocks(), splits_.count, args);
+        return launch(KVJIT_PROGRAM_DECODE, decode_blocks(), decode_splits_.count,
+                      args(fixed_split_keys_, decode_splits_));
     }
 
     gen::Result<void> merge(const abi::MergeArgs& merge, const kvjit_tensors& tensors) override {
@@ -229,7 +270,7 @@ private:
     std::int64_t fixed_split_keys_;  // 0: kernels divide a tile's keys among the splits
     void* stream_;
     Workspace workspace_;
-    Splits splits_{};
+    Splits decode_splits_{kSplitUnit, 1, kSplitUnit}, prefill_splits_{kSplitUnit, 1, kSplitUnit};
 };
 
 std::string CudaPlan::describe() const {
@@ -240,9 +281,10 @@ std::string CudaPlan::describe() const {
     line("sequences", batch().batch_size);
     line("multiprocessors", device_.multiprocessors());
     if (attends()) {
-        line("decode blocks", decode_blocks() * splits_.count);
-        line("decode splits", splits_.count);
-        line("keys of a split, at most", splits_.keys);
+        line("decode blocks", decode_blocks() * decode_splits_.count);
+        line("decode splits", decode_splits_.count);
+        line("keys of a split, at most", decode_splits_.keys);
+        line("prefill splits", prefill_splits_.count);
         line("prefill rows of a block", prefills() ? shape(KVJIT_PROGRAM_PREFILL).rows : 0);
     }
     line("workspace bytes", static_cast<std::int64_t>(workspace_bytes()));

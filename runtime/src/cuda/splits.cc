@@ -3,12 +3,16 @@
 #include <algorithm>
 
 #include "check/arithmetic.h"
+#include "cuda/shape.h"
 
 namespace kvjit::rt {
 namespace {
 
-/// Merging costs a split about as much as reading this many units of keys.
+/// Merging costs a split of a decode's tile about as much as reading this many units of keys.
 constexpr std::int64_t kLeastUnits = 4;
+/// Writing and reading a row of a prefill's part, which is float32, about as much as reading this many keys.
+constexpr std::int64_t kKeysOfRow = 4;
+constexpr std::int64_t kMostPartBytes = std::int64_t{64} << 20;
 /// Where the GPU is full without splits: the fewest units of a sequence that is split, and of each of its parts.
 constexpr std::int64_t kLongUnits = 64;
 /// The most blocks a slot that such splits may lead to: most blocks return at once, but each has memory for a part.
@@ -34,6 +38,18 @@ Splits choose_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_ke
     const std::int64_t count = std::max(filling, std::min(units / (2 * kLongUnits), std::min(room, kMaxSplits)));
     const std::int64_t keys = ceil_div(units, count) * unit;
     return {keys, ceil_div(units * unit, keys), (filling > 1 ? kLeastUnits : kLongUnits) * unit};
+}
+
+Splits choose_prefill_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
+                             std::int64_t part_bytes) {
+    const std::int64_t least = std::max<std::int64_t>(1, ceil_div(tile_rows * kKeysOfRow, kSplitUnit)) * kSplitUnit;
+    const std::int64_t units = std::max<std::int64_t>(1, ceil_div(max_keys, kSplitUnit));
+    const std::int64_t all = std::max<std::int64_t>(1, tiles);
+    const std::int64_t room = kMostPartBytes / saturating_product(all, part_bytes);
+    const std::int64_t count =
+        std::clamp<std::int64_t>(std::min({slots / all, room, units * kSplitUnit / least}), 1, kMaxSplits);
+    const std::int64_t keys = ceil_div(units, count) * kSplitUnit;
+    return {keys, ceil_div(units * kSplitUnit, keys), least};
 }
 
 Splits fixed_splits(std::int64_t keys, std::int64_t max_keys) {

@@ -1,4 +1,4 @@
-// Chooses the number of splits of a decode's keys.
+// Chooses into how many splits the keys of attention's tiles go.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,12 @@ struct Splits {
 ///   max_keys  upper bound of a sequence's keys
 ///   unit      splits begin at multiples of this many keys
 Splits choose_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t unit);
+
+/// Of prefill, whose tiles have `tile_rows` rows: as many splits as fit on the GPU at once, each with enough keys to be
+/// worth its part, and parts that take up to 64 MiB together. 1 where tiles alone occupy half of the GPU or more.
+///   part_bytes  of one tile's rows
+Splits choose_prefill_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
+                             std::int64_t part_bytes);
 
 /// Splits of `keys` keys each, a multiple of the unit, whatever the batch.
 Splits fixed_splits(std::int64_t keys, std::int64_t max_keys);

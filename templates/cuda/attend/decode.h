@@ -38,7 +38,7 @@ KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     const i64 rows = sequence.tokens * kGroup, row_begin = place.tile * kRows;
     if (sequence.tokens > kDecodeTokens || row_begin >= rows) return;
     const i64 row_end = row_begin + kRows < rows ? row_begin + kRows : rows;
-    const Split split = split_of_block(args, seen_by_rows(sequence, row_begin, row_end));
+    const Split split = split_of(args, block_y(), seen_by_rows(sequence, row_begin, row_end));
     if (split.number >= split.used) return;
 
     const AttendWork work = {args.attend,
@@ -48,9 +48,9 @@ KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
                              row_begin,
                              row_end,
                              split.keys,
-                             split.used > 1 ? split_partials(args, kRows, split.number) : nullptr};
+                             split.used > 1 ? split_partials(args, block_x(), kRows, split.number) : nullptr};
     Algorithm::attend(work);
-    if (split.used > 1) finish_splits(args, work, kRows, split.used);
+    if (split.used > 1) finish_splits(args, work, block_x(), kRows, split.used);
 }
 
 }  // namespace kvjit

@@ -1,13 +1,15 @@
 // attend for many query rows (docs/semantics.md, section 3). Arithmetic bounds it: a block has a tile of rows, and
-// passes over all keys that they see. This file is common to dot products and tensor cores.
+// passes over all keys that they see. Where a call has few tiles, several blocks share the keys of one. This file is
+// common to dot products and tensor cores.
 //
 // An entry file passes an Algorithm to attend_block:
 //     kShape                        the LaunchShape of its blocks
-//     attend(const AttendWork&)     attends a tile of rows and all of its keys; the block calls it together
+//     attend(const AttendWork&)     attends a tile of rows and a split of its keys; the block calls it together
 #pragma once
 
 #include "common/abi.h"
 #include "common/spec_block.h"
+#include "cuda/attend/split.h"
 #include "cuda/attend/work.h"
 #include "cuda/shape.h"
 
@@ -21,29 +23,49 @@ KVJIT_INLINE i64 first_tile(const abi::AttendArgs& args, i64 b) {
     return prefill_tiles(index_at(args.seqstarts, b), b, kGroup, kRows);
 }
 
+/// What a block does.
+struct PrefillBlock {
+    i64 sequence, kv_head;
+    CallSequence call;
+    i64 row_begin, row_end;
+    i64 place;  // of the tile among counters and partials
+    Split split;
+
+    KVJIT_INLINE AttendWork work(const abi::CudaAttendArgs& args, int tile_rows) const {
+        float* partials = split.used > 1 ? split_partials(args, place, tile_rows, split.number) : nullptr;
+        return {args.attend, call,    table_row(args.attend.table, sequence), kv_head, row_begin, row_end,
+                split.keys,  partials};
+    }
+};
+
+/// x, y: of the block in the grid. False: the block has nothing to do.
+template <int kRows>
+KVJIT_INLINE bool find_block(PrefillBlock& block, const abi::CudaAttendArgs& args, i64 x, i64 y) {
+    const abi::AttendArgs& attend = args.attend;
+    const i64 tile = first_tile<kRows>(attend, args.launch.batch_size) - 1 - x;
+    if (tile < 0) return false;
+    const i64 b = find_sequence(args.launch.batch_size, tile, [&](i64 s) { return first_tile<kRows>(attend, s); });
+    const u32 heads = static_cast<u32>(args.launch.num_kv_heads), number = static_cast<u32>(y) / heads;
+    block.sequence = b;
+    block.kv_head = static_cast<u32>(y) % heads;
+    block.call = sequence_of(attend, b);
+    const i64 rows = block.call.tokens * kGroup;
+    block.row_begin = (tile - first_tile<kRows>(attend, b)) * kRows;
+    if (block.call.tokens <= kDecodeTokens || block.row_begin >= rows) return false;
+    block.row_end = block.row_begin + kRows < rows ? block.row_begin + kRows : rows;
+    block.place = tile * heads + block.kv_head;
+    block.split = split_of(args, number, seen_by_rows(block.call, block.row_begin, block.row_end));
+    return number < block.split.used;
+}
+
 template <class Algorithm>
 KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     constexpr int kRows = Algorithm::kShape.rows;
     static_assert(Algorithm::kShape.shared_bytes <= kMaxSharedBytes);
-    if (is_faulty(args.launch)) return;
-    const abi::AttendArgs& attend = args.attend;
-    const i64 tile = first_tile<kRows>(attend, args.launch.batch_size) - 1 - block_x();
-    if (tile < 0) return;
-    const i64 b = find_sequence(args.launch.batch_size, tile, [&](i64 s) { return first_tile<kRows>(attend, s); });
-    const CallSequence sequence = sequence_of(attend, b);
-    const i64 rows = sequence.tokens * kGroup, row_begin = (tile - first_tile<kRows>(attend, b)) * kRows;
-    if (sequence.tokens <= kDecodeTokens || row_begin >= rows) return;
-    const i64 row_end = row_begin + kRows < rows ? row_begin + kRows : rows;
-
-    const AttendWork work = {attend,
-                             sequence,
-                             table_row(attend.table, b),
-                             block_y(),
-                             row_begin,
-                             row_end,
-                             seen_by_rows(sequence, row_begin, row_end),
-                             nullptr};
-    Algorithm::attend(work);
+    PrefillBlock block;
+    if (is_faulty(args.launch) || !find_block<kRows>(block, args, block_x(), block_y())) return;
+    Algorithm::attend(block.work(args, kRows));
+    if (block.split.used > 1) finish_splits(args, block.work(args, kRows), block.place, kRows, block.split.used);
 }
 
 }  // namespace kvjit

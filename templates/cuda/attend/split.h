@@ -1,4 +1,4 @@
-// Decode's keys, split among blocks: each block stores a partial for its split, and the one that finishes last merges
+// A tile's keys, split among blocks: each block stores a partial for its split, and the one that finishes last merges
 // the partials of all splits, in ascending order, so that bits don't depend on which block that is.
 #pragma once
 
@@ -21,30 +21,30 @@ KVJIT_INLINE u32 keys_of_split(const abi::CudaAttendArgs& args, u32 count) {
     return each < least ? least : (each + kSplitUnit - 1) / kSplitUnit * kSplitUnit;
 }
 
-/// This block's split of the keys `seen` by its tile's rows. Splits begin at multiples of kSplitUnit; of a fixed size,
-/// at multiples of that. The last split takes all remaining keys.
-KVJIT_INLINE Split split_of_block(const abi::CudaAttendArgs& args, KeyRange seen) {
+/// Split `number` of the keys `seen` by a tile's rows. Splits begin at multiples of kSplitUnit; of a fixed size, at
+/// multiples of that. The last split takes all remaining keys.
+KVJIT_INLINE Split split_of(const abi::CudaAttendArgs& args, i64 number, KeyRange seen) {
     const u32 fixed = static_cast<u32>(args.split_keys), unit = fixed != 0 ? fixed : kSplitUnit;
     const u32 origin = kWindow ? static_cast<u32>(seen.begin) / unit * unit : 0;
     const u32 count = static_cast<u32>(seen.end) - origin, keys = fixed != 0 ? fixed : keys_of_split(args, count);
     const i64 needed = (count + keys - 1) / keys;
-    const i64 number = block_y(), used = needed < 1 ? 1 : needed < args.splits ? needed : args.splits;
+    const i64 used = needed < 1 ? 1 : needed < args.splits ? needed : args.splits;
     const i64 begin = origin + number * keys, end = number == used - 1 ? seen.end : begin + keys;
     return {number, used, {kWindow && begin < seen.begin ? seen.begin : begin, end}};
 }
 
-/// Address of the partial of split `split` for the first row of block_x()'s tile.
-KVJIT_INLINE float* split_partials(const abi::CudaAttendArgs& args, i64 tile_rows, i64 split) {
-    return args.attend.partials + (block_x() * args.splits + split) * tile_rows * kPartialStride;
+/// Address of the partial of split `split` for the first row of a tile.
+KVJIT_INLINE float* split_partials(const abi::CudaAttendArgs& args, i64 tile, i64 tile_rows, i64 split) {
+    return args.attend.partials + (tile * args.splits + split) * tile_rows * kPartialStride;
 }
 
 // ---- Merge ---------------------------------------------------------------------------------------------------------
 
 /// Whether this block is the last of the tile's `used` blocks to call it; it then sees the others' partials. The block
 /// calls it together, after writing its own. The last block sets the tile's counter back to 0.
-KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 used) {
+KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 tile, i64 used) {
     u32& arrived = shared_memory<u32>();
-    unsigned* counter = args.counters + block_x();
+    unsigned* counter = args.counters + tile;
     barrier();
     if (thread_index() == 0) {
         thread_fence();  // orders the block's partials, which the barrier above has gathered, before the count
@@ -58,9 +58,10 @@ KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 used) {
 }
 
 /// Merges the tile's `used` splits, if this block is the last one. The block calls it together.
-KVJIT_INLINE void finish_splits(const abi::CudaAttendArgs& args, const AttendWork& work, i64 tile_rows, i64 used) {
-    if (!is_last_block(args, used)) return;
-    const float* first = split_partials(args, tile_rows, 0);
+KVJIT_INLINE void finish_splits(const abi::CudaAttendArgs& args, const AttendWork& work, i64 tile, i64 tile_rows,
+                                i64 used) {
+    if (!is_last_block(args, tile, used)) return;
+    const float* first = split_partials(args, tile, tile_rows, 0);
     const i64 stride = tile_rows * kPartialStride;
     for (i64 row = work.row_begin + warp_index(); row < work.row_end; row += kAttendWarps) {
         const float* part = first + (row - work.row_begin) * kPartialStride;

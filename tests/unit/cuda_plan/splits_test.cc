@@ -62,6 +62,40 @@ TEST_CASE("few tiles with many keys fill the GPU") {
     }
 }
 
+TEST_CASE("prefill's splits cover all keys, in units, fit on the GPU at once, and take little memory") {
+    for (std::int64_t tiles = 1; tiles < 3000; tiles += 1 + tiles / 7) {
+        for (std::int64_t keys = 0; keys < 200000; keys += 1 + keys / 3) {
+            for (const std::int64_t rows : {32, 64, 128}) {
+                const std::int64_t part = rows * 130 * 4;
+                const Splits splits = choose_prefill_splits(tiles, kSlots, keys, rows, part);
+                CAPTURE(tiles);
+                CAPTURE(keys);
+                REQUIRE(splits.count >= 1);
+                CHECK(splits.keys % kUnit == 0);
+                CHECK(splits.keys * splits.count >= keys);
+                CHECK(splits.keys * (splits.count - 1) < (keys > 0 ? keys : 1));
+                CHECK(splits.least % kUnit == 0);
+                CHECK(splits.least >= 4 * rows);
+                if (splits.count == 1) continue;
+                CHECK(splits.keys >= splits.least);
+                CHECK(tiles * splits.count <= kSlots);
+                CHECK(tiles * splits.count * part <= 64 << 20);
+            }
+        }
+    }
+}
+
+TEST_CASE("few tokens over many keys fill the GPU; many tokens and few keys stay whole") {
+    constexpr std::int64_t kPart = 128 * 130 * 4;
+    CHECK(choose_prefill_splits(8, kSlots, 32768, 128, kPart).count >= 30);
+    CHECK(choose_prefill_splits(16, kSlots, 32768, 128, kPart).count == 16);
+    CHECK(choose_prefill_splits(133, kSlots, 32768, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits(2048, kSlots, 131072, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits(8, kSlots, 512, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits(8, kSlots, 0, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits(0, kSlots, 32768, 128, kPart).count >= 1);
+}
+
 TEST_CASE("a fixed split depends on the keys alone") {
     CHECK(fixed_splits(256, 1000).keys == 256);
     CHECK(fixed_splits(256, 1000).count == 4);

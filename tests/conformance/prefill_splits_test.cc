@@ -1,0 +1,99 @@
+// Few new tokens over many keys: a GPU's prefill splits the keys among blocks, and the last one merges their parts.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "call/call.h"
+#include "conformance/judge.h"
+#include "conformance/options.h"
+#include "kvjit/kvjit.hpp"
+#include "support/rng.h"
+
+namespace kvjit::test {
+namespace {
+
+/// What the oracle takes, for one layer.
+Problem problem_of(const ApiCall& call) {
+    Problem problem;
+    problem.spec = call.spec;
+    problem.num_heads = call.batch.num_heads;
+    problem.num_kv_heads = call.batch.num_kv_heads;
+    problem.window_left = call.batch.window_left;
+    problem.seqstarts = call.seqstarts;
+    problem.kvstarts = call.kvstarts;
+    problem.start_pos = call.start_pos;
+    problem.cachestarts = call.table;
+    problem.table_columns = has_pages(call.spec) ? call.batch.cachestarts.shape[1] : 0;
+    problem.slopes = call.slopes;
+    return problem;
+}
+
+Strided strided(const kvjit_tensor& tensor) {
+    return {static_cast<std::byte*>(tensor.data), tensor.dtype, Numbers(tensor.shape, tensor.shape + tensor.rank),
+            Numbers(tensor.strides, tensor.strides + tensor.rank)};
+}
+
+std::vector<double> numbers_in(const kvjit_tensor& tensor) {
+    std::vector<double> all;
+    const auto bytes = bytes_of(tensor);
+    for (std::size_t i = 0; i < bytes.size() / bytes_of(tensor.dtype); ++i)
+        all.push_back(read_element(bytes.data(), tensor.dtype, static_cast<std::int64_t>(i)));
+    return all;
+}
+
+/// Sequences that prefill and one that decodes, of which a few keys to more than 3000 are seen.
+ApiCall long_call(const std::string& spec, std::uint64_t seed) {
+    Rng rng(seed);
+    CallShape shape{parse_spec("op=MultiHeadCacheAttention,head_dim=64,group=4," + spec),
+                    {20, 1, 33, 5},
+                    {rng.between(2900, 3300), 700, rng.between(600, 1200), 5}};
+    shape.num_kv_heads = 1;
+    ApiCall call(shape);
+    call.place_tokens(&rng);
+    if (call.spec.has_window) call.batch.window_left = rng.between(900, 1500);
+    if (call.spec.is_alibi) call.slopes = {0.5F, 0.25F, 0.01F, 0.001F};
+    call.bind();
+    draw_inputs(call.tensors, rng);
+    return call;
+}
+
+void expect_right(const std::string& spec, std::uint64_t seed) {
+    INFO("spec " << spec << ", seed " << seed);
+    const ApiCall call = long_call(spec, seed);
+    const auto target = Target::cpu(options().target).value();
+    const auto engine = Engine::create().value();
+    PlanOptions how;
+    if (options().on_cuda()) how.host_batch = &call.batch;
+    auto plan = engine.kernel(call.spec, target).value().plan(call.batch, how).value();
+    const std::string described = plan.describe();
+    if (options().on_cuda()) CHECK_MESSAGE(described.find("prefill splits: 1\n") == std::string::npos, described);
+    plan.run(call.tensors).value();
+    const std::vector<std::byte> first = call.snapshot();
+
+    const Problem problem = problem_of(call);
+    const CacheMemory cache(strided(call.tensors.cache)), scale(strided(call.tensors.scale));
+    const Attended expected = oracle_attend(problem, strided(call.tensors.query), oracle_load(problem, 0, cache, scale),
+                                            oracle_load(problem, 1, cache, scale), {});
+    const double tolerance = tolerance_of(call.spec.t1);
+    CHECK(compare_close("attn_output", numbers_in(call.tensors.attn_output), expected.output, tolerance) == "");
+    CHECK(compare_close("lse", numbers_in(call.tensors.lse), expected.lse, tolerance, 1) == "");
+
+    // The counters are as they were, and bits don't depend on which block is the last.
+    plan.run(call.tensors).value();
+    CHECK(call.snapshot() == first);
+}
+
+TEST_CASE("few rows see many keys") {
+    for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+        expect_right("cache_mode=page_table,page_size=16", seed);
+        expect_right("t1=f32,layout=L2HTD", seed);
+        expect_right("quant_bit=8,cache_mode=token_table", seed);
+        expect_right("is_alibi=1,t1=bf16", seed);
+        expect_right("has_window=1,cache_mode=page_table,page_size=64,quant_bit=4,quant_group=32", seed);
+        expect_right("has_window=1,t1=f32", seed);
+    }
+}
+
+}  // namespace
+}  // namespace kvjit::test
