@@ -75,7 +75,9 @@ double MachineLimits::multiply_add() {
 Result<Measurement> measure(Workload& workload, kvjit_engine* engine, MachineLimits& limits, double seconds) {
     if (auto warm = pass(workload); !warm) return fail(warm.error());
     const kvjit_run_stats counted = work_of(engine);
-    Measurement measured{.bytes = counted.bytes / counted.runs, .operations = counted.operations / counted.runs};
+    Measurement measured;
+    measured.bytes = counted.bytes / counted.runs;
+    measured.operations = counted.operations / counted.runs;
     std::vector<double> taken;
     Rates reading, arithmetic;
     for (const auto start = Clock::now();

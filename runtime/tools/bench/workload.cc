@@ -137,7 +137,8 @@ Result<std::int64_t> count_layers(const WorkloadShape& shape, double layer_bytes
     const double room = 0.8 * static_cast<double>(available_memory());
     const std::int64_t least = std::max<std::int64_t>(1, shape.layers);
     if (static_cast<double>(least) * layer_bytes > room) {
-        return fail(std::to_string(least) + " layers need " + std::to_string(std::llround(least * layer_bytes / 1e6)) +
+        return fail(std::to_string(least) + " layers need " +
+                    std::to_string(std::llround(static_cast<double>(least) * layer_bytes / 1e6)) +
                     " MB; there is memory for " + std::to_string(std::llround(room / 1e6)) + " MB");
     }
     if (shape.layers != 0) return shape.layers;

@@ -52,7 +52,11 @@ TEST_CASE("a spread is of the values' ranks") {
 }
 
 BenchReport report() {
-    Measurement measured{.seconds = {0.002, 0.001, 0.004}, .rounds = 7, .bytes = 8'000'000, .operations = 1'000'000};
+    Measurement measured;
+    measured.seconds = {0.002, 0.001, 0.004};
+    measured.rounds = 7;
+    measured.bytes = 8'000'000;
+    measured.operations = 1'000'000;
     measured.reading = {4e9, 8e9, 0.5};
     measured.arithmetic = {0.5e9, 100e9, 0.005};
     return {"A processor",
