@@ -1,0 +1,164 @@
+"""./dev sass: What ptxas makes of kvjit's CUDA kernels, held to recorded budgets. Takes no GPU."""
+
+import argparse
+import functools
+import os
+import sys
+import tempfile
+from concurrent.futures import ProcessPoolExecutor
+
+import budgets
+import kernels
+import loops
+import measure
+import model
+import tiles
+
+_ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+_DOCUMENT = os.path.join(_ROOT, "docs", "gpu_model.md")
+_SKIPPED = 77
+
+_MORE = """\
+Compiles the kernels of tests/sass/specs.txt by NVRTC (what the disk cache has is not compiled again), disassembles them
+by nvdisasm, and holds them to tests/sass/budgets.txt: no program may load or store more local memory than recorded, and
+if NVRTC is the recorded one, every figure is the recorded one. With another NVRTC only local memory is held, and the
+exit status is 77. docs/gpu_model.md says what the figures mean.
+
+examples:
+  ./dev sass                                all specs, five architectures: ten minutes of two cores, without a cache
+  ./dev sass --only int8 --target sm_90a    specs whose names have "int8" in them
+  ./dev sass --record                       writes budgets.txt, and the tables of docs/gpu_model.md
+  ./dev sass --model                        prints the predicted shares of the recorded figures; compiles nothing
+"""
+
+
+def _parse():
+    parser = argparse.ArgumentParser(prog="./dev sass", description=__doc__.partition(": ")[2], epilog=_MORE,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--record", action="store_true", help="write what is measured to budgets.txt, on purpose")
+    parser.add_argument("--model", action="store_true", help="print the tables of predicted shares")
+    parser.add_argument("--only", metavar="TEXT", default="", help="specs whose names have TEXT in them")
+    parser.add_argument("--quick", action="store_true", help="the specs with a star: what the test measures")
+    parser.add_argument("--target", metavar="ARCH", action="append", choices=kernels.ARCHITECTURES,
+                        help=f"one of {', '.join(kernels.ARCHITECTURES)}; may be repeated")
+    parser.add_argument("--nvdisasm", metavar="FILE", help="the disassembler, else that of $PATH, of the toolkit or of "
+                        "Python's package nvidia-cuda-nvdisasm")
+    parser.add_argument("--kvjit", default=os.path.join(_ROOT, "build", "kvjit"), help=argparse.SUPPRESS)
+    parser.add_argument("--check-document", metavar="FILE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.record and (options.only or options.quick or options.target):
+        parser.error("--record takes all specs and architectures")
+    if not _chosen(options):
+        parser.error(f"no spec has '{options.only}' in its name")
+    return options
+
+
+def _chosen(options):
+    return [spec for spec in kernels.read_specs() if options.only in spec.name and (spec.is_quick or not options.quick)]
+
+
+def _architectures(options, nvrtc):
+    """Those asked for, else all, as far as NVRTC knows them."""
+    asked = options.target or kernels.ARCHITECTURES
+    for each in asked:
+        if not nvrtc.knows(each):
+            print(f"left out: {each}, which NVRTC {nvrtc.version} doesn't know")
+    known = [each for each in asked if nvrtc.knows(each)]
+    if options.record and len(known) < len(asked):
+        raise kernels.Failed("--record takes an NVRTC that knows all architectures")
+    if not known:
+        raise kernels.Missing(f"NVRTC {nvrtc.version} knows none of {', '.join(asked)}")
+    return known
+
+
+def _measured(options, architectures, nvdisasm):
+    """{(architecture, name): Figures} of what is chosen, and what compiled it."""
+    with tempfile.TemporaryDirectory(prefix="kvjit-sass-") as folder:
+        made = kernels.make(options.kvjit, _chosen(options), architectures, folder)
+        with ProcessPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+            figures = list(pool.map(functools.partial(_figures, nvdisasm), made))
+    return {(each.architecture, each.name): found for each, found in zip(made, figures)}, made[0].maker
+
+
+def _figures(nvdisasm, kernel):
+    try:
+        return measure.measure(nvdisasm, kernel)
+    except (loops.Unclear, tiles.Unknown) as unclear:
+        raise kernels.Failed(f"{kernel.name} for {kernel.architecture}: {unclear}") from unclear
+
+
+# ---- Comparing -----------------------------------------------------------------------------------------------------
+
+
+def _compare(measured, maker, all_measured):
+    recorded, recorded_maker = budgets.read()
+    same_maker = maker == recorded_maker
+    wrong = budgets.spilling(recorded, measured)
+    if same_maker:
+        wrong += budgets.differing(recorded, measured, all_measured)
+    for line in wrong:
+        print(line)
+    if wrong:
+        print(f"{len(wrong)} differences from {budgets.FILE}; where they are meant: ./dev sass --record")
+        return 1
+    if not same_maker:
+        print(f"SKIP: no more local memory than recorded; figures are not compared, as they are of another compiler:\n"
+              f"recorded {recorded_maker}\nhere     {maker}")
+        return _SKIPPED
+    print(f"{len(measured)} programs have the recorded figures")
+    return 0
+
+
+# ---- The document --------------------------------------------------------------------------------------------------
+
+
+def _split(text):
+    """What stands before, in and after the tables."""
+    begin, end = text.index("|  | architecture | "), text.index("\n\n", text.index("| prefill | ")) + 1
+    return text[:begin], text[begin:end], text[end:]
+
+
+def _record(measured, maker):
+    with open(budgets.FILE, "w", encoding="utf-8") as file:
+        file.write(budgets.text_of(measured, maker))
+    with open(_DOCUMENT, encoding="utf-8") as file:
+        before, _, after = _split(file.read())
+    with open(_DOCUMENT, "w", encoding="utf-8") as file:
+        file.write(before + model.document(measured) + after)
+    print(f"{budgets.FILE} and {_DOCUMENT}: {len(measured)} programs")
+    return 0
+
+
+def _check_document(path):
+    with open(path, encoding="utf-8") as file:
+        shown = _split(file.read())[1]
+    if shown == model.document(budgets.read()[0]):
+        return 0
+    print(f"{path} shows other tables than ./dev sass --model prints")
+    return 1
+
+
+def main():
+    options = _parse()
+    if options.check_document:
+        return _check_document(options.check_document)
+    if options.model:
+        print(model.document(budgets.read()[0]), end="")
+        return 0
+    try:
+        nvrtc = kernels.find_nvrtc(options.kvjit)
+        measured, maker = _measured(options, _architectures(options, nvrtc), kernels.find_nvdisasm(options.nvdisasm))
+    except kernels.Missing as missing:
+        print(f"SKIP: {missing}")
+        return _SKIPPED
+    except kernels.Failed as failed:
+        print(f"sass: {failed}", file=sys.stderr)
+        return 2
+    maker = f"NVRTC {nvrtc.version}: {maker}"
+    if options.record:
+        return _record(measured, maker)
+    return _compare(measured, maker, not (options.only or options.quick or options.target))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

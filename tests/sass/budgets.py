@@ -1,0 +1,75 @@
+"""The recorded figures: budgets.txt, a line a program and architecture."""
+
+import os
+
+from measure import Figures, TileFigures
+from pipes import PIPES
+
+FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.txt")
+_MAKER = "# Made by "
+_COLUMNS = ("arch", "program", "regs", "local", "code", "smem", "warps", "keys", "rows", "insns", *PIPES,
+            "waves", "flight", "copies", "trips", "bytes", "ops")
+_EXPLAINED = """\
+# What ptxas makes of kvjit's kernels, by ./dev sass --record; docs/gpu_model.md says what columns mean. A program that
+# several specs have goes by the name of the first.
+"""
+_NOTHING = "-"
+
+
+def _row(key, figures):
+    tile = figures.tile
+    words = [*key, *figures[:5]]
+    if tile:
+        words += [tile.keys, tile.rows, tile.instructions, *tile.pipes, *tile[4:]]
+    return [str(word) for word in words] + [_NOTHING] * (len(_COLUMNS) - len(words))
+
+
+def text_of(figures, maker):
+    """{(architecture, name): Figures} as the file has it."""
+    rows = [_COLUMNS, *(_row(key, each) for key, each in figures.items())]
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join(word.ljust(width) if at < 2 else word.rjust(width)
+                       for at, (word, width) in enumerate(zip(row, widths))) for row in rows]
+    return _EXPLAINED + f"{_MAKER}{maker}\n" + "\n".join(lines) + "\n"
+
+
+def _figures(words):
+    numbers = [int(word) for word in words if word != _NOTHING]
+    if len(numbers) == 5:
+        return Figures(*numbers, None)
+    end = 8 + len(PIPES)
+    return Figures(*numbers[:5], TileFigures(*numbers[5:8], tuple(numbers[8:end]), *numbers[end:]))
+
+
+def read(path=FILE):
+    """What the file has, and what made it."""
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    maker = next(line.removeprefix(_MAKER) for line in lines if line.startswith(_MAKER))
+    rows = [line.split() for line in lines if not line.startswith("#")][1:]
+    return {(row[0], row[1]): _figures(row[2:]) for row in rows}, maker
+
+
+# ---- Comparing -----------------------------------------------------------------------------------------------------
+
+
+def _differences(recorded, measured):
+    before, after = (_row(("", ""), each)[2:] for each in (recorded, measured))
+    return ", ".join(f"{name} {was} -> {now}" for name, was, now in zip(_COLUMNS[2:], before, after) if was != now)
+
+
+def spilling(recorded, measured):
+    """Lines that name programs with more local memory than recorded; one that isn't recorded may have none."""
+    return [f"{arch} {name}: {each.local} loads and stores of local memory" for (arch, name), each in measured.items()
+            if each.local > (recorded[arch, name].local if (arch, name) in recorded else 0)]
+
+
+def differing(recorded, measured, all_measured):
+    """Lines that tell what isn't as recorded; all_measured: whether what wasn't measured doesn't exist."""
+    lines = [f"{arch} {name}: is no more" for arch, name in recorded if all_measured and (arch, name) not in measured]
+    for key, each in measured.items():
+        if key not in recorded:
+            lines.append(f"{' '.join(key)}: not recorded")
+        elif recorded[key] != each:
+            lines.append(f"{' '.join(key)}: {_differences(recorded[key], each)}")
+    return lines

@@ -1,0 +1,130 @@
+"""The kernels that are measured: made by the kvjit command, disassembled by NVIDIA's nvdisasm."""
+
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a")
+_TOOLKIT = "/usr/local/cuda/bin/nvdisasm"
+
+
+class Missing(Exception):
+    """Something that measuring takes isn't on this machine."""
+
+
+class Failed(Exception):
+    """kvjit refused, or the code is not understood."""
+
+
+class Spec(NamedTuple):
+    name: str
+    text: str
+    is_quick: bool  # the test compiles it, too
+
+
+class Kernel(NamedTuple):
+    """One program of a spec for an architecture."""
+    name: str  # "int8g8-d128.decode"
+    program: str
+    architecture: str
+    summary: dict  # of kvjit inspect --emit summary --json
+    identity: str
+    maker: str     # NVRTC's build ids and flags
+    cubin: str     # a file
+
+
+def read_specs():
+    with open(os.path.join(_HERE, "specs.txt"), encoding="utf-8") as lines:
+        words = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    return [Spec(each[0], each[-1], each[1] == "*") for each in words]
+
+
+def find_nvdisasm(given):
+    """Of --nvdisasm, $PATH, the toolkit, or Python's package nvidia-cuda-nvdisasm."""
+    inside = os.path.join("nvidia", "*", "bin", "nvdisasm")
+    packaged = [path for folder in sys.path for path in glob.glob(os.path.join(folder, inside))]
+    for path in (given, shutil.which("nvdisasm"), _TOOLKIT, *packaged):
+        if path and os.access(path, os.X_OK):
+            return path
+    raise Missing("nvdisasm is neither in $PATH nor in the CUDA toolkit nor in Python's packages: install NVIDIA's "
+                  "package cuda-nvdisasm-13-0, or pip install nvidia-cuda-nvdisasm, or give --nvdisasm FILE")
+
+
+def _run(*command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{' '.join(command[:3])} ...: {done.stderr.strip()}")
+    return done.stdout
+
+
+class Nvrtc(NamedTuple):
+    version: str  # "13.0"
+    known: list   # architectures, without suffixes
+
+    def knows(self, architecture):
+        return architecture.rstrip("a") in self.known
+
+
+def find_nvrtc(kvjit):
+    """What kvjit compiles with, as its doctor tells: "13.0, FILE, for sm_80 sm_90"."""
+    done = subprocess.run([kvjit, "doctor", "--json"], capture_output=True, text=True, check=False)
+    for each in json.loads(done.stdout):
+        if each["what"] == "NVRTC" and each["health"] == "ok":
+            return Nvrtc(each["text"].partition(",")[0], each["text"].rpartition(", for ")[2].split())
+        if each["what"] == "NVRTC":
+            raise Missing(each["text"])
+    raise Failed("kvjit doctor says nothing of NVRTC")
+
+
+def _words(spec):
+    return spec.text if spec.text.startswith("op=") else "op=MultiHeadCacheAttention," + spec.text
+
+
+def _inspect(kvjit, spec, architecture, *what):
+    return json.loads(_run(kvjit, "inspect", _words(spec), "--target", architecture, *what, "--json"))["programs"]
+
+
+def _names(kvjit, architecture):
+    """Names of all specs' programs, by image: that of the first spec that has it. Compiles nothing."""
+    specs = read_specs()
+    names = {}
+    for spec, programs in zip(specs, in_parallel(lambda each: _inspect(kvjit, each, architecture, "--images"), specs)):
+        for each in programs:
+            names.setdefault(each["image"], f"{spec.name}.{each['program']}")
+    return names
+
+
+def make(kvjit, specs, architectures, folder):
+    """Compiles what the disk cache lacks; each program once."""
+    bundle, parts = os.path.join(folder, "kernels.kvjb"), os.path.join(folder, "parts")
+    _run(kvjit, "bundle", "create", bundle, *map(_words, specs), "--targets", ",".join(architectures), "--quiet")
+    _run(kvjit, "bundle", "extract", bundle, "--to", parts)
+    made = {}
+    for architecture in architectures:
+        names = _names(kvjit, architecture)
+        for spec in specs:
+            for each in _inspect(kvjit, spec, architecture, "--bundle", bundle, "--emit", "summary"):
+                made.setdefault((architecture, names[each["image"]]), (each, parts))
+    return [_kernel(*key, *value) for key, value in made.items()]
+
+
+def _kernel(architecture, name, shown, parts):
+    path = os.path.join(parts, f"{shown['image']}.{architecture}")
+    with open(path + ".txt", encoding="utf-8") as file:
+        text = file.read()
+    identity = re.search(r"^identity: (.*)$", text, re.MULTILINE).group(1)
+    maker = " ".join(re.search(r"source=\w+;(.*)", text, re.DOTALL).group(1).split())
+    return Kernel(name, shown["program"], architecture, shown["summary"], identity, maker, path + ".cubin")
+
+
+def in_parallel(function, items):
+    """Results in the order of the items; a thread a core, for work that other processes do."""
+    with ThreadPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(function, items))
