@@ -9,6 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import budgets
 import kernels
+import lines
+import listing
 import loops
 import measure
 import model
@@ -27,6 +29,7 @@ exit status is 77. docs/gpu_model.md says what the figures mean.
 examples:
   ./dev sass                                all specs, five architectures: ten minutes of two cores, without a cache
   ./dev sass --only int8 --target sm_90a    specs whose names have "int8" in them
+  ./dev sass --lines int8g8-d128.decode --target sm_90a
   ./dev sass --record                       writes budgets.txt, and the tables of docs/gpu_model.md
   ./dev sass --model                        prints the predicted shares of the recorded figures; compiles nothing
 """
@@ -37,6 +40,8 @@ def _parse():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true", help="write what is measured to budgets.txt, on purpose")
     parser.add_argument("--model", action="store_true", help="print the tables of predicted shares")
+    parser.add_argument("--lines", metavar="PROGRAM", help="print the templates' lines that the instructions of this "
+                        "program's tile are from, for one --target")
     parser.add_argument("--only", metavar="TEXT", default="", help="specs whose names have TEXT in them")
     parser.add_argument("--quick", action="store_true", help="the specs with a star: what the test measures")
     parser.add_argument("--target", metavar="ARCH", action="append", choices=kernels.ARCHITECTURES,
@@ -48,6 +53,8 @@ def _parse():
     options = parser.parse_args()
     if options.record and (options.only or options.quick or options.target):
         parser.error("--record takes all specs and architectures")
+    if options.lines and len(options.target or []) != 1:
+        parser.error("--lines takes one --target")
     if not _chosen(options):
         parser.error(f"no spec has '{options.only}' in its name")
     return options
@@ -78,6 +85,21 @@ def _measured(options, architectures, nvdisasm):
         with ProcessPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
             figures = list(pool.map(functools.partial(_figures, nvdisasm), made))
     return {(each.architecture, each.name): found for each, found in zip(made, figures)}, made[0].maker
+
+
+def _print_lines(options, nvdisasm):
+    """Of a program that is compiled with line numbers."""
+    os.environ["KVJIT_LINE_INFO"] = "1"
+    named = [spec for spec in kernels.read_specs() if spec.name == options.lines.rpartition(".")[0]]
+    with tempfile.TemporaryDirectory(prefix="kvjit-sass-") as folder:
+        made = kernels.make(options.kvjit, named, options.target, folder) if named else []
+        for kernel in made:
+            if kernel.name == options.lines and kernel.program in measure.ATTENTION:
+                text = listing.disassemble(nvdisasm, kernel.cubin, "-gi")
+                counts = measure.count_tile(kernel, listing.read_blocks(text))[1]
+                print("\n".join(lines.report(counts, lines.lines_of(text))))
+                return 0
+    raise kernels.Failed(f"{options.lines} is no program of attention in budgets.txt")
 
 
 def _figures(nvdisasm, kernel):
@@ -146,8 +168,11 @@ def main():
         print(model.document(budgets.read()[0]), end="")
         return 0
     try:
-        nvrtc = kernels.find_nvrtc(options.kvjit)
-        measured, maker = _measured(options, _architectures(options, nvrtc), kernels.find_nvdisasm(options.nvdisasm))
+        nvrtc, nvdisasm = kernels.find_nvrtc(options.kvjit), kernels.find_nvdisasm(options.nvdisasm)
+        architectures = _architectures(options, nvrtc)
+        if options.lines:
+            return _print_lines(options, nvdisasm)
+        measured, maker = _measured(options, architectures, nvdisasm)
     except kernels.Missing as missing:
         print(f"SKIP: {missing}")
         return _SKIPPED

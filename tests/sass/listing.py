@@ -41,9 +41,9 @@ class Block:
         self.followers = []
 
 
-def disassemble(nvdisasm, cubin):
+def disassemble(nvdisasm, cubin, *options):
     """What nvdisasm prints of a cubin's code."""
-    return subprocess.run([nvdisasm, "-c", cubin], check=True, capture_output=True, text=True).stdout
+    return subprocess.run([nvdisasm, "-c", *options, cubin], check=True, capture_output=True, text=True).stdout
 
 
 def _lines_of_entry(text):

@@ -12,6 +12,7 @@ from tiles import Tile, constants_of
 _REGISTER = re.compile(r"\bR(\d+)")
 _HANDS_ON = ("MOV", "IMAD", "PRMT", "SEL")  # what may stand between a load and the store of its value
 _WORDS = {"64": 2, "128": 4}
+ATTENTION = ("decode", "prefill")  # programs with a tile
 
 
 class TileFigures(NamedTuple):
@@ -41,18 +42,27 @@ def measure(nvdisasm, kernel):
     blocks = read_blocks(disassemble(nvdisasm, kernel.cubin))
     summary = kernel.summary
     local = sum(each.opcode in ("LDL", "STL") for block in blocks for each in block.instructions)
-    shared = summary["static_shared_bytes"] + summary["dynamic_shared_bytes"]
-    tile = _tile_figures(kernel, blocks, shared) if kernel.program in ("decode", "prefill") else None
-    return Figures(summary["registers"], local, summary["code_bytes"], shared, summary["occupancy"]["warps"], tile)
+    tile = _tile_figures(kernel, blocks) if kernel.program in ATTENTION else None
+    return Figures(summary["registers"], local, summary["code_bytes"], _shared_bytes(summary),
+                   summary["occupancy"]["warps"], tile)
 
 
-def _tile_figures(kernel, blocks, shared):
+def _shared_bytes(summary):
+    return summary["static_shared_bytes"] + summary["dynamic_shared_bytes"]
+
+
+def count_tile(kernel, blocks):
+    """A program's tile, and how often each instruction runs for it."""
     constants = constants_of(kernel.identity)
     is_product = is_tensor if constants["variant"] == "mma" else is_float_product
     loop = tile_loop(blocks, is_product)
     products = sum(is_tensor(each) for number in loop.blocks for each in blocks[number].instructions)
-    tile = Tile(kernel.program, constants, shared, products)
-    counts = TileCounter(blocks, is_product, tile).count(loop)
+    tile = Tile(kernel.program, constants, _shared_bytes(kernel.summary), products)
+    return tile, TileCounter(blocks, is_product, tile).count(loop)
+
+
+def _tile_figures(kernel, blocks):
+    tile, counts = count_tile(kernel, blocks)
     pipes = Counter()
     for each, times in counts.items():
         pipes[pipe_of(each)] += times

@@ -8,6 +8,7 @@ import types
 import unittest
 
 import budgets
+import lines
 import listing
 import loops
 import measure
@@ -202,6 +203,28 @@ class Measuring(unittest.TestCase):
     def test_bytes_in_flight_are_those_of_pending_groups_and_of_the_new_one(self):
         _, counts = counts_of(DECODE, pipes.is_tensor)
         self.assertEqual(measure._bytes_in_flight(counts), 3 * 2 * 512)  # the wait leaves two groups pending
+
+
+class Lines(unittest.TestCase):
+    TEXT = """\
+\t//## File "/home/me/templates/cuda/machine/ptx.h", line 111 inlined at "/home/me/templates/cuda/ring.h", line 68
+\t//## File "/home/me/templates/cuda/ring.h", line 68 inlined at "/home/me/templates/cuda/decode.cu", line 112
+\t//## File "/home/me/templates/cuda/decode.cu", line 112
+        /*0000*/                   LDGSTS.E [R6], desc[UR4][R2.64] ;
+        /*0010*/                   VIADD R1, R1, 0x1 ;
+\t//## File "templates/cuda/decode.cu", line 113
+        /*0020*/                   VIADD R2, R2, 0x1 ;
+"""
+
+    def test_an_instruction_is_of_the_innermost_line_but_a_primitives(self):
+        self.assertEqual(lines.lines_of(self.TEXT),
+                         {0: "cuda/ring.h:68", 16: "cuda/ring.h:68", 32: "cuda/decode.cu:113"})
+
+    def test_lines_with_most_instructions_come_first(self):
+        code = [instruction("LDGSTS.E [R6], desc[UR4][R2.64]"), instruction("VIADD R1, R1, 0x1")]
+        code[1].address = 16
+        told = list(lines.report({code[0]: 2, code[1]: 5}, {0: "a.h:1", 16: "b.h:2"}))
+        self.assertEqual([line.split() for line in told], [["5", "b.h:2", "5", "VIADD"], ["2", "a.h:1", "2", "LDGSTS"]])
 
 
 class Tiles(unittest.TestCase):
