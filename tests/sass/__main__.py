@@ -3,6 +3,7 @@
 import argparse
 import functools
 import os
+import signal
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -27,7 +28,7 @@ if NVRTC is the recorded one, every figure is the recorded one. With another NVR
 exit status is 77. docs/gpu_model.md says what the figures mean.
 
 examples:
-  ./dev sass                                all specs, five architectures: ten minutes of two cores, without a cache
+  ./dev sass                                all specs, five architectures: a quarter of an hour of two cores
   ./dev sass --only int8 --target sm_90a    specs whose names have "int8" in them
   ./dev sass --lines int8g8-d128.decode --target sm_90a
   ./dev sass --record                       writes budgets.txt, and the tables of docs/gpu_model.md
@@ -186,4 +187,5 @@ def main():
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader such as head may have enough
     sys.exit(main())
