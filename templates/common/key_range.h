@@ -48,9 +48,11 @@ KVJIT_INLINE Reach reach_of(Reach window, bool is_causal, bool is_alibi, bool is
 }
 
 /// The keys within reach of a query at `position` in a sequence of `keys` keys. `position` is less than `keys`; it is
-/// negative for the first rows where new tokens outnumber keys.
+/// negative for the first rows where new tokens outnumber keys. No key is before position 0: NVRTC, which computes the
+/// difference in any case and takes 0 where that is less, must find none that overflows.
 KVJIT_INLINE KeyRange keys_in_reach(i64 keys, i64 position, Reach reach) {
-    const i64 begin = reach.before < position ? position - reach.before : 0;
+    const i64 from = position > 0 ? position : 0;
+    const i64 begin = reach.before < from ? from - reach.before : 0;
     const i64 end = reach.after < keys - position - 1 ? position + reach.after + 1 : keys;
     return {begin, end > 0 ? end : 0};
 }
