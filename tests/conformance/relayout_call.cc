@@ -4,6 +4,7 @@
 #include <set>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "conformance/options.h"
@@ -79,6 +80,24 @@ std::string side_text(const Side& side) {
     for (const Sequence& sequence : side.sequences())
         text += " " + std::to_string(sequence.past) + "+" + std::to_string(sequence.fresh);
     return text;
+}
+
+/// Of floats that the oracle has converted to NaN, any NaN will do: writes those of `expected` into `got`.
+void settle_nans(std::vector<std::vector<std::byte>>& got, const std::vector<std::vector<std::byte>>& expected,
+                 const std::vector<std::vector<std::byte>>& before, const std::vector<int>& dtypes) {
+    for (std::size_t tensor = 0; tensor < got.size(); ++tensor) {
+        const int dtype = dtypes[tensor];
+        const std::size_t width = bytes_of(dtype);
+        if (dtype == KVJIT_I8) continue;
+        for (std::size_t at = 0; at + width <= got[tensor].size(); at += width) {
+            std::byte* is = got[tensor].data() + at;
+            const std::byte* want = expected[tensor].data() + at;
+            const bool is_written = std::memcmp(want, before[tensor].data() + at, width) != 0;
+            if (std::memcmp(is, want, width) == 0 || !is_written) continue;
+            const bool both = std::isnan(read_element(is, dtype, 0)) && std::isnan(read_element(want, dtype, 0));
+            if (both) std::memcpy(is, want, width);
+        }
+    }
 }
 
 /// The first bytes that differ.
@@ -197,9 +216,12 @@ std::string judge_relayout(const RelayoutCall& call) {
     const auto got = to.snapshot();
     to.restore(before);
     oracle_relayout(call);
-    const std::string wrong = difference("to", got, to.snapshot());
+    const auto expected = to.snapshot();
     to.restore(got);
-    return wrong;
+    auto settled = got;
+    const bool is_copied = are_alike(call.from->which().spec, call.to->which().spec);
+    if (!is_copied) settle_nans(settled, expected, before, to.dtypes());
+    return difference("to", settled, expected);
 }
 
 std::string describe(const RelayoutCall& call) {

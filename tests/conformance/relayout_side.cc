@@ -274,6 +274,14 @@ std::vector<std::vector<std::byte>> SideCache::snapshot() const {
     return all;
 }
 
+std::vector<int> SideCache::dtypes() const {
+    std::vector<int> all;
+    for (const std::vector<Tensor>* tensors : {&codes_, &scales_}) {
+        for (const Tensor& tensor : *tensors) all.push_back(tensor.placed.strided().dtype);
+    }
+    return all;
+}
+
 void SideCache::restore(const std::vector<std::vector<std::byte>>& bytes) {
     auto next = bytes.begin();
     for (std::vector<Tensor>* tensors : {&codes_, &scales_}) {

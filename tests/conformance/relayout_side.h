@@ -93,6 +93,8 @@ public:
     void fill_numbers(Rng& rng, bool odd);
 
     std::vector<std::vector<std::byte>> snapshot() const;
+    /// Element types of the tensors of a snapshot.
+    std::vector<int> dtypes() const;
     void restore(const std::vector<std::vector<std::byte>>& bytes);
     /// Nothing around the memory was written.
     bool is_fenced() const;
