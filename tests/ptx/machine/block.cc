@@ -1,0 +1,45 @@
+#include "ptx/machine/block.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace kvjit::ptx {
+
+Block::Block(const Kernel& kernel, BlockState state, u32 shared_bytes) : state_(std::move(state)) {
+    state_.shared.reset(shared_bytes);
+    const u32 count = (state_.threads + kLanes - 1) / kLanes;
+    warps_.reserve(count);
+    for (u32 number = 0; number < count; ++number) {
+        warps_.emplace_back(kernel, state_, number);
+        running_.push_back(number);
+    }
+}
+
+void Block::take_turn(Random& random) {
+    constexpr u32 kLongest = 400;  // instructions: short enough for warps to overtake each other within a loop
+    const u32 chosen = random.below(static_cast<u32>(running_.size()));
+    const Warp::State state = warps_[running_[chosen]].run(static_cast<int>(1 + random.below(kLongest)));
+    if (state == Warp::State::kRuns) return;
+    running_.erase(running_.begin() + chosen);
+    if (running_.empty()) meet();
+}
+
+/// No warp can go on. Unless all have ended, all must be at the barrier.
+void Block::meet() {
+    const auto is_done = [](const Warp& warp) { return warp.state() == Warp::State::kDone; };
+    const auto ended = std::ranges::find_if(warps_, is_done);
+    const auto waiting = std::ranges::find_if_not(warps_, is_done);
+    if (waiting == warps_.end()) return;
+    if (ended != warps_.end()) {
+        throw Fault(FaultKind::kApart, "warp " + std::to_string(waiting->number()) + " " + waiting->describe() +
+                                           ", but warp " + std::to_string(ended->number()) + " has ended; block (" +
+                                           std::to_string(state_.x) + ", " + std::to_string(state_.y) + ")");
+    }
+    state_.stores.barrier();
+    for (Warp& warp : warps_) {
+        warp.pass_barrier();
+        running_.push_back(warp.number());
+    }
+}
+
+}  // namespace kvjit::ptx

@@ -1,0 +1,203 @@
+#include "ptx/machine/memory.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "ptx/machine/fault.h"
+
+namespace kvjit::ptx {
+namespace {
+
+std::string hex(u64 number) {
+    char text[32];
+    std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(number));
+    return text;
+}
+
+std::string count(u32 bytes) {
+    return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes");
+}
+
+void* pointer(u64 address) {
+    return reinterpret_cast<void*>(address);
+}
+
+/// The range before `address`, for messages.
+std::string nearest(const std::vector<Range>& ranges, u64 address) {
+    const auto after = std::ranges::upper_bound(ranges, address, {}, &Range::begin);
+    if (after == ranges.begin()) return "before every allocation";
+    const Range& before = *std::prev(after);
+    const u64 size = before.end - before.begin;
+    return hex(address - before.begin) + " bytes from the start of an allocation of " + hex(size) + " bytes";
+}
+
+}  // namespace
+
+// ---- Allocations -------------------------------------------------------------------------------------------------
+
+void Allocations::add(u64 begin, u64 bytes) {
+    const std::lock_guard lock(mutex_);
+    bytes_[begin] = bytes;
+}
+
+u64 Allocations::remove(u64 begin) {
+    const std::lock_guard lock(mutex_);
+    const auto found = bytes_.find(begin);
+    if (found == bytes_.end()) return 0;
+    const u64 bytes = found->second;
+    bytes_.erase(found);
+    return bytes;
+}
+
+bool Allocations::holds(u64 address, u64 bytes) const {
+    const std::lock_guard lock(mutex_);
+    const auto after = bytes_.upper_bound(address);
+    if (after == bytes_.begin()) return false;
+    const auto& [begin, size] = *std::prev(after);
+    return Range{begin, begin + size}.holds(address, bytes);
+}
+
+std::vector<Range> Allocations::ranges() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<Range> ranges;
+    for (const auto& [begin, bytes] : bytes_) ranges.push_back({begin, begin + bytes});
+    return ranges;
+}
+
+// ---- Global memory -----------------------------------------------------------------------------------------------
+
+void GlobalMemory::check(u64 address, u32 bytes, int lane) {
+    if (last_.holds(address, bytes)) return;
+    const auto after = std::ranges::upper_bound(ranges_, address, {}, &Range::begin);
+    if (after != ranges_.begin() && std::prev(after)->holds(address, bytes)) {
+        last_ = *std::prev(after);
+        return;
+    }
+    throw Fault(
+        FaultKind::kOutOfBounds,
+        count(bytes) + " at " + hex(address) + " of global memory are not allocated: " + nearest(ranges_, address),
+        lane);
+}
+
+// ---- Late stores -------------------------------------------------------------------------------------------------
+
+void LateStores::store(u64 address, const void* from, u32 bytes, u32 warp) {
+    Store store{address, bytes, warp, epoch_, {}};
+    std::memcpy(store.data, from, bytes);
+    if (!is_late_) return apply(store);
+    stores_.push_back(store);
+    note(store);
+}
+
+void LateStores::load(u64 address, void* to, u32 bytes) const {
+    std::memcpy(to, pointer(address), bytes);
+    if (lines_.empty()) return;
+    for (u32 i = 0; i < bytes; ++i) {
+        const auto found = lines_.find((address + i) / 64);
+        if (found == lines_.end()) {
+            i += static_cast<u32>(63 - (address + i) % 64);
+        } else if (const u64 at = (address + i) % 64; (found->second.written >> at & 1) != 0) {
+            static_cast<std::byte*>(to)[i] = found->second.data[at];
+        }
+    }
+}
+
+void LateStores::apply_where(const auto& is_due) {
+    std::vector<Store> later;
+    lines_.clear();
+    for (const Store& store : stores_) {
+        if (is_due(store)) {
+            apply(store);
+        } else {
+            later.push_back(store);
+            note(store);
+        }
+    }
+    stores_ = std::move(later);
+}
+
+void LateStores::fence(u32 warp) {
+    apply_where([&](const Store& store) { return store.warp == warp || store.epoch < epoch_; });
+}
+
+void LateStores::expose(u64 address, u32 bytes) {
+    if (!lines_.contains(address / 64)) return;
+    apply_where(
+        [&](const Store& store) { return store.address < address + bytes && address < store.address + store.bytes; });
+}
+
+void LateStores::flush() {
+    apply_where([](const Store&) { return true; });
+}
+
+void LateStores::apply(const Store& store) {
+    std::memcpy(pointer(store.address), store.data, store.bytes);
+}
+
+void LateStores::note(const Store& store) {
+    for (u32 i = 0; i < store.bytes; ++i) {
+        Line& line = lines_[(store.address + i) / 64];
+        const u64 at = (store.address + i) % 64;
+        line.data[at] = store.data[i];
+        line.written |= u64{1} << at;
+    }
+}
+
+// ---- Shared memory -----------------------------------------------------------------------------------------------
+
+void SharedMemory::reset(u32 bytes) {
+    bytes_.assign(bytes, std::byte{0xff});
+    states_.assign(bytes, State::kUnwritten);
+}
+
+void SharedMemory::check(u64 address, u32 bytes, int lane) const {
+    if (address >= kSharedBegin && address - kSharedBegin <= bytes_.size() &&
+        bytes <= bytes_.size() - (address - kSharedBegin)) {
+        return;
+    }
+    throw Fault(FaultKind::kOutOfBounds,
+                count(bytes) + " at " + std::to_string(static_cast<i64>(address - kSharedBegin)) +
+                    " of shared memory; the block has " + std::to_string(bytes_.size()),
+                lane);
+}
+
+void SharedMemory::check_states(u64 address, u32 bytes, int lane, bool is_load) const {
+    const State* states = states_.data() + (address - kSharedBegin);
+    for (u32 i = 0; i < bytes; ++i) {
+        if (states[i] == State::kWritten || (!is_load && states[i] == State::kUnwritten)) continue;
+        throw Fault(FaultKind::kUnwritten,
+                    "byte " + std::to_string(address - kSharedBegin + i) + " of shared memory is " +
+                        (is_load ? "read" : "written") +
+                        (states[i] == State::kInFlight ? " while an asynchronous copy to it is under way"
+                                                       : ", but was never written"),
+                    lane);
+    }
+}
+
+void SharedMemory::load(u64 address, void* to, u32 bytes, int lane) const {
+    check(address, bytes, lane);
+    check_states(address, bytes, lane, true);
+    std::memcpy(to, bytes_.data() + (address - kSharedBegin), bytes);
+}
+
+void SharedMemory::store(u64 address, const void* from, u32 bytes, int lane) {
+    check(address, bytes, lane);
+    check_states(address, bytes, lane, false);
+    std::memcpy(bytes_.data() + (address - kSharedBegin), from, bytes);
+    std::fill_n(states_.begin() + static_cast<std::ptrdiff_t>(address - kSharedBegin), bytes, State::kWritten);
+}
+
+void SharedMemory::begin_copy(u64 address, u32 bytes, int lane) {
+    check(address, bytes, lane);
+    check_states(address, bytes, lane, false);
+    std::fill_n(states_.begin() + static_cast<std::ptrdiff_t>(address - kSharedBegin), bytes, State::kInFlight);
+}
+
+void SharedMemory::end_copy(u64 address, const void* from, u32 bytes) {
+    std::memcpy(bytes_.data() + (address - kSharedBegin), from, bytes);
+    std::fill_n(states_.begin() + static_cast<std::ptrdiff_t>(address - kSharedBegin), bytes, State::kWritten);
+}
+
+}  // namespace kvjit::ptx

@@ -1,0 +1,51 @@
+// An instruction's operands as they stand in the text, and how they fit a row of the table.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "ptx/machine/instructions.h"
+#include "ptx/machine/kernel.h"
+
+namespace kvjit::ptx {
+
+struct Operand {
+    enum class Kind { kRegister, kNumber, kName, kAddress };  // kName: a symbol, a special register or a label
+    Kind kind = Kind::kNumber;
+    std::string_view word;  // of an address: its base
+    u64 bits = 0;           // of a number
+    i32 offset = 0;         // of an address
+};
+
+/// The places of a kernel's registers, given as they are first named; constants and special registers too.
+class Registers {
+public:
+    explicit Registers(Kernel& kernel) : kernel_(kernel) {}
+
+    /// .reg .b32 %r<10>; types of 8 bits have 16. Errors: Fault for a type that is not known.
+    void declare(std::string_view type, std::string_view prefix);
+    void define(std::string_view symbol, u64 address) { symbols_[symbol] = address; }
+
+    bool is_register(std::string_view word) const;
+    Width width_of(std::string_view word) const;
+    /// Whether the operand can stand where the table has `letter`.
+    bool fits(const Operand& operand, char letter, bool is_destination) const;
+    /// Precondition: it fits, and is no label.
+    Place place_of(const Operand& operand, char letter);
+
+private:
+    bool is_symbol(std::string_view word) const { return symbols_.contains(word); }
+    Place allocate(Width width, const std::string& name);
+    Place place_of_register(std::string_view word);
+    Place place_of_constant(Width width, u64 bits);
+    Place place_of_special(std::string_view word, Width width);
+
+    Kernel& kernel_;
+    std::unordered_map<std::string_view, Width> prefixes_;
+    std::unordered_map<std::string_view, u64> symbols_;
+    std::unordered_map<std::string_view, Place> places_;
+    std::unordered_map<std::string, Place> constants_;
+};
+
+}  // namespace kvjit::ptx

@@ -1,0 +1,35 @@
+// What of a GPU the ISA leaves open, and which of it the interpreter takes: a text of name=value, separated by commas.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ptx/machine/kernel.h"
+
+namespace kvjit::ptx {
+
+/// When the bytes of cp.async arrive, of which the ISA says only that they are there after the wait.
+enum class Copies { kAtIssue, kAtWait, kPoisoned };  // kPoisoned: at the wait, and reading them before is a fault
+
+/// How mma adds: `terms` products at once and the sum so far, each cut to `bits` bits behind the largest one's first,
+/// then the sum cut to float32's. terms 0: all products exactly, rounded once to nearest.
+struct Sums {
+    int terms = 4, bits = 23;
+};
+
+struct Options {
+    u64 seed = 1;
+    int major = 8, minor = 0;  // compute capability
+    int multiprocessors = 16;
+    int resident_blocks = 2;  // whose warps take turns
+    Copies copies = Copies::kPoisoned;
+    Sums sums;
+    bool has_noise = true;        // ex2.approx and lg2.approx are off by what the ISA allows
+    bool has_late_stores = true;  // other blocks see plain stores after a fence, or when the kernel has ended
+};
+
+/// The names: seed, capability (8.0, 9.0, ...), multiprocessors, blocks, copies (issue, wait, poison), mma (narrow,
+/// ampere, hopper, exact), noise (0, 1), stores (late, plain). Errors: Fault, with what a name takes.
+Options parse_options(std::string_view text);
+
+}  // namespace kvjit::ptx

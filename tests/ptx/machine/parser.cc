@@ -1,0 +1,368 @@
+#include "ptx/machine/parser.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "ptx/machine/control_flow.h"
+#include "ptx/machine/fault.h"
+#include "ptx/machine/lexer.h"
+#include "ptx/machine/operand.h"
+#include "ptx/machine/together.h"
+
+namespace kvjit::ptx {
+namespace {
+
+/// Tokens in order, with what grammars of lines and lists need.
+class Cursor {
+public:
+    explicit Cursor(std::string_view source) : tokens_(tokens_of(source)) {}
+
+    const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+    Token take() {
+        const Token token = peek();
+        at_ = std::min(at_ + 1, tokens_.size() - 1);
+        return token;
+    }
+    bool take_if(std::string_view what) {
+        if (!peek().is(what)) return false;
+        take();
+        return true;
+    }
+    void expect(std::string_view what) {
+        if (!take_if(what))
+            fail("'" + std::string(what) + "' is expected in front of '" + std::string(peek().text) + "'");
+    }
+    bool is_end() const { return peek().kind == Token::Kind::kEnd; }
+    std::string_view word() {
+        if (peek().kind != Token::Kind::kWord)
+            fail("a word is expected in front of '" + std::string(peek().text) + "'");
+        return take().text;
+    }
+    /// A whole number, or the bits of a floating-point number (0f3F800000, 0d...).
+    u64 number() {
+        const bool is_negative = take_if("-");
+        std::string_view digits = word();
+        int base = 10;
+        if (digits.size() > 2 && digits[0] == '0' && std::string_view("xXfFdD").contains(digits[1])) {
+            base = 16;
+            digits.remove_prefix(2);
+        }
+        if (digits.ends_with('U')) digits.remove_suffix(1);
+        u64 value = 0;
+        const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
+        if (status != std::errc{} || end != digits.data() + digits.size()) {
+            fail("'" + std::string(digits) + "' is no number");
+        }
+        return is_negative ? 0 - value : value;
+    }
+    void skip_past(std::string_view what) {
+        while (!is_end() && !take_if(what)) take();
+    }
+    [[noreturn]] void fail(const std::string& what) const {
+        throw Fault(FaultKind::kText, "PTX line " + std::to_string(peek().line) + ": " + what);
+    }
+
+private:
+    std::vector<Token> tokens_;
+    std::size_t at_ = 0;
+};
+
+/// Rows of the table by name.
+const std::unordered_map<std::string_view, std::vector<u16>>& rows_by_name() {
+    static const auto rows = [] {
+        std::unordered_map<std::string_view, std::vector<u16>> made;
+        const auto table = instruction_table();
+        for (std::size_t i = 0; i < table.size(); ++i) made[table[i].name].push_back(static_cast<u16>(i));
+        return made;
+    }();
+    return rows;
+}
+
+class EntryParser {
+public:
+    EntryParser(Cursor& cursor, LineTable& lines, const std::vector<std::string_view>& shared)
+        : cursor_(cursor), lines_(lines), registers_(kernel_) {
+        for (const std::string_view name : shared) registers_.define(name, kSharedBegin);
+    }
+
+    Kernel run() {
+        kernel_.name = cursor_.word();
+        parse_parameters();
+        while (!cursor_.peek().is("{")) parse_limit();
+        cursor_.expect("{");
+        while (!cursor_.take_if("}")) parse_statement();
+        finish();
+        return std::move(kernel_);
+    }
+
+private:
+    // ---- Around the body -----------------------------------------------------------------------------------------
+
+    void parse_parameters() {
+        cursor_.expect("(");
+        while (!cursor_.take_if(")")) {
+            cursor_.expect(".param");
+            cursor_.expect(".align");
+            const u64 alignment = cursor_.number();
+            cursor_.expect(".b8");
+            const std::string_view name = cursor_.word();
+            cursor_.expect("[");
+            const u64 begin = (kernel_.parameter_bytes + alignment - 1) / alignment * alignment;
+            kernel_.parameter_bytes = static_cast<u32>(begin + cursor_.number());
+            cursor_.expect("]");
+            registers_.define(name, kParameterBegin + begin);
+            cursor_.take_if(",");
+        }
+    }
+
+    void parse_limit() {
+        const std::string_view what = cursor_.word();
+        const u64 number = cursor_.number();
+        u64 product = number;
+        while (cursor_.take_if(",")) product *= cursor_.number();
+        if (what == ".maxntid") kernel_.max_threads = static_cast<u32>(product);
+    }
+
+    void finish() {
+        for (const auto& [instruction, label] : targets_) {
+            const auto found = labels_.find(label);
+            if (found == labels_.end()) cursor_.fail("there is no label " + std::string(label));
+            kernel_.instructions[instruction].target = found->second;
+        }
+        const bool ends = !kernel_.instructions.empty() && kernel_.instructions.back().execute != nullptr;
+        const Instruction* last = ends ? &kernel_.instructions.back() : nullptr;
+        if (last == nullptr || last->is_guarded || !(last->is_branch || last->execute == ret)) {
+            cursor_.fail("the kernel " + kernel_.name + " does not end");
+        }
+        set_reconvergence(kernel_.instructions, ret);
+    }
+
+    // ---- Statements ----------------------------------------------------------------------------------------------
+
+    void parse_statement() {
+        const Token& token = cursor_.peek();
+        if (token.is(".loc")) return parse_place();
+        if (token.is(".reg")) return parse_registers();
+        if (token.is(".pragma")) return cursor_.skip_past(";");
+        if (token.kind == Token::Kind::kWord && cursor_.peek(1).is(":")) return parse_label();
+        if (token.is("@") || (token.kind == Token::Kind::kWord && !token.text.starts_with('.')))
+            return parse_instruction();
+        cursor_.fail("'" + std::string(token.text) + "' is not known here");
+    }
+
+    SourcePlace parse_source_place() {
+        SourcePlace place;
+        place.file = static_cast<u32>(cursor_.number());
+        place.line = static_cast<u32>(cursor_.number());
+        place.column = static_cast<u32>(cursor_.number());
+        return place;
+    }
+
+    /// .loc 1 202 5, function_name NAME[+OFFSET], inlined_at 1 29 5
+    void parse_place() {
+        cursor_.expect(".loc");
+        place_ = parse_source_place();
+        if (!cursor_.take_if(",")) return;
+        cursor_.expect("function_name");
+        cursor_.word();
+        if (cursor_.take_if("+")) cursor_.number();
+        cursor_.expect(",");
+        cursor_.expect("inlined_at");
+        lines_.inlined_at[place_] = parse_source_place();
+    }
+
+    /// .reg .b32 %r<10>;
+    void parse_registers() {
+        cursor_.expect(".reg");
+        const std::string_view type = cursor_.word();
+        registers_.declare(type, cursor_.word());
+        cursor_.skip_past(";");
+    }
+
+    void parse_label() {
+        const std::string_view name = cursor_.word();
+        cursor_.expect(":");
+        labels_[name] = static_cast<u32>(kernel_.instructions.size());
+    }
+
+    // ---- Instructions --------------------------------------------------------------------------------------------
+
+    void parse_instruction() {
+        Instruction in;
+        const Origin origin{cursor_.peek().line, place_};
+        if (cursor_.take_if("@")) parse_guard(in);
+        const std::string_view name = cursor_.word();
+        std::vector<Operand> operands;
+        while (!cursor_.take_if(";")) {
+            if (cursor_.take_if(",") || cursor_.take_if("|") || cursor_.take_if("{") || cursor_.take_if("}")) continue;
+            operands.push_back(parse_operand());
+        }
+        resolve(in, name, operands, origin.line);
+        kernel_.instructions.push_back(in);
+        kernel_.origins.push_back(origin);
+    }
+
+    void parse_guard(Instruction& in) {
+        in.is_guarded = true;
+        in.is_guard_negated = cursor_.take_if("!");
+        const Operand guard = parse_operand();
+        if (!registers_.fits(guard, 'p', true)) cursor_.fail("'" + std::string(guard.word) + "' is no predicate");
+        in.guard = registers_.place_of(guard, 'p');
+    }
+
+    Operand parse_operand() {
+        if (cursor_.take_if("[")) return parse_address();
+        const Token& token = cursor_.peek();
+        const bool is_number =
+            token.is("-") || (token.kind == Token::Kind::kWord && token.text[0] >= '0' && token.text[0] <= '9');
+        if (is_number) return {Operand::Kind::kNumber, {}, cursor_.number(), 0};
+        const std::string_view word = cursor_.word();
+        return {registers_.is_register(word) ? Operand::Kind::kRegister : Operand::Kind::kName, word, 0, 0};
+    }
+
+    Operand parse_address() {
+        Operand address{Operand::Kind::kAddress, cursor_.word(), 0, 0};
+        if (cursor_.take_if("+")) address.offset = static_cast<i32>(cursor_.number());
+        cursor_.expect("]");
+        return address;
+    }
+
+    /// Chooses the row of the table, and fills in the operands' places.
+    void resolve(Instruction& in, std::string_view name, const std::vector<Operand>& operands, int line) {
+        const auto found = rows_by_name().find(name);
+        if (found == rows_by_name().end()) refuse(name, "is not known", line);
+        for (const u16 number : found->second) {
+            const InstructionRow& row = instruction_table()[number];
+            if (!fits(row, operands)) continue;
+            in.opcode = number;
+            in.execute = row.execute;
+            in.is_copy = row.is_copy;
+            return place(in, row, operands);
+        }
+        refuse(name, "is not known with these operands", line);
+    }
+
+    [[noreturn]] static void refuse(std::string_view name, const std::string& what, int line) {
+        throw Fault(FaultKind::kText,
+                    "PTX line " + std::to_string(line) + ": the instruction " + std::string(name) + " " + what);
+    }
+
+    bool fits(const InstructionRow& row, const std::vector<Operand>& operands) const {
+        const std::size_t equals = row.operands.find('=');
+        if (operands.size() != row.operands.size() - 1) return false;
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+            const bool is_destination = i < equals;
+            if (!registers_.fits(operands[i], row.operands[is_destination ? i : i + 1], is_destination)) return false;
+        }
+        return true;
+    }
+
+    void place(Instruction& in, const InstructionRow& row, const std::vector<Operand>& operands) {
+        const std::size_t equals = row.operands.find('=');
+        std::size_t filled = 0, addresses = 0;
+        for (std::size_t i = 0; i < operands.size(); ++i) {
+            const char letter = row.operands[i < equals ? i : i + 1];
+            if (letter == 't') {
+                in.is_branch = true;
+                targets_.emplace_back(kernel_.instructions.size(), operands[i].word);
+            } else if (letter == 'i') {
+                in.immediate = static_cast<i64>(operands[i].bits);
+            } else {
+                if (letter == 'A' || letter == 'a') in.offsets[addresses++] = operands[i].offset;
+                in.operands[filled++] = registers_.place_of(operands[i], letter);
+                ++(i < equals ? in.destinations : in.sources);
+            }
+        }
+    }
+
+    Cursor& cursor_;
+    LineTable& lines_;
+    Kernel kernel_;
+    Registers registers_;
+    SourcePlace place_;
+    std::unordered_map<std::string_view, u32> labels_;
+    std::vector<std::pair<std::size_t, std::string_view>> targets_;
+};
+
+class ModuleParser {
+public:
+    explicit ModuleParser(std::string_view source) : cursor_(source) {}
+
+    std::vector<Kernel> run() {
+        while (!cursor_.is_end()) parse_directive();
+        for (Kernel& kernel : kernels_) kernel.lines = lines_;
+        return std::move(kernels_);
+    }
+
+private:
+    void parse_directive() {
+        const std::string_view what = cursor_.word();
+        if (what == ".version" || what == ".target" || what == ".address_size") {
+            cursor_.take();
+            while (cursor_.take_if(",")) cursor_.take();
+        } else if (what == ".visible" || what == ".extern" || what == ".weak") {
+            // what follows says what it is
+        } else if (what == ".entry") {
+            kernels_.push_back(EntryParser(cursor_, lines_, shared_).run());
+        } else if (what == ".shared") {
+            parse_shared();
+        } else if (what == ".global") {
+            cursor_.skip_past(";");  // an instruction that uses it finds no such symbol
+        } else if (what == ".file") {
+            parse_file();
+        } else if (what == ".section") {
+            cursor_.skip_past("}");
+        } else {
+            cursor_.fail("'" + std::string(what) + "' is not known");
+        }
+    }
+
+    /// .extern .shared .align 128 .b8 NAME[]; the dynamic shared memory, in which all such names begin at once.
+    void parse_shared() {
+        cursor_.expect(".align");
+        cursor_.number();
+        cursor_.expect(".b8");
+        shared_.push_back(cursor_.word());
+        cursor_.expect("[");
+        if (!cursor_.take_if("]")) cursor_.fail("static shared memory is not known");
+        cursor_.expect(";");
+    }
+
+    void parse_file() {
+        const u32 number = static_cast<u32>(cursor_.number());
+        std::string path(cursor_.take().text);
+        constexpr std::string_view kTemplates = "templates/";
+        const std::size_t tail = path.find(kTemplates);
+        lines_.files[number] = tail == std::string::npos ? path : path.substr(tail + kTemplates.size());
+    }
+
+    Cursor cursor_;
+    LineTable lines_;
+    std::vector<std::string_view> shared_;
+    std::vector<Kernel> kernels_;
+};
+
+}  // namespace
+
+std::string LineTable::describe(SourcePlace place) const {
+    constexpr int kDeepest = 8;
+    std::string text;
+    for (int depth = 0; depth < kDeepest && place.file != 0; ++depth) {
+        const auto file = files.find(place.file);
+        text += depth == 0 ? "" : ", inlined at ";
+        text += (file == files.end() ? "file " + std::to_string(place.file) : file->second) + ":" +
+                std::to_string(place.line);
+        const auto outer = inlined_at.find(place);
+        if (outer == inlined_at.end()) break;
+        place = outer->second;
+    }
+    return text;
+}
+
+std::vector<Kernel> parse_module(std::string_view source) {
+    return ModuleParser(source).run();
+}
+
+}  // namespace kvjit::ptx

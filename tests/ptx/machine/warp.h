@@ -1,0 +1,124 @@
+// A warp: registers, where its lanes are, and the copies that they began.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include "ptx/machine/fault.h"
+#include "ptx/machine/kernel.h"
+#include "ptx/machine/memory.h"
+#include "ptx/machine/random.h"
+
+namespace kvjit::ptx {
+
+/// What a warp shares with the others of its block.
+struct BlockState {
+    u32 x = 0, y = 0, blocks_x = 1, blocks_y = 1, threads = 0;
+    const std::byte* parameters = nullptr;
+    u32 parameter_bytes = 0;
+    const Options* options = nullptr;
+    GlobalMemory* global = nullptr;
+    Random* random = nullptr;
+    SharedMemory shared;
+    LateStores stores{true};
+};
+
+class Warp {
+public:
+    enum class State { kRuns, kAtBarrier, kDone };
+
+    Warp(const Kernel& kernel, BlockState& block, u32 number);
+
+    /// Executes up to `steps` instructions, fewer where the warp comes to a barrier or its end. Errors: Fault, which
+    /// says where.
+    State run(int steps);
+    State state() const { return state_; }
+    void pass_barrier() { state_ = State::kRuns; }
+    /// "waits at bar.sync, PTX line 12 (cuda/merge.cu:30)"
+    std::string describe() const;
+
+    // ---- For instructions ----------------------------------------------------------------------------------------
+
+    BlockState& block() { return block_; }
+    const Options& options() const { return *block_.options; }
+    u32 number() const { return number_; }
+    /// The lanes that execute the current instruction.
+    u32 mask() const { return mask_; }
+    bool is_active(int lane) const { return (mask_ >> lane & 1) != 0; }
+
+    /// A register's 32 lanes.
+    template <class T>
+    const T* lanes(Place place) const {
+        return reinterpret_cast<const T*>(units_[place].bytes);
+    }
+    u32 predicate(Place place) const { return *lanes<u32>(place); }
+
+    /// Writes the active lanes.
+    template <class T>
+    void put(Place place, const T (&values)[kLanes]) {
+        auto* to = reinterpret_cast<T*>(units_[place].bytes);
+        if (mask_ == kAllLanes) {
+            std::memcpy(to, values, sizeof values);
+        } else {
+            for (int l = 0; l < kLanes; ++l) to[l] = is_active(l) ? values[l] : to[l];
+        }
+    }
+    void put_predicate(Place place, u32 bits) {
+        auto* to = reinterpret_cast<u32*>(units_[place].bytes);
+        *to = (*to & ~mask_) | (bits & mask_);
+    }
+
+    /// For copies: whether `to` is written follows from the register that each lane chose.
+    void copy_written(Place to, Place from, Place otherwise, u32 choice);
+    void check_written(Place place) const;
+
+    /// All lanes named by an instruction's member masks must execute it now, and no other one.
+    void check_members(Place masks) const;
+    /// All lanes that have not ended must execute the instruction now.
+    void check_together() const;
+
+    void branch(const Instruction& in);
+    void exit();
+    void wait_at_barrier();
+
+    void begin_copy(int lane, u64 shared, u64 global, u32 bytes, u32 read);
+    void commit_copies();
+    void wait_copies(i64 pending);
+
+private:
+    /// Lanes that go the same way, until they meet others.
+    struct Path {
+        u32 next, reconvergence, mask;
+    };
+    struct Copy {
+        u64 shared, global;
+        u32 bytes, read;  // what is not read is written as zeros
+        int lane;
+        u32 group;
+    };
+
+    void fill_specials();
+    void step();
+    void check_written(Place place, u32 mask) const;
+    void leave_finished_paths();
+    void finish(const Copy& copy);
+    u32 current() const { return paths_.back().next; }
+    [[noreturn]] void explain(const Fault& fault, u32 at) const;
+    std::string where(u32 at) const;
+
+    const Kernel& kernel_;
+    BlockState& block_;
+    u32 number_;
+    u32 alive_;  // lanes that have not ended
+    u32 mask_ = 0;
+    State state_ = State::kRuns;
+    std::vector<Path> paths_;  // the last one runs
+    std::vector<Unit> units_;
+    std::vector<u32> written_;  // by unit: the lanes of its register that were
+    std::vector<Copy> copies_;
+    std::array<u32, kLanes> groups_{};  // that each lane committed
+};
+
+}  // namespace kvjit::ptx
