@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <vector>
 
+#include "call/oracle.h"
 #include "conformance/options.h"
+#include "support/guarded_buffer.h"
 
 namespace kvjit::test {
 namespace {
@@ -105,8 +108,54 @@ std::string BoundPlan::run(const Bound& bound) const {
     return "";
 }
 
+namespace {
+
+/// A batch whose index arrays lie in pages that a GPU reaches, where those of many tests do not.
+class ReachableBatch {
+public:
+    explicit ReachableBatch(const Bound& bound) : batch_(bound.batch) {
+        const std::size_t width = bound.spec.starts_type == KVJIT_I32 ? 4 : 8;
+        const auto sequences = static_cast<std::size_t>(batch_.batch_size);
+        for (const void** starts : {&batch_.seqstarts, &batch_.kvstarts, &batch_.rowstarts})
+            copy(*starts, (sequences + 1) * width);
+        for (const void** each : {&batch_.start_pos, &batch_.row_index, &batch_.kvlens, &batch_.last_page_len})
+            copy(*each, sequences * width);
+        for (kvjit_tensor* table : {&batch_.cachestarts, &batch_.scalestarts, &batch_.store_slots}) {
+            const void* data = table->data;
+            copy(data, bytes_of(*table));
+            table->data = const_cast<void*>(data);
+        }
+    }
+    const kvjit_batch& batch() const { return batch_; }
+
+private:
+    static std::size_t bytes_of(const kvjit_tensor& table) {
+        std::int64_t elements = 1;
+        for (std::int32_t axis = 0; axis < table.rank; ++axis) {
+            if (table.shape[axis] == 0) return 0;
+            elements += (table.shape[axis] - 1) * table.strides[axis];
+        }
+        return static_cast<std::size_t>(elements) * oracle::bytes_of(table.dtype);
+    }
+    void copy(const void*& array, std::size_t bytes) {
+        if (array == nullptr) return;
+        GuardedBuffer& made = copies_.emplace_back(bytes, Guard::kAfter);
+        std::memcpy(made.data(), array, bytes);
+        array = made.data();
+    }
+
+    kvjit_batch batch_;
+    std::vector<GuardedBuffer> copies_;
+};
+
+}  // namespace
+
 std::string run_bound(const Bound& bound, const RunOptions& options) {
-    return BoundPlan(bound, options).run(bound);
+    if (!test::options().on_gpu()) return BoundPlan(bound, options).run(bound);
+    const ReachableBatch reachable(bound);
+    Bound moved = bound;
+    moved.batch = reachable.batch();
+    return BoundPlan(moved, options).run(moved);
 }
 
 std::string run_call(const Call& call) {
