@@ -82,6 +82,7 @@ void check_load(const InstructionRow& row) {
     const Access access = access_of(row.name);
     const std::string_view letters = row.operands.substr(0, row.operands.find('='));
     Bench bench(64);
+    bench.launch.threads = 1;
     bench.launch.shared_bytes = 64;
     bench.data[0] = kPattern[0], bench.data[1] = kPattern[1];
     std::string body = "mov.u64 %rd1, %rd0;\n";
@@ -102,6 +103,7 @@ void check_store(const InstructionRow& row) {
     const Access access = access_of(row.name);
     const std::string_view letters = row.operands.substr(2);
     Bench bench(64);
+    bench.launch.threads = 1;
     bench.launch.shared_bytes = 64;
     const bool is_shared = access.space == "shared";
     std::string body = is_shared ? "mov.u64 %rd1, dynamic; mov.u64 %rd9, 0; st.shared.v2.u64 [%rd1], {%rd9, %rd9};\n"
@@ -150,6 +152,7 @@ TEST_CASE("parameters are read by name and by address") {
 
 TEST_CASE("generic addresses reach shared memory through its window") {
     Bench bench;
+    bench.launch.threads = 1;
     bench.launch.shared_bytes = 16;
     bench.run(
         "mov.u64 %rd1, dynamic; cvta.shared.u64 %rd2, %rd1; st.u32 [%rd2], 77; ld.shared.u32 %r1, [%rd1];"
@@ -184,6 +187,7 @@ TEST_CASE("accesses that are misaligned or out of bounds are refused, with the p
 
 TEST_CASE("shared memory that was never written is not read") {
     Bench bench;
+    bench.launch.threads = 1;
     bench.launch.shared_bytes = 32;
     const std::string text =
         fault_of(bench, "st.shared.u16 [dynamic], 1; ld.shared.u32 %r1, [dynamic];", FaultKind::kUnwritten);

@@ -69,23 +69,38 @@ TEST_CASE("barriers gather the block; a warp that ended is missed") {
                          doctest::Contains("but warp 0 has ended"), Fault);
 }
 
-TEST_CASE("what warps exchange without a barrier fails under some order") {
-    int faults = 0;
+/// Each thread stores its word of shared memory and loads that of thread `tid ^ %r9`.
+std::string exchange(int mask, const std::string& between) {
+    return "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; mov.u64 %rd3, dynamic; add.s64 %rd4, %rd3, %rd2;\n"
+           "xor.b32 %r2, %r1, " +
+           std::to_string(mask) +
+           "; mul.wide.u32 %rd6, %r2, 8; add.s64 %rd7, %rd3, %rd6;\n"
+           "st.shared.u64 [%rd4], 1;" +
+           between;
+}
+const std::string kLoadOther = "ld.shared.u64 %rd8, [%rd7];", kStoreOther = "st.shared.u64 [%rd7], 2;";
+
+TEST_CASE("what threads exchange takes a barrier of both, under every order") {
     for (u64 seed = 1; seed <= 10; ++seed) {
+        CAPTURE(seed);
         Bench bench;
         bench.launch.threads = 64;
         bench.launch.shared_bytes = 512;
         bench.options.seed = seed;
-        try {
-            bench.run(
-                "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; mov.u64 %rd3, dynamic; add.s64 %rd4, %rd3, %rd2;\n"
-                "st.shared.u64 [%rd4], 1; sub.s64 %rd6, 504, %rd2; add.s64 %rd7, %rd3, %rd6; ld.shared.u64 %rd8, "
-                "[%rd7];");
-        } catch (const Fault&) {
-            ++faults;
-        }
+        const auto race = [&](int mask, const std::string& between, const std::string& message) {
+            CAPTURE(mask);
+            CAPTURE(between);
+            CHECK_THROWS_WITH_AS(bench.run(exchange(mask, between)), doctest::Contains(message.c_str()), Fault);
+        };
+        race(1, kLoadOther, "is read without a barrier after it was written by warp");
+        race(1, kStoreOther, "is written without a barrier after it was written by warp");
+        race(1, "bar.warp.sync -1;" + kLoadOther + "st.shared.u64 [%rd4], 2;",
+             "is written without a barrier after it was read by warp");
+        race(1, "shfl.sync.idx.b32 %r5|%p1, %r1, 0, 31, -1;" + kLoadOther, "is read without a barrier");
+        race(32, "bar.warp.sync -1;" + kStoreOther, "is written without a barrier");
+        bench.run(exchange(1, "bar.warp.sync -1;" + kLoadOther + "bar.warp.sync -1; st.shared.u64 [%rd4], 2;"));
+        bench.run(exchange(33, "bar.sync 0;" + kLoadOther + "bar.sync 0; st.shared.u64 [%rd4], 2;"));
     }
-    CHECK(faults > 0);
 }
 
 // ---- Shuffles and votes

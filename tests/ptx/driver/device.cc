@@ -29,6 +29,7 @@ Code code_of(FaultKind kind) {
             return rt::cuda::kIllegalAddress;
         case FaultKind::kUnwritten:
         case FaultKind::kUndefined:
+        case FaultKind::kRace:
         case FaultKind::kApart:
             return rt::cuda::kLaunchFailed;
     }

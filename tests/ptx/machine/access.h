@@ -42,7 +42,7 @@ void load_bytes(Warp& warp, u64 address, void* to, u32 bytes, int lane) {
         block.global->check(address, bytes, lane);
         block.stores.load(address, to, bytes);
     } else if constexpr (kSpace == Space::kShared) {
-        block.shared.load(address, to, bytes, lane);
+        block.shared.load(address, to, bytes, warp.shared_access(lane));
     } else {
         load_parameters(block, address, to, bytes, lane);
     }
@@ -60,7 +60,7 @@ void store_bytes(Warp& warp, u64 address, const void* from, u32 bytes, int lane)
         block.global->check(address, bytes, lane);
         block.stores.store(address, from, bytes, warp.number());
     } else {
-        block.shared.store(address, from, bytes, lane);
+        block.shared.store(address, from, bytes, warp.shared_access(lane));
     }
 }
 

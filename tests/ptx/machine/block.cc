@@ -36,6 +36,7 @@ void Block::meet() {
                                            std::to_string(state_.x) + ", " + std::to_string(state_.y) + ")");
     }
     state_.stores.barrier();
+    ++state_.barriers;
     for (Warp& warp : warps_) {
         warp.pass_barrier();
         running_.push_back(warp.number());

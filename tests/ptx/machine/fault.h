@@ -12,6 +12,7 @@ enum class FaultKind {
     kOutOfBounds,  // an address outside of every allocation, or of the block's shared memory
     kUnwritten,    // a byte or a register that nothing was written to, or a byte that is still being copied
     kUndefined,    // what the ISA leaves undefined: a division by zero, a shuffle from a lane that is absent
+    kRace,         // accesses to shared memory of which nothing says which comes first
     kApart,        // lanes or warps that don't come together where they have to
 };
 

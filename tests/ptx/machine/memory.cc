@@ -148,8 +148,7 @@ void LateStores::note(const Store& store) {
 // ---- Shared memory -----------------------------------------------------------------------------------------------
 
 void SharedMemory::reset(u32 bytes) {
-    bytes_.assign(bytes, std::byte{0xff});
-    states_.assign(bytes, State::kUnwritten);
+    bytes_.assign(bytes, Byte());
 }
 
 void SharedMemory::check(u64 address, u32 bytes, int lane) const {
@@ -163,41 +162,90 @@ void SharedMemory::check(u64 address, u32 bytes, int lane) const {
                 lane);
 }
 
-void SharedMemory::check_states(u64 address, u32 bytes, int lane, bool is_load) const {
-    const State* states = states_.data() + (address - kSharedBegin);
-    for (u32 i = 0; i < bytes; ++i) {
-        if (states[i] == State::kWritten || (!is_load && states[i] == State::kUnwritten)) continue;
-        throw Fault(FaultKind::kUnwritten,
-                    "byte " + std::to_string(address - kSharedBegin + i) + " of shared memory is " +
-                        (is_load ? "read" : "written") +
-                        (states[i] == State::kInFlight ? " while an asynchronous copy to it is under way"
-                                                       : ", but was never written"),
-                    lane);
+/// Whether no barrier that both have met lies between the two.
+bool SharedMemory::conflicts(const SharedAccess& before, const SharedAccess& by) {
+    if (before.warp == kNobody || before.barriers != by.barriers) return false;
+    return before.warp != by.warp || (before.warp_barriers == by.warp_barriers && before.lane != by.lane);
+}
+
+void SharedMemory::note_read(SharedAccess& read, const SharedAccess& by) {
+    if (read.warp == kNobody || read.barriers != by.barriers) {
+        read = by;
+    } else if (read.warp != by.warp) {
+        read.warp = kMany;
+    } else if (read.warp_barriers != by.warp_barriers) {
+        read = by;
+    } else if (read.lane != by.lane) {
+        read.lane = kMany;
     }
 }
 
-void SharedMemory::load(u64 address, void* to, u32 bytes, int lane) const {
-    check(address, bytes, lane);
-    check_states(address, bytes, lane, true);
-    std::memcpy(to, bytes_.data() + (address - kSharedBegin), bytes);
+void SharedMemory::refuse(u64 at, const char* what, const SharedAccess& by) const {
+    const auto name = [](const SharedAccess& access) {
+        if (access.warp == kMany) return std::string("several warps");
+        return "warp " + std::to_string(access.warp) +
+               (access.lane == kMany ? "" : ", lane " + std::to_string(access.lane));
+    };
+    const Byte& byte = bytes_[at];
+    const SharedAccess& before = conflicts(byte.written, by) ? byte.written : byte.read;
+    throw Fault(FaultKind::kRace,
+                "byte " + std::to_string(at) + " of shared memory is " + what + " without a barrier after it was " +
+                    (&before == &byte.written ? "written" : "read") + " by " + name(before),
+                by.lane);
 }
 
-void SharedMemory::store(u64 address, const void* from, u32 bytes, int lane) {
-    check(address, bytes, lane);
-    check_states(address, bytes, lane, false);
-    std::memcpy(bytes_.data() + (address - kSharedBegin), from, bytes);
-    std::fill_n(states_.begin() + static_cast<std::ptrdiff_t>(address - kSharedBegin), bytes, State::kWritten);
+void SharedMemory::check_write(u64 at, const SharedAccess& by) const {
+    const Byte& byte = bytes_[at];
+    if (byte.state == State::kInFlight) {
+        throw Fault(
+            FaultKind::kUnwritten,
+            "byte " + std::to_string(at) + " of shared memory is written while an asynchronous copy to it is under way",
+            by.lane);
+    }
+    if (conflicts(byte.written, by) || conflicts(byte.read, by)) refuse(at, "written", by);
 }
 
-void SharedMemory::begin_copy(u64 address, u32 bytes, int lane) {
-    check(address, bytes, lane);
-    check_states(address, bytes, lane, false);
-    std::fill_n(states_.begin() + static_cast<std::ptrdiff_t>(address - kSharedBegin), bytes, State::kInFlight);
+void SharedMemory::load(u64 address, void* to, u32 bytes, SharedAccess by) {
+    check(address, bytes, by.lane);
+    for (u64 i = 0, at = address - kSharedBegin; i < bytes; ++i, ++at) {
+        Byte& byte = bytes_[at];
+        if (byte.state != State::kWritten) {
+            throw Fault(FaultKind::kUnwritten,
+                        "byte " + std::to_string(at) + " of shared memory is read" +
+                            (byte.state == State::kInFlight ? " while an asynchronous copy to it is under way"
+                                                            : ", but was never written"),
+                        by.lane);
+        }
+        if (conflicts(byte.written, by)) refuse(at, "read", by);
+        note_read(byte.read, by);
+        static_cast<std::byte*>(to)[i] = byte.value;
+    }
 }
 
-void SharedMemory::end_copy(u64 address, const void* from, u32 bytes) {
-    std::memcpy(bytes_.data() + (address - kSharedBegin), from, bytes);
-    std::fill_n(states_.begin() + static_cast<std::ptrdiff_t>(address - kSharedBegin), bytes, State::kWritten);
+void SharedMemory::store(u64 address, const void* from, u32 bytes, SharedAccess by) {
+    check(address, bytes, by.lane);
+    for (u64 i = 0, at = address - kSharedBegin; i < bytes; ++i, ++at) {
+        check_write(at, by);
+        bytes_[at].value = static_cast<const std::byte*>(from)[i];
+        bytes_[at].state = State::kWritten;
+        bytes_[at].written = by;
+    }
+}
+
+void SharedMemory::begin_copy(u64 address, u32 bytes, SharedAccess by) {
+    check(address, bytes, by.lane);
+    for (u64 at = address - kSharedBegin; at < address - kSharedBegin + bytes; ++at) {
+        check_write(at, by);
+        bytes_[at].state = State::kInFlight;
+    }
+}
+
+void SharedMemory::end_copy(u64 address, const void* from, u32 bytes, SharedAccess by) {
+    for (u64 i = 0, at = address - kSharedBegin; i < bytes; ++i, ++at) {
+        bytes_[at].value = static_cast<const std::byte*>(from)[i];
+        bytes_[at].state = State::kWritten;
+        bytes_[at].written = by;
+    }
 }
 
 }  // namespace kvjit::ptx

@@ -1,73 +1,16 @@
 #include "ptx/machine/parser.h"
 
-#include <algorithm>
-#include <charconv>
 #include <string>
 #include <utility>
 
 #include "ptx/machine/control_flow.h"
+#include "ptx/machine/cursor.h"
 #include "ptx/machine/fault.h"
-#include "ptx/machine/lexer.h"
 #include "ptx/machine/operand.h"
 #include "ptx/machine/together.h"
 
 namespace kvjit::ptx {
 namespace {
-
-/// Tokens in order, with what grammars of lines and lists need.
-class Cursor {
-public:
-    explicit Cursor(std::string_view source) : tokens_(tokens_of(source)) {}
-
-    const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
-    Token take() {
-        const Token token = peek();
-        at_ = std::min(at_ + 1, tokens_.size() - 1);
-        return token;
-    }
-    bool take_if(std::string_view what) {
-        if (!peek().is(what)) return false;
-        take();
-        return true;
-    }
-    void expect(std::string_view what) {
-        if (!take_if(what))
-            fail("'" + std::string(what) + "' is expected in front of '" + std::string(peek().text) + "'");
-    }
-    bool is_end() const { return peek().kind == Token::Kind::kEnd; }
-    std::string_view word() {
-        if (peek().kind != Token::Kind::kWord)
-            fail("a word is expected in front of '" + std::string(peek().text) + "'");
-        return take().text;
-    }
-    /// A whole number, or the bits of a floating-point number (0f3F800000, 0d...).
-    u64 number() {
-        const bool is_negative = take_if("-");
-        std::string_view digits = word();
-        int base = 10;
-        if (digits.size() > 2 && digits[0] == '0' && std::string_view("xXfFdD").contains(digits[1])) {
-            base = 16;
-            digits.remove_prefix(2);
-        }
-        if (digits.ends_with('U')) digits.remove_suffix(1);
-        u64 value = 0;
-        const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
-        if (status != std::errc{} || end != digits.data() + digits.size()) {
-            fail("'" + std::string(digits) + "' is no number");
-        }
-        return is_negative ? 0 - value : value;
-    }
-    void skip_past(std::string_view what) {
-        while (!is_end() && !take_if(what)) take();
-    }
-    [[noreturn]] void fail(const std::string& what) const {
-        throw Fault(FaultKind::kText, "PTX line " + std::to_string(peek().line) + ": " + what);
-    }
-
-private:
-    std::vector<Token> tokens_;
-    std::size_t at_ = 0;
-};
 
 /// Rows of the table by name.
 const std::unordered_map<std::string_view, std::vector<u16>>& rows_by_name() {
@@ -129,15 +72,16 @@ private:
         for (const auto& [instruction, label] : targets_) {
             const auto found = labels_.find(label);
             if (found == labels_.end()) cursor_.fail("there is no label " + std::string(label));
+            if (found->second >= kernel_.instructions.size()) fail_without_end();
             kernel_.instructions[instruction].target = found->second;
         }
-        const bool ends = !kernel_.instructions.empty() && kernel_.instructions.back().execute != nullptr;
-        const Instruction* last = ends ? &kernel_.instructions.back() : nullptr;
-        if (last == nullptr || last->is_guarded || !(last->is_branch || last->execute == ret)) {
-            cursor_.fail("the kernel " + kernel_.name + " does not end");
-        }
+        if (kernel_.instructions.empty()) fail_without_end();
+        const Instruction& last = kernel_.instructions.back();
+        if (last.is_guarded || !(last.is_branch || last.execute == ret)) fail_without_end();
         set_reconvergence(kernel_.instructions, ret);
     }
+
+    [[noreturn]] void fail_without_end() const { cursor_.fail("the kernel " + kernel_.name + " does not end"); }
 
     // ---- Statements ----------------------------------------------------------------------------------------------
 
@@ -345,21 +289,6 @@ private:
 };
 
 }  // namespace
-
-std::string LineTable::describe(SourcePlace place) const {
-    constexpr int kDeepest = 8;
-    std::string text;
-    for (int depth = 0; depth < kDeepest && place.file != 0; ++depth) {
-        const auto file = files.find(place.file);
-        text += depth == 0 ? "" : ", inlined at ";
-        text += (file == files.end() ? "file " + std::to_string(place.file) : file->second) + ":" +
-                std::to_string(place.line);
-        const auto outer = inlined_at.find(place);
-        if (outer == inlined_at.end()) break;
-        place = outer->second;
-    }
-    return text;
-}
 
 std::vector<Kernel> parse_module(std::string_view source) {
     return ModuleParser(source).run();

@@ -17,9 +17,10 @@ inline void barrier(Warp& warp, const Instruction& in) {
     if (in.immediate != 0) throw Fault(FaultKind::kText, "only barrier 0 is known");
     warp.wait_at_barrier();
 }
-/// Orders the lanes' accesses to memory: they are in order here anyway, since lanes that part run one after the other.
+/// Orders the lanes' accesses to memory, which no other instruction of a warp does.
 inline void warp_barrier(Warp& warp, const Instruction& in) {
     warp.check_members(in.source(0));
+    warp.pass_warp_barrier();
 }
 
 inline void ballot(Warp& warp, const Instruction& in) {

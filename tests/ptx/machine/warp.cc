@@ -194,14 +194,14 @@ void Warp::begin_copy(int lane, u64 shared, u64 global, u32 bytes, u32 read) {
     block_.shared.check(shared, bytes, lane);
     if (read > 0) block_.global->check(global, read, lane);
     if (options().copies == Copies::kAtIssue) return finish(copy);
-    if (options().copies == Copies::kPoisoned) block_.shared.begin_copy(shared, bytes, lane);
+    if (options().copies == Copies::kPoisoned) block_.shared.begin_copy(shared, bytes, shared_access(lane));
     copies_.push_back(copy);
 }
 
 void Warp::finish(const Copy& copy) {
     std::byte bytes[16] = {};
     block_.stores.load(copy.global, bytes, copy.read);
-    block_.shared.end_copy(copy.shared, bytes, copy.bytes);
+    block_.shared.end_copy(copy.shared, bytes, copy.bytes, shared_access(copy.lane));
 }
 
 void Warp::commit_copies() {

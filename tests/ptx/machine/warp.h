@@ -21,6 +21,7 @@ struct BlockState {
     const Options* options = nullptr;
     GlobalMemory* global = nullptr;
     Random* random = nullptr;
+    u16 barriers = 0;  // that the block has met
     SharedMemory shared;
     LateStores stores{true};
 };
@@ -79,6 +80,12 @@ public:
     /// All lanes that have not ended must execute the instruction now.
     void check_together() const;
 
+    SharedAccess shared_access(int lane) const {
+        return {static_cast<u8>(number_), static_cast<u8>(lane), block_.barriers, barriers_};
+    }
+    /// Orders the accesses of the warp's lanes.
+    void pass_warp_barrier() { barriers_ += mask_ == alive_; }
+
     void branch(const Instruction& in);
     void exit();
     void wait_at_barrier();
@@ -113,6 +120,7 @@ private:
     u32 number_;
     u32 alive_;  // lanes that have not ended
     u32 mask_ = 0;
+    u32 barriers_ = 0;  // of the warp, that all its lanes have met
     State state_ = State::kRuns;
     std::vector<Path> paths_;  // the last one runs
     std::vector<Unit> units_;

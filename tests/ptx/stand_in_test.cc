@@ -1,0 +1,67 @@
+// What the stand-ins for CUDA's libraries are made of: options, PTX within a cubin, launches.
+#include <doctest/doctest.h>
+#include <elf.h>
+
+#include <cstring>
+#include <string>
+
+#include "ptx/driver/elf_section.h"
+#include "ptx/lab.h"
+
+namespace kvjit::ptx {
+namespace {
+
+TEST_CASE("options are read, and what is wrong with them is said") {
+    const Options options =
+        parse_options("seed=7,capability=9.0,multiprocessors=132,blocks=4,copies=wait,mma=hopper,noise=0,stores=plain");
+    CHECK(options.seed == 7);
+    CHECK(options.major == 9);
+    CHECK(options.minor == 0);
+    CHECK(options.multiprocessors == 132);
+    CHECK(options.resident_blocks == 4);
+    CHECK(options.copies == Copies::kAtWait);
+    CHECK(options.sums.terms == 16);
+    CHECK(!options.has_noise);
+    CHECK(!options.has_late_stores);
+    CHECK(parse_options("").copies == Copies::kPoisoned);
+    CHECK_THROWS_WITH(parse_options("copies=never"), "copies is 'never', expected one of issue, poison, wait");
+    CHECK_THROWS_WITH(parse_options("blocks=0"), "blocks is '0', expected a number from 1 to 64");
+    CHECK_THROWS_WITH(parse_options("capability=7.5"), "capability is '7', expected a number from 8 to 99");
+    CHECK_THROWS_WITH(parse_options("speed=1"), doctest::Contains("an option is 'speed', expected seed,"));
+    CHECK_THROWS_WITH(parse_options("seed"), "an option is 'seed', expected NAME=VALUE");
+}
+
+TEST_CASE("a cubin keeps its sections, and its PTX is found by its headers alone") {
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_shoff = sizeof header;
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_shnum = 1;
+    Elf64_Shdr code{};
+    code.sh_type = SHT_PROGBITS;
+    code.sh_offset = sizeof header + sizeof code;
+    code.sh_size = 3;
+    std::string cubin(reinterpret_cast<const char*>(&header), sizeof header);
+    cubin.append(reinterpret_cast<const char*>(&code), sizeof code).append("abc");
+    CHECK(ptx_of(cubin.data()).empty());
+    const std::string both = with_ptx(cubin, ".version 9.0");
+    CHECK(ptx_of(both.data()) == ".version 9.0");
+    Elf64_Ehdr changed;
+    std::memcpy(&changed, both.data(), sizeof changed);
+    REQUIRE(changed.e_shnum == 2);
+    CHECK(both.size() == changed.e_shoff + 2 * sizeof(Elf64_Shdr));
+    CHECK(std::memcmp(both.data() + changed.e_shoff, &code, sizeof code) == 0);
+    CHECK(both.substr(code.sh_offset, code.sh_size) == "abc");
+}
+
+TEST_CASE("launches keep to what the kernel declares") {
+    Bench bench;
+    bench.launch.threads = 1056;
+    CHECK_THROWS_WITH(bench.run(""), "a block of 1056 threads; bench takes up to 1024");
+    CHECK_THROWS_WITH(parse_module(".version 9.0\n.visible .entry none() {\n}\n"),
+                      "PTX line 4: the kernel none does not end");
+    CHECK_THROWS_WITH(parse_module(".visible .func f() {}"), "PTX line 1: '.func' is not known");
+}
+
+}  // namespace
+}  // namespace kvjit::ptx
