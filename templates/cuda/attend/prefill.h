@@ -65,7 +65,11 @@ KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     PrefillBlock block;
     if (is_faulty(args.launch) || !find_block<kRows>(block, args, block_x(), block_y())) return;
     Algorithm::attend(block.work(args, kRows));
-    if (block.split.used > 1) finish_splits(args, block.work(args, kRows), block.place, kRows, block.split.used);
+    if (args.splits == 1) return;
+    // Found anew, as the sums leave no registers for what is known of the block.
+    PrefillBlock same;
+    find_block<kRows>(same, args, opaque(static_cast<i32>(block_x())), opaque(static_cast<i32>(block_y())));
+    if (same.split.used > 1) finish_splits(args, same.work(args, kRows), same.place, kRows, same.split.used);
 }
 
 }  // namespace kvjit
