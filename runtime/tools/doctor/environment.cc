@@ -80,7 +80,7 @@ Findings examine_environment() {
     }
     Problems problems;
     rt::report_environment([&](kvjit_log_level, const std::string& message) {
-        const std::string name = message.substr(0, message.find(' '));
+        const std::string name = message.substr(0, message.find_first_of(" :"));
         add(problems, name, message, "unset " + name + ", or correct it");
     });
     add_named(problems, given);
