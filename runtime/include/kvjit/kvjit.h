@@ -400,7 +400,8 @@ typedef struct kvjit_run_stats {
 /* Calls `row` for each kernel that has run, the one that took most time first, with the spec's canonical text and the
  * target's, which `kvjit inspect` and `kvjit bench` take; for none, unless options.count_runs is 1. What depends on
  * lengths counts as 0 in runs of plans whose arrays only the device has. Kernels that kvjit_engine_trim or
- * max_idle_kernels have dropped are not among them. Errors: KVJIT_BAD_ARGUMENT. Thread-safe. */
+ * max_idle_kernels have dropped are not among them; of runs that are going on, some counts may be there before others.
+ * Errors: KVJIT_BAD_ARGUMENT. Thread-safe. */
 KVJIT_API kvjit_status kvjit_engine_run_stats_sized(const kvjit_engine *engine,
                                                     void (*row)(void *context, const char *spec, const char *target,
                                                                 const kvjit_run_stats *stats),

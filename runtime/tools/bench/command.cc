@@ -126,15 +126,18 @@ Action declare(Options& options) {
     options.cache_folder(request->cache_dir);
     options.number("--threads", request->threads, 0, 1024,
                    "Threads; 0, or more than there are: one for each usable core");
-    options.number("--kv-heads", request->kv_heads, 1, 1024, "Heads of keys and values");
-    options.number("--layers", request->layers, 0, 1024,
-                   "Layers that a pass runs on; 0: so many that the last-level cache can't keep them");
-    options.text("--seconds", request->seconds, {"SECONDS"}, "How long a batch is measured, at five passes least")
-        ->check(CLI::Range(0.0, 3600.0));
+    CLI::Option* heads = options.number("--kv-heads", request->kv_heads, 1, 1024, "Heads of keys and values");
+    CLI::Option* layers =
+        options.number("--layers", request->layers, 0, 1024,
+                       "Layers that a pass runs on; 0: so many that the last-level cache can't keep them");
+    options.text("--seconds", request->seconds, {"SECONDS"}, "How long a batch is measured, at five rounds least");
     options.json(request->json);
-    options.check([&request = *request, batch]() -> Result<void> {
-        if (request.is_recorded() && batch->count() != 0)
-            return fail("--batch is given, and a recorded call has its own");
+    options.check([&request = *request, batch, heads, layers]() -> Result<void> {
+        if (!(request.seconds >= 0 && request.seconds <= 3600)) return fail("--seconds takes a number from 0 to 3600");
+        if (!request.is_recorded()) return {};
+        for (const CLI::Option* option : {batch, heads, layers}) {
+            if (option->count() != 0) return fail(option->get_name() + " is given, and a recorded call has its own");
+        }
         return {};
     });
     return [request] { return bench(*request); };

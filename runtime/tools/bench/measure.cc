@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "limits/arithmetic.h"
 #include "limits/bandwidth.h"
@@ -11,23 +12,29 @@ namespace kvjit::tool {
 namespace {
 
 constexpr std::int64_t kLeastRounds = 5;
+constexpr double kLeastSeconds = 5e-3;  // of what is timed at once: clocks and sleeping threads don't count then
 constexpr std::size_t kLeastRead = std::size_t{256} << 20;
 
 using Clock = std::chrono::steady_clock;
 
+/// Between the values of the two ranks that are nearest.
 double quantile(std::vector<double>& values, double rank) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank * static_cast<double>(values.size() - 1) + 0.5);
-    std::ranges::nth_element(values, at);
-    return *at;
+    std::ranges::sort(values);
+    const double at = rank * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<std::size_t>(at), above = std::min(below + 1, values.size() - 1);
+    return std::lerp(values[below], values[above], at - std::floor(at));
 }
 
-/// Seconds of a call, over a pass of them.
-Result<double> pass(Workload& workload) {
+/// Seconds of a call, over passes over all layers.
+Result<double> time_passes(Workload& workload, std::int64_t passes) {
     const auto start = Clock::now();
-    for (std::int64_t layer = 0; layer < workload.layers; ++layer) {
-        if (auto done = workload.run(layer); !done) return fail(done.error());
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
+        for (std::int64_t layer = 0; layer < workload.layers; ++layer) {
+            if (auto done = workload.run(layer); !done) return fail(done.error());
+        }
     }
-    return std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(workload.layers);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    return seconds / static_cast<double>(passes * workload.layers);
 }
 
 /// Of the engine's only kernel, for each run.
@@ -40,17 +47,19 @@ kvjit_run_stats work_of(kvjit_engine* engine) {
     return counted;
 }
 
-class Rates {
+/// What a call does in each round, held against a limit measured in the same round.
+class Shares {
 public:
-    void add(double rate, double limit) {
-        rates_.push_back(rate);
+    explicit Shares(std::int64_t work) : work_(static_cast<double>(work)) {}
+    void add(double seconds, double limit) {
         limits_.push_back(limit);
-        shares_.push_back(rate / limit);
+        shares_.push_back(work_ / seconds / limit);
     }
-    Rate medians() { return {quantile(rates_, 0.5), quantile(limits_, 0.5), quantile(shares_, 0.5)}; }
+    Rate rate(double seconds) { return {work_ / seconds, quantile(limits_, 0.5), quantile(shares_, 0.5)}; }
 
 private:
-    std::vector<double> rates_, limits_, shares_;
+    double work_;
+    std::vector<double> limits_, shares_;
 };
 
 }  // namespace
@@ -73,26 +82,29 @@ double MachineLimits::multiply_add() {
 }
 
 Result<Measurement> measure(Workload& workload, kvjit_engine* engine, MachineLimits& limits, double seconds) {
-    if (auto warm = pass(workload); !warm) return fail(warm.error());
+    Result<double> call = time_passes(workload, 1);  // compiles
+    if (call) call = time_passes(workload, 1);
+    if (!call) return fail(call.error());
+    const auto passes = static_cast<std::int64_t>(kLeastSeconds / (*call * static_cast<double>(workload.layers))) + 1;
     const kvjit_run_stats counted = work_of(engine);
     Measurement measured;
     measured.bytes = counted.bytes / counted.runs;
     measured.operations = counted.operations / counted.runs;
     std::vector<double> taken;
-    Rates reading, arithmetic;
+    Shares reading(measured.bytes), arithmetic(measured.operations);
     for (const auto start = Clock::now();
          measured.rounds < kLeastRounds || Clock::now() - start < std::chrono::duration<double>(seconds);
          ++measured.rounds) {
-        const Result<double> call = pass(workload);
+        call = time_passes(workload, passes);
         if (!call) return fail(call.error());
         taken.push_back(*call);
         limits::wait_for_idle_pool();
-        reading.add(static_cast<double>(measured.bytes) / *call, limits.read());
-        arithmetic.add(static_cast<double>(measured.operations) / *call, limits.multiply_add());
+        reading.add(*call, limits.read());
+        arithmetic.add(*call, limits.multiply_add());
     }
     measured.seconds = spread_of(std::move(taken));
-    measured.reading = reading.medians();
-    measured.arithmetic = arithmetic.medians();
+    measured.reading = reading.rate(measured.seconds.median);
+    measured.arithmetic = arithmetic.rate(measured.seconds.median);
     return measured;
 }
 

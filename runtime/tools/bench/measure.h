@@ -19,9 +19,10 @@ struct Spread {
 };
 Spread spread_of(std::vector<double> values);
 
-/// A rate of calls, the machine's limit measured right after each, and the calls' share of it.
+/// The rate of a call of median time, and medians over the rounds: of the machine's limit, and of the calls' share of
+/// it.
 struct Rate {
-    double each = 0, limit = 0, share = 0;  // medians; a second
+    double each = 0, limit = 0, share = 0;  // a second
 };
 
 struct Measurement {
@@ -45,7 +46,8 @@ private:
     std::unique_ptr<limits::ReadLoop> loop_;
 };
 
-/// Runs passes over the workload's layers for about `seconds`, five at least, each followed by both limits. `engine`:
+/// Runs rounds for about `seconds`, five at least: passes over the workload's layers, some milliseconds, and then both
+/// limits. `engine`:
 /// of the workload's calls alone; it counts runs. Errors: kvjit's.
 Result<Measurement> measure(Workload& workload, kvjit_engine* engine, MachineLimits& limits, double seconds);
 

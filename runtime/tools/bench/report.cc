@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 
 #include "table.h"
 #include "terminal.h"
@@ -23,8 +24,9 @@ std::string rounded(double value) {
     return number(value, std::clamp(digits, 0, 6));
 }
 
-std::string percent(double share) {
-    return number(100 * share, 0) + "%";
+/// "61% of 16.8", of 1e9 a second.
+std::string share_text(const Rate& rate) {
+    return number(100 * rate.share, 0) + "% of " + rounded(rate.limit / 1e9);
 }
 
 double tokens_per_second(const BenchRow& row) {
@@ -39,16 +41,9 @@ std::vector<std::string> text_row(const BenchRow& row) {
             rounded(1e3 * m.seconds.p10) + " to " + rounded(1e3 * m.seconds.p90),
             rounded(tokens_per_second(row)),
             rounded(m.reading.each / 1e9),
-            percent(m.reading.share),
+            share_text(m.reading),
             rounded(m.arithmetic.each / 1e9),
-            percent(m.arithmetic.share)};
-}
-
-/// The median over the rows of a limit.
-double typical(const BenchReport& report, Rate Measurement::* rate) {
-    std::vector<double> limits;
-    for (const BenchRow& row : report.rows) limits.push_back((row.measured.*rate).limit);
-    return spread_of(std::move(limits)).median;
+            share_text(m.arithmetic)};
 }
 
 /// Of one spec: a table of its rows.
@@ -64,18 +59,19 @@ std::string table_of(const BenchReport& report, const std::string& spec) {
 }  // namespace
 
 std::string bench_text(const BenchReport& report) {
-    std::string text =
-        report.processor + ", " + std::to_string(report.threads) + (report.threads == 1 ? " thread" : " threads") +
-        ", target " + report.target + "\nlimits, measured after each pass: reading memory " +
-        rounded(typical(report, &Measurement::reading) / 1e9) + " GB/s, multiplying and adding float32 " +
-        rounded(typical(report, &Measurement::arithmetic) / 1e9) + " GFLOP/s\n";
+    std::string text = report.processor + ", " + std::to_string(report.threads) +
+                       (report.threads == 1 ? " thread" : " threads") + ", target " + report.target + "\n";
     std::vector<std::string> specs;
     for (const BenchRow& row : report.rows) {
         if (std::ranges::find(specs, row.spec) != specs.end()) continue;
         specs.push_back(row.spec);
         text += "\n" + table_of(report, row.spec);
     }
-    return text + "\nA row is one call, on one layer; ms and shares are medians.\n";
+    return text +
+           "\nA row is one call, on one layer. Rates are of the median time; limits were measured in turns with the "
+           "calls: a\n"
+           "loop that reads memory (GB/s), one that multiplies and adds float32 (GFLOP/s). Shares are medians of "
+           "turns.\n";
 }
 
 Json bench_json(const BenchReport& report) {
@@ -106,22 +102,42 @@ Json bench_json(const BenchReport& report) {
             {"rows", std::move(rows)}};
 }
 
-Result<std::vector<BenchFigure>> read_bench_json(const std::string& text, const std::string& name) {
+namespace {
+
+/// A time, or a share: finite, and above 0 where it must be.
+double figure(const Json& row, const char* name, bool positive) {
+    const double value = row.at(name).get<double>();
+    if (std::isfinite(value) && value >= 0 && (value > 0 || !positive)) return value;
+    throw std::range_error(std::string(name) + " is " + row.at(name).dump());
+}
+
+/// Without the library's own "[json.exception.type_error.302] ".
+std::string reason(std::string_view what) {
+    const std::size_t end = what.starts_with('[') ? what.find("] ") : std::string_view::npos;
+    return escaped(end == std::string_view::npos ? what : what.substr(end + 2));
+}
+
+}  // namespace
+
+Result<BenchFigures> read_bench_json(const std::string& text, const std::string& name) {
     try {
         const Json json = Json::parse(text);
         if (const std::string format = json.at("format"); format != kBenchFormat) {
             return fail(in_quotes(name) + " has format " + in_quotes(format) + "; it takes " +
                         std::string(kBenchFormat));
         }
-        std::vector<BenchFigure> figures;
+        BenchFigures figures{.machine = json.at("processor").get<std::string>() + ", " + json.at("threads").dump() +
+                                        " threads, target " + json.at("target").get<std::string>(),
+                             .rows = {}};
         for (const Json& row : json.at("rows")) {
-            figures.push_back(
-                {row.at("spec"), row.at("batch"), row.at("ms"),
-                 std::max(row.at("share_of_reading").get<double>(), row.at("share_of_multiply_add").get<double>())});
+            const double share =
+                std::max(figure(row, "share_of_reading", false), figure(row, "share_of_multiply_add", false));
+            figures.rows.push_back({row.at("spec"), row.at("batch"), row.at("layers").get<std::int64_t>(),
+                                    figure(row, "ms", true), share});
         }
         return figures;
-    } catch (const Json::exception& error) {
-        return fail(in_quotes(name) + " is not what kvjit bench --json prints: " + escaped(error.what()));
+    } catch (const std::exception& error) {
+        return fail(in_quotes(name) + " is not what kvjit bench --json prints: " + reason(error.what()));
     }
 }
 

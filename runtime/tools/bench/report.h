@@ -29,10 +29,15 @@ Json bench_json(const BenchReport& report);
 /// What `kvjit compare` needs of a row.
 struct BenchFigure {
     std::string spec, batch;
+    std::int64_t layers = 1;
     double milliseconds = 0;
     double share = 0;  // of the limit that is nearer
 };
-/// `name`: for messages. Errors: the text is no JSON that bench_json made: where, and what was expected.
-Result<std::vector<BenchFigure>> read_bench_json(const std::string& text, const std::string& name);
+struct BenchFigures {
+    std::string machine;  // processor, threads and target
+    std::vector<BenchFigure> rows;
+};
+/// `name`: for messages. Errors: the text is no JSON that bench_json made, with the reason.
+Result<BenchFigures> read_bench_json(const std::string& text, const std::string& name);
 
 }  // namespace kvjit::tool

@@ -60,8 +60,10 @@ TEST_CASE("bad arguments") {
     expect_refused(bench({"head_dim=64", "--batch", "8*1:2"}), "SEQUENCESxTOKENS:KEYS");
     expect_refused(bench({"head_dim=64", "--target", "sm_80"}), "measures CPUs");
     expect_refused(bench({"head_dim=64", "--target", "cuda-emulated"}), "measures CPUs");
-    expect_refused(bench({"none.safetensors"}), "none.safetensors");
-    expect_refused(bench({"none.safetensors", "--batch", "1x1:1"}), "--batch is given");
+    expect_refused(run_kvjit({"bench", "none.safetensors"}), "none.safetensors");
+    expect_refused(run_kvjit({"bench", "none.safetensors", "--batch", "1x1:1"}), "--batch is given");
+    expect_refused(run_kvjit({"bench", "none.safetensors", "--layers", "2"}), "--layers is given");
+    expect_refused(run_kvjit({"bench", "head_dim=64", "--seconds", "nan"}), "--seconds");
     expect_refused(bench({"head_dim=512", "--batch", "65536x1:1000000"}), "there is memory for");
     expect_refused(run_kvjit({"bench"}), "SPEC is missing");
     expect_refused(run_kvjit({"bench", "head_dim=64", "--seconds", "-1"}), "--seconds");
@@ -69,13 +71,24 @@ TEST_CASE("bad arguments") {
 
 class Reports {
 public:
-    std::string write(const std::string& name, double ms, const std::string& batch = "1x1:1") {
-        const json row = {{"spec", "head_dim=64"},
-                          {"batch", batch},
-                          {"ms", ms},
-                          {"share_of_reading", 0.5},
-                          {"share_of_multiply_add", 0.1}};
-        return folder_.write(name, json{{"format", "kvjit.bench.1"}, {"rows", {row}}}.dump());
+    /// A row for each time.
+    std::string write(const std::string& name, const std::vector<double>& times, const std::string& batch = "1x1:1",
+                      int threads = 1) {
+        json rows = json::array();
+        for (const double ms : times) {
+            rows.push_back({{"spec", "head_dim=64"},
+                            {"batch", batch},
+                            {"layers", 1},
+                            {"ms", ms},
+                            {"share_of_reading", 0.5},
+                            {"share_of_multiply_add", 0.1}});
+        }
+        return folder_.write(name, json{{"format", "kvjit.bench.1"},
+                                        {"processor", "P"},
+                                        {"threads", threads},
+                                        {"target", "host"},
+                                        {"rows", rows}}
+                                       .dump());
     }
     const TemporaryFolder& folder() const { return folder_; }
 
@@ -85,7 +98,7 @@ private:
 
 TEST_CASE("compare holds the second report to the first") {
     Reports reports;
-    const std::string fast = reports.write("fast", 1), slow = reports.write("slow", 1.5);
+    const std::string fast = reports.write("fast", {1}), slow = reports.write("slow", {1.5});
     const ChildResult compared = run_kvjit({"compare", fast, slow});
     CHECK(compared.exit_code == 0);
     CHECK_MESSAGE(compared.out.find("1x1:1  1.000  1.500  1.50  50%") != std::string::npos, compared.out);
@@ -96,9 +109,24 @@ TEST_CASE("compare holds the second report to the first") {
     CHECK(json::parse(as_json.out)["rows"][0]["times"] == 1.5);
 }
 
+TEST_CASE("rows that are alike are compared in turn; a missing one is no pass; other machines are told") {
+    Reports reports;
+    const std::string two = reports.write("two", {1, 2}), slower = reports.write("slower", {1, 20});
+    CHECK(run_kvjit({"compare", two, slower, "--most", "2"}).exit_code == 1);
+    const std::string one = reports.write("one", {1}, "1x1:1", 2);
+    const ChildResult missing = run_kvjit({"compare", two, one, "--most", "2"});
+    CHECK(missing.exit_code == 1);
+    CHECK_MESSAGE(missing.out.find("only in A: 1x1:1 on 1 layers, head_dim=64") != std::string::npos, missing.out);
+    CHECK_MESSAGE(missing.out.find("B on P, 2 threads") != std::string::npos, missing.out);
+    CHECK(run_kvjit({"compare", two, one}).exit_code == 0);
+    for (const char* most : {"0", "-1", "nan"}) {
+        expect_refused(run_kvjit({"compare", two, two, "--most", most}), "--most is ");
+    }
+}
+
 TEST_CASE("compare refuses what isn't a report") {
     Reports reports;
-    const std::string good = reports.write("good", 1), other = reports.write("other", 1, "2x1:1");
+    const std::string good = reports.write("good", {1}), other = reports.write("other", {1}, "2x1:1");
     const std::string bad = reports.folder().write("bad", "{}");
     expect_refused(run_kvjit({"compare", good, bad}), "'" + bad + "' is not what kvjit bench --json prints");
     expect_refused(run_kvjit({"compare", good, reports.folder().path("none")}), "none");

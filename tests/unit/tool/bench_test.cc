@@ -49,6 +49,7 @@ TEST_CASE("a spread is of the values' ranks") {
     CHECK(spread.p10 == 10);
     CHECK(spread.p90 == 90);
     CHECK(spread_of({3}).p90 == 3);
+    CHECK(spread_of({4, 1, 2, 3}).median == 2.5);
 }
 
 BenchReport report() {
@@ -67,9 +68,9 @@ BenchReport report() {
 
 TEST_CASE("a report's rates, in a table and as JSON") {
     const std::string text = bench_text(report());
-    CHECK_MESSAGE(
-        text.find("8x1:512  3       2.00  1.00 to 4.00  4000      4.00  50%         0.500    0%") != std::string::npos,
-        text);
+    CHECK_MESSAGE(text.find("8x1:512  3       2.00  1.00 to 4.00  4000      4.00  50% of 8.00  0.500    0% of 100") !=
+                      std::string::npos,
+                  text);
     CHECK(text.find("head_dim=64\n") < text.find("head_dim=128\n"));
     const Json json = bench_json(report());
     CHECK(json["format"] == kBenchFormat);
@@ -81,11 +82,13 @@ TEST_CASE("a report's rates, in a table and as JSON") {
 TEST_CASE("what is written as JSON is read again; the nearer limit counts") {
     const auto figures = read_bench_json(dump(bench_json(report())), "a.json");
     REQUIRE(figures.has_value());
-    REQUIRE(figures->size() == 2);
-    CHECK((*figures)[0].spec == "head_dim=64");
-    CHECK((*figures)[0].batch == "8x1:512");
-    CHECK((*figures)[0].milliseconds == 2);
-    CHECK((*figures)[0].share == 0.5);
+    CHECK(figures->machine == "A processor, 2 threads, target host");
+    REQUIRE(figures->rows.size() == 2);
+    CHECK(figures->rows[0].spec == "head_dim=64");
+    CHECK(figures->rows[0].batch == "8x1:512");
+    CHECK(figures->rows[0].layers == 3);
+    CHECK(figures->rows[0].milliseconds == 2);
+    CHECK(figures->rows[0].share == 0.5);
 }
 
 TEST_CASE("other JSON is refused, with the file's name") {
@@ -98,6 +101,11 @@ TEST_CASE("other JSON is refused, with the file's name") {
         texts.push_back(dump(without));
         without["rows"][1][field] = Json::array();
         texts.push_back(dump(without));
+    }
+    for (const double ms : {-1.0, 0.0}) {
+        Json wrong = bench_json(report());
+        wrong["rows"][0]["ms"] = ms;
+        texts.push_back(dump(wrong));
     }
     for (const std::string& text : texts) {
         const auto read = read_bench_json(text, "a.json");
