@@ -23,9 +23,9 @@ _SKIPPED = 77
 
 _MORE = """\
 Compiles the kernels of tests/sass/specs.txt by NVRTC (what the disk cache has is not compiled again), disassembles them
-by nvdisasm, and holds them to tests/sass/budgets.txt: no program may load or store more local memory than recorded, and
-if NVRTC is the recorded one, every figure is the recorded one. With another NVRTC only local memory is held, and the
-exit status is 77. docs/gpu_model.md says what the figures mean.
+by nvdisasm, and holds them to tests/sass/budgets.txt: no program may load or store local memory, and if NVRTC is the
+recorded one, every figure is the recorded one. With another NVRTC only the former is held, and the exit status is 77.
+docs/gpu_model.md says what the figures mean.
 
 examples:
   ./dev sass                                all specs, five architectures: a quarter of an hour of two cores
@@ -88,8 +88,8 @@ def _measured(options, architectures, nvdisasm):
     return {(each.architecture, each.name): found for each, found in zip(made, figures)}, made[0].maker
 
 
-def _print_lines(options, nvdisasm):
-    """Of a program that is compiled with line numbers."""
+def _report_lines(options, nvdisasm):
+    """Of a program, which is compiled with line numbers: lines of text."""
     os.environ["KVJIT_LINE_INFO"] = "1"
     named = [spec for spec in kernels.read_specs() if spec.name == options.lines.rpartition(".")[0]]
     with tempfile.TemporaryDirectory(prefix="kvjit-sass-") as folder:
@@ -98,8 +98,7 @@ def _print_lines(options, nvdisasm):
             if kernel.name == options.lines and kernel.program in measure.ATTENTION:
                 text = listing.disassemble(nvdisasm, kernel.cubin, "-gi")
                 counts = measure.count_tile(kernel, listing.read_blocks(text))[1]
-                print("\n".join(lines.report(counts, lines.lines_of(text))))
-                return 0
+                return lines.report(counts, lines.lines_of(text))
     raise kernels.Failed(f"{options.lines} is no program of attention in budgets.txt")
 
 
@@ -116,16 +115,16 @@ def _figures(nvdisasm, kernel):
 def _compare(measured, maker, all_measured):
     recorded, recorded_maker = budgets.read()
     same_maker = maker == recorded_maker
-    wrong = budgets.spilling(recorded, measured)
+    wrong = budgets.spilling(measured)
     if same_maker:
         wrong += budgets.differing(recorded, measured, all_measured)
     for line in wrong:
         print(line)
     if wrong:
-        print(f"{len(wrong)} differences from {budgets.FILE}; where they are meant: ./dev sass --record")
+        print(f"{len(wrong)} spills and differences from {budgets.FILE}; where these are meant: ./dev sass --record")
         return 1
     if not same_maker:
-        print(f"SKIP: no more local memory than recorded; figures are not compared, as they are of another compiler:\n"
+        print(f"SKIP: no program spills; figures are not compared, as they are of another compiler:\n"
               f"recorded {recorded_maker}\nhere     {maker}")
         return _SKIPPED
     print(f"{len(measured)} programs have the recorded figures")
@@ -172,7 +171,8 @@ def main():
         nvrtc, nvdisasm = kernels.find_nvrtc(options.kvjit), kernels.find_nvdisasm(options.nvdisasm)
         architectures = _architectures(options, nvrtc)
         if options.lines:
-            return _print_lines(options, nvdisasm)
+            print("\n".join(_report_lines(options, nvdisasm)))
+            return 0
         measured, maker = _measured(options, architectures, nvdisasm)
     except kernels.Missing as missing:
         print(f"SKIP: {missing}")

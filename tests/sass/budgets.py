@@ -58,10 +58,10 @@ def _differences(recorded, measured):
     return ", ".join(f"{name} {was} -> {now}" for name, was, now in zip(_COLUMNS[2:], before, after) if was != now)
 
 
-def spilling(recorded, measured):
-    """Lines that name programs with more local memory than recorded; one that isn't recorded may have none."""
+def spilling(measured):
+    """Lines that name programs with spills: recording them makes them no better."""
     return [f"{arch} {name}: {each.local} loads and stores of local memory" for (arch, name), each in measured.items()
-            if each.local > (recorded[arch, name].local if (arch, name) in recorded else 0)]
+            if each.local]
 
 
 def differing(recorded, measured, all_measured):

@@ -266,10 +266,10 @@ def _step(code, register):
     if len(changes) != 1:
         return None
     place, change = changes[0]
-    numbers = [each.strip() for each in change.operands.split(",")]
-    added = [each for each in numbers[1:] if _NUMBER.match(each)]
-    grows = change.opcode in ("VIADD", "IADD3", "IMAD") and re.match(rf"{register}\b", numbers[1]) and len(added) == 1
-    return (place, int(added[0], 16)) if grows and int(added[0], 16) > 0 else None
+    sources = [each.strip().removesuffix(".reuse") for each in change.operands.split(",")][1:]
+    added = [each for each in sources if _NUMBER.match(each)]
+    grows = change.opcode in ("VIADD", "IADD3", "IMAD") and set(sources) - {"RZ", "PT"} == {register, *added}
+    return (place, int(added[0], 16)) if grows and len(added) == 1 and int(added[0], 16) > 0 else None
 
 
 def _is_set(code, predicate):
