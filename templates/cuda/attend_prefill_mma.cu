@@ -162,8 +162,9 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
         for (int step = 0; step < kSteps; ++step) load_step(query.a[step], query_of_lane(tiles), step);
     }
 #pragma unroll 1
-    for (i32 tile = first_key_tile(context.keys); tile * kBlockKeys < context.keys.end; ++tile) {
-        const i32 begin = tile * kBlockKeys;
+    for (i32 begin = first_key_tile(context.keys) * kBlockKeys; begin < static_cast<i32>(context.keys.end);
+         begin += kBlockKeys) {
+        const i32 tile = begin / kBlockKeys;
         const KeyBounds& bounds = context.bounds[warp_index()];
         const ShortRange keys = {begin, begin + kBlockKeys};
         const bool seen_by_warp = bounds.some.meets(keys);
@@ -220,7 +221,7 @@ KVJIT_INLINE void stage_matrix(OutputRows& output, const PrefillState& state, in
 
 /// Writes those of the warp's rows that exist. The warp calls it together.
 KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
-    const i64 first = work.row_begin + warp_index() * (16 * kRowTiles);
+    const i64 first = work.row_begin + later_warp() * (16 * kRowTiles);
 #pragma unroll 1
     for (i32 r = 0; r < 16 * kRowTiles && first + r < work.row_end; ++r) {
         RowLanes acc;

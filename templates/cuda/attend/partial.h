@@ -10,6 +10,15 @@
 
 namespace kvjit {
 
+/// warp_index() and lane_index() for what follows a loop over tiles: computed anew, as they would take a register all
+/// through the loop, or memory.
+KVJIT_INLINE i32 later_warp() {
+    return opaque(thread_index()) / kWarpSize;
+}
+KVJIT_INLINE i32 later_lane() {
+    return opaque(thread_index()) % kWarpSize;
+}
+
 inline constexpr float kLog2E = 1.44269504f;
 inline constexpr float kLn2 = 0.693147181f;
 
@@ -79,7 +88,7 @@ template <class Stat>
 KVJIT_INLINE float largest_max(i64 parts, Stat&& stat) {
     float max = -kInfinity;
 #pragma unroll 1
-    for (i64 part = lane_index(); part < parts; part += kWarpSize) max = max_nan(max, stat(part).max);
+    for (i64 part = later_lane(); part < parts; part += kWarpSize) max = max_nan(max, stat(part).max);
 #pragma unroll
     for (i32 mask = 1; mask < kWarpSize; mask *= 2) max = max_nan(max, shuffle_xor(max, mask));
     return max;
@@ -95,7 +104,7 @@ KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& ro
 #pragma unroll 1
     for (i64 first = 0; first < parts; first += kWarpSize) {
         // A lane for each part, so that each weight is computed once.
-        const i64 own = first + lane_index();
+        const i64 own = first + later_lane();
         const Running running = own < parts ? stat(own) : Running{};
         const float weight = part_weight(running.max, merged.max);
         const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);

@@ -46,14 +46,14 @@ KVJIT_INLINE bool is_last_block(const abi::CudaAttendArgs& args, i64 tile, i64 u
     u32& arrived = shared_memory<u32>();
     unsigned* counter = args.counters + tile;
     barrier();
-    if (thread_index() == 0) {
+    if (opaque(thread_index()) == 0) {
         thread_fence();  // orders the block's partials, which the barrier above has gathered, before the count
         arrived = atomic_add(counter, 1);
         thread_fence();  // orders the count before reads of the others' partials past the barrier below
     }
     barrier();
     if (arrived != static_cast<u32>(used - 1)) return false;
-    if (thread_index() == 0) *counter = 0;
+    if (opaque(thread_index()) == 0) *counter = 0;
     return true;
 }
 
@@ -63,7 +63,7 @@ KVJIT_INLINE void finish_splits(const abi::CudaAttendArgs& args, const AttendWor
     if (!is_last_block(args, tile, used)) return;
     const float* first = split_partials(args, tile, tile_rows, 0);
     const i64 stride = tile_rows * kPartialStride;
-    for (i64 row = work.row_begin + warp_index(); row < work.row_end; row += kAttendWarps) {
+    for (i64 row = work.row_begin + later_warp(); row < work.row_end; row += kAttendWarps) {
         const float* part = first + (row - work.row_begin) * kPartialStride;
         RowLanes acc;
         const Running merged = merge_parts(

@@ -81,7 +81,7 @@ KVJIT_INLINE KeyBounds key_bounds_of_warp(const AttendWork& work) {
 
 /// Fills the context. The block calls it together, and a barrier must follow.
 KVJIT_INLINE void save_context(BlockContext& context, PrefillTiles& tiles, const AttendWork& work) {
-    const i32 r = thread_index();
+    const i32 r = opaque(thread_index());
     if (r < kBlockRows) context.seen_end[r] = seen_by_row(work, work.row_begin + r).end;
     if (kRowTerms && r < kBlockRows) tiles.terms[r] = terms_of_row(work, work.row_begin + r);
     if (lane_index() == 0) context.bounds[warp_index()] = key_bounds_of_warp(work);
