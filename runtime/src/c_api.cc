@@ -139,7 +139,7 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     images.recorder = *std::move(recorder);
     images.count_runs = given.count_runs < 0 ? rt::is_switched_on(rt::Variable::kCountRuns) : given.count_runs == 1;
     images.tiles = given.amx != 0 ? &rt::TilePermission::of_process() : nullptr;
-    images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
+    images.templates = gen::templates_of(templates);
     return std::make_shared<rt::Engine>(
         rt::EngineOptions{std::move(images), static_cast<std::size_t>(given.max_idle_kernels), *key});
 }

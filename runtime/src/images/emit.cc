@@ -22,26 +22,28 @@ std::optional<CompileStage> always_compiled(kvjit_stage stage) {
 
 }  // namespace
 
+/// What is compiled here is not counted as a compile of the engine: it is only shown.
 gen::Result<std::string> Images::emit(const Candidate& candidate, const OriginPtr& origin, kvjit_stage stage) {
     gen::Result<Wanted> wanted = this->wanted(candidate);
     if (!wanted) return std::unexpected(wanted.error());
     if (stage == KVJIT_STAGE_IDENTITY) return identity_of(*wanted, origin.get());
-    const bool is_stored = origin && origin->store != nullptr;
-    if (is_stored && (stage == KVJIT_STAGE_LOG || stage == KVJIT_STAGE_OBJECT)) {
-        const EntryPart part = stage == KVJIT_STAGE_LOG ? EntryPart::kLog : EntryPart::kObject;
-        return origin->store->read(wanted->identity(), origin->stored, part);
+    if (stage == KVJIT_STAGE_LOG) {
+        gen::Result<std::string> log = log_of(*wanted, origin.get());
+        if (log) *log = gen::with_files_of(options_.templates, *log);
+        return log;
     }
-    if (origin && stage == KVJIT_STAGE_LOG) return origin->log;
+    if (stage == KVJIT_STAGE_OBJECT && origin && origin->store != nullptr) {
+        return origin->store->read(wanted->identity(), origin->stored, EntryPart::kObject);
+    }
     gen::Result<std::string> source = source_of(*wanted, origin.get());
     if (stage == KVJIT_STAGE_SOURCE || !source) return source;
     if (const std::optional<CompileStage> how = always_compiled(stage)) {
-        gen::Result<CompileOutput> shown = compile_to_show(*wanted, *source, *how);
+        gen::Result<CompileOutput> shown = wanted->compile(*source, *how);
         if (!shown) return std::unexpected(shown.error());
         return std::move(shown->object);
     }
-    gen::Result<CompileOutput> made = compile_to_show(*wanted, *source, CompileStage::kObject);
+    gen::Result<CompileOutput> made = wanted->compile(*source, CompileStage::kObject);
     if (!made) return std::unexpected(made.error());
-    if (stage == KVJIT_STAGE_LOG) return std::move(made->log);
     if (origin && digest_of({made->object}) != origin->stored.digest) {
         return gen::fail(KVJIT_INTERNAL, "kvjit",
                          "the compiler made two objects of one source, of " + wanted->identity() +
@@ -78,12 +80,16 @@ gen::Result<std::string> Images::source_of(Wanted& wanted, const Origin* origin)
     return std::unexpected(std::move(error));
 }
 
-/// Not counted as a compile of the engine: its result is only shown.
-gen::Result<CompileOutput> Images::compile_to_show(const Wanted& wanted, const std::string& source,
-                                                   CompileStage stage) {
-    const gen::Result<Backend*> backend = this->backend(wanted.target());
-    if (!backend) return std::unexpected(backend.error());
-    return (*backend)->compiler().compile(source, wanted.program().info->name, wanted.target(), stage);
+gen::Result<std::string> Images::log_of(Wanted& wanted, const Origin* origin) {
+    if (origin != nullptr && origin->store != nullptr) {
+        return origin->store->read(wanted.identity(), origin->stored, EntryPart::kLog);
+    }
+    if (origin != nullptr) return origin->log;
+    const gen::Result<std::string>& source = wanted.source();
+    if (!source) return std::unexpected(source.error());
+    gen::Result<CompileOutput> made = wanted.compile(*source, CompileStage::kObject);
+    if (!made) return std::unexpected(made.error());
+    return std::move(made->log);
 }
 
 }  // namespace kvjit::rt

@@ -314,8 +314,7 @@ gen::Result<Entry> Images::compile(Wanted& wanted) {
     const bool late = sealed_;
     const double load_before = compiler.load_seconds();
     const auto start = std::chrono::steady_clock::now();
-    gen::Result<CompileOutput> output =
-        compiler.compile(*source, wanted.program().info->name, wanted.target(), CompileStage::kObject);
+    gen::Result<CompileOutput> output = wanted.compile(*source, CompileStage::kObject);
     if (!output) return std::unexpected(output.error());
     ++compiles_;
     const double seconds = seconds_since(start) - (compiler.load_seconds() - load_before);

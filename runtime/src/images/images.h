@@ -29,7 +29,7 @@ struct ImagesOptions {
     bool jit = true;
     Backends backends;
     std::unique_ptr<Cache> disk;  // null: none
-    gen::TemplateReader templates;
+    gen::Templates templates;
     Log log = {};
     LateCompile on_late_compile = nullptr;         // may be empty
     std::shared_ptr<SpecTrace> trace = nullptr;    // null: none
@@ -161,7 +161,7 @@ private:
     gen::Result<ImagePtr> load(const Wanted& wanted, std::string_view object);
     gen::Result<std::string> identity_of(Wanted& wanted, const Origin* origin);
     gen::Result<std::string> source_of(Wanted& wanted, const Origin* origin);
-    gen::Result<CompileOutput> compile_to_show(const Wanted& wanted, const std::string& source, CompileStage stage);
+    gen::Result<std::string> log_of(Wanted& wanted, const Origin* origin);
 
     ImagesOptions options_;
     std::mutex cells_mutex_;

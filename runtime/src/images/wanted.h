@@ -25,7 +25,7 @@ std::string image_name(std::string_view program, const std::string& identity);
 /// Not thread-safe. `compiler` and `templates` outlive it.
 class Wanted {
 public:
-    Wanted(const Candidate& candidate, Compiler& compiler, const gen::TemplateReader& templates);
+    Wanted(const Candidate& candidate, Compiler& compiler, const gen::Templates& templates);
 
     const gen::Program& program() const { return *candidate_.program; }
     const gen::Target& target() const { return *candidate_.target; }
@@ -35,6 +35,9 @@ public:
     const std::string& identity() const;
     /// The rendered source.
     const gen::Result<std::string>& source();
+    /// `source` compiled. An error names the files of the folder that has the templates, if one has; the log, which
+    /// stores keep, is the same wherever they are.
+    gen::Result<CompileOutput> compile(const std::string& source, CompileStage stage) const;
     /// Errors: KVJIT_BAD_FILE for templates. A missing compiler is no error, see EntryKey.
     gen::Result<EntryKey> key();
     std::string name() const { return image_name(program().info->name, identity()); }
@@ -42,7 +45,7 @@ public:
 private:
     Candidate candidate_;
     Compiler& compiler_;
-    const gen::TemplateReader& templates_;
+    const gen::Templates& templates_;
     mutable std::string identity_;  // "": not computed yet; most candidates are never looked up
     std::optional<gen::Result<std::string>> source_;
 };

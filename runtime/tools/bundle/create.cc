@@ -53,8 +53,7 @@ rt::ImagesOptions images_options(const Request& request) {
     rt::report_environment(images.log);
     images.backends = rt::make_backends({.compiler = compiler_path()});
     images.disk = open_cache(request.cache_dir, images.log);
-    const std::string templates = rt::environment_text(rt::Variable::kTemplateDir).value_or("");
-    images.templates = templates.empty() ? gen::embedded_templates() : gen::folder_templates(templates);
+    images.templates = gen::templates_of(rt::environment_text(rt::Variable::kTemplateDir).value_or(""));
     return images;
 }
 

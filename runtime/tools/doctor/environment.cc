@@ -15,7 +15,7 @@ namespace {
 
 /// What is wrong with a folder of templates; nothing: each program's can be read, and the default spec's are whole.
 std::optional<std::string> why_no_templates(const std::string& folder) {
-    const gen::TemplateReader read = gen::folder_templates(folder);
+    const gen::TemplateReader read = gen::templates_of(folder).read;
     for (const gen::ProgramInfo& program : gen::programs()) {
         for (const auto& variants : {program.cpu.variants, program.cuda.variants}) {
             for (const gen::Variant& variant : variants) {

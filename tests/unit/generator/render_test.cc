@@ -98,10 +98,26 @@ TEST_CASE("a missing include and a system include are errors that say where") {
 
 TEST_CASE("a template folder reads the same as the library's own") {
     const Result<std::string> embedded = render(merge(), kTarget, embedded_templates());
-    const Result<std::string> folder = render(merge(), kTarget, folder_templates(KVJIT_TEMPLATES));
+    const Result<std::string> folder = render(merge(), kTarget, templates_of(KVJIT_TEMPLATES).read);
     REQUIRE(folder.has_value());
     CHECK(*embedded == *folder);
-    CHECK(!render(merge(), kTarget, folder_templates("/nonexistent")).has_value());
+    const Result<std::string> missing = render(merge(), kTarget, templates_of("/nonexistent/").read);
+    REQUIRE(!missing.has_value());
+    CHECK(missing.error().message ==
+          "the template /nonexistent/cpu/merge.cc can't be read: No such file or directory; KVJIT_TEMPLATE_DIR or "
+          "template_dir of the engine's options names its folder");
+}
+
+TEST_CASE("a compiler's message names the files of the folder that has the templates") {
+    const std::string_view message =
+        "merge doesn't compile:\ntemplates/cpu/a.h:1:2: error: templates/ of x/templates/y\n"
+        "templates/cuda/b.h(3): error at line 4 of templates/cuda/c.h";
+    CHECK(with_files_of(templates_of(""), message) == message);
+    for (const char* folder : {"/my/edited", "/my/edited/"}) {
+        CHECK(with_files_of(templates_of(folder), message) ==
+              "merge doesn't compile:\n/my/edited/cpu/a.h:1:2: error: /my/edited/ of x/templates/y\n"
+              "/my/edited/cuda/b.h(3): error at line 4 of /my/edited/cuda/c.h");
+    }
 }
 
 TEST_CASE("the checked-in spec block names every constant that rendering sets") {

@@ -141,7 +141,7 @@ ImagesOptions options_over(World& world, bool jit) {
     for (auto& backend : options.backends) backend = std::make_unique<FakeBackend>(world);
     options.disk = std::make_unique<FakeCache>(world);
     options.tiles = &world.tiles;
-    options.templates = [](std::string_view path) {
+    options.templates.read = [](std::string_view path) {
         return gen::Result<std::string>("// " + std::string(path) + "\n");
     };
     options.log = [&world](kvjit_log_level level, const std::string& message) {

@@ -67,7 +67,7 @@ TEST_CASE("a memory hit names no compiler and renders nothing") {
     World world;
     ImagesOptions options = options_over(world);
     int rendered = 0;
-    options.templates = [&](std::string_view) {
+    options.templates.read = [&](std::string_view) {
         ++rendered;
         return gen::Result<std::string>("\n");
     };

@@ -205,7 +205,7 @@ TEST_CASE("of what was compiled here the log is kept, the object made again, and
     std::string templates = "// one\n";
     ImagesOptions options = options_over(world);
     options.disk = nullptr;
-    options.templates = [&](std::string_view) { return gen::Result<std::string>(templates); };
+    options.templates.read = [&](std::string_view) { return gen::Result<std::string>(templates); };
     const KernelPtr kernel = *Kernel::make(std::make_shared<Images>(std::move(options)), spec_of(kSpec), two_levels());
     REQUIRE(kernel->prepare(KVJIT_PROGRAM_STORE).has_value());
     CHECK(world.compiles == 1);
