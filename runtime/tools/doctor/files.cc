@@ -64,6 +64,10 @@ Findings examine_cache() {
                  path + " can only be read: hits work, nothing is added; " + entries_text(*cache),
                  "chmod u+w, or set KVJIT_CACHE_DIR to a folder that can be written"}};
     }
+    if (const auto why = why_no_folder(rt::default_cache_place())) {
+        return {{Health::kProblem, kCache, *why + "; hits work, nothing is added; " + entries_text(*cache),
+                 "make room: kvjit cache prune, or set KVJIT_CACHE_DIR to another folder"}};
+    }
     Findings findings = {{Health::kGood, kCache, path + ": " + entries_text(*cache)}};
     for (const CacheFile& file : cache->files()) {
         if (file.kind != rt::CacheFileKind::kEntry) continue;

@@ -40,13 +40,23 @@ std::string reason(int error) {
     return std::strerror(error);
 }
 
+/// As long as an entry of the disk cache: a full disk, a quota and a file system without inodes are only seen so.
+constexpr std::size_t kTrialBytes = 64 * 1024;
+
+std::optional<std::string> why_no_file(const rt::CacheFolder& folder) {
+    const std::string name = "doctor-" + std::to_string(::getpid());
+    const auto written = folder.write(name, std::string(kTrialBytes, '.'));
+    folder.remove(name);
+    return written ? std::nullopt : std::optional(written.error());
+}
+
 }  // namespace
 
 std::optional<std::string> why_no_folder(const rt::CachePlace& place) {
     const MissingFolders missing(place.path);
     const auto folder = rt::CacheFolder::open(rt::system_calls(), place);
     if (!folder) return folder.error();
-    if (::access(place.path.c_str(), W_OK | X_OK) == 0) return std::nullopt;
+    if (::access(place.path.c_str(), W_OK | X_OK) == 0) return why_no_file(*folder);
     return std::string(place.called) + " " + place.path + " can't be written to: " + reason(errno);
 }
 

@@ -1,5 +1,6 @@
 // `kvjit doctor`.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -56,6 +57,33 @@ TEST_CASE("doctor finds what is there, and says what is wrong with a fix") {
     const ChildResult bad = run_kvjit({"doctor", "--json"});
     CHECK(bad.exit_code == 1);
     CHECK(mentions(finding(Json::parse(bad.out), "disk cache", "problem")["fix"], "kvjit cache verify"));
+}
+
+/// Files of this process and its children can't grow beyond `bytes` while this object lives, as on a full disk.
+class FileLimit {
+public:
+    explicit FileLimit(rlim_t bytes) {
+        REQUIRE(getrlimit(RLIMIT_FSIZE, &before_) == 0);
+        const rlimit limit{bytes, before_.rlim_max};
+        REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    }
+    ~FileLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+    FileLimit(const FileLimit&) = delete;
+    FileLimit& operator=(const FileLimit&) = delete;
+
+private:
+    rlimit before_{};
+};
+
+TEST_CASE("doctor sees that nothing can be added to the cache, and leaves nothing there") {
+    const FilledCache cache;
+    const std::size_t before = cache.entries().size();
+    {
+        const FileLimit limit(32 * 1024);
+        check_problem("disk cache", "hits work, nothing is added; 3 entries", "kvjit cache prune");
+    }
+    CHECK(cache.entries().size() == before);
+    CHECK(json_of({"cache", "verify", "--json"}).dump().find("doctor") == std::string::npos);
 }
 
 TEST_CASE("doctor reads bundles") {
