@@ -7,9 +7,12 @@
 
 #include "check/fault.h"
 #include "disk_cache/cache_folder.h"
+#include "disk_cache/prune.h"
 
 namespace kvjit::rt {
 namespace {
+
+constexpr const char* kSuffix = ".safetensors";
 
 /// No other process, and no other recording of this one, has a file of this name.
 std::string file_name(const gen::KernelSpec& spec) {
@@ -18,7 +21,18 @@ std::string file_name(const gen::KernelSpec& spec) {
     char number[32];
     std::snprintf(number, sizeof number, "%06lld", static_cast<long long>(++count));
     return text(std::chrono::duration_cast<std::chrono::seconds>(now).count(), "-", std::int64_t{::getpid()}, "-",
-                number, "-", op_name(spec), ".safetensors");
+                number, "-", op_name(spec), kSuffix);
+}
+
+constexpr std::size_t kMostNames = 4096;  // of a folder, that are looked at
+
+/// Removes what processes that were killed left while they wrote; files that are being written are locked.
+void remove_abandoned(const CacheFolder& folder) {
+    const auto names = folder.calls().list(folder.descriptor(), kMostNames);
+    if (!names) return;
+    for (const std::string& name : *names) {
+        if (name.ends_with(kTemporarySuffix) && name.contains(kSuffix)) sweep(folder, name);
+    }
 }
 
 }  // namespace
@@ -57,6 +71,7 @@ void Recording::write(const gen::KernelSpec& spec, std::string_view bytes) {
     const std::string name = file_name(spec);
     const CachePlace place{.path = setting_.folder, .home = "", .called = "the folder", .follows_link = false};
     const auto folder = CacheFolder::open(system_calls(), place);
+    if (folder && !swept_.exchange(true)) remove_abandoned(*folder);
     const auto written = folder ? folder->write(name, bytes) : std::unexpected(folder.error());
     if (written) return log_(KVJIT_LOG_INFO, text("recorded a call: ", setting_.folder, "/", name));
     ended_ = true;

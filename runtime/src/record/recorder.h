@@ -35,7 +35,7 @@ private:
     Log log_;
     std::atomic<std::int64_t> seen_{0}, files_{0}, bytes_{0};
     std::array<std::atomic<bool>, 4> said_{};  // by Obstacle
-    std::atomic<bool> ended_{false};
+    std::atomic<bool> swept_{false}, ended_{false};
 };
 
 /// Thread-safe.

@@ -1,5 +1,7 @@
 // Folders that can't be used: said once, and the call goes on.
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -49,6 +51,21 @@ TEST_CASE("missing folders are made, private, and so are files; no draft stays")
         REQUIRE(stat(file.c_str(), &status) == 0);
         CHECK((status.st_mode & 0777) == 0600);
     }
+}
+
+TEST_CASE("drafts of killed processes are removed, those that are being written are not") {
+    const TemporaryFolder folder;
+    const std::string left = folder.write("1-2-000001-Merge.safetensors.2.3.4.tmp", "half of a recording");
+    const std::string written = folder.write("1-5-000001-Merge.safetensors.5.6.7.tmp", "half of a recording");
+    const std::string other = folder.write("notes.tmp", "of another program");
+    const int writer = open(written.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(flock(writer, LOCK_EX) == 0);
+    CHECK(warnings_of(folder.path()).empty());
+    CHECK(!std::filesystem::exists(left));
+    CHECK(std::filesystem::exists(written));
+    CHECK(std::filesystem::exists(other));
+    CHECK(files_in(folder.path(), ".safetensors").size() == 3);
+    close(writer);
 }
 
 TEST_CASE("a link, a file, a folder that others may write to") {
