@@ -6,10 +6,12 @@
 #include "commands.h"
 #include "inspect/diff.h"
 #include "inspect/fields_help.h"
+#include "inspect/output.h"
 #include "inspect/programs.h"
 #include "inspect/show.h"
 #include "inspect/stages.h"
 #include "inspect/summary.h"
+#include "terminal.h"
 
 namespace kvjit::tool {
 namespace {
@@ -45,8 +47,11 @@ CLI::Option* add_diff(Options& options, Request& request) {
     return diff;
 }
 
-/// Styles of assembly are for assembly.
-Result<void> check_style(const Request& request) {
+/// Styles of assembly are for assembly, and a JSON text is one file: seen before anything is compiled.
+Result<void> check_output(const Request& request) {
+    if (request.json && request.output && names_folder(*request.output)) {
+        return fail(escaped(*request.output) + " is a folder, and --json writes one file: -o FILE");
+    }
     const bool has_assembly = std::ranges::find(request.stages, "asm") != request.stages.end();
     if (has_assembly || !(request.lines || request.raw)) return {};
     return fail(std::string(request.lines ? "--lines" : "--raw") + " is for --emit asm");
@@ -89,7 +94,7 @@ Action declare(Options& options) {
     why->excludes(stage)->excludes(json);
     images->excludes(stage)->excludes(why);
     raw->excludes(lines);
-    options.check([&request = *request] { return check_style(request); });
+    options.check([&request = *request] { return check_output(request); });
     CLI::Option* diff = add_diff(options, *request);
     for (CLI::Option* other : {spec, stage, why, images, bundle, output, json, lines, raw}) diff->excludes(other);
     return [request] { return run(*request); };

@@ -9,14 +9,11 @@
 #include "terminal.h"
 
 namespace kvjit::tool {
-namespace {
 
 bool names_folder(const std::string& path) {
     std::error_code error;
     return path.ends_with('/') || std::filesystem::is_directory(path, error);
 }
-
-}  // namespace
 
 Output::Output(std::optional<std::string> path, bool has_several)
     : path_(std::move(path)), is_folder_(path_ && (has_several || names_folder(*path_))) {}

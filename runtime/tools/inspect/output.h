@@ -9,11 +9,14 @@
 
 namespace kvjit::tool {
 
+/// A folder that is there, or a name that ends with a slash.
+bool names_folder(const std::string& path);
+
 /// Everything is made before anything is written.
 class Output {
 public:
-    /// `path`: a file, or a folder: one that is there, a name that ends with a slash, and the place of several stages.
-    /// Nothing: standard output.
+    /// `path`: a file, or a folder: what names_folder() says, and the place of several stages. Nothing: standard
+    /// output.
     Output(std::optional<std::string> path, bool has_several);
 
     bool has_folder() const { return is_folder_; }

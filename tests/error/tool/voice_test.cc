@@ -91,6 +91,8 @@ TEST_CASE("values that are missing, too many or out of range are named with what
              {{"targets", "more"}, "'more' is one word too many; kvjit help targets says more"},
              {{"inspect", "op=Merge", "--images", "--why"}, "can't be given together"},
              {{"inspect", "op=Merge", "--lines"}, "--lines is for --emit asm; kvjit help inspect says more"},
+             {{"inspect", "op=Merge", "--json", "-o", "made/"},
+              "made/ is a folder, and --json writes one file: -o FILE; kvjit help inspect says more"},
              {{"inspect", "op=Merge", "--images", "--raw"}, "--raw is for --emit asm; kvjit help inspect says more"},
              {{"replay", "-o", "x", "y"},
               "--output needs --oracle, whose results it writes; kvjit help replay says more"},
