@@ -22,16 +22,17 @@ std::string mismatch_text(const Label& name, const Tensor& got, const Tensor& ex
 /// Counts elements for which `same` is false.
 template <class Same>
 Verdict count_mismatches(const Label& name, const Tensor& got, const Tensor& expected, Same same) {
-    std::int64_t mismatches = 0;
+    Region wrong(expected.shape());
     std::int64_t first = 0;
     for (std::int64_t i = 0; i < expected.size(); ++i) {
         if (same(i)) continue;
-        if (mismatches++ == 0) first = i;
+        if (wrong.count() == 0) first = i;
+        wrong.add(i);
     }
-    if (mismatches == 0) return {};
+    if (wrong.count() == 0) return {};
     return {false, 0,
-            mismatch_text(name, got, expected, first) + "; " + std::to_string(mismatches) + " of " +
-                std::to_string(expected.size()) + " elements differ, none may"};
+            mismatch_text(name, got, expected, first) + "; " + std::to_string(wrong.count()) + " of " +
+                std::to_string(expected.size()) + " elements differ, none may: " + wrong.text(name)};
 }
 
 double largest_finite(const Tensor& tensor) {
@@ -54,6 +55,7 @@ double distance(double got, double expected) {
 struct Worst {
     double relative = 0;
     std::int64_t at = 0;
+    double reference = 0;  // that maximum; 0 where no element is off
 };
 
 Worst worst_of(const Tensor& got, const Tensor& expected, double floor) {
@@ -64,30 +66,12 @@ Worst worst_of(const Tensor& got, const Tensor& expected, double floor) {
         if (error > worst) at = i;
         worst = std::max(worst, error);
     }
-    return {worst == 0 ? 0 : worst / std::max(largest_finite(expected), floor), at};
+    if (worst == 0) return {};
+    const double reference = std::max(largest_finite(expected), floor);
+    return {worst / reference, at, reference};
 }
 
 }  // namespace
-
-std::string Label::place(std::span<const std::int64_t> shape, std::int64_t i) const {
-    if (axes.size() != shape.size()) return name + position_text(shape, i);
-    std::string text;
-    for (std::size_t axis = shape.size(); axis-- > 0;) {
-        const std::int64_t index = i % shape[axis];
-        i /= shape[axis];
-        std::string part = axes[axis] + " " + std::to_string(index);
-        if (axes[axis] == "token" && !token_starts.empty()) {
-            const auto after = std::ranges::upper_bound(token_starts, index);
-            const std::int64_t sequence = after - token_starts.begin() - 1;
-            if (sequence >= 0 && after != token_starts.end()) {
-                part += " (sequence " + std::to_string(sequence) + ", its token " +
-                        std::to_string(index - token_starts[static_cast<std::size_t>(sequence)]) + ")";
-            }
-        }
-        text = part + (text.empty() ? "" : ", ") + text;
-    }
-    return name + "[" + text + "]";
-}
 
 void Verdict::join(const Verdict& other) {
     if (pass && !other.pass) detail = other.detail;
@@ -120,9 +104,15 @@ Verdict compare_exactly(const Label& name, const Tensor& got, const Tensor& expe
 Verdict compare_closely(const Label& name, const Tensor& got, const Tensor& expected, double tolerance, double floor) {
     const Worst worst = worst_of(got, expected, floor);
     if (worst.relative <= tolerance) return {true, worst.relative, ""};
+    Region wrong(expected.shape());
+    for (std::int64_t i = 0; i < expected.size(); ++i) {
+        const bool is_off = distance(got.number(i), expected.number(i)) > tolerance * worst.reference;
+        if (is_off || i == worst.at) wrong.add(i);  // the worst one is, however the product was rounded
+    }
     return {false, worst.relative,
             mismatch_text(name, got, expected, worst.at) + "; off by " + number_text(worst.relative) +
-                " of the largest, " + number_text(tolerance) + " is allowed"};
+                " of the largest, " + number_text(tolerance) + " is allowed; " + std::to_string(wrong.count()) +
+                " of " + std::to_string(expected.size()) + " are off by more: " + wrong.text(name)};
 }
 
 }  // namespace kvjit::tool

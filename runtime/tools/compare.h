@@ -1,27 +1,12 @@
 // Compares outputs with recorded ones.
 #pragma once
 
-#include <span>
 #include <string>
-#include <vector>
 
+#include "label.h"
 #include "tensor.h"
 
 namespace kvjit::tool {
-
-/// What messages call a tensor and its axes.
-struct Label {
-    std::string name;
-    std::vector<std::string> axes;               // "token", "head"; none: indices alone
-    std::span<const std::int64_t> token_starts;  // (B+1), of axis "token": whose sequence a token is; empty: unknown
-
-    Label(const char* tensor) : name(tensor) {}
-    Label(std::string tensor, std::vector<std::string> its_axes, std::span<const std::int64_t> starts)
-        : name(std::move(tensor)), axes(std::move(its_axes)), token_starts(starts) {}
-
-    /// "attn_output[token 5 (sequence 1, its token 2), head 0, d 7]", or "out.lse(5, 0)".
-    std::string place(std::span<const std::int64_t> shape, std::int64_t i) const;
-};
 
 /// The verdict on one output or, joined, on all outputs of a call.
 struct Verdict {
