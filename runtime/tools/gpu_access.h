@@ -3,11 +3,25 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "result.h"
 
+namespace kvjit::gpu {
+class Gpu;
+}
+
 namespace kvjit::tool {
+
+/// The number of the GPU that `target`, a legal name, runs on, which for an architecture's is the first one; none for
+/// targets without a GPU.
+std::optional<int> gpu_ordinal(std::string_view target);
+
+/// Opens the driver, and the GPU, which becomes this thread's and is kept until the process ends. Errors: no driver, no
+/// such GPU.
+Result<const gpu::Gpu*> find_gpu(int ordinal);
 
 /// Opens the driver and makes the GPU of `target` ("cuda", "cuda:N", "sm_XX") this thread's. Does nothing for targets
 /// without a GPU, and for unknown names, which kvjit_target_create refuses. Call it before any of the memory is

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "call/arrays.h"
-#include "gpu/gpu.h"
 #include "gpu/machine.h"
 #include "kvjit/blocks.hpp"
+#include "limits/cuda/gpu.h"
 
 namespace kvjit::test {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <new>
 
-#include "gpu/gpu.h"
+#include "limits/cuda/gpu.h"
 
 namespace kvjit::test {
 namespace {

@@ -11,8 +11,8 @@
 #include <memory>
 #include <string>
 
-#include "gpu/gpu.h"
 #include "gpu/machine.h"
+#include "limits/cuda/gpu.h"
 
 namespace kvjit::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "gpu/call.h"
-#include "gpu/gpu.h"
 #include "gpu/unchanged_memory.h"
+#include "limits/cuda/gpu.h"
 
 namespace kvjit::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu/gpu.h"
+#include "limits/cuda/gpu.h"
 
 namespace kvjit::bench {
 

@@ -18,11 +18,6 @@ std::vector<std::uint16_t> pattern(double deviation) {
     return halves;
 }
 
-void copy_within(const gpu::DeviceMemory& memory, std::size_t to, std::size_t bytes) {
-    const auto base = reinterpret_cast<gpu::DevicePointer>(memory.data());
-    gpu::check(gpu::driver().copy_on_device(base + to, base, bytes, nullptr), "cuMemcpyDtoDAsync");
-}
-
 }  // namespace
 
 Engine memory_engine() {
@@ -48,17 +43,9 @@ Plan plan_for(const Setup& setup, const std::string& spec, const kvjit_batch& ba
     return value_of(kernel_for(setup, spec).plan(batch, options));
 }
 
-/// Uploads a pattern once, then doubles what is there.
 void fill_normal(const gpu::DeviceMemory& memory, double deviation) {
     const std::vector<std::uint16_t> halves = pattern(deviation);
-    std::size_t done = std::min(memory.size(), halves.size() * sizeof halves[0]);
-    gpu::copy_to_device(memory.data(), halves.data(), done);
-    while (done < memory.size()) {
-        const std::size_t piece = std::min(done, memory.size() - done);
-        copy_within(memory, done, piece);
-        done += piece;
-    }
-    gpu::check(gpu::driver().stream_synchronize(nullptr), "cuStreamSynchronize");
+    gpu::repeat_on_device(memory.data(), memory.size(), halves.data(), halves.size() * sizeof halves[0]);
 }
 
 gpu::DeviceMemory normal_halves(const gpu::Gpu& gpu, std::size_t bytes, double deviation) {

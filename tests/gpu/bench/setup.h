@@ -11,8 +11,8 @@
 
 #include "gpu/bench/contest.h"
 #include "gpu/bench/report.h"
-#include "gpu/gpu.h"
 #include "kvjit/kvjit.hpp"
+#include "limits/cuda/gpu.h"
 
 namespace kvjit::bench {
 

@@ -1,10 +1,11 @@
-// A GPU and what tests make on it, with owners. Whatever the driver refuses is thrown as std::runtime_error.
+// A GPU and what tests and benchmarks make on it, with owners. Whatever the driver refuses is thrown as
+// std::runtime_error.
 #pragma once
 
 #include <cstddef>
 #include <string>
 
-#include "gpu/driver.h"
+#include "limits/cuda/driver.h"
 
 namespace kvjit::gpu {
 
@@ -61,6 +62,11 @@ private:
 /// Synchronous copies: done on the device when they return, for every stream.
 void copy_to_device(void* to, const void* from, std::size_t bytes);
 void copy_to_host(void* to, const void* from, std::size_t bytes);
+/// Puts the `pattern_bytes` at `pattern`, which lies in host memory, into device memory again and again; 0 of them put
+/// nothing. The same.
+void repeat_on_device(void* to, std::size_t bytes, const void* pattern, std::size_t pattern_bytes);
+/// The same for one byte.
+void set_on_device(void* to, unsigned char value, std::size_t bytes);
 
 /// Does not synchronise with the default stream.
 class Stream {
@@ -77,6 +83,22 @@ public:
 
 private:
     void* stream_ = nullptr;
+};
+
+/// Kernels that the driver compiled from PTX.
+class Library {
+public:
+    /// Where the driver's compiler is missing, or forbidden by CUDA_DISABLE_PTX_JIT, it refuses.
+    explicit Library(const std::string& ptx);
+    ~Library() { driver().library_unload(library_); }
+    Library(const Library&) = delete;
+    Library& operator=(const Library&) = delete;
+
+    /// Valid as long as the library.
+    void* kernel(const char* name) const;
+
+private:
+    void* library_ = nullptr;
 };
 
 /// A graph of what `record` puts on the stream. Capturing is in global mode: whatever could synchronise, an allocation

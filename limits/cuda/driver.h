@@ -1,5 +1,5 @@
-// The CUDA driver API, as far as the GPU tests and their benchmark need it: declared here, opened at run time, so that
-// everything builds without CUDA.
+// The CUDA driver API, as far as tests, benchmarks and the `kvjit` command need it: declared here, opened at run time,
+// so that everything builds without CUDA.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +30,17 @@ struct Driver {
     int (*copy_to_device)(DevicePointer to, const void* from, std::size_t bytes);
     int (*copy_to_host)(void* to, DevicePointer from, std::size_t bytes);
     int (*copy_on_device)(DevicePointer to, DevicePointer from, std::size_t bytes, void* stream);
+    int (*set_bytes)(DevicePointer to, unsigned char value, std::size_t bytes, void* stream);
+    int (*host_register)(void* memory, std::size_t bytes, unsigned flags);
+    int (*host_unregister)(void* memory);
+    /// `code`: a cubin, or PTX that ends with 0. `jit_*` and `*_options`: null, with counts of 0.
+    int (*library_load)(void** library, const void* code, void* jit_options, void** jit_values, unsigned jit_count,
+                        void* options, void** values, unsigned count);
+    int (*library_unload)(void* library);
+    int (*library_kernel)(void** kernel, void* library, const char* name);
+    int (*launch_kernel)(void* kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
+                         unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream, void** parameters,
+                         void** extra);
     int (*stream_create)(void** stream, unsigned flags);
     int (*stream_destroy)(void* stream);
     int (*stream_synchronize)(void* stream);
@@ -52,13 +63,14 @@ struct Driver {
 };
 
 // Numbers of the driver API.
-inline constexpr int kNotReady = 600;            // CUDA_ERROR_NOT_READY
-inline constexpr int kMultiprocessorCount = 16;  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-inline constexpr int kL2CacheBytes = 38;         // CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
-inline constexpr int kCapabilityMajor = 75;      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-inline constexpr int kCapabilityMinor = 76;      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
-inline constexpr unsigned kNonBlocking = 1;      // CU_STREAM_NON_BLOCKING
-inline constexpr int kCaptureGlobal = 0;         // CU_STREAM_CAPTURE_MODE_GLOBAL
+inline constexpr int kNotReady = 600;              // CUDA_ERROR_NOT_READY
+inline constexpr int kMultiprocessorCount = 16;    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+inline constexpr int kL2CacheBytes = 38;           // CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+inline constexpr int kCapabilityMajor = 75;        // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+inline constexpr int kCapabilityMinor = 76;        // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+inline constexpr unsigned kNonBlocking = 1;        // CU_STREAM_NON_BLOCKING
+inline constexpr unsigned kPortableAndMapped = 3;  // CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP
+inline constexpr int kCaptureGlobal = 0;           // CU_STREAM_CAPTURE_MODE_GLOBAL
 
 /// Opens libcuda.so.1 and starts the driver, once a process. Errors: why there is no GPU to use, as a sentence.
 std::expected<const Driver*, std::string> open_driver();

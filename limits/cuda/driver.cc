@@ -1,4 +1,4 @@
-#include "gpu/driver.h"
+#include "limits/cuda/driver.h"
 
 #include <dlfcn.h>
 
@@ -35,6 +35,13 @@ const Symbol kSymbols[] = {
     {"cuMemcpyHtoD_v2", &table.copy_to_device},
     {"cuMemcpyDtoH_v2", &table.copy_to_host},
     {"cuMemcpyDtoDAsync_v2", &table.copy_on_device},
+    {"cuMemsetD8Async", &table.set_bytes},
+    {"cuMemHostRegister_v2", &table.host_register},
+    {"cuMemHostUnregister", &table.host_unregister},
+    {"cuLibraryLoadData", &table.library_load},
+    {"cuLibraryUnload", &table.library_unload},
+    {"cuLibraryGetKernel", &table.library_kernel},
+    {"cuLaunchKernel", &table.launch_kernel},
     {"cuStreamCreate", &table.stream_create},
     {"cuStreamDestroy_v2", &table.stream_destroy},
     {"cuStreamSynchronize", &table.stream_synchronize},

@@ -1,5 +1,6 @@
-#include "gpu/gpu.h"
+#include "limits/cuda/gpu.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace kvjit::gpu {
@@ -77,6 +78,35 @@ void copy_to_device(void* to, const void* from, std::size_t bytes) {
 
 void copy_to_host(void* to, const void* from, std::size_t bytes) {
     check(driver().copy_to_host(to, reinterpret_cast<DevicePointer>(from), bytes), "cuMemcpyDtoH");
+}
+
+void repeat_on_device(void* to, std::size_t bytes, const void* pattern, std::size_t pattern_bytes) {
+    const auto base = reinterpret_cast<DevicePointer>(to);
+    std::size_t done = std::min(bytes, pattern_bytes);
+    if (done == 0) return;
+    copy_to_device(to, pattern, done);
+    while (done < bytes) {
+        const std::size_t piece = std::min(done, bytes - done);
+        check(driver().copy_on_device(base + done, base, piece, nullptr), "cuMemcpyDtoDAsync");
+        done += piece;
+    }
+    check(driver().stream_synchronize(nullptr), "cuStreamSynchronize");
+}
+
+void set_on_device(void* to, unsigned char value, std::size_t bytes) {
+    check(driver().set_bytes(reinterpret_cast<DevicePointer>(to), value, bytes, nullptr), "cuMemsetD8Async");
+    check(driver().stream_synchronize(nullptr), "cuStreamSynchronize");
+}
+
+Library::Library(const std::string& ptx) {
+    check(driver().library_load(&library_, ptx.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+          "cuLibraryLoadData of PTX");
+}
+
+void* Library::kernel(const char* name) const {
+    void* found = nullptr;
+    check(driver().library_kernel(&found, library_, name), "cuLibraryGetKernel");
+    return found;
 }
 
 bool Stream::is_busy() const {
