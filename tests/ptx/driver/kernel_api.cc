@@ -1,4 +1,6 @@
 // Of the CUDA driver API: libraries, kernels, launches.
+#include <elf.h>
+
 #include <cstring>
 #include <memory>
 #include <string_view>
@@ -23,8 +25,13 @@ struct LoadedLibrary {
     std::vector<LoadedKernel> kernels;
 };
 
+/// As the driver takes either: PTX itself, or a cubin with PTX in it.
+std::string_view text_of(const char* code) {
+    return std::strncmp(code, ELFMAG, SELFMAG) == 0 ? ptx_of(code) : std::string_view(code);
+}
+
 Code load(const char* code, LoadedLibrary& library) {
-    const std::string_view ptx = ptx_of(code);
+    const std::string_view ptx = text_of(code);
     if (ptx.empty()) return cuda::kNoBinaryForGpu;  // not made by the stand-in for NVRTC
     try {
         for (Kernel& kernel : parse_module(ptx)) {
