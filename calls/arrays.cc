@@ -53,6 +53,13 @@ std::int64_t BlockMemory::address(std::int64_t block) const {
     return (begin + kAlignment - 1) / kAlignment * kAlignment + block * bytes;
 }
 
+/// Rounded so that blocks are aligned as they were; kAround is more than that.
+std::int64_t BlockMemory::copy(const Place& place) const {
+    if (memory.empty()) return 0;
+    const auto there = reinterpret_cast<std::intptr_t>(place(memory.data(), memory.size()));
+    return (there - reinterpret_cast<std::intptr_t>(memory.data())) / kAlignment * kAlignment;
+}
+
 IndexArrays::IndexArrays(const CallShape& shape) : spec(shape.spec) {
     kvjit_batch_init(&batch);
     batch.num_heads = shape.num_kv_heads * spec.group;
@@ -86,6 +93,16 @@ void IndexArrays::bind(const Place& place) {
     batch.cachestarts.data = const_cast<void*>(put(table, spec.index_type));
     batch.scalestarts.data = const_cast<void*>(put(scales, KVJIT_I64));
     batch.alibi_slopes = slopes.empty() ? nullptr : slopes.data();
+}
+
+void IndexArrays::move_blocks(const Place& place) {
+    const auto move = [&](const BlockMemory& blocks, Numbers& entries) {
+        const std::int64_t distance = blocks.copy(place);
+        for (std::int64_t& entry : entries) entry += entry > 0 ? distance : 0;  // below 0: no block
+    };
+    move(code_blocks, table);
+    move(scale_blocks, scales);
+    bind();
 }
 
 void IndexArrays::set_lengths(const Numbers& tokens, const Numbers& keys) {

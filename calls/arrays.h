@@ -28,17 +28,19 @@ struct CallShape {
 /// Sequences that are all alike.
 CallShape even_shape(const std::string& spec, std::int64_t sequences, std::int64_t tokens, std::int64_t keys);
 
+/// Gives the address at which kernels shall find these bytes.
+using Place = std::function<const void*(const void* data, std::size_t bytes)>;
+
 /// Blocks at addresses, in a memory with room for at least 64 of them and for some bytes around them.
 struct BlockMemory {
     std::int64_t bytes = 0;  // of a block
     std::vector<std::byte> memory;
 
     void make(std::int64_t block_bytes, std::int64_t count);
+    /// Copies the memory; what is to be added to addresses in it. `place` gives as many bytes as it gets.
+    std::int64_t copy(const Place& place) const;
     std::int64_t address(std::int64_t block) const;
 };
-
-/// Gives the address at which kernels shall find these bytes.
-using Place = std::function<const void*(const void* data, std::size_t bytes)>;
 
 /// Movable. Where an array has 64-bit elements the batch points to its numbers, so that one may be changed in place;
 /// after resizing an array, and after any change of one with 32-bit elements, call bind().
@@ -60,6 +62,8 @@ struct IndexArrays {
     void bind();
     /// The same for arrays that kernels find elsewhere: in guarded memory, or on a device.
     void bind(const Place& place);
+    /// Blocks at addresses are copied to a place, and the tables have addresses there from then on.
+    void move_blocks(const Place& place);
 
     /// seqstarts, kvstarts, start_pos. The table is the caller's to mend.
     void set_lengths(const Numbers& tokens, const Numbers& keys);

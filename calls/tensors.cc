@@ -14,14 +14,19 @@ constexpr std::int64_t kParts = 3;  // that a merge takes
 
 /// The first `most` elements; they are repeated after that.
 template <class Make>
-void fill(const kvjit_tensor& tensor, std::int64_t most, Make make) {
+void fill(const kvjit_tensor& tensor, std::int64_t most, const Repeat& repeat, Make make) {
     const auto bytes = bytes_of(tensor);
     const std::size_t size = tensor.rank == 0 ? 1 : oracle::bytes_of(tensor.dtype);
     const std::int64_t count = std::min(most, static_cast<std::int64_t>(bytes.size() / size));
-    for (std::int64_t i = 0; i < count; ++i) oracle::write_element(bytes.data(), tensor.dtype, i, make());
-    for (std::size_t done = static_cast<std::size_t>(count) * size; done < bytes.size(); done *= 2) {
-        std::memcpy(bytes.data() + done, bytes.data(), std::min(done, bytes.size() - done));
-    }
+    if (count == 0) return;
+    std::vector<std::byte> pattern(static_cast<std::size_t>(count) * size);
+    for (std::int64_t i = 0; i < count; ++i) oracle::write_element(pattern.data(), tensor.dtype, i, make());
+    repeat(bytes, pattern);
+}
+
+void draw_with(const kvjit_tensor& tensor, Rng& rng, std::int64_t most, const Repeat& repeat) {
+    const bool is_real = tensor.dtype == KVJIT_F32 || tensor.dtype == KVJIT_F16 || tensor.dtype == KVJIT_BF16;
+    fill(tensor, most, repeat, [&] { return is_real ? rng.normal() : static_cast<double>(rng.between(-127, 127)); });
 }
 
 }  // namespace
@@ -93,18 +98,24 @@ std::span<std::byte> bytes_of(const kvjit_tensor& tensor) {
     return {static_cast<std::byte*>(tensor.data), bytes};
 }
 
-void draw(const kvjit_tensor& tensor, Rng& rng, std::int64_t most) {
-    const bool is_real = tensor.dtype == KVJIT_F32 || tensor.dtype == KVJIT_F16 || tensor.dtype == KVJIT_BF16;
-    fill(tensor, most, [&] { return is_real ? rng.normal() : static_cast<double>(rng.between(-127, 127)); });
+void repeat_in_host_memory(std::span<std::byte> memory, std::span<const std::byte> pattern) {
+    std::ranges::copy(pattern, memory.begin());
+    for (std::size_t done = pattern.size(); done < memory.size(); done *= 2) {
+        std::memcpy(memory.data() + done, memory.data(), std::min(done, memory.size() - done));
+    }
 }
 
-void draw_inputs(const kvjit_tensors& tensors, Rng& rng, std::int64_t most) {
+void draw(const kvjit_tensor& tensor, Rng& rng, std::int64_t most) {
+    draw_with(tensor, rng, most, repeat_in_host_memory);
+}
+
+void draw_inputs(const kvjit_tensors& tensors, Rng& rng, std::int64_t most, const Repeat& repeat) {
     for (const auto member :
          {&kvjit_tensors::query, &kvjit_tensors::current_key, &kvjit_tensors::current_value, &kvjit_tensors::key,
           &kvjit_tensors::value, &kvjit_tensors::cache, &kvjit_tensors::key_cache, &kvjit_tensors::value_cache})
-        draw(tensors.*member, rng, most);
+        draw_with(tensors.*member, rng, most, repeat);
     for (const auto member : {&kvjit_tensors::scale, &kvjit_tensors::key_scale, &kvjit_tensors::value_scale})
-        fill(tensors.*member, most, [&] { return 0.01 + 0.01 * rng.uniform(); });
+        fill(tensors.*member, most, repeat, [&] { return 0.01 + 0.01 * rng.uniform(); });
 }
 
 }  // namespace kvjit::calls

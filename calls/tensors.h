@@ -45,10 +45,15 @@ template <class T>
 std::span<T> elements_of(const kvjit_tensor& tensor) {
     return {static_cast<T*>(tensor.data), bytes_of(tensor).size() / sizeof(T)};
 }
+/// Fills memory with a pattern, which is no longer than it, again and again.
+using Repeat = std::function<void(std::span<std::byte> memory, std::span<const std::byte> pattern)>;
+void repeat_in_host_memory(std::span<std::byte> memory, std::span<const std::byte> pattern);
+
 /// Normal numbers; whole ones from -127 to 127 in integers. Of a large tensor the first `most` elements are drawn, and
 /// the others repeat them. `tensor`: dense, or absent.
 void draw(const kvjit_tensor& tensor, Rng& rng, std::int64_t most = INT64_MAX);
-/// The inputs of a call: normal numbers, any codes, scales from 0.01 to 0.02.
-void draw_inputs(const kvjit_tensors& tensors, Rng& rng, std::int64_t most = INT64_MAX);
+/// The inputs of a call: normal numbers, any codes, scales from 0.01 to 0.02. `repeat` writes into the tensors.
+void draw_inputs(const kvjit_tensors& tensors, Rng& rng, std::int64_t most = INT64_MAX,
+                 const Repeat& repeat = repeat_in_host_memory);
 
 }  // namespace kvjit::calls
