@@ -53,6 +53,12 @@ Result<Target> open_target(const std::string& name) {
     return Target(target);
 }
 
+std::string target_text(const kvjit_target* target) {
+    std::string text;
+    kvjit_target_print(target, append, &text);
+    return text;
+}
+
 bool is_cuda(const std::string& name) {
     return name.starts_with("cuda") || name.starts_with("sm_");
 }
@@ -71,9 +77,14 @@ Result<Plan> make_plan(kvjit_kernel* kernel, const kvjit_batch& batch, const kvj
     return Plan(plan);
 }
 
-Result<void> run_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer) {
+Result<void> start_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer) {
     kvjit_error error = no_error();
     if (kvjit_run(plan, &tensors, layer, &error) != KVJIT_OK) return fail(error_text(error));
+    return {};
+}
+
+Result<void> finish_plan(kvjit_plan* plan) {
+    kvjit_error error = no_error();
     if (kvjit_plan_synchronize(plan, &error) != KVJIT_OK) return fail(error_text(error));
     return {};
 }

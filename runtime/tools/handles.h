@@ -28,13 +28,16 @@ std::string error_text(const kvjit_error& error);
 /// `cache_dir` as kvjit_engine_options has it, null for the default. Warnings go to standard error.
 Result<Engine> open_engine(const char* cache_dir, bool count_runs = false);
 Result<Target> open_target(const std::string& name);
+/// Its canonical text.
+std::string target_text(const kvjit_target* target);
 /// Whether `name` stands for a GPU, or its emulation.
 bool is_cuda(const std::string& name);
 Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target);
 
-/// A plan, and a run of one, which is waited for.
+/// A plan, a run of one, and waiting for its runs.
 Result<Plan> make_plan(kvjit_kernel* kernel, const kvjit_batch& batch, const kvjit_plan_options& options);
-Result<void> run_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer);
+Result<void> start_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer);
+Result<void> finish_plan(kvjit_plan* plan);
 
 /// "head_dim=128 group=4".
 Result<kvjit_spec> parse_spec(const std::string& text);

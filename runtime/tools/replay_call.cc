@@ -73,16 +73,11 @@ Result<void> run(const Machine& machine, const RecordedCall& call, kvjit_op op, 
     if (!kernel) return fail(kernel.error());
     const Starts starts(call);
     const kvjit_batch batch = call_batch(call, starts, op);
-    kvjit_plan_options options;
-    kvjit_plan_options_init(&options);
-    if (machine.on_cuda) {
-        options.host_batch = &batch;
-    } else {
-        options.num_threads = machine.num_threads;
-    }
-    const auto plan = make_plan(kernel->get(), batch, options);
+    const auto plan = make_plan(kernel->get(), batch, plan_options(machine, batch));
     if (!plan) return fail(plan.error());
-    return run_plan(plan->get(), tensors, op == KVJIT_OP_MULTI_HEAD_ATTENTION ? 0 : call.layer_idx);
+    const std::int64_t layer = op == KVJIT_OP_MULTI_HEAD_ATTENTION ? 0 : call.layer_idx;
+    if (auto started = start_plan(plan->get(), tensors, layer); !started) return started;
+    return finish_plan(plan->get());
 }
 
 /// What both attention operators write.

@@ -1,23 +1,13 @@
 // Runs the three operators that a recorded call describes through the public API.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "compare.h"
 #include "kvjit/kvjit.h"
+#include "machine.h"
 #include "recorded_call.h"
 #include "result.h"
 
 namespace kvjit::tool {
-
-/// What every call of a replay shares.
-struct Machine {
-    kvjit_engine* engine;
-    const kvjit_target* target;
-    std::uint32_t num_threads;  // 0: one a core
-    bool on_cuda;               // a GPU, or its emulation
-};
 
 /// The spec that `op` has in the recorded call. Fields that mean nothing to `op` keep their defaults.
 ///   MultiHeadCacheAttention  query, current_*, cache -> out.attn_output, out.lse, out.cache, out.scale

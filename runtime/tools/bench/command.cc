@@ -1,11 +1,11 @@
 // `kvjit bench` on the command line.
 #include <algorithm>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/device.h"
 #include "bench/measure.h"
 #include "bench/report.h"
 #include "bench/workload.h"
@@ -13,20 +13,16 @@
 #include "commands.h"
 #include "generator/spec.h"
 #include "inspect/fields_help.h"
-#include "limits/bandwidth.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
 namespace {
 
-constexpr double kTimesCache = 4;
-constexpr double kLeastBytes = 128e6;
-
 struct Request {
     std::vector<std::string> words, batches;
     std::string target = "host";
     std::optional<std::string> cache_dir;
-    std::uint32_t threads = 0;
+    int threads = 0;
     std::int64_t kv_heads = 8, layers = 0;
     double seconds = 1;
     bool json = false;
@@ -36,27 +32,14 @@ struct Request {
     }
 };
 
-std::string processor_name() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);) {
-        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-    }
-    return "unknown processor";
-}
-
 /// Measures one workload after another, each with an engine of its own.
 class Bench {
 public:
-    Bench(const Request& request, const kvjit_target* target)
-        : request_(request),
-          target_(target),
-          threads_(std::min<int>(request.threads == 0 ? limits::usable_cores() : static_cast<int>(request.threads),
-                                 limits::usable_cores())),
-          limits_(threads_),
-          progress_(static_cast<std::int64_t>(names().size())) {}
+    Bench(const Request& request, const kvjit_target* target, Device& device)
+        : request_(request), target_(target), device_(device), progress_(static_cast<std::int64_t>(names().size())) {}
 
     Result<BenchReport> run() {
-        BenchReport report{.processor = processor_name(), .target = request_.target, .threads = threads_, .rows = {}};
+        BenchReport report{.device = device_.name(), .target = request_.target, .notes = device_.notes(), .rows = {}};
         for (const std::string& name : names()) {
             auto row = measure_one(name);
             if (!row) return fail(row.error());
@@ -73,43 +56,48 @@ private:
         return request_.batches.empty() ? kUsualBatches : request_.batches;
     }
 
-    Result<std::unique_ptr<Workload>> open(const Machine& machine, const std::string& name) const {
-        if (request_.is_recorded()) return recorded_workload(machine, name);
+    Result<std::unique_ptr<Workload>> open(const Setting& setting, const std::string& name) const {
+        if (request_.is_recorded()) return recorded_workload(setting.machine, name);
         std::string text;
         for (const std::string& word : request_.words) text += word + " ";
         const auto spec = parse_spec(text);
         if (!spec) return fail(spec.error());
-        const double beyond =
-            std::max(kLeastBytes, kTimesCache * static_cast<double>(limits::last_level_cache_bytes()));
-        return made_up_workload(machine, *spec, name, {request_.kv_heads, request_.layers, beyond});
+        return made_up_workload(setting, *spec, name, {request_.kv_heads, request_.layers});
     }
 
     Result<BenchRow> measure_one(const std::string& name) {
         const auto engine = open_engine(request_.cache_dir ? request_.cache_dir->c_str() : nullptr, true);
         if (!engine) return fail(engine.error());
-        const Machine machine{engine->get(), target_, static_cast<std::uint32_t>(threads_), false};
-        auto workload = open(machine, name);
-        if (!workload) return fail(workload.error());
-        auto measured = measure(**workload, engine->get(), limits_, request_.seconds);
+        const auto memory = device_.memory();
+        const Machine machine = device_.machine(engine->get(), target_, *memory);
+        auto opened = open({device_, *memory, machine}, name);
+        if (!opened) return fail(opened.error());
+        Workload& workload = **opened;
+        auto measured = measure(workload, engine->get(), device_, request_.seconds);
         if (!measured) return fail(measured.error());
-        return BenchRow{(*workload)->spec, (*workload)->batch, (*workload)->layers, (*workload)->new_tokens, *measured};
+        return BenchRow{
+            workload.spec, workload.batch, workload.layers, workload.new_tokens, device_.arithmetic(workload.t1),
+            *measured};
     }
 
     const Request& request_;
     const kvjit_target* target_;
-    int threads_;
-    MachineLimits limits_;
+    Device& device_;
     Progress progress_;
 };
 
+Result<std::unique_ptr<Device>> open_device(const Request& request) {
+    if (!is_cuda(request.target)) return cpu_device(request.threads);
+    if (request.threads != 0) return fail("--threads is given, and --target is " + request.target + ", no CPU");
+    return gpu_device(request.target);
+}
+
 Result<int> bench(const Request& request) {
-    if (is_cuda(request.target)) {
-        return fail("--target is " + request.target +
-                    "; kvjit bench measures CPUs. tests/gpu/run_all.sh measures GPUs: docs/gpu_testing.md");
-    }
     const auto target = open_target(request.target);
     if (!target) return fail(target.error());
-    const auto report = Bench(request, target->get()).run();
+    const auto device = open_device(request);
+    if (!device) return fail(device.error());
+    const auto report = Bench(request, target->get(), **device).run();
     if (!report) return fail(report.error());
     print(request.json ? dump(bench_json(*report)) : escaped_lines(bench_text(*report)));
     return kExitOk;
@@ -125,7 +113,7 @@ Action declare(Options& options) {
     options.target(request->target);
     options.cache_folder(request->cache_dir);
     options.number("--threads", request->threads, 0, 1024,
-                   "Threads; 0, or more than there are: one for each usable core");
+                   "Threads of a CPU; 0, or more than there are: one for each usable core");
     CLI::Option* heads = options.number("--kv-heads", request->kv_heads, 1, 1024, "Heads of keys and values");
     CLI::Option* layers =
         options.number("--layers", request->layers, 0, 1024,
@@ -150,13 +138,19 @@ constinit const Command kBenchCommand = {
     .summary = "Measure a spec, or recorded calls, beside the machine's limits",
     .declare = declare,
     .about =
-        "Runs calls with made-up data, or recorded ones, on the CPU. Passes over several layers, so that keys and "
-        "values "
-        "come from memory as a model's do (--layers 1: from the cache, where they fit), take turns with a loop that "
-        "only reads memory and one that only multiplies and adds float32 numbers in registers. Bytes are those of the "
-        "tensors and of the keys and values that are seen or stored, each once; operations, of scores and weighted "
-        "values alone. AMX's and bfloat16's products are faster than the second loop: shares above 100% are "
-        "theirs, or those of caches.\n"
+        "Runs calls with made-up data, or recorded ones, on the CPU or on a GPU (--target cuda). Passes over several "
+        "layers, so that keys and values come from memory as a model's do (--layers 1: from the cache, where they "
+        "fit), "
+        "take turns with a loop that only reads memory and one that only multiplies and adds in registers. On CPUs "
+        "that "
+        "is float32's; on GPUs float32's for queries of float32, for others products of float16 in tensor cores. Bytes "
+        "are those of the tensors and of the keys and values that are seen or stored, each once; operations, of scores "
+        "and weighted values alone. On CPUs AMX's and bfloat16's products are faster than the second loop: shares "
+        "above 100% are theirs, or those of caches.\n"
+        "\n"
+        "On a GPU everything lies in its memory. Calls are captured into a graph, so that launches are back to back, "
+        "and "
+        "timed between two events. Clocks are as they are: shares tell more than times.\n"
         "\n"
         "BATCH is SEQUENCESxTOKENS:KEYS: 8x1:4096 is eight sequences that decode one token each, the last of 4096 "
         "keys; 1x512:512 a prompt; 16x1:2048+1x512:512 both at once. The default is four such batches.",
@@ -164,6 +158,7 @@ constinit const Command kBenchCommand = {
     .examples =
         "kvjit bench head_dim=128 group=4 quant_bit=8\n"
         "kvjit bench head_dim=128,group=4,cache_mode=page_table,page_size=16 --batch 64x1:512 --batch 1x2048:2048\n"
+        "kvjit bench head_dim=128,group=4,t1=f16 --target cuda\n"
         "kvjit bench /tmp/calls/*.safetensors\n"
         "kvjit bench head_dim=128 group=4 --json > before.json    and later: kvjit compare before.json after.json\n"};
 

@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-
-#include "limits/arithmetic.h"
-#include "limits/bandwidth.h"
-#include "limits/together.h"
+#include <memory>
+#include <utility>
 
 namespace kvjit::tool {
 namespace {
 
 constexpr std::int64_t kLeastRounds = 5;
 constexpr double kLeastSeconds = 5e-3;  // of what is timed at once: clocks and sleeping threads don't count then
-constexpr std::size_t kLeastRead = std::size_t{256} << 20;
 
 using Clock = std::chrono::steady_clock;
 
@@ -25,16 +22,48 @@ double quantile(std::vector<double>& values, double rank) {
     return std::lerp(values[below], values[above], at - std::floor(at));
 }
 
-/// Seconds of a call, over passes over all layers.
-Result<double> time_passes(Workload& workload, std::int64_t passes) {
-    const auto start = Clock::now();
+/// Passes over all layers.
+Result<void> start_passes(Workload& workload, std::int64_t passes) {
     for (std::int64_t pass = 0; pass < passes; ++pass) {
         for (std::int64_t layer = 0; layer < workload.layers; ++layer) {
-            if (auto done = workload.run(layer); !done) return fail(done.error());
+            if (auto done = workload.start(layer); !done) return fail(done.error());
         }
     }
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-    return seconds / static_cast<double>(passes * workload.layers);
+    return {};
+}
+
+/// Passes that can be timed.
+class TimedPasses {
+public:
+    static Result<TimedPasses> make(Workload& workload, const Device& device, std::int64_t passes) {
+        auto work = device.prepare([&workload, passes] { return start_passes(workload, passes); });
+        if (!work) return fail(work.error());
+        return TimedPasses(*std::move(work), static_cast<double>(passes * workload.layers));
+    }
+    /// Of a call.
+    Result<double> seconds() {
+        Result<double> taken = work_->seconds();
+        if (taken) *taken /= calls_;
+        return taken;
+    }
+
+private:
+    TimedPasses(std::unique_ptr<TimedWork> work, double calls) : work_(std::move(work)), calls_(calls) {}
+
+    std::unique_ptr<TimedWork> work_;
+    double calls_;
+};
+
+/// Passes that take kLeastSeconds or more. What the first ones cost, compiles among it, is past then.
+Result<TimedPasses> enough_passes(Workload& workload, const Device& device) {
+    if (auto started = start_passes(workload, 1); !started) return fail(started.error());
+    if (auto done = workload.finish(); !done) return fail(done.error());
+    auto one = TimedPasses::make(workload, device, 1);
+    if (!one) return fail(one.error());
+    const Result<double> call = one->seconds();
+    if (!call) return fail(call.error());
+    const auto passes = static_cast<std::int64_t>(kLeastSeconds / (*call * static_cast<double>(workload.layers))) + 1;
+    return TimedPasses::make(workload, device, passes);
 }
 
 /// Of the engine's only kernel, for each run.
@@ -68,24 +97,9 @@ Spread spread_of(std::vector<double> values) {
     return {quantile(values, 0.5), quantile(values, 0.1), quantile(values, 0.9)};
 }
 
-MachineLimits::MachineLimits(int threads) : threads_(threads) {}
-MachineLimits::~MachineLimits() = default;
-
-double MachineLimits::read() {
-    const std::size_t bytes = std::max(kLeastRead, 2 * limits::last_level_cache_bytes());
-    if (!loop_) loop_ = std::make_unique<limits::ReadLoop>(bytes, threads_);
-    return loop_->measure(limits::ReadWay::kPrefetched);
-}
-
-double MachineLimits::multiply_add() {
-    return limits::measure_arithmetic(threads_);
-}
-
-Result<Measurement> measure(Workload& workload, kvjit_engine* engine, MachineLimits& limits, double seconds) {
-    Result<double> call = time_passes(workload, 1);  // compiles
-    if (call) call = time_passes(workload, 1);
-    if (!call) return fail(call.error());
-    const auto passes = static_cast<std::int64_t>(kLeastSeconds / (*call * static_cast<double>(workload.layers))) + 1;
+Result<Measurement> measure(Workload& workload, kvjit_engine* engine, Device& device, double seconds) {
+    auto passes = enough_passes(workload, device);
+    if (!passes) return fail(passes.error());
     const kvjit_run_stats counted = work_of(engine);
     Measurement measured;
     measured.bytes = counted.bytes / counted.runs;
@@ -95,13 +109,17 @@ Result<Measurement> measure(Workload& workload, kvjit_engine* engine, MachineLim
     for (const auto start = Clock::now();
          measured.rounds < kLeastRounds || Clock::now() - start < std::chrono::duration<double>(seconds);
          ++measured.rounds) {
-        call = time_passes(workload, passes);
+        const Result<double> call = passes->seconds();
         if (!call) return fail(call.error());
+        const Result<double> read = device.read();
+        if (!read) return fail(read.error());
+        const Result<double> multiply_add = device.multiply_add(workload.t1);
+        if (!multiply_add) return fail(multiply_add.error());
         taken.push_back(*call);
-        limits::wait_for_idle_pool();
-        reading.add(*call, limits.read());
-        arithmetic.add(*call, limits.multiply_add());
+        reading.add(*call, *read);
+        arithmetic.add(*call, *multiply_add);
     }
+    if (auto done = workload.finish(); !done) return fail(done.error());
     measured.seconds = spread_of(std::move(taken));
     measured.reading = reading.rate(measured.seconds.median);
     measured.arithmetic = arithmetic.rate(measured.seconds.median);

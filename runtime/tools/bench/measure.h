@@ -2,14 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "bench/device.h"
 #include "bench/workload.h"
-
-namespace kvjit::limits {
-class ReadLoop;
-}
 
 namespace kvjit::tool {
 
@@ -32,23 +28,8 @@ struct Measurement {
     Rate reading, arithmetic;                // bytes, and floating-point operations
 };
 
-/// Loops that only read memory, and that only multiply and add in registers.
-class MachineLimits {
-public:
-    explicit MachineLimits(int threads);
-    ~MachineLimits();
-
-    double read();          // bytes a second
-    double multiply_add();  // floating-point operations a second
-
-private:
-    int threads_;
-    std::unique_ptr<limits::ReadLoop> loop_;
-};
-
 /// Runs rounds for about `seconds`, five at least: passes over the workload's layers, some milliseconds, and then both
-/// limits. `engine`:
-/// of the workload's calls alone; it counts runs. Errors: kvjit's.
-Result<Measurement> measure(Workload& workload, kvjit_engine* engine, MachineLimits& limits, double seconds);
+/// limits. `engine`: of the workload's calls alone; it counts runs. Errors: kvjit's, or the driver's.
+Result<Measurement> measure(Workload& workload, kvjit_engine* engine, Device& device, double seconds);
 
 }  // namespace kvjit::tool

@@ -49,9 +49,11 @@ std::vector<std::string> text_row(const BenchRow& row) {
 /// Of one spec: a table of its rows.
 std::string table_of(const BenchReport& report, const std::string& spec) {
     std::vector<std::vector<std::string>> rows = {
-        {"batch", "layers", "ms", "p10 to p90", "tokens/s", "GB/s", "of reading", "GFLOP/s", "of multiply-add"}};
+        {"batch", "layers", "ms", "p10 to p90", "tokens/s", "GB/s", "of reading", "GFLOP/s"}};
     for (const BenchRow& row : report.rows) {
-        if (row.spec == spec) rows.push_back(text_row(row));
+        if (row.spec != spec) continue;
+        if (rows.size() == 1) rows[0].push_back("of " + row.arithmetic);  // the same in all rows of a spec
+        rows.push_back(text_row(row));
     }
     return spec + "\n" + table_text(rows);
 }
@@ -59,8 +61,7 @@ std::string table_of(const BenchReport& report, const std::string& spec) {
 }  // namespace
 
 std::string bench_text(const BenchReport& report) {
-    std::string text = report.processor + ", " + std::to_string(report.threads) +
-                       (report.threads == 1 ? " thread" : " threads") + ", target " + report.target + "\n";
+    std::string text = report.device + ", target " + report.target + "\n";
     std::vector<std::string> specs;
     for (const BenchRow& row : report.rows) {
         if (std::ranges::find(specs, row.spec) != specs.end()) continue;
@@ -68,10 +69,9 @@ std::string bench_text(const BenchReport& report) {
         text += "\n" + table_of(report, row.spec);
     }
     return text +
-           "\nA row is one call, on one layer. Rates are of the median time; limits were measured in turns with the "
-           "calls: a\n"
-           "loop that reads memory (GB/s), one that multiplies and adds float32 (GFLOP/s). Shares are medians of "
-           "turns.\n";
+           "\nA row is one call, on one layer. Rates are of the median time. Limits were measured in turns with the "
+           "calls;\nshares are medians of turns.\n" +
+           report.notes;
 }
 
 Json bench_json(const BenchReport& report) {
@@ -91,14 +91,15 @@ Json bench_json(const BenchReport& report) {
                         {"bytes_per_second", m.reading.each},
                         {"read_limit", m.reading.limit},
                         {"share_of_reading", m.reading.share},
+                        {"arithmetic", row.arithmetic},
                         {"operations_per_second", m.arithmetic.each},
                         {"multiply_add_limit", m.arithmetic.limit},
                         {"share_of_multiply_add", m.arithmetic.share}});
     }
     return {{"format", kBenchFormat},
-            {"processor", report.processor},
-            {"threads", report.threads},
+            {"device", report.device},
             {"target", report.target},
+            {"notes", report.notes},
             {"rows", std::move(rows)}};
 }
 
@@ -126,9 +127,9 @@ Result<BenchFigures> read_bench_json(const std::string& text, const std::string&
             return fail(in_quotes(name) + " has format " + in_quotes(format) + "; it takes " +
                         std::string(kBenchFormat));
         }
-        BenchFigures figures{.machine = json.at("processor").get<std::string>() + ", " + json.at("threads").dump() +
-                                        " threads, target " + json.at("target").get<std::string>(),
-                             .rows = {}};
+        BenchFigures figures{
+            .machine = json.at("device").get<std::string>() + ", target " + json.at("target").get<std::string>(),
+            .rows = {}};
         for (const Json& row : json.at("rows")) {
             const double share =
                 std::max(figure(row, "share_of_reading", false), figure(row, "share_of_multiply_add", false));

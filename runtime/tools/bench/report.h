@@ -14,12 +14,13 @@ inline constexpr std::string_view kBenchFormat = "kvjit.bench.1";
 struct BenchRow {
     std::string spec, batch;
     std::int64_t layers = 1, new_tokens = 0;
+    std::string arithmetic;  // what its limit does: Device::arithmetic()
     Measurement measured;
 };
 
 struct BenchReport {
-    std::string processor, target;
-    int threads = 0;
+    std::string device, target;
+    std::string notes;  // Device::notes()
     std::vector<BenchRow> rows;
 };
 
@@ -34,7 +35,7 @@ struct BenchFigure {
     double share = 0;  // of the limit that is nearer
 };
 struct BenchFigures {
-    std::string machine;  // processor, threads and target
+    std::string machine;  // device and target
     std::vector<BenchFigure> rows;
 };
 /// `name`: for messages. Errors: the text is no JSON that bench_json made, with the reason.

@@ -2,17 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "available_memory.h"
 #include "calls/arrays.h"
 #include "calls/rng.h"
 #include "calls/tensors.h"
@@ -23,29 +19,7 @@
 namespace kvjit::tool {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 constexpr std::int64_t kMostLayers = 1024, kDrawn = 1 << 16;
-
-/// Memory of tensors, as engines' is: touched, and from a page on.
-class Memory {
-public:
-    /// Throws std::bad_alloc. The memory object outlives the function.
-    calls::Allocate allocate() {
-        return [this](std::size_t bytes) -> void* {
-            const std::size_t whole = (bytes / kPage + 1) * kPage;
-            void* const made = std::aligned_alloc(kPage, whole);
-            if (made == nullptr) throw std::bad_alloc();
-            pieces_.emplace_back(made);
-            return std::memset(made, 0, whole);
-        };
-    }
-
-private:
-    struct Free {
-        void operator()(void* memory) const { std::free(memory); }
-    };
-    std::vector<std::unique_ptr<void, Free>> pieces_;
-};
 
 calls::CallShape call_shape(const kvjit_spec& spec, const Lengths& lengths, std::int64_t kv_heads,
                             std::int64_t layers) {
@@ -59,32 +33,47 @@ calls::CallTensors::Rows rows_of(const calls::IndexArrays& arrays) {
 /// Index arrays, tensors and the plan of a call.
 class MadeUpCall {
 public:
-    MadeUpCall(const calls::CallShape& shape, calls::Rng& rng)
-        : arrays_(shape), tensors_(arrays_, rows_of(arrays_), memory_.allocate()) {
+    MadeUpCall(const Setting& setting, const calls::CallShape& shape, calls::Rng& rng)
+        : arrays_(shape), tensors_(arrays_, rows_of(arrays_), allocate(setting.memory)) {
         if (oracle::has_cache(shape.spec) && shape.spec.cache_mode != KVJIT_OFFSET) arrays_.place_tokens(&rng);
         if (shape.spec.is_alibi != 0) arrays_.slopes.assign(static_cast<std::size_t>(arrays_.batch.num_heads), 0.1F);
         const auto one_token = [](std::int64_t tokens) { return tokens == 1; };
         arrays_.batch.decoding_batches = std::ranges::find_if_not(shape.tokens, one_token) - shape.tokens.begin();
-        arrays_.bind();
-        calls::draw_inputs(tensors_.tensors, rng, kDrawn);
+        batch_ = place_arrays(setting.machine.place);
+        const auto repeat = [&](auto memory, auto pattern) { setting.memory.repeat(memory, pattern); };
+        calls::draw_inputs(tensors_.tensors, rng, kDrawn, repeat);
         tensors_.tensors.lse = {};  // a user of one call doesn't ask for it
     }
 
-    Result<void> plan(kvjit_kernel* kernel, std::uint32_t num_threads) {
-        kvjit_plan_options options;
-        kvjit_plan_options_init(&options);
-        options.num_threads = num_threads;
-        auto plan = make_plan(kernel, arrays_.batch, options);
+    Result<void> plan(const Machine& machine, kvjit_kernel* kernel) {
+        auto plan = make_plan(kernel, batch_, plan_options(machine, arrays_.batch));
         if (!plan) return fail(plan.error());
         plan_ = *std::move(plan);
         return {};
     }
-    Result<void> run(std::int64_t layer) { return run_plan(plan_.get(), tensors_.tensors, layer); }
+    Result<void> start(std::int64_t layer) { return start_plan(plan_.get(), tensors_.tensors, layer); }
+    Result<void> finish() { return finish_plan(plan_.get()); }
 
 private:
-    Memory memory_;
+    static calls::Allocate allocate(DeviceMemory& memory) {
+        return [&memory](std::size_t bytes) { return memory.allocate(bytes); };
+    }
+
+    /// The batch as kernels find it; that of `arrays_` is the host's.
+    kvjit_batch place_arrays(const Place& place) {
+        kvjit_batch placed = arrays_.batch;
+        if (place) {
+            arrays_.move_blocks(place);
+            arrays_.bind(place);
+            placed = arrays_.batch;
+        }
+        arrays_.bind();
+        return place ? placed : arrays_.batch;
+    }
+
     calls::IndexArrays arrays_;
     calls::CallTensors tensors_;
+    kvjit_batch batch_;
     Plan plan_;
 };
 
@@ -93,12 +82,18 @@ class MadeUpWorkload final : public Workload {
 public:
     explicit MadeUpWorkload(Kernel kernel) : kernel_(std::move(kernel)) {}
 
-    Result<void> add(const calls::CallShape& shape, calls::Rng& rng, std::uint32_t num_threads) {
-        calls_.push_back(std::make_unique<MadeUpCall>(shape, rng));
-        return calls_.back()->plan(kernel_.get(), num_threads);
+    Result<void> add(const Setting& setting, const calls::CallShape& shape, calls::Rng& rng) {
+        calls_.push_back(std::make_unique<MadeUpCall>(setting, shape, rng));
+        return calls_.back()->plan(setting.machine, kernel_.get());
     }
-    Result<void> run(std::int64_t layer) override {
-        return calls_.size() == 1 ? calls_[0]->run(layer) : calls_[static_cast<std::size_t>(layer)]->run(0);
+    Result<void> start(std::int64_t layer) override {
+        return calls_.size() == 1 ? calls_[0]->start(layer) : calls_[static_cast<std::size_t>(layer)]->start(0);
+    }
+    Result<void> finish() override {
+        for (const auto& call : calls_) {
+            if (auto done = call->finish(); !done) return done;
+        }
+        return {};
     }
 
 private:
@@ -116,7 +111,8 @@ public:
         run_.emplace(*std::move(made));
         return {};
     }
-    Result<void> run(std::int64_t) override { return run_->run(); }
+    Result<void> start(std::int64_t) override { return run_->start(); }
+    Result<void> finish() override { return run_->finish(); }
 
 private:
     Recording recording_;
@@ -133,8 +129,10 @@ double bytes_of_layer(const calls::CallShape& shape) {
 }
 
 /// Errors: one layer, or as many as were asked for, don't fit into the memory that is left.
-Result<std::int64_t> count_layers(const WorkloadShape& shape, double layer_bytes) {
-    const double room = 0.8 * static_cast<double>(available_memory());
+Result<std::int64_t> count_layers(const Device& device, const WorkloadShape& shape, double layer_bytes) {
+    const Result<std::size_t> left = device.free_bytes();
+    if (!left) return fail(left.error());
+    const double room = 0.8 * static_cast<double>(*left);
     const std::int64_t least = std::max<std::int64_t>(1, shape.layers);
     if (static_cast<double>(least) * layer_bytes > room) {
         return fail(std::to_string(least) + " layers need " +
@@ -143,7 +141,7 @@ Result<std::int64_t> count_layers(const WorkloadShape& shape, double layer_bytes
     }
     if (shape.layers != 0) return shape.layers;
     const double most = std::min<double>(kMostLayers, room / layer_bytes);
-    return static_cast<std::int64_t>(std::min(most, std::ceil(shape.bytes_beyond_cache / layer_bytes)));
+    return static_cast<std::int64_t>(std::min(most, std::ceil(device.bytes_beyond_cache() / layer_bytes)));
 }
 
 /// Layers of one tensor.
@@ -153,14 +151,14 @@ bool has_layer_axis(const kvjit_spec& spec) {
 
 }  // namespace
 
-Result<std::unique_ptr<Workload>> made_up_workload(const Machine& machine, const kvjit_spec& spec,
+Result<std::unique_ptr<Workload>> made_up_workload(const Setting& setting, const kvjit_spec& spec,
                                                    const std::string& batch, const WorkloadShape& shape) {
     const Result<Lengths> lengths = parse_batch(batch);
     if (!lengths) return fail(lengths.error());
     const Result<std::int64_t> layers =
-        count_layers(shape, bytes_of_layer(call_shape(spec, *lengths, shape.kv_heads, 1)));
+        count_layers(setting.device, shape, bytes_of_layer(call_shape(spec, *lengths, shape.kv_heads, 1)));
     if (!layers) return fail("--batch " + batch + ": " + layers.error());
-    auto kernel = open_kernel(machine.engine, spec, machine.target);
+    auto kernel = open_kernel(setting.machine.engine, spec, setting.machine.target);
     if (!kernel) return fail(kernel.error());
     const Result<std::string> text = spec_text(spec);
     if (!text) return fail(text.error());
@@ -168,11 +166,12 @@ Result<std::unique_ptr<Workload>> made_up_workload(const Machine& machine, const
     calls::Rng rng(1);
     const std::int64_t together = has_layer_axis(spec) ? *layers : 1;
     for (std::int64_t made = 0; made < *layers; made += together) {
-        auto added = workload->add(call_shape(spec, *lengths, shape.kv_heads, together), rng, machine.num_threads);
+        auto added = workload->add(setting, call_shape(spec, *lengths, shape.kv_heads, together), rng);
         if (!added) return fail(added.error());
     }
     workload->spec = *text;
     workload->batch = batch;
+    workload->t1 = static_cast<kvjit_dtype>(spec.t1);
     workload->new_tokens = lengths->new_tokens();
     workload->layers = *layers;
     return workload;
@@ -188,11 +187,13 @@ Result<std::unique_ptr<Workload>> recorded_workload(const Machine& machine, cons
     const Result<std::string> text = spec_text(recording->spec);
     if (!text) return fail(text.error());
     const Tensor& starts = recording->input("seqstarts");
+    const kvjit_dtype t1 = recording->t1();
     const std::int64_t tokens = starts.integer(starts.size() - 1);
     auto workload = std::make_unique<RecordedWorkload>(*std::move(recording));
     if (auto planned = workload->plan(machine); !planned) return fail(planned.error());
     workload->spec = *text;
     workload->batch = std::filesystem::path(name).filename().string();
+    workload->t1 = t1;
     workload->new_tokens = tokens;
     return workload;
 }

@@ -66,9 +66,13 @@ Placed Placed::blocks(const Tensor& dense) {
     return {dense, strides};
 }
 
+void Placed::move(const Place& place) {
+    if (!memory_.bytes().empty()) view_.data = place(memory_.bytes().data(), memory_.bytes().size());
+}
+
 std::int64_t Placed::address(std::int64_t i) const {
     const auto bytes = static_cast<std::int64_t>(element_bytes(memory_.dtype()));
-    return reinterpret_cast<std::int64_t>(memory_.view().data) + i * strides_[0] * bytes;
+    return reinterpret_cast<std::int64_t>(view_.data) + i * strides_[0] * bytes;
 }
 
 Tensor Placed::dense() const {

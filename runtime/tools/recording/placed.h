@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "machine.h"
 #include "tensor.h"
 
 namespace kvjit::tool {
@@ -19,6 +20,8 @@ public:
     bool present() const { return memory_.present(); }
     /// For kvjit; absent if this is.
     const kvjit_tensor& view() const { return view_; }
+    /// Copies the memory to `place`, where view() and address() find it from then on. dense() reads this one's own.
+    void move(const Place& place);
     /// The address of index i of the first axis.
     std::int64_t address(std::int64_t i) const;
     /// The elements as they are now.

@@ -25,7 +25,7 @@ bool is_cache(const gen::OperatorTensor& tensor) {
 /// The call's tensors in memory where kernels find them, and the structs that point there.
 class RecordedRun::Call {
 public:
-    explicit Call(const Recording& recording) : recording_(recording) {
+    Call(const Recording& recording, Place place) : recording_(recording), place_(std::move(place)) {
         kvjit_tensors_init(&tensors_);
         place_tensors();
         set_batch();
@@ -33,7 +33,9 @@ public:
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
 
+    /// As kernels find it, and with its arrays in host memory.
     const kvjit_batch& batch() const { return batch_; }
+    const kvjit_batch& host_batch() const { return host_batch_; }
     const kvjit_tensors& tensors() const { return tensors_; }
     Results results() const {
         Results results;
@@ -78,31 +80,47 @@ private:
     }
 
     kvjit_tensor place(const std::string& name, Placed placed, bool written) {
+        if (place_) placed.move(place_);
         if (written) return (written_[name] = std::move(placed)).view();
         return inputs_.emplace_back(std::move(placed)).view();
+    }
+
+    /// Of an array.
+    void* address_of(const Tensor& array) const {
+        return place_ && array.present() ? place_(array.bytes().data(), array.bytes().size()) : array.view().data;
     }
 
     void set_batch() {
         batch_ = recording_.numbers;
         batch_.batch_size = recording_.batch_size();
-        for (const record::BatchArray& array : record::kArrays) {
-            batch_.*array.member = recording_.input(std::string(array.name)).view().data;
-        }
         batch_.alibi_slopes = static_cast<const float*>(recording_.input("alibi_slopes").view().data);
+        host_batch_ = batch_;
+        for (const record::BatchArray& array : record::kArrays) {
+            const Tensor& numbers = recording_.input(std::string(array.name));
+            host_batch_.*array.member = numbers.view().data;
+            batch_.*array.member = address_of(numbers);
+        }
         for (const record::BatchTable& table : record::kTables) {
-            batch_.*table.member = recording_.input(std::string(table.name)).view();
+            set_table(table.member, recording_.input(std::string(table.name)));
         }
         if (recording_.spec.cache_mode != KVJIT_BLOCK_POINTERS) return;
-        set_addresses(record::kBlocks, "cachestarts", addresses_, batch_.cachestarts);
-        set_addresses(record::kScaleBlocks, "scalestarts", scale_addresses_, batch_.scalestarts);
+        set_addresses(record::kBlocks, "cachestarts", addresses_, &kvjit_batch::cachestarts);
+        set_addresses(record::kScaleBlocks, "scalestarts", scale_addresses_, &kvjit_batch::scalestarts);
+    }
+
+    void set_table(kvjit_tensor kvjit_batch::* member, const Tensor& entries) {
+        host_batch_.*member = batch_.*member = entries.view();
+        (batch_.*member).data = address_of(entries);
     }
 
     /// Numbers of blocks become addresses; what is no block's number becomes 0, which kvjit refuses where it counts.
-    void set_addresses(std::string_view blocks, const std::string& table, Tensor& addresses, kvjit_tensor& view) {
+    void set_addresses(std::string_view blocks, const std::string& table, Tensor& addresses,
+                       kvjit_tensor kvjit_batch::* member) {
         const Tensor& numbers = recording_.input(table);
         const Tensor& memory = recording_.input(std::string(blocks));
         if (!numbers.present() || !memory.present() || memory.shape().empty()) return;
-        const Placed& placed = written_[std::string(blocks)] = Placed::blocks(memory);
+        Placed& placed = written_[std::string(blocks)] = Placed::blocks(memory);
+        if (place_) placed.move(place_);
         addresses = Tensor(KVJIT_I64, {numbers.shape().begin(), numbers.shape().end()}, std::byte{0});
         for (std::int64_t i = 0; i < numbers.size(); ++i) {
             const std::int64_t number = numbers.integer(i);
@@ -110,11 +128,12 @@ private:
             const std::int64_t address = is_block ? placed.address(number) : 0;
             std::memcpy(addresses.bytes().data() + i * 8, &address, sizeof address);
         }
-        view = addresses.view();
+        set_table(member, addresses);
     }
 
     const Recording& recording_;
-    kvjit_batch batch_;
+    const Place place_;
+    kvjit_batch batch_, host_batch_;
     kvjit_tensors tensors_;
     std::list<Placed> inputs_;
     std::map<std::string, Placed> written_;
@@ -129,24 +148,22 @@ RecordedRun::~RecordedRun() = default;
 Result<RecordedRun> RecordedRun::make(const Machine& machine, const Recording& recording) {
     auto kernel = open_kernel(machine.engine, recording.spec, machine.target);
     if (!kernel) return fail(kernel.error());
-    RecordedRun run(*std::move(kernel), std::make_unique<Call>(recording));
-    kvjit_plan_options options;
-    kvjit_plan_options_init(&options);
+    RecordedRun run(*std::move(kernel), std::make_unique<Call>(recording, machine.place));
+    kvjit_plan_options options = plan_options(machine, run.call_->host_batch());
     options.stores_nothing = recording.stores_nothing ? 1 : 0;
-    if (machine.on_cuda) {
-        options.host_batch = &run.call_->batch();
-        options.split_keys = recording.split_keys;
-    } else {
-        options.num_threads = machine.num_threads;
-    }
+    if (machine.on_cuda) options.split_keys = recording.split_keys;
     auto plan = make_plan(run.kernel_.get(), run.call_->batch(), options);
     if (!plan) return fail(plan.error());
     run.plan_ = *std::move(plan);
     return run;
 }
 
-Result<void> RecordedRun::run() const {
-    return run_plan(plan_.get(), call_->tensors(), 0);
+Result<void> RecordedRun::start() const {
+    return start_plan(plan_.get(), call_->tensors(), 0);
+}
+
+Result<void> RecordedRun::finish() const {
+    return finish_plan(plan_.get());
 }
 
 Results RecordedRun::results() const {
@@ -156,7 +173,8 @@ Results RecordedRun::results() const {
 Result<Results> run_recording(const Machine& machine, const Recording& recording) {
     const Result<RecordedRun> made = RecordedRun::make(machine, recording);
     if (!made) return fail(made.error());
-    if (const Result<void> ran = made->run(); !ran) return fail(ran.error());
+    if (const Result<void> started = made->start(); !started) return fail(started.error());
+    if (const Result<void> done = made->finish(); !done) return fail(done.error());
     return made->results();
 }
 

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "handles.h"
+#include "machine.h"
 #include "recording/recording.h"
-#include "replay_call.h"
 
 namespace kvjit::tool {
 
@@ -22,8 +22,11 @@ public:
     RecordedRun(RecordedRun&&) noexcept;
     ~RecordedRun();
 
-    /// Runs the call, and waits for it. Errors: kvjit refused it, as a sentence.
-    Result<void> run() const;
+    /// Runs the call; on a GPU it is under way then. Errors: kvjit refused it, as a sentence.
+    Result<void> start() const;
+    /// Waits for what was started. Errors: it went wrong, as a sentence.
+    Result<void> finish() const;
+    /// Precondition: the machine has no place of its own for tensors.
     Results results() const;
 
 private:

@@ -58,8 +58,8 @@ TEST_CASE("layers lie in one cache or in many") {
 TEST_CASE("bad arguments") {
     expect_refused(bench({"head_dim=63x"}), "head_dim");
     expect_refused(bench({"head_dim=64", "--batch", "8*1:2"}), "SEQUENCESxTOKENS:KEYS");
-    expect_refused(bench({"head_dim=64", "--target", "sm_80"}), "measures CPUs");
-    expect_refused(bench({"head_dim=64", "--target", "cuda-emulated"}), "measures CPUs");
+    expect_refused(bench({"head_dim=64", "--target", "cuda-emulated"}), "--threads is given, and --target is cuda-");
+    expect_refused(run_kvjit({"bench", "head_dim=64", "--target", "cuda-emulated"}), "which is no GPU");
     expect_refused(run_kvjit({"bench", "none.safetensors"}), "none.safetensors");
     expect_refused(run_kvjit({"bench", "none.safetensors", "--batch", "1x1:1"}), "--batch is given");
     expect_refused(run_kvjit({"bench", "none.safetensors", "--layers", "2"}), "--layers is given");
@@ -84,8 +84,7 @@ public:
                             {"share_of_multiply_add", 0.1}});
         }
         return folder_.write(name, json{{"format", "kvjit.bench.1"},
-                                        {"processor", "P"},
-                                        {"threads", threads},
+                                        {"device", "P, " + std::to_string(threads) + " threads"},
                                         {"target", "host"},
                                         {"rows", rows}}
                                        .dump());

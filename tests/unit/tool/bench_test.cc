@@ -60,10 +60,11 @@ BenchReport report() {
     measured.operations = 1'000'000;
     measured.reading = {4e9, 8e9, 0.5};
     measured.arithmetic = {0.5e9, 100e9, 0.005};
-    return {"A processor",
+    return {"A processor, 2 threads",
             "host",
-            2,
-            {{"head_dim=64", "8x1:512", 3, 8, measured}, {"head_dim=128", "1x1:1", 1, 1, measured}}};
+            "How it was measured.\n",
+            {{"head_dim=64", "8x1:512", 3, 8, "multiply-add", measured},
+             {"head_dim=128", "1x1:1", 1, 1, "tensor cores", measured}}};
 }
 
 TEST_CASE("a report's rates, in a table and as JSON") {
@@ -71,12 +72,17 @@ TEST_CASE("a report's rates, in a table and as JSON") {
     CHECK_MESSAGE(text.find("8x1:512  3       2.00  1.00 to 4.00  4000      4.00  50% of 8.00  0.500    0% of 100") !=
                       std::string::npos,
                   text);
-    CHECK(text.find("head_dim=64\n") < text.find("head_dim=128\n"));
+    CHECK(text.find("head_dim=64\n") < text.find("of multiply-add\n"));
+    CHECK(text.find("of multiply-add\n") < text.find("head_dim=128\n"));
+    CHECK(text.find("head_dim=128\n") < text.find("of tensor cores\n"));
+    CHECK(text.ends_with("How it was measured.\n"));
     const Json json = bench_json(report());
     CHECK(json["format"] == kBenchFormat);
     CHECK(json["rows"][0]["tokens_per_second"] == 4000);
     CHECK(json["rows"][0]["ms_p90"] == 4);
     CHECK(json["rows"][1]["bytes"] == 8'000'000);
+    CHECK(json["rows"][1]["arithmetic"] == "tensor cores");
+    CHECK(json["notes"] == "How it was measured.\n");
 }
 
 TEST_CASE("what is written as JSON is read again; the nearer limit counts") {
