@@ -78,7 +78,7 @@ public:
         session_.setErrorReporter([this](llvm::Error error) { note(std::move(error)); });
         layer_.addPlugin(make_link_passes());
         layer_.addPlugin(make_debugger_plugin(session_));
-        add_profiler(session_, layer_);
+        add_profilers(session_, layer_);
     }
 
     gen::Result<JitCode> link(std::string_view object, std::string_view entry, const std::string& name) {

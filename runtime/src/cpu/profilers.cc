@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <llvm/ADT/StringExtras.h>
-#include <llvm/Demangle/Demangle.h>
 #include <llvm/ExecutionEngine/JITLink/JITLink.h>
 #include <llvm/ExecutionEngine/Orc/Debugging/DebugInfoSupport.h>
 #include <llvm/ExecutionEngine/Orc/Debugging/PerfSupportPlugin.h>
@@ -11,13 +10,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
 
+#include "cpu/collector_plugin.h"
+#include "cpu/function_name.h"
+#include "cpu/jit_collector.h"
 #include "cpu/link_passes.h"
 #include "environment.h"
 
@@ -29,19 +30,9 @@ namespace jitlink = llvm::jitlink;
 namespace orc = llvm::orc;
 namespace shared = llvm::orc::shared;
 
-/// "kvjit::add_block" of "_ZN5kvjitL9add_block...": without parameters, which fill a screen. Other names as they are.
-std::string readable(const std::string& name) {
-    llvm::ItaniumPartialDemangler demangler;
-    if (demangler.partialDemangle(name.c_str())) return name;
-    char* text = demangler.getFunctionName(nullptr, nullptr);
-    std::string found = text != nullptr ? text : name;
-    std::free(text);
-    return found;
-}
-
 std::string perf_line(const jitlink::Symbol& function, const std::string& program) {
     return llvm::utohexstr(function.getAddress().getValue(), true) + " " + llvm::utohexstr(function.getSize(), true) +
-           " " + program + ":" + readable(function.getName().str()) + "\n";
+           " " + shown_name(program, function.getName().str()) + "\n";
 }
 
 // perf dictates the name, in a folder that others can write to: never follow a link there.
@@ -133,7 +124,8 @@ std::shared_ptr<orc::ObjectLinkingLayer::Plugin> make_jitdump(orc::ExecutionSess
 
 }  // namespace
 
-void add_profiler(orc::ExecutionSession& session, orc::ObjectLinkingLayer& layer) {
+void add_profilers(orc::ExecutionSession& session, orc::ObjectLinkingLayer& layer) {
+    if (const JitCollector* collector = JitCollector::get()) layer.addPlugin(make_collector_plugin(*collector));
     const std::optional<std::string> wanted = environment_text(Variable::kPerf);
     if (wanted == "1") layer.addPlugin(std::make_shared<PerfMap>());
     if (wanted == "jitdump") {

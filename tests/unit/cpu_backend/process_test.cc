@@ -5,11 +5,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <vector>
 
 #include "jitdump.h"
 #include "support.h"
+#include "support/collected.h"
 
 using namespace kvjit;
 namespace fs = std::filesystem;
@@ -121,6 +123,28 @@ TEST_CASE("KVJIT_PERF=jitdump writes each function with its code and its lines")
 TEST_CASE("a jitdump that can't be written keeps no program from being loaded") {
     const Folder folder;
     CHECK(run_jitdump(folder, "/proc/nowhere").status == kRight);
+}
+
+TEST_CASE("a collector of Intel's interface is told each function, its code and its lines, until it is unloaded") {
+    const Folder folder;
+    const fs::path file = folder.path / "collected";
+    const Outcome outcome =
+        run_probe(KVJIT_TEST_LOAD_PROBE, folder.object(), KVJIT_TEST_COMPILER,
+                  {"INTEL_JIT_PROFILER64=" KVJIT_TEST_COLLECTOR, "KVJIT_TEST_COLLECTED=" + file.string()});
+    CHECK(outcome.status == kRight);
+    std::map<std::string, test::CollectedMethod> methods;
+    for (const auto& [id, method] : test::collected_methods(test::read_file(file))) methods[method.name] = method;
+    REQUIRE(methods.size() == 2);
+    const test::CollectedMethod &twice = methods.at("probe:twice"), &helper = methods.at("probe:helper");
+    CHECK(twice.file == "./twice.cc");
+    CHECK(test::read_file(folder.object()).find(twice.code) != std::string::npos);
+    CHECK(twice.code.size() == kUnlinkedBytes);
+    CHECK(twice.lines == std::set<std::uint64_t>{2, 3, 4});
+    CHECK(twice.ends.back() == twice.bytes);
+    CHECK(helper.lines == std::set<std::uint64_t>{1});
+    CHECK((helper.address + helper.bytes <= twice.address || twice.address + twice.bytes <= helper.address));
+    CHECK(twice.is_unloaded);
+    CHECK(helper.is_unloaded);
 }
 
 TEST_CASE("the compiler is found through KVJIT_COMPILER, beside the program and in ../lib") {
