@@ -1,22 +1,14 @@
 #include "gpu/bench/contest.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace kvjit::bench {
-namespace {
-
-constexpr std::size_t kCopyBytes = std::size_t{1} << 30;
-
-/// Less on a device that has little.
-std::size_t copy_bytes(const gpu::Gpu& gpu) {
-    return std::min(kCopyBytes, gpu.memory().free_bytes / 16);
-}
-
-}  // namespace
-
 void Contest::enter(std::function<void()> enqueue, double calls) {
     contestants_.push_back({std::move(enqueue), calls});
+}
+
+void Contest::enter(const limits::CudaLoop& loop) {
+    enter([&] { loop.enqueue(stream_); }, 1);
 }
 
 std::vector<std::vector<double>> Contest::run(int rounds) const {
@@ -34,15 +26,10 @@ std::vector<std::vector<double>> Contest::run(int rounds) const {
     return times;
 }
 
-CopyYardstick::CopyYardstick(const gpu::Gpu& gpu) : from_(gpu, copy_bytes(gpu)), to_(gpu, from_.size()) {}
-
-void CopyYardstick::enqueue(const gpu::Stream& stream) const {
-    for (int i = 0; i < static_cast<int>(kCopies); ++i) {
-        gpu::check(gpu::driver().copy_on_device(reinterpret_cast<gpu::DevicePointer>(to_.data()),
-                                                reinterpret_cast<gpu::DevicePointer>(from_.data()), from_.size(),
-                                                stream.get()),
-                   "cuMemcpyDtoDAsync");
-    }
+std::vector<double> rates_of(const limits::CudaLoop& loop, const std::vector<double>& microseconds) {
+    std::vector<double> rates;
+    for (const double time : microseconds) rates.push_back(1e6 * loop.work() / time);
+    return rates;
 }
 
 }  // namespace kvjit::bench

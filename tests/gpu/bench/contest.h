@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "limits/cuda/gpu.h"
+#include "limits/cuda/loops.h"
 
 namespace kvjit::bench {
 
@@ -16,6 +17,7 @@ public:
 
     /// `enqueue` puts `calls` calls on the stream.
     void enter(std::function<void()> enqueue, double calls);
+    void enter(const limits::CudaLoop& loop);
     /// Microseconds a call, by contestant and round. One round more comes first and doesn't count.
     std::vector<std::vector<double>> run(int rounds) const;
 
@@ -28,18 +30,7 @@ private:
     std::vector<Contestant> contestants_;
 };
 
-/// The device's own copy, the yardstick of what is bound by memory.
-class CopyYardstick {
-public:
-    explicit CopyYardstick(const gpu::Gpu& gpu);
-    /// Puts some copies on the stream.
-    void enqueue(const gpu::Stream& stream) const;
-    static constexpr double kCopies = 4;
-    /// Gigabytes a second, read and written, where a copy takes so long.
-    double rate(double microseconds) const { return 2 * static_cast<double>(from_.size()) / microseconds / 1e3; }
-
-private:
-    gpu::DeviceMemory from_, to_;
-};
+/// What a limit's loop did in each round, a second: see limits::CudaLoop::work().
+std::vector<double> rates_of(const limits::CudaLoop& loop, const std::vector<double>& microseconds);
 
 }  // namespace kvjit::bench

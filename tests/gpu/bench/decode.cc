@@ -1,4 +1,4 @@
-// Decode: bound by memory, so held against the device's own copy, turn by turn in the same rounds.
+// Decode: bound by memory, so held against a loop that only reads it, turn by turn in the same rounds.
 #include <algorithm>
 #include <cmath>
 #include <list>
@@ -106,18 +106,17 @@ void report_check(const Setup& setup, const Shape& shape, const std::vector<Vari
     }
 }
 
-/// `times`: the copy's, then those of the variants.
+/// `times`: the limit's, then those of the variants.
 void report_shape(const Setup& setup, const Shape& shape, const std::vector<Variant>& variants,
                   const std::vector<std::vector<double>>& times) {
-    std::vector<double> copy_rates;
-    for (const double time : times[0]) copy_rates.push_back(setup.copy.rate(time));
+    const std::vector<double> reading = rates_of(setup.limits.read(), times[0]);
     for (std::size_t i = 0; i < variants.size(); ++i) {
         if (variants[i].is_checked()) {
             report_check(setup, shape, variants, i, times);
             continue;
         }
         setup.report.add({variants[i].stores ? "store+decode" : "decode", shape.text, variants[i].name(), "kvjit",
-                          times[i + 1], variants[i].bytes(shape), 0, copy_rates});
+                          times[i + 1], variants[i].bytes(shape), 0, reading});
     }
 }
 
@@ -131,7 +130,7 @@ void measure(const Setup& setup, const Shape& shape, const std::vector<Variant>&
     if (!fits(setup, "decode " + shape.text, static_cast<double>(cache_bytes + scale_bytes))) return;
     const Memory memory(setup, shape, cache_bytes, scale_bytes);
     Contest contest(setup.stream);
-    contest.enter([&] { setup.copy.enqueue(setup.stream); }, CopyYardstick::kCopies);
+    contest.enter(setup.limits.read());
     std::list<Contestant> contestants;
     std::vector<Variant> entered;
     for (const Variant& variant : variants) {

@@ -113,18 +113,20 @@ void note_machine(Report& report, const gpu::Gpu& gpu) {
     report.note("kvjit", kvjit_version());
 }
 
-/// Half a second of copies, so that clocks are up when timing begins; then the copy's own row.
-void warm_up(const Setup& setup) {
+/// Half a second of work, so that clocks are up when timing begins; then the limits' own rows.
+void measure_limits(const Setup& setup) {
+    const auto& loops = setup.limits;
     const auto start = std::chrono::steady_clock::now();
     while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(500)) {
-        setup.copy.enqueue(setup.stream);
-        setup.stream.synchronize();
+        loops.read().measure(setup.stream);
+        loops.multiply_matrices().measure(setup.stream);
     }
     Contest contest(setup.stream);
-    contest.enter([&] { setup.copy.enqueue(setup.stream); }, CopyYardstick::kCopies);
-    const std::vector<double> times = contest.run(setup.rounds())[0];
-    const double bytes = setup.copy.rate(1) * 1e3;
-    setup.report.add({"copy", "on the device", "bytes read and written", "driver", times, bytes, 0, {}});
+    for (const auto* loop : {&loops.read(), &loops.multiply_matrices(), &loops.multiply_add()}) contest.enter(*loop);
+    const auto times = contest.run(setup.rounds());
+    setup.report.add({"limit", "", "bytes read", "loop", times[0], loops.read().work(), 0, {}});
+    setup.report.add({"limit", "", "f16, mma.sync", "loop", times[1], 0, loops.multiply_matrices().work(), {}});
+    setup.report.add({"limit", "", "f32", "loop", times[2], 0, loops.multiply_add().work(), {}});
 }
 
 int measure(const Arguments& arguments) {
@@ -138,11 +140,11 @@ int measure(const Arguments& arguments) {
     }
     const gpu::Gpu gpu(arguments.device);
     const gpu::Stream stream;
-    const CopyYardstick copy(gpu);
+    const limits::CudaLoops limits(gpu);
     Report report;
     note_machine(report, gpu);
-    const Setup setup{gpu, stream, copy, report, arguments.quick};
-    warm_up(setup);
+    const Setup setup{gpu, stream, limits, report, arguments.quick};
+    measure_limits(setup);
     for (const Group& group : kGroups) {
         if (!arguments.wants(group.name)) continue;
         attempt(setup, group.name, [&] { group.run(setup); });

@@ -15,8 +15,9 @@ double gigabytes_a_second(const Row& row) {
 double teraflops(const Row& row) {
     return row.operations / median(row.microseconds) / 1e6;
 }
-double of_copy(const Row& row) {
-    return row.copy_gb_s.empty() ? 0 : gigabytes_a_second(row) / median(row.copy_gb_s);
+double of_limit(const Row& row) {
+    const double work = row.bytes != 0 ? row.bytes : row.operations;
+    return row.limits.empty() ? 0 : 1e6 * work / median(row.microseconds) / median(row.limits);
 }
 
 /// A number in its column, or blanks for 0.
@@ -50,7 +51,7 @@ void Report::add(const Row& row) {
         if (known.group != row.group || known.shape != row.shape || known.what != row.what || known.by != row.by)
             continue;
         append(known.microseconds, row.microseconds);
-        append(known.copy_gb_s, row.copy_gb_s);
+        append(known.limits, row.limits);
         return;
     }
     rows_.push_back(row);
@@ -75,9 +76,9 @@ nlohmann::json Report::row_json(const Row& row) const {
                           {"us", median(row.microseconds)},
                           {"bytes", row.bytes},
                           {"operations", row.operations},
-                          {"copy_gb_s", row.copy_gb_s}};
+                          {"limits_a_second", row.limits}};
     if (row.bytes != 0) out["gb_s"] = gigabytes_a_second(row);
-    if (!row.copy_gb_s.empty()) out["of_copy"] = of_copy(row);
+    if (!row.limits.empty()) out["of_limit"] = of_limit(row);
     if (row.operations != 0) out["tflop_s"] = teraflops(row);
     const double peer = row.by == kOurselves ? best_peer(row) : 0;
     if (peer != 0) out["speed_of_best_peer"] = peer / median(row.microseconds);
@@ -99,7 +100,8 @@ void Report::merge(const nlohmann::json& other) {
     join("failed", failed_);
     for (const nlohmann::json& row : other.at("rows")) {
         add({row.at("group"), row.at("shape"), row.at("what"), row.at("by"), row.at("samples_us"),
-             row.value("bytes", 0.0), row.value("operations", 0.0), row.value("copy_gb_s", std::vector<double>())});
+             row.value("bytes", 0.0), row.value("operations", 0.0),
+             row.value("limits_a_second", std::vector<double>())});
     }
 }
 
@@ -111,7 +113,7 @@ void Report::print_row(std::FILE* to, const Row& row) const {
     std::fprintf(to, "%-14s  %-24s  %-24s  %-12s  %10s  %4.0f%%", row.group.c_str(), row.shape.c_str(),
                  row.what.c_str(), row.by.c_str(), plain(time).c_str(), 100 * (slowest - fastest) / time);
     print_number(to, "%.0f", 6, row.bytes != 0 ? gigabytes_a_second(row) : 0);
-    print_number(to, "%.2f", 7, of_copy(row));
+    print_number(to, "%.2f", 8, of_limit(row));
     print_number(to, "%.0f", 7, row.operations != 0 ? teraflops(row) : 0);
     print_number(to, "%.2f", 7, peer / time);
     std::fputc('\n', to);
@@ -119,8 +121,8 @@ void Report::print_row(std::FILE* to, const Row& row) const {
 
 void Report::print(std::FILE* to) const {
     for (const auto& [name, value] : notes_) std::fprintf(to, "%s: %s\n", name.c_str(), value.c_str());
-    std::fprintf(to, "\n%-14s  %-24s  %-24s  %-12s  %10s  %5s  %6s  %7s  %7s  %7s\n", "group", "shape", "what", "by",
-                 "us", "range", "GB/s", "of copy", "TFLOP/s", "of peer");
+    std::fprintf(to, "\n%-14s  %-24s  %-24s  %-12s  %10s  %5s  %6s  %8s  %7s  %7s\n", "group", "shape", "what", "by",
+                 "us", "range", "GB/s", "of limit", "TFLOP/s", "of peer");
     for (const Row& row : rows_) print_row(to, row);
     for (const auto& [what, why] : skipped_) std::fprintf(to, "SKIP %s: %s\n", what.c_str(), why.c_str());
     for (const auto& [what, why] : failed_) std::fprintf(to, "FAILED %s: %s\n", what.c_str(), why.c_str());

@@ -16,9 +16,10 @@ struct Row {
     std::string what;   // "int8, pages of 128"
     std::string by;     // "kvjit", or a peer
     std::vector<double> microseconds;
-    double bytes = 0;               // that one call has to read; 0: not bound by memory
-    double operations = 0;          // floating-point ones of one call; 0: not bound by arithmetic
-    std::vector<double> copy_gb_s;  // the device's copy bandwidth, measured in the same rounds
+    double bytes = 0;       // that one call has to read; 0: not bound by memory
+    double operations = 0;  // floating-point ones of one call; 0: not bound by arithmetic
+    /// What the device can do at all of whichever of the two is given, a second, measured in the same rounds.
+    std::vector<double> limits;
 };
 
 double median(std::vector<double> samples);

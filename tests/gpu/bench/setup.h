@@ -19,7 +19,7 @@ namespace kvjit::bench {
 struct Setup {
     const gpu::Gpu& gpu;
     const gpu::Stream& stream;
-    const CopyYardstick& copy;
+    const limits::CudaLoops& limits;
     Report& report;
     bool quick;
     int rounds() const { return quick ? 3 : 9; }
