@@ -170,18 +170,6 @@ Result<void> serves_mma_decode(const KernelSpec& spec, const Target& target) {
 
 // ---- Shapes of launches --------------------------------------------------------------------------------------------
 
-/// The spec as the templates' shapes see it.
-CacheFormat cache_format(const KernelSpec& spec) {
-    const bool cached = has_cache(spec);
-    const auto t1 = static_cast<kvjit_dtype>(spec.t1);
-    const bool quantised = cached && spec.quant_bit != 0;
-    const kvjit_dtype t2 = cached ? cache_type(spec) : t1;
-    return {.head_dim = spec.head_dim,
-            .t2_bits = quantised ? spec.quant_bit : static_cast<int>(dtype_bytes(t2)) * 8,
-            .scale_bytes = quantised ? static_cast<int>(dtype_bytes(scale_type(spec))) : 0,
-            .quant_group = quantised ? spec.quant_group : spec.head_dim};
-}
-
 LaunchShape by_item(const KernelSpec&, const Target&) {
     return {};
 }
@@ -390,6 +378,17 @@ constexpr bool bits_are_whole() {
 static_assert(bits_are_whole());
 
 }  // namespace
+
+CacheFormat cache_format(const KernelSpec& spec) {
+    const bool cached = has_cache(spec);
+    const auto t1 = static_cast<kvjit_dtype>(spec.t1);
+    const bool quantised = cached && spec.quant_bit != 0;
+    const kvjit_dtype t2 = cached ? cache_type(spec) : t1;
+    return {.head_dim = spec.head_dim,
+            .t2_bits = quantised ? spec.quant_bit : static_cast<int>(dtype_bytes(t2)) * 8,
+            .scale_bytes = quantised ? static_cast<int>(dtype_bytes(scale_type(spec))) : 0,
+            .quant_group = quantised ? spec.quant_group : spec.head_dim};
+}
 
 std::vector<Constant> target_constants(const Target& target) {
     if (target.backend != Backend::kCpu) return {number("kMaxSharedBytes", max_shared_bytes(target))};

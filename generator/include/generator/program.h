@@ -87,6 +87,9 @@ struct Program {
 /// Whether any of them uses AMX's tile registers.
 bool use_tiles(std::span<const Program> programs);
 
+/// The spec as shapes of blocks see it; packed keys and values are such a cache's, too.
+CacheFormat cache_format(const KernelSpec& spec);
+
 /// The programs of a validated spec, in the order in which a call runs them. Errors: choose_variant's.
 Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target);
 

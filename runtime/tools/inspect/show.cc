@@ -25,10 +25,13 @@ Asked asked_of(const InspectOptions& options) {
 
 /// A kernel with what it was made of.
 struct Opened {
+    kvjit_spec spec;
     Engine engine;
     Target target;
     Kernel kernel;
     std::vector<ShownImage> images;
+
+    ShownKernel shown() const { return {kernel.get(), spec}; }
 };
 
 Result<void> add_bundles(const InspectOptions& options, kvjit_engine* engine) {
@@ -41,7 +44,7 @@ Result<void> add_bundles(const InspectOptions& options, kvjit_engine* engine) {
 }
 
 /// Opens what inspecting takes; the kernel where the algorithms are not asked for.
-Result<void> open(const InspectOptions& options, const kvjit_spec& spec, Opened& opened) {
+Result<void> open(const InspectOptions& options, Opened& opened) {
     Result<Target> target = open_target(options.target);
     if (!target) return fail(target.error());
     Result<Engine> engine = open_engine(nullptr);
@@ -50,7 +53,7 @@ Result<void> open(const InspectOptions& options, const kvjit_spec& spec, Opened&
     opened.engine = *std::move(engine);
     if (auto added = add_bundles(options, opened.engine.get()); !added) return added;
     if (options.why) return {};
-    Result<Kernel> kernel = open_kernel(opened.engine.get(), spec, opened.target.get());
+    Result<Kernel> kernel = open_kernel(opened.engine.get(), opened.spec, opened.target.get());
     if (!kernel) return fail(kernel.error());
     opened.kernel = *std::move(kernel);
     return {};
@@ -86,7 +89,7 @@ Result<void> check_binary(const InspectOptions& options, const Output& output, c
 Result<void> show_stages(const InspectOptions& options, const Opened& opened, Output& output) {
     for (const ShownImage& image : opened.images) {
         for (const std::string& stage : options.stages) {
-            Result<std::string> text = stage_text(stage, opened.kernel.get(), image, {options.raw, options.lines});
+            Result<std::string> text = stage_text(stage, opened.shown(), image, {options.raw, options.lines});
             if (!text) return fail(image.program + ": " + text.error());
             output.add(stage_file(stage, image), image.program + ": " + stage, *std::move(text));
         }
@@ -99,7 +102,7 @@ Result<Json> json_of(const InspectOptions& options, const Opened& opened) {
     for (const ShownImage& image : opened.images) {
         Json program = image_json(image);
         for (const std::string& stage : options.stages) {
-            Result<Json> value = stage_of(stage, opened.kernel.get(), image, {options.raw, options.lines});
+            Result<Json> value = stage_of(stage, opened.shown(), image, {options.raw, options.lines});
             if (!value) return fail(image.program + ": " + value.error());
             program[stage] = *std::move(value);
         }
@@ -130,8 +133,8 @@ Result<void> show_json(const InspectOptions& options, const kvjit_spec& spec, co
 Result<void> show(const InspectOptions& options) {
     const Result<kvjit_spec> spec = parse_spec(options.spec);
     if (!spec) return fail(spec.error());
-    Opened opened;
-    if (auto done = open(options, *spec, opened); !done) return done;
+    Opened opened{.spec = *spec, .engine = {}, .target = {}, .kernel = {}, .images = {}};
+    if (auto done = open(options, opened); !done) return done;
     if (options.why) {
         std::string text;
         const auto done = explain(options, opened.engine.get(), *spec, opened.target.get(), text);
@@ -158,13 +161,13 @@ Result<int> inspect(const InspectOptions& options) {
 Result<std::string> identities(const InspectOptions& options) {
     const Result<kvjit_spec> spec = parse_spec(options.spec);
     if (!spec) return fail(spec.error());
-    Opened opened;
-    if (auto done = open(options, *spec, opened); !done) return fail(done.error());
+    Opened opened{.spec = *spec, .engine = {}, .target = {}, .kernel = {}, .images = {}};
+    if (auto done = open(options, opened); !done) return fail(done.error());
     if (auto found = find_images(asked_of(options), opened.kernel.get(), opened.images); !found)
         return fail(found.error());
     std::string all;
     for (const ShownImage& image : opened.images) {
-        const Result<std::string> text = stage_text("identity", opened.kernel.get(), image, {});
+        const Result<std::string> text = stage_text("identity", opened.shown(), image, {});
         if (!text) return text;
         all += *text;
     }

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <utility>
 
+#include "generator/program.h"
 #include "handles.h"
 #include "inspect/listing.h"
-#include "inspect/sass.h"
+#include "inspect/sass/disassembler.h"
 #include "inspect/summary.h"
 
 namespace kvjit::tool {
@@ -69,10 +71,24 @@ Result<std::string> assembly_of(kvjit_kernel* kernel, const ShownImage& image, A
     return readable_assembly(*text, &lines);
 }
 
-Summary summary_of(kvjit_kernel* kernel, const ShownImage& image) {
+/// What a summary of CUDA's machine code takes to know of the program.
+std::optional<sass::Attention> attention_of(const kvjit_spec& spec, const ShownImage& image) {
+    const auto target = gen::parse_target(image.target);
+    const bool attends = image.bit == KVJIT_PROGRAM_DECODE || image.bit == KVJIT_PROGRAM_PREFILL;
+    if (!image.is_cuda() || !attends || !target) return std::nullopt;
+    return sass::Attention{.is_decode = image.bit == KVJIT_PROGRAM_DECODE,
+                           .uses_tensor = image.variant == "mma",
+                           .group = spec.group,
+                           .cache = gen::cache_format(spec),
+                           .max_shared_bytes = gen::max_shared_bytes(*target)};
+}
+
+Summary summary_of(const ShownKernel& kernel, const ShownImage& image) {
     const auto only = [&](bool needed, kvjit_stage stage) {
-        return needed ? emit(kernel, image, stage) : Result<std::string>("");
+        return needed ? emit(kernel.kernel, image, stage) : Result<std::string>("");
     };
+    Result<std::string> object = emit(kernel.kernel, image, KVJIT_STAGE_OBJECT);
+    Result<std::string> listing = object && image.is_cuda() ? list_instructions(*object) : object;
     return summarise({.program = image.program,
                       .variant = image.variant,
                       .target = image.target,
@@ -81,9 +97,11 @@ Summary summary_of(kvjit_kernel* kernel, const ShownImage& image) {
                       .revision = image.revision,
                       .block_threads = image.block_threads,
                       .dynamic_shared_bytes = image.shared_bytes,
-                      .object = emit(kernel, image, KVJIT_STAGE_OBJECT),
+                      .attention = attention_of(kernel.spec, image),
+                      .object = std::move(object),
                       .assembly = only(!image.is_cuda(), KVJIT_STAGE_ASM),
-                      .log = only(image.is_cuda(), KVJIT_STAGE_LOG)});
+                      .log = only(image.is_cuda(), KVJIT_STAGE_LOG),
+                      .listing = std::move(listing)});
 }
 
 /// Errors: the program has no such stage.
@@ -115,18 +133,20 @@ std::string stage_file(const std::string& stage, const ShownImage& image) {
     return image.program + std::string(image.is_cuda() ? found.cuda_suffix : found.suffix);
 }
 
-Result<std::string> stage_text(const std::string& name, kvjit_kernel* kernel, const ShownImage& image,
+Result<std::string> stage_text(const std::string& name, const ShownKernel& shown, const ShownImage& image,
                                AssemblyStyle style) {
+    kvjit_kernel* const kernel = shown.kernel;
     const Stage& stage = find_stage(name);
     if (auto has = check_has(stage, image); !has) return fail(has.error());
-    if (name == "summary") return summary_text(summary_of(kernel, image));
+    if (name == "summary") return summary_text(summary_of(shown, image));
     if (name == "asm") return assembly_of(kernel, image, style);
     if (stage.emitted) return emit(kernel, image, *stage.emitted);
     const Result<std::string> cubin = emit(kernel, image, KVJIT_STAGE_OBJECT);
     return cubin ? disassemble_cubin(*cubin) : cubin;
 }
 
-Result<Json> stage_of(const std::string& name, kvjit_kernel* kernel, const ShownImage& image, AssemblyStyle style) {
+Result<Json> stage_of(const std::string& name, const ShownKernel& kernel, const ShownImage& image,
+                      AssemblyStyle style) {
     if (name == "summary") return summary_json(summary_of(kernel, image));
     const Result<std::string> text = stage_text(name, kernel, image, style);
     if (!text) return fail(text.error());

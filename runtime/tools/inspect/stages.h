@@ -23,10 +23,17 @@ bool is_binary_stage(const std::string& stage);
 /// "decode.s"
 std::string stage_file(const std::string& stage, const ShownImage& image);
 
+/// A kernel that is shown, and what it was made of.
+struct ShownKernel {
+    kvjit_kernel* kernel;
+    kvjit_spec spec;
+};
+
 /// A stage's text or bytes; the summary as an object. Errors: the library's, or what the stage lacks.
-Result<Json> stage_of(const std::string& stage, kvjit_kernel* kernel, const ShownImage& image, AssemblyStyle style);
+Result<Json> stage_of(const std::string& stage, const ShownKernel& kernel, const ShownImage& image,
+                      AssemblyStyle style);
 /// The same as text or bytes to print.
-Result<std::string> stage_text(const std::string& stage, kvjit_kernel* kernel, const ShownImage& image,
+Result<std::string> stage_text(const std::string& stage, const ShownKernel& kernel, const ShownImage& image,
                                AssemblyStyle style);
 
 }  // namespace kvjit::tool

@@ -64,6 +64,32 @@ void add_cpu(const SummarySource& source, Summary& summary) {
     }
 }
 
+/// Of attention whose hot loop is known, on the GPUs that are.
+void predict_shares(const SummarySource& source, Summary& summary) {
+    const std::string architecture = short_target(source.target);
+    const std::vector<sass::Gpu> gpus = sass::gpus_of(architecture);
+    SassSummary& sass = *summary.sass;
+    if (gpus.empty()) summary.lacks.push_back("predicted shares: no GPU of " + architecture + " is in the model");
+    if (!summary.cuda || !summary.cuda->occupancy || summary.cuda->occupancy->warps == 0) return;
+    sass.is_decode = source.attention->is_decode;
+    for (const sass::Gpu& gpu : gpus) {
+        const sass::Modelled modelled{sass.is_decode, summary.cuda->occupancy->warps, sass.hot->code.pipes,
+                                      *sass.hot->tile};
+        sass.shares.push_back({gpu.name, predict(modelled, gpu)});
+    }
+}
+
+void add_sass(const SummarySource& source, Summary& summary) {
+    sass::Analysis analysis = sass::analyse(*source.listing, source.attention);
+    summary.sass = {.code = std::move(analysis.code), .hot = {}, .shares = {}};
+    if (!analysis.hot) {
+        summary.lacks.push_back("hot loop: " + analysis.hot.error());
+        return;
+    }
+    summary.sass->hot = *std::move(analysis.hot);
+    if (summary.sass->hot->tile) predict_shares(source, summary);
+}
+
 void add_cuda(const SummarySource& source, Summary& summary) {
     if (source.log) summary.cuda = of_report(source);
     if (!summary.cuda) {
@@ -72,7 +98,11 @@ void add_cuda(const SummarySource& source, Summary& summary) {
     } else if (!summary.cuda->occupancy) {
         summary.lacks.push_back("occupancy: no limits of " + short_target(source.target) + " are known");
     }
-    summary.lacks.emplace_back("vector width, hot loop: SASS has them, --emit sass");
+    if (source.listing) {
+        add_sass(source, summary);
+    } else {
+        summary.lacks.push_back("accesses, hot loop, predicted shares: " + source.listing.error());
+    }
 }
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
@@ -125,6 +155,16 @@ void add_rows(const CudaSummary& cuda, Rows& rows) {
                                        " warps; " + occupancy.limit + " allow no more");
 }
 
+void add_rows(const SassSummary& sass, Rows& rows) {
+    rows.emplace_back("code has", code_text(sass.code));
+    if (!sass.hot) return;
+    rows.emplace_back("hot loop", code_text(sass.hot->code));
+    rows.emplace_back("", place_text(*sass.hot));
+    if (sass.shares.empty()) return;
+    rows.emplace_back("predicted", shares_text(sass.is_decode, sass.shares));
+    rows.emplace_back("", "by a model, docs/gpu_model.md; not measured");
+}
+
 Json counts_json(const InstructionCounts& counts) {
     return {{"instructions", counts.instructions},
             {"fmas", counts.fmas},
@@ -163,11 +203,27 @@ Json cuda_json(const CudaSummary& cuda) {
     return json;
 }
 
+Json sass_json(const SassSummary& sass) {
+    Json json = {{"code", code_json(sass.code)}};
+    if (sass.hot) json["hot_loop"] = loop_json(*sass.hot);
+    if (!sass.shares.empty()) json["predicted"] = shares_json(sass.shares);
+    return json;
+}
+
 }  // namespace
 
 Summary summarise(const SummarySource& source) {
-    Summary summary{
-        source.program, source.variant, source.target, source.image, source.origin, source.revision, -1, {}, {}, {}};
+    Summary summary{source.program,
+                    source.variant,
+                    source.target,
+                    source.image,
+                    source.origin,
+                    source.revision,
+                    -1,
+                    {},
+                    {},
+                    {},
+                    {}};
     const auto elf = source.object ? rt::ElfView::open(*source.object) : std::nullopt;
     if (elf) summary.code_bytes = static_cast<std::int64_t>(elf->code_bytes());
     if (!elf)
@@ -182,6 +238,7 @@ std::string summary_text(const Summary& summary) {
     if (summary.code_bytes >= 0) rows.emplace_back("code", bytes(summary.code_bytes));
     if (summary.cpu) add_rows(*summary.cpu, rows);
     if (summary.cuda) add_rows(*summary.cuda, rows);
+    if (summary.sass) add_rows(*summary.sass, rows);
     for (const std::string& lack : summary.lacks) rows.emplace_back("lacks", lack);
     std::string text = summary.program + ": " + summary.variant + " revision " + std::to_string(summary.revision) +
                        " for " + short_target(summary.target) + "\n";
@@ -193,6 +250,7 @@ Json summary_json(const Summary& summary) {
     Json json = {{"code_bytes", summary.code_bytes < 0 ? Json() : Json(summary.code_bytes)}};
     if (summary.cpu) json.update(cpu_json(*summary.cpu));
     if (summary.cuda) json.update(cuda_json(*summary.cuda));
+    if (summary.sass) json.update(sass_json(*summary.sass));
     json["lacks"] = summary.lacks;
     return json;
 }

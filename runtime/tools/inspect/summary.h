@@ -9,6 +9,8 @@
 
 #include "inspect/hot_loop.h"
 #include "inspect/occupancy.h"
+#include "inspect/sass/analysis.h"
+#include "inspect/sass/report.h"
 #include "json.h"
 #include "result.h"
 
@@ -19,7 +21,8 @@ struct SummarySource {
     std::string program, variant, target, image, origin;
     int revision = 0;
     std::int64_t block_threads = 0, dynamic_shared_bytes = 0;  // CUDA
-    Result<std::string> object, assembly, log;                 // assembly: of CPUs; log: of CUDA
+    std::optional<sass::Attention> attention;                  // CUDA, of programs of attention
+    Result<std::string> object, assembly, log, listing;        // assembly: of CPUs; log and listing: of CUDA
 };
 
 /// A CPU's code.
@@ -30,7 +33,15 @@ struct CpuSummary {
     std::optional<HotLoop> hot;
 };
 
-/// A GPU's, by ptxas' report.
+/// A GPU's by its machine code.
+struct SassSummary {
+    sass::CodeFigures code;
+    std::optional<sass::HotLoop> hot;
+    bool is_decode = false;              // else the shares are prefill's
+    std::vector<sass::GpuShare> shares;  // of attention, on the GPUs of the architecture
+};
+
+/// A GPU's by ptxas' report.
 struct CudaSummary {
     int registers = -1, stack_bytes = -1, spill_store_bytes = -1, spill_load_bytes = -1;
     std::int64_t static_shared_bytes = 0, dynamic_shared_bytes = 0, block_threads = 0;
@@ -43,6 +54,7 @@ struct Summary {
     std::int64_t code_bytes = -1;
     std::optional<CpuSummary> cpu;
     std::optional<CudaSummary> cuda;
+    std::optional<SassSummary> sass;
     std::vector<std::string> lacks;  // what could not be found out, and why
 };
 

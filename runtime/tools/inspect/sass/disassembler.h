@@ -11,4 +11,8 @@ namespace kvjit::tool {
 /// or it fails.
 Result<std::string> disassemble_cubin(const std::string& cubin);
 
+/// The listing that sass::analyse takes, by nvdisasm: with the sources' lines where the cubin has them. Errors: the
+/// same.
+Result<std::string> list_instructions(const std::string& cubin);
+
 }  // namespace kvjit::tool

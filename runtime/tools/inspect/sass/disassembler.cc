@@ -1,4 +1,4 @@
-#include "inspect/sass.h"
+#include "inspect/sass/disassembler.h"
 
 #include <spawn.h>
 #include <sys/wait.h>
@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "environment.h"
@@ -21,12 +22,6 @@ namespace kvjit::tool {
 namespace {
 
 constexpr const char* kToolkit = "/usr/local/cuda/bin";
-
-struct Tool {
-    const char* name;
-    const char* option;
-};
-constexpr Tool kTools[] = {{"nvdisasm", "-c"}, {"cuobjdump", "-sass"}};
 
 /// The file of this name in a folder of $PATH, or in the toolkit's.
 std::optional<std::string> find_tool(const char* name) {
@@ -91,20 +86,30 @@ Result<std::string> output_of(std::vector<std::string> words) {
     return text;
 }
 
+/// What the tool prints of the cubin.
+Result<std::string> print_cubin(std::vector<std::string> words, const std::string& cubin) {
+    const TemporaryFile file(cubin);
+    if (!file.is_written()) return fail(file.path() + " can't be written: " + std::strerror(errno));
+    words.push_back(file.path());
+    return output_of(std::move(words));
+}
+
 }  // namespace
 
 Result<std::string> disassemble_cubin(const std::string& cubin) {
-    for (const Tool& tool : kTools) {
-        const std::optional<std::string> path = find_tool(tool.name);
-        if (!path) continue;
-        const TemporaryFile file(cubin);
-        if (!file.is_written()) return fail(file.path() + " can't be written: " + std::strerror(errno));
-        return output_of({*path, tool.option, file.path()});
-    }
+    if (const auto nvdisasm = find_tool("nvdisasm")) return print_cubin({*nvdisasm, "-c"}, cubin);
+    if (const auto cuobjdump = find_tool("cuobjdump")) return print_cubin({*cuobjdump, "-sass"}, cubin);
     return fail(
         std::string("sass takes nvdisasm or cuobjdump, which are neither in $PATH nor in ") + kToolkit +
         ": install NVIDIA's package cuda-nvdisasm-13-0 or cuda-cuobjdump-13-0, or --emit cubin and disassemble it "
         "elsewhere");
+}
+
+Result<std::string> list_instructions(const std::string& cubin) {
+    if (const auto nvdisasm = find_tool("nvdisasm")) return print_cubin({*nvdisasm, "-c", "-gi"}, cubin);
+    return fail(std::string("nvdisasm is neither in $PATH nor in ") + kToolkit +
+                ": install NVIDIA's package cuda-nvdisasm-13-0, or pip's nvidia-cuda-nvdisasm with its folder "
+                "nvidia/cu13/bin in $PATH");
 }
 
 }  // namespace kvjit::tool

@@ -1,0 +1,73 @@
+#include "inspect/sass/tile.h"
+
+#include <algorithm>
+#include <string>
+
+namespace kvjit::tool::sass {
+namespace {
+
+/// Prefill's keys follow from its products of 16 rows, 8 columns and 16 elements: of keys with queries (of quantised
+/// ones twice, with their residuals), and of values.
+Result<int> prefill_keys(const Attention& attention, int tensor_products) {
+    const CacheFormat& cache = attention.cache;
+    const int steps = round_up(cache.head_dim, 16) / 16;
+    const int of_8_keys = mma_row_tiles(cache) * steps * (cache.scale_bytes == 0 ? 2 : 3);
+    const int keys = 8 * tensor_products / of_8_keys;
+    const bool is_whole = 8 * tensor_products % of_8_keys == 0 && keys > 0 && keys % 16 == 0;
+    if (is_whole && keys <= mma_prefill_keys(cache, attention.max_shared_bytes)) return keys;
+    return fail(std::to_string(tensor_products) + " products are no tile of " + std::to_string(cache.head_dim) +
+                " elements");
+}
+
+Result<int> keys_of(const Attention& attention, int tensor_products) {
+    if (!attention.uses_tensor) return dot_tile_keys(attention.is_decode, attention.cache);
+    if (attention.is_decode) return kMmaTileKeys;
+    return prefill_keys(attention, tensor_products);
+}
+
+int prefill_rows(const Attention& attention) {
+    return attention.uses_tensor ? 16 * mma_row_tiles(attention.cache) : dot_warp_rows(false, attention.cache);
+}
+
+/// Decode computes dot products of `rows` rows in steps, those of cuda/attend/dot/tile.h.
+int computed_rows(const Attention& attention, int rows, int room) {
+    if (attention.uses_tensor || !attention.is_decode) return room;
+    return round_up(rows, attention.group <= 2 ? attention.group : 4);
+}
+
+int copied_row_bytes(const Attention& attention) {
+    const CacheFormat& cache = attention.cache;
+    const bool fills = attention.uses_tensor && !attention.is_decode && cache.scale_bytes == 0;
+    return fills ? round_up(cache.head_dim, 16) * cache.t2_bits / 8 : row_bytes(cache);
+}
+
+}  // namespace
+
+std::int64_t Tile::copies_of_lane(int width) const {
+    const std::int64_t bytes = std::int64_t{keys} * (width == row_access ? copied_row_bytes : copied_scale_bytes);
+    const std::int64_t at_once = std::int64_t{width} * threads;
+    return (bytes + at_once - 1) / at_once;
+}
+
+Result<Tile> tile_of(const Attention& attention, int tensor_products) {
+    const Result<int> keys = keys_of(attention, tensor_products);
+    if (!keys) return fail(keys.error());
+    const CacheFormat& cache = attention.cache;
+    const int rows = attention.is_decode ? std::min(attention.group, kDecodeTileRows) : prefill_rows(attention);
+    const int room = attention.is_decode ? kDecodeTileRows : rows;
+    const int computed = computed_rows(attention, rows, room);
+    const std::int64_t cached = row_bytes(cache) + scale_row_bytes(cache);
+    return Tile{.keys = *keys,
+                .rows = rows,
+                .room = room,
+                .computed_rows = computed,
+                .value_products = std::int64_t{computed} * *keys * round_up(cache.head_dim, 64) / kWarpSize,
+                .cache_bytes = 2 * *keys * cached,
+                .operations = std::int64_t{4} * rows * *keys * cache.head_dim,
+                .threads = kWarpSize * (attention.is_decode ? 1 : kAttendWarps),
+                .row_access = widest_access(row_bytes(cache)),
+                .copied_row_bytes = copied_row_bytes(attention),
+                .copied_scale_bytes = scale_row_bytes(cache)};
+}
+
+}  // namespace kvjit::tool::sass
