@@ -70,7 +70,10 @@ void predict_shares(const SummarySource& source, Summary& summary) {
     const std::vector<sass::Gpu> gpus = sass::gpus_of(architecture);
     SassSummary& sass = *summary.sass;
     if (gpus.empty()) summary.lacks.push_back("predicted shares: no GPU of " + architecture + " is in the model");
-    if (!summary.cuda || !summary.cuda->occupancy || summary.cuda->occupancy->warps == 0) return;
+    if (!summary.cuda || !summary.cuda->occupancy || summary.cuda->occupancy->warps == 0) {
+        summary.lacks.emplace_back("predicted shares: they take the occupancy");
+        return;
+    }
     sass.is_decode = source.attention->is_decode;
     for (const sass::Gpu& gpu : gpus) {
         const sass::Modelled modelled{sass.is_decode, summary.cuda->occupancy->warps, sass.hot->code.pipes,

@@ -67,8 +67,14 @@ Json summary_json(const Summary& summary);
 inline constexpr std::string_view kInspectAbout =
     "Nothing is loaded or run, so the target may be one that this machine can't run. What a bundle or the disk cache "
     "has is read there; the rest is compiled to be shown.\n\n"
-    "summary: the hot loop is the innermost loop with the most multiply-adds, weighed by their share of its "
+    "summary of CPUs: the hot loop is the innermost loop with the most multiply-adds, weighed by their share of its "
     "instructions (with the most loads and stores of vectors where there are none), found in the compiler's assembly "
-    "by its comments. Figures count instructions as they stand there, not how often they run.";
+    "by its comments. Figures count instructions as they stand there, not how often they run.\n\n"
+    "summary of CUDA: machine code is read by NVIDIA's nvdisasm. Attention's hot loop is the loop over tiles of keys, "
+    "and figures count what a warp issues for one tile; of other programs it is the innermost loop that stores or "
+    "computes and has the most accesses to global memory, counted as it stands there. predicted: what share of its "
+    "memory's bandwidth (decode) or of its arithmetic (prefill) a GPU may reach by a model, and what bounds it; "
+    "docs/gpu_model.md has the formula, and nothing of it is measured. With KVJIT_LINE_INFO=1, --json also has the "
+    "templates' lines that the hot loop's instructions are from.";
 
 }  // namespace kvjit::tool

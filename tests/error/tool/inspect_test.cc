@@ -156,5 +156,50 @@ TEST_CASE("CUDA: PTX, cubin and SASS, through whichever of NVIDIA's tools there 
     CHECK_MESSAGE(mentions(missing.err, "install NVIDIA's package cuda-nvdisasm-13-0"), missing.err);
 }
 
+/// nvdisasm's listing of a loop: two loads and a store of four floats each, and as many sums. A line says where from.
+constexpr const char* kListing =
+    "echo \"//$1 $2\"; cat <<'END'\n"
+    "\t.section\t.text.kvjit_merge,\"ax\",@progbits\n"
+    "        /*0000*/    MOV R1, c[0x0][0x28] ;\n"
+    ".L_x_1:\n"
+    "\t//## File \"templates/cuda/merge.cu\", line 40\n"
+    "        /*0010*/    LDG.E.128 R4, desc[UR4][R2.64] ;\n"
+    "        /*0020*/    LDG.E.128 R8, desc[UR4][R2.64+0x10] ;\n"
+    "        /*0030*/    FADD R4, R4, R8 ;\n"
+    "        /*0040*/    STG.E.128 desc[UR4][R6.64], R4 ;\n"
+    "        /*0050*/    @P0 BRA `(.L_x_1) ;\n"
+    "        /*0060*/    EXIT ;\n"
+    "END\n";
+
+TEST_CASE("CUDA: a summary has the figures of what nvdisasm lists" * doctest::skip(!has_nvrtc())) {
+    const std::vector<std::string> of = {"inspect", "op=Merge,head_dim=64", "--target", "sm_80", "--program", "merge"};
+    const FakeTool tool("nvdisasm", kListing);
+    const Variable first("PATH", tool.folder.path() + ":" + getenv("PATH"));
+    const std::string text = inspect({}, of).out;
+    for (const char* part : {"\n  code has   7 instructions: 1 float, 1 int, 3 global, 2 control; 16-byte accesses\n",
+                             "\n  hot loop   5 instructions: 1 float, 3 global, 1 control; 16-byte accesses\n",
+                             "\n             as they stand there; at 0x10\n"}) {
+        CHECK_MESSAGE(mentions(text, part), text);
+    }
+    CHECK(!mentions(text, "predicted"));
+    const auto summary = nlohmann::json::parse(inspect({"--json"}, of).out)["programs"][0]["summary"];
+    CHECK(summary["code"]["instructions"] == 7);
+    CHECK(summary["hot_loop"]["pipes"]["global"] == 3);
+    CHECK(summary["hot_loop"]["lines"][0]["line"] == "cuda/merge.cu:40");
+    CHECK(summary["lacks"].empty());
+}
+
+TEST_CASE("CUDA: without nvdisasm a summary says how to get it" * doctest::skip(!has_nvrtc())) {
+    const std::vector<std::string> of = {"inspect", "op=Merge,head_dim=64", "--target", "sm_80", "--program", "merge"};
+    if (std::filesystem::exists("/usr/local/cuda/bin/nvdisasm")) return;
+    const Variable none("PATH", "/nowhere");
+    const ChildResult shown = inspect({}, of);
+    CHECK(shown.exit_code == 0);
+    CHECK_MESSAGE(mentions(shown.out, "lacks      accesses, hot loop, predicted shares: nvdisasm is neither in $PATH"),
+                  shown.out);
+    CHECK(mentions(shown.out, "install NVIDIA's package cuda-nvdisasm-13-0"));
+    CHECK(mentions(shown.out, "\n  registers  "));
+}
+
 }  // namespace
 }  // namespace kvjit::test

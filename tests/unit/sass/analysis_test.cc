@@ -1,0 +1,70 @@
+// From a listing to figures.
+#include "inspect/sass/analysis.h"
+
+#include <doctest/doctest.h>
+
+#include "inspect/sass/report.h"
+#include "listing.h"
+
+namespace kvjit::tool::sass {
+namespace {
+
+constexpr Attention kAttention = {true, true, 4, {128, 16, 0, 128}, 227 * 1024};
+
+TEST_CASE("attention's hot loop is a tile") {
+    const Analysis found = analyse(listing_of(kDecode), kAttention);
+    CHECK(found.code.pipes.all() == 23);
+    CHECK(found.code.spills == 1);
+    REQUIRE(found.hot.has_value());
+    const HotLoop& loop = *found.hot;
+    CHECK(loop.address == 0x20);
+    CHECK(loop.code.pipes.all() == 17);
+    CHECK(loop.code.pipes[Pipe::kTensor] == 2);
+    CHECK(loop.code.spills == 0);
+    CHECK(loop.code.access_bytes == 16);
+    CHECK(loop.code.product == "m16n8k16");
+    REQUIRE(loop.tile.has_value());
+    CHECK(loop.tile->keys == 16);
+    CHECK(loop.tile->shared_cycles == 1 + 4 + 4 + 4);  // STS, two copies, a load
+    CHECK(loop.tile->flight_bytes == 3 * 2 * 512);     // the wait leaves two groups pending
+    CHECK(loop.tile->copies == 1);
+    CHECK(loop.tile->trips == 1);
+    CHECK(loop.lines.empty());
+}
+
+TEST_CASE("other programs' is the innermost one that works on most of global memory") {
+    const Lines search = {".L_x_1:", "LDG.E R4, desc[UR4][R2.64]", "LDG.E R5, desc[UR4][R2.64]", "@P0 BRA `(.L_x_1)"};
+    const Lines copy = {".L_x_2:", "LDG.E.128 R4, desc[UR4][R2.64]", "STG.E.128 desc[UR4][R6.64], R4",
+                        "@P1 BRA `(.L_x_2)"};
+    const auto found = analyse(listing_of(joined({repeated(search, 1), copy, {"EXIT"}})), std::nullopt).hot;
+    REQUIRE(found.has_value());
+    CHECK(found->address == 0x30);
+    CHECK(found->code.pipes.all() == 3);
+    CHECK(found->code.access_bytes == 16);
+    CHECK(!found->tile);
+    CHECK(place_text(*found) == "as they stand there; at 0x30");
+    const auto only_search = analyse(listing_of(joined({search, {"EXIT"}})), std::nullopt).hot;
+    CHECK(only_search.error() == "no loop of the code stores or computes");
+    CHECK(!analyse("", std::nullopt).hot);
+}
+
+TEST_CASE("figures as text, and as JSON") {
+    const HotLoop loop = *analyse(listing_of(kDecode), kAttention).hot;
+    CHECK(code_text(loop.code) ==
+          "17 instructions: 2 tensor (m16n8k16), 2 int, 1 convert, 2 shared, 3 global, 7 control; 16-byte accesses");
+    CHECK(place_text(loop) ==
+          "a warp's for a tile of 16 keys and 4 rows; 13 cycles of shared memory, 3072 bytes in flight, 1 copy not in "
+          "the background, 1 wait for loads; at 0x20");
+    const Json json = loop_json(loop);
+    CHECK(json["pipes"]["global"] == 3);
+    CHECK(json["tile"]["flight_bytes"] == 3072);
+    CHECK(!json.contains("lines"));
+    const std::vector<GpuShare> shares = {{"H100", {0.904, "memory"}}, {"H200", {0.6, "issue"}}};
+    CHECK(shares_text(true, shares) ==
+          "H100 0.90 of the memory's bandwidth, bound by memory; H200 0.60 of the memory's bandwidth, bound by issue");
+    CHECK(shares_text(false, shares).starts_with("H100 0.90 of the arithmetic, bound by memory; "));
+    CHECK(shares_json(shares)[1]["share"] == 0.6);
+}
+
+}  // namespace
+}  // namespace kvjit::tool::sass
