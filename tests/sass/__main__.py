@@ -1,29 +1,23 @@
 """./dev sass: What ptxas makes of kvjit's CUDA kernels, held to recorded budgets. Takes no GPU."""
 
 import argparse
-import functools
 import os
 import signal
 import sys
 import tempfile
-from concurrent.futures import ProcessPoolExecutor
 
 import budgets
+import figures
 import kernels
-import lines
-import listing
-import loops
-import measure
 import model
-import tiles
 
 _ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 _DOCUMENT = os.path.join(_ROOT, "docs", "gpu_model.md")
 _SKIPPED = 77
 
 _MORE = """\
-Compiles the kernels of tests/sass/specs.txt by NVRTC (what the disk cache has is not compiled again), disassembles them
-by nvdisasm, and holds them to tests/sass/budgets.txt: no program may load or store local memory, and if NVRTC is the
+Compiles the kernels of tests/sass/specs.txt by NVRTC (what the disk cache has is not compiled again), takes the figures
+that kvjit inspect shows of their machine code, and holds them to tests/sass/budgets.txt: no program may load or store local memory, and if NVRTC is the
 recorded one, every figure is the recorded one. With another NVRTC only the former is held, and the exit status is 77.
 docs/gpu_model.md says what the figures mean.
 
@@ -50,6 +44,8 @@ def _parse():
     parser.add_argument("--nvdisasm", metavar="FILE", help="the disassembler, else that of $PATH, of the toolkit or of "
                         "Python's package nvidia-cuda-nvdisasm")
     parser.add_argument("--kvjit", default=os.path.join(_ROOT, "build", "kvjit"), help=argparse.SUPPRESS)
+    parser.add_argument("--predictor", default=os.path.join(_ROOT, "build", "tests", "sass", "sass_predict"),
+                        help=argparse.SUPPRESS)
     parser.add_argument("--check-document", metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.record and (options.only or options.quick or options.target):
@@ -79,34 +75,36 @@ def _architectures(options, nvrtc):
     return known
 
 
-def _measured(options, architectures, nvdisasm):
-    """{(architecture, name): Figures} of what is chosen, and what compiled it."""
+def _made(options, specs, architectures):
     with tempfile.TemporaryDirectory(prefix="kvjit-sass-") as folder:
-        made = kernels.make(options.kvjit, _chosen(options), architectures, folder)
-        with ProcessPoolExecutor(max_workers=len(os.sched_getaffinity(0))) as pool:
-            figures = list(pool.map(functools.partial(_figures, nvdisasm), made))
-    return {(each.architecture, each.name): found for each, found in zip(made, figures)}, made[0].maker
+        kernels.offer_nvdisasm(options.nvdisasm, folder)
+        return kernels.make(options.kvjit, specs, architectures, folder)
 
 
-def _report_lines(options, nvdisasm):
-    """Of a program, which is compiled with line numbers: lines of text."""
+def _measured(options, architectures):
+    """{(architecture, name): Figures} of what is chosen, and what compiled it."""
+    made = _made(options, _chosen(options), architectures)
+    return {(each.architecture, each.name): _figures(each) for each in made}, made[0].maker
+
+
+def _figures(kernel):
+    try:
+        return figures.of_summary(kernel.program, kernel.summary)
+    except figures.Unclear as unclear:
+        raise kernels.Failed(f"{kernel.name} for {kernel.architecture}: {unclear}") from unclear
+
+
+def _print_lines(options, architectures):
+    """Of a program, which is compiled with line numbers."""
     os.environ["KVJIT_LINE_INFO"] = "1"
     named = [spec for spec in kernels.read_specs() if spec.name == options.lines.rpartition(".")[0]]
-    with tempfile.TemporaryDirectory(prefix="kvjit-sass-") as folder:
-        made = kernels.make(options.kvjit, named, options.target, folder) if named else []
-        for kernel in made:
-            if kernel.name == options.lines and kernel.program in measure.ATTENTION:
-                text = listing.disassemble(nvdisasm, kernel.cubin, "-gi")
-                counts = measure.count_tile(kernel, listing.read_blocks(text))[1]
-                return lines.report(counts, lines.lines_of(text))
+    for kernel in _made(options, named, architectures) if named else []:
+        if kernel.name == options.lines and _figures(kernel).tile:
+            for each in kernel.summary["hot_loop"]["lines"]:
+                named = ", ".join(f"{times} {opcode}" for opcode, times in each["opcodes"].items())
+                print(f"{each['instructions']:5}  {each['line']:40} {named}")
+            return
     raise kernels.Failed(f"{options.lines} is no program of attention in budgets.txt")
-
-
-def _figures(nvdisasm, kernel):
-    try:
-        return measure.measure(nvdisasm, kernel)
-    except (loops.Unclear, tiles.Unknown) as unclear:
-        raise kernels.Failed(f"{kernel.name} for {kernel.architecture}: {unclear}") from unclear
 
 
 # ---- Comparing -----------------------------------------------------------------------------------------------------
@@ -140,21 +138,26 @@ def _split(text):
     return text[:begin], text[begin:end], text[end:]
 
 
-def _record(measured, maker):
+def _document(options, recorded):
+    return model.document(model.predict(options.predictor, recorded), recorded)
+
+
+def _record(options, measured, maker):
     with open(budgets.FILE, "w", encoding="utf-8") as file:
         file.write(budgets.text_of(measured, maker))
     with open(_DOCUMENT, encoding="utf-8") as file:
         before, _, after = _split(file.read())
     with open(_DOCUMENT, "w", encoding="utf-8") as file:
-        file.write(before + model.document(measured) + after)
+        file.write(before + _document(options, measured) + after)
     print(f"{budgets.FILE} and {_DOCUMENT}: {len(measured)} programs")
     return 0
 
 
-def _check_document(path):
+def _check_document(options):
+    path = options.check_document
     with open(path, encoding="utf-8") as file:
         shown = _split(file.read())[1]
-    if shown == model.document(budgets.read()[0]):
+    if shown == _document(options, budgets.read()[0]):
         return 0
     print(f"{path} shows other tables than ./dev sass --model prints")
     return 1
@@ -163,17 +166,17 @@ def _check_document(path):
 def main():
     options = _parse()
     if options.check_document:
-        return _check_document(options.check_document)
+        return _check_document(options)
     if options.model:
-        print(model.document(budgets.read()[0]), end="")
+        print(_document(options, budgets.read()[0]), end="")
         return 0
     try:
-        nvrtc, nvdisasm = kernels.find_nvrtc(options.kvjit), kernels.find_nvdisasm(options.nvdisasm)
+        nvrtc = kernels.find_nvrtc(options.kvjit)
         architectures = _architectures(options, nvrtc)
         if options.lines:
-            print("\n".join(_report_lines(options, nvdisasm)))
+            _print_lines(options, architectures)
             return 0
-        measured, maker = _measured(options, architectures, nvdisasm)
+        measured, maker = _measured(options, architectures)
     except kernels.Missing as missing:
         print(f"SKIP: {missing}")
         return _SKIPPED
@@ -182,7 +185,7 @@ def main():
         return 2
     maker = f"NVRTC {nvrtc.version}: {maker}"
     if options.record:
-        return _record(measured, maker)
+        return _record(options, measured, maker)
     return _compare(measured, maker, not (options.only or options.quick or options.target))
 
 

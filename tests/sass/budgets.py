@@ -2,8 +2,7 @@
 
 import os
 
-from measure import Figures, TileFigures
-from pipes import PIPES
+from figures import PIPES, Figures, TileFigures
 
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.txt")
 _MAKER = "# Made by "
@@ -60,8 +59,8 @@ def _differences(recorded, measured):
 
 def spilling(measured):
     """Lines that name programs with spills: recording them makes them no better."""
-    return [f"{arch} {name}: {each.local} loads and stores of local memory" for (arch, name), each in measured.items()
-            if each.local]
+    return [f"{arch} {name}: {each.spills} loads and stores of local memory" for (arch, name), each in measured.items()
+            if each.spills]
 
 
 def differing(recorded, measured, all_measured):

@@ -1,4 +1,4 @@
-"""The kernels that are measured: made by the kvjit command, disassembled by NVIDIA's nvdisasm."""
+"""The kernels that are measured: made and shown by the kvjit command, which takes NVIDIA's nvdisasm for it."""
 
 import glob
 import json
@@ -35,9 +35,7 @@ class Kernel(NamedTuple):
     program: str
     architecture: str
     summary: dict  # of kvjit inspect --emit summary --json
-    identity: str
     maker: str     # NVRTC's build ids and flags
-    cubin: str     # a file
 
 
 def read_specs():
@@ -46,13 +44,16 @@ def read_specs():
     return [Spec(each[0], each[-1], each[1] == "*") for each in words]
 
 
-def find_nvdisasm(given):
-    """Of --nvdisasm, $PATH, the toolkit, or Python's package nvidia-cuda-nvdisasm."""
+def offer_nvdisasm(given, folder):
+    """Puts into `folder`, and that first into $PATH, where kvjit looks for it: nvdisasm of --nvdisasm, $PATH, the
+    toolkit, or Python's package nvidia-cuda-nvdisasm."""
     inside = os.path.join("nvidia", "*", "bin", "nvdisasm")
-    packaged = [path for folder in sys.path for path in glob.glob(os.path.join(folder, inside))]
+    packaged = [path for place in sys.path for path in glob.glob(os.path.join(place, inside))]
     for path in (given, shutil.which("nvdisasm"), _TOOLKIT, *packaged):
         if path and os.access(path, os.X_OK):
-            return path
+            os.symlink(os.path.abspath(path), os.path.join(folder, "nvdisasm"))
+            os.environ["PATH"] = folder + os.pathsep + os.environ["PATH"]
+            return
     raise Missing("nvdisasm is neither in $PATH nor in the CUDA toolkit nor in Python's packages: install NVIDIA's "
                   "package cuda-nvdisasm-13-0, or pip install nvidia-cuda-nvdisasm, or give --nvdisasm FILE")
 
@@ -103,25 +104,24 @@ def _names(kvjit, architecture):
 
 def make(kvjit, specs, architectures, folder):
     """Compiles what the disk cache lacks; each program once."""
-    bundle, parts = os.path.join(folder, "kernels.kvjb"), os.path.join(folder, "parts")
+    bundle = os.path.join(folder, "kernels.kvjb")
     _run(kvjit, "bundle", "create", bundle, *map(_words, specs), "--targets", ",".join(architectures), "--quiet")
-    _run(kvjit, "bundle", "extract", bundle, "--to", parts)
     made = {}
     for architecture in architectures:
         names = _names(kvjit, architecture)
-        for spec in specs:
-            for each in _inspect(kvjit, spec, architecture, "--bundle", bundle, "--emit", "summary"):
-                made.setdefault((architecture, names[each["image"]]), (each, parts))
-    return [_kernel(*key, *value) for key, value in made.items()]
+
+        def shown(spec, of=architecture):
+            return _inspect(kvjit, spec, of, "--bundle", bundle, "--emit", "summary,identity")
+
+        for programs in in_parallel(shown, specs):
+            for each in programs:
+                made.setdefault((architecture, names[each["image"]]), each)
+    return [_kernel(*key, shown) for key, shown in made.items()]
 
 
-def _kernel(architecture, name, shown, parts):
-    path = os.path.join(parts, f"{shown['image']}.{architecture}")
-    with open(path + ".txt", encoding="utf-8") as file:
-        text = file.read()
-    identity = re.search(r"^identity: (.*)$", text, re.MULTILINE).group(1)
-    maker = " ".join(re.search(r"source=\w+;(.*)", text, re.DOTALL).group(1).split())
-    return Kernel(name, shown["program"], architecture, shown["summary"], identity, maker, path + ".cubin")
+def _kernel(architecture, name, shown):
+    maker = " ".join(re.search(r"source=\w+;(.*)", shown["identity"], re.DOTALL).group(1).split())
+    return Kernel(name, shown["program"], architecture, shown["summary"], maker)
 
 
 def in_parallel(function, items):
