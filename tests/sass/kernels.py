@@ -92,31 +92,33 @@ def _inspect(kvjit, spec, architecture, *what):
     return json.loads(_run(kvjit, "inspect", _words(spec), "--target", architecture, *what, "--json"))["programs"]
 
 
-def _names(kvjit, architecture):
-    """Names of all specs' programs, by image: that of the first spec that has it. Compiles nothing."""
+def _images(kvjit, architecture):
+    """All specs' programs: (spec, program, image). Compiles nothing."""
     specs = read_specs()
-    names = {}
-    for spec, programs in zip(specs, in_parallel(lambda each: _inspect(kvjit, each, architecture, "--images"), specs)):
-        for each in programs:
-            names.setdefault(each["image"], f"{spec.name}.{each['program']}")
-    return names
+    found = in_parallel(lambda each: _inspect(kvjit, each, architecture, "--images"), specs)
+    return [(spec, each["program"], each["image"]) for spec, programs in zip(specs, found) for each in programs]
 
 
 def make(kvjit, specs, architectures, folder):
-    """Compiles what the disk cache lacks; each program once."""
+    """Compiles what the disk cache lacks; each program once. A program goes by the name of the first of all specs that
+    have it."""
     bundle = os.path.join(folder, "kernels.kvjb")
     _run(kvjit, "bundle", "create", bundle, *map(_words, specs), "--targets", ",".join(architectures), "--quiet")
-    made = {}
+    made = []
     for architecture in architectures:
-        names = _names(kvjit, architecture)
+        names, chosen = {}, {}
+        for spec, program, image in _images(kvjit, architecture):
+            names.setdefault(image, f"{spec.name}.{program}")
+            if spec in specs:
+                chosen.setdefault(image, (spec, program))
 
-        def shown(spec, of=architecture):
-            return _inspect(kvjit, spec, of, "--bundle", bundle, "--emit", "summary,identity")
+        def shown(image, architecture=architecture, chosen=chosen):
+            spec, program = chosen[image]
+            return _inspect(kvjit, spec, architecture, "--program", program, "--bundle", bundle,
+                            "--emit", "summary,identity")[0]
 
-        for programs in in_parallel(shown, specs):
-            for each in programs:
-                made.setdefault((architecture, names[each["image"]]), each)
-    return [_kernel(*key, shown) for key, shown in made.items()]
+        made += [_kernel(architecture, names[image], each) for image, each in zip(chosen, in_parallel(shown, chosen))]
+    return made
 
 
 def _kernel(architecture, name, shown):

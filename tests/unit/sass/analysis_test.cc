@@ -48,6 +48,12 @@ TEST_CASE("other programs' is the innermost one that works on most of global mem
     CHECK(!analyse("", std::nullopt).hot);
 }
 
+TEST_CASE("code with more blocks than any kernel has is counted, not searched") {
+    const Analysis found = analyse(listing_of(repeated({"EXIT"}, 4097)), std::nullopt);
+    CHECK(found.code.pipes[Pipe::kControl] == 4097);
+    CHECK(found.hot.error() == "the code has 4097 blocks; loops are looked for in 4096");
+}
+
 TEST_CASE("figures as text, and as JSON") {
     const HotLoop loop = *analyse(listing_of(kDecode), kAttention).hot;
     CHECK(code_text(loop.code) ==

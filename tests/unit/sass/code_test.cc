@@ -81,7 +81,8 @@ TEST_CASE("operands in parts") {
     CHECK(!begins_with_word("R70", "R7"));
     CHECK(constant_of("0x80") == 128);
     CHECK(constant_of("-0x80") == -128);
-    for (const char* other : {"R7", "0x", "0x8g", "80", "-", ""}) CHECK_MESSAGE(!constant_of(other), other);
+    for (const char* other : {"R7", "0x", "0x8g", "80", "-", "", "0x100000000"})
+        CHECK_MESSAGE(!constant_of(other), other);
     CHECK(address_text(416) == "0x1a0");
 }
 

@@ -77,6 +77,8 @@ TEST_CASE("a counter that isn't understood is no guess") {
         const Code code = around({"STS [R8], R9", grow, "ISETP.GE.AND P0, PT, R7, 0x400, PT"});
         CHECK_MESSAGE(!counts_of(code, Product::kTensor), grow);
     }
+    CHECK(!counts_of(around({"STS [R8], R9", "VIADD R7, R7, 0x1", "ISETP.GE.AND P0, PT, R7, 0x10001, PT"}),
+                     Product::kTensor));
     // another comparison decides, or the counter changes twice
     CHECK(!counts_of(around({"STS [R8], R9", "VIADD R7, R7, 0x80", "ISETP.GE.AND P0, PT, R7, 0x400, PT",
                              "ISETP.GE.AND P0, PT, R9, R10, PT"}),
@@ -139,6 +141,10 @@ TEST_CASE("what is not understood is said") {
     CHECK(no_loop.error() == "no loop copies rows and multiplies");
     const auto no_turns = counts_of(around({"STS [R8], R9"}), Product::kTensor);
     CHECK(no_turns.error() == "nothing tells the turns of the loop at 0x20");
+    const Code straight = code_of(joined({{".L_x_1:", "LDGSTS.E [R6], desc[UR4][R2.64]"},
+                                          repeated({"FFMA R1, R2, R3, R1"}, 16),
+                                          {"@P1 BRA `(.L_x_1)", "EXIT"}}));
+    CHECK(counts_of(straight, Product::kFloat).error() == "the loop over tiles has no loop of products inside");
     const auto three = counts_of(around({"NOP", ".L_x_3:", "STS [R8], R9", "@P4 BRA `(.L_x_3)"}), Product::kTensor);
     CHECK(three.error() == "the loop over tiles has loops of three levels");
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,9 @@
 
 namespace kvjit::tool::sass {
 namespace {
+
+/// What is found of loops takes time by the square of the blocks; kernels have some hundreds.
+constexpr std::size_t kMostBlocks = 4096;
 
 /// The blocks' instructions, once each.
 template <class Blocks>
@@ -121,8 +125,12 @@ Result<HotLoop> busiest_loop(const Code& code, std::string_view listing) {
 
 Analysis analyse(std::string_view listing, const std::optional<Attention>& attention) {
     const Code code = read_code(listing);
-    return {figures_of(once(code, all_blocks(code))),
-            attention ? tile_loop(code, *attention, listing) : busiest_loop(code, listing)};
+    CodeFigures all = figures_of(once(code, all_blocks(code)));
+    if (code.size() > kMostBlocks) {
+        return {std::move(all), fail("the code has " + std::to_string(code.size()) +
+                                     " blocks; loops are looked for in " + std::to_string(kMostBlocks))};
+    }
+    return {std::move(all), attention ? tile_loop(code, *attention, listing) : busiest_loop(code, listing)};
 }
 
 }  // namespace kvjit::tool::sass

@@ -197,7 +197,7 @@ std::optional<std::int64_t> constant_of(std::string_view text) {
     if (!text.starts_with("0x")) return std::nullopt;
     std::int64_t value = 0;
     const auto [rest, error] = std::from_chars(text.begin() + 2, text.end(), value, 16);
-    if (error != std::errc() || rest != text.end()) return std::nullopt;
+    if (error != std::errc() || rest != text.end() || value > 0xffffffff) return std::nullopt;
     return is_negative ? -value : value;
 }
 

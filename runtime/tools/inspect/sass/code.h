@@ -43,7 +43,7 @@ std::string address_text(std::int64_t address);
 std::vector<std::string_view> words_of(std::string_view text);
 /// Whether the text is `word`, alone or before something that no word has in it: "R7" of "R7.reuse".
 bool begins_with_word(std::string_view text, std::string_view word);
-/// The value of "0x80" or "-0x80"; nothing: the text is something else.
+/// The value of "0x80" or "-0x80", of 32 bits; nothing: the text is something else.
 std::optional<std::int64_t> constant_of(std::string_view text);
 
 }  // namespace kvjit::tool::sass

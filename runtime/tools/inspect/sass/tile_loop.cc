@@ -18,6 +18,9 @@ constexpr int kProductsOfLoop = 16;
 /// What a product counts as against an instruction that moves data, so that a way with more products does more work.
 constexpr std::int64_t kProductWork = 100000;
 
+/// More turns of a loop inside the loop over tiles are a misunderstanding.
+constexpr std::int64_t kMostTurns = 65536;
+
 using Instructions = std::vector<const Instruction*>;
 
 template <class Asked>
@@ -109,7 +112,8 @@ private:
             turns_ = *constant;
         }
         if (turns_ == 0) turns_ = turns_by_tile();
-        return turns_ == 0 ? unclear("nothing tells the turns of") : Result<void>();
+        const bool is_clear = turns_ > 0 && turns_ <= kMostTurns;
+        return is_clear ? Result<void>() : unclear("nothing tells the turns of");
     }
 
     std::int64_t turns_by_tile() const {
@@ -151,6 +155,7 @@ public:
     Result<std::vector<Counted>> count() const {
         std::set<int> left;
         std::ranges::copy_if(nodes_, std::inserter(left, left.end()), [&](int node) { return products(node) != 0; });
+        if (left.empty()) return fail("the loop over tiles has no loop of products inside");
         Tally tally;
         while (!left.empty()) {
             const std::vector<int> way = best_way(left);

@@ -48,6 +48,7 @@ Ways cheapest_ways(const LoopGraph& graph) {
     Ways ends;
     for (const int node : order_of(graph)) {
         const Ways ways = extended(best[node], node, graph.weigh(node));
+        best.erase(node);  // its ways are in its followers'
         for (const int each : graph.followers(node)) keep_best(each == graph.head ? ends : best[each], ways);
     }
     return ends;
