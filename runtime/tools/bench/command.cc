@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -64,13 +65,21 @@ private:
         if (!spec) return fail(spec.error());
         return made_up_workload(setting, *spec, name, {request_.kv_heads, request_.layers});
     }
+    /// What the device's memory throws becomes the error.
+    Result<std::unique_ptr<Workload>> try_open(const Setting& setting, const std::string& name) const {
+        try {
+            return open(setting, name);
+        } catch (const std::runtime_error& refused) {
+            return fail(name + ": " + refused.what());
+        }
+    }
 
     Result<BenchRow> measure_one(const std::string& name) {
         const auto engine = open_engine(request_.cache_dir ? request_.cache_dir->c_str() : nullptr, true);
         if (!engine) return fail(engine.error());
         const auto memory = device_.memory();
         const Machine machine = device_.machine(engine->get(), target_, *memory);
-        auto opened = open({device_, *memory, machine}, name);
+        auto opened = try_open({device_, *memory, machine}, name);
         if (!opened) return fail(opened.error());
         Workload& workload = **opened;
         auto measured = measure(workload, engine->get(), device_, request_.seconds);

@@ -24,7 +24,8 @@ public:
     virtual Result<double> seconds() = 0;
 };
 
-/// Memory for the tensors and arrays of calls, which is freed with it. Throws std::bad_alloc.
+/// Memory for the tensors and arrays of calls, which is freed with it. Throws std::bad_alloc, or a GPU's driver's
+/// refusal as std::runtime_error.
 class DeviceMemory {
 public:
     virtual ~DeviceMemory() = default;
