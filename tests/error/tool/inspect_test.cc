@@ -189,6 +189,15 @@ TEST_CASE("CUDA: a summary has the figures of what nvdisasm lists" * doctest::sk
     CHECK(summary["lacks"].empty());
 }
 
+TEST_CASE("CUDA: where nvdisasm fails a summary says what it said" * doctest::skip(!has_nvrtc())) {
+    const FakeTool tool("nvdisasm", "echo it hurts >&2; exit 3\n");
+    const Variable first("PATH", tool.folder.path() + ":" + getenv("PATH"));
+    const ChildResult shown = run_kvjit({"inspect", "op=Merge,head_dim=64", "--target", "sm_80", "--program", "merge"});
+    CHECK(shown.exit_code == 0);
+    CHECK_MESSAGE(mentions(shown.out, "/nvdisasm failed: it hurts\n"), shown.out);
+    CHECK(!mentions(shown.out, "hurts\n\n"));
+}
+
 TEST_CASE("CUDA: without nvdisasm a summary says how to get it" * doctest::skip(!has_nvrtc())) {
     const std::vector<std::string> of = {"inspect", "op=Merge,head_dim=64", "--target", "sm_80", "--program", "merge"};
     if (std::filesystem::exists("/usr/local/cuda/bin/nvdisasm")) return;

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -82,7 +83,10 @@ Result<std::string> output_of(std::vector<std::string> words) {
     close(ends[0]);
     if (error != 0) return fail(words[0] + " can't be run: " + std::strerror(error));
     int status = 0;
-    if (waitpid(child, &status, 0) != child || status != 0) return fail(words[0] + " failed: " + text.substr(0, 500));
+    if (waitpid(child, &status, 0) != child || status != 0) {
+        text.resize(std::min<std::size_t>(text.size(), 500));
+        return fail(words[0] + " failed: " + text.substr(0, text.find_last_not_of('\n') + 1));
+    }
     return text;
 }
 
