@@ -17,8 +17,6 @@
 #include "environment.h"
 #include "terminal.h"
 
-extern char** environ;
-
 namespace kvjit::tool {
 namespace {
 
@@ -28,7 +26,7 @@ constexpr const char* kToolkit = "/usr/local/cuda/bin";
 std::optional<std::string> find_tool(const char* name) {
     std::istringstream folders(rt::environment_text("PATH").value_or("") + ":" + kToolkit);
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::string path = folder + "/" + name;
+        std::string path = folder + "/" + name;
         if (!folder.empty() && access(path.c_str(), X_OK) == 0) return path;
     }
     return std::nullopt;
