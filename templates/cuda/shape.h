@@ -11,7 +11,7 @@ using abi::i64;
 inline constexpr int kWarpSize = 32;
 inline constexpr int kTokenWarps = 8;       // warps of a block of store, load, merge, check and relayout
 inline constexpr int kAttendWarps = 4;      // warps of a block of attention
-inline constexpr int kDecodeTileRows = 16;  // packed rows (token, query head of a kv head) that a decode block takes
+inline constexpr int kDecodeTileRows = 16;  // the most packed rows (token, query head of a kv head) of a decode block
 inline constexpr int kSplitUnit = 64;       // keys of a split are a multiple of this
 
 /// A cache's format, as far as blocks of attention depend on it.
@@ -113,17 +113,23 @@ constexpr int round_up(int n, int unit) {
     return (n + unit - 1) / unit * unit;
 }
 
+/// Packed rows of a decode block: 8, which are half the work of 16, where these hold the heads of one new token.
+constexpr int mma_decode_rows(int group) {
+    return group <= 8 ? 8 : kDecodeTileRows;
+}
+
 /// Elements of decode's rows in shared memory, with zeros past head_dim: a lane takes 8 elements at a time, of each 32
-/// of a key and of each 64 of a value.
+/// of a key and of each 64 of a quantised value. Other values are taken by matrices of 16 elements.
 constexpr int mma_key_elements(const CacheFormat& format) {
     return round_up(format.head_dim, 32);
 }
 constexpr int mma_value_elements(const CacheFormat& format) {
-    return round_up(format.head_dim, 64);
+    return round_up(format.head_dim, format.scale_bytes == 0 ? 16 : 64);
 }
 
 /// Strides of rows, such that lanes which load together touch each bank once. For keys, 4 lanes load 4 * 8 elements of
-/// one row, the next 4 lanes those of the next row; for values, lanes load neighbouring elements of every other row.
+/// one row, the next 4 lanes those of the next row; for values, lanes load neighbouring elements of every other row, or
+/// 16 bytes of 8 rows.
 constexpr int mma_key_stride(const CacheFormat& format) {
     const int span = 4 * format.t2_bits;
     return round_up(mma_key_elements(format) * format.t2_bits / 8 - span, 2 * span) + span;
@@ -141,12 +147,12 @@ constexpr int mma_stage_bytes(const CacheFormat& format) {
                            mma_value_stride(format) + mma_scale_stride(format, mma_value_elements(format)));
 }
 
-/// A warp's result, staged for the merge: 16 rows of sums of values, each with its max and sum.
+/// A warp's result, staged for the merge: rows of sums of values, each with its max and sum.
 constexpr int mma_sums_stride(const CacheFormat& format) {
     return mma_value_elements(format) + 4;
 }
-constexpr int mma_merge_bytes(const CacheFormat& format) {
-    return kDecodeTileRows * (mma_sums_stride(format) + 2) * 4;
+constexpr int mma_merge_bytes(const CacheFormat& format, int group) {
+    return mma_decode_rows(group) * (mma_sums_stride(format) + 2) * 4;
 }
 
 /// Whether decode's queries lie in shared memory, as long rows leave no registers for them.
@@ -164,14 +170,14 @@ constexpr int mma_stages(const CacheFormat& format, int max_shared_bytes) {
     return stages < 1 ? 1 : stages < kMaxStages ? stages : kMaxStages;
 }
 
-constexpr int mma_warp_bytes(const CacheFormat& format, int max_shared_bytes) {
+constexpr int mma_warp_bytes(const CacheFormat& format, int group, int max_shared_bytes) {
     const int ring = mma_stages(format, max_shared_bytes) * mma_stage_bytes(format);
-    return ring > mma_merge_bytes(format) ? ring : mma_merge_bytes(format);
+    return ring > mma_merge_bytes(format, group) ? ring : mma_merge_bytes(format, group);
 }
 
-constexpr LaunchShape mma_decode_shape(const CacheFormat& format, int max_shared_bytes) {
-    return {kDecodeTileRows, kAttendWarps * kWarpSize, 2,
-            mma_query_bytes(format) + kAttendWarps * mma_warp_bytes(format, max_shared_bytes)};
+constexpr LaunchShape mma_decode_shape(const CacheFormat& format, int group, int max_shared_bytes) {
+    return {mma_decode_rows(group), kAttendWarps * kWarpSize, 2,
+            mma_query_bytes(format) + kAttendWarps * mma_warp_bytes(format, group, max_shared_bytes)};
 }
 
 /// Prefill: number of a warp's matrices of 16 rows.

@@ -97,8 +97,9 @@ private:
         if (!attends()) return;
         const std::int64_t fixed = options.split_keys,
                            most = most_split_keys(decode_tokens(), fixed != 0 ? fixed : kSplitUnit);
+        // Few sequences have more than one new token, and the blocks for further ones end at once without them.
         decode_splits_ = fixed != 0 ? fixed_splits(fixed, most)
-                                    : choose_splits(decode_blocks(), slots(KVJIT_PROGRAM_DECODE), most, kSplitUnit);
+                                    : choose_splits(decode_blocks_of(1), slots(KVJIT_PROGRAM_DECODE), most, kSplitUnit);
         // Fixed splits of long prompts would take gigabytes; whole ones don't depend on the batch either.
         if (!prefills() || fixed != 0) return;
         const std::int64_t rows = shape(KVJIT_PROGRAM_PREFILL).rows,
@@ -154,9 +155,10 @@ private:
     }
 
     /// Tiles of rows in a decode's grid, of one block each without splits.
-    std::int64_t decode_blocks() const {
-        const int tiles =
-            decode_tiles(spec().group, static_cast<int>(decode_tokens()), shape(KVJIT_PROGRAM_DECODE).rows);
+    std::int64_t decode_blocks() const { return decode_blocks_of(decode_tokens()); }
+    /// Those that have rows if sequences have `tokens` new tokens each.
+    std::int64_t decode_blocks_of(std::int64_t tokens) const {
+        const int tiles = decode_tiles(spec().group, static_cast<int>(tokens), shape(KVJIT_PROGRAM_DECODE).rows);
         return batch().batch_size * batch().num_kv_heads * tiles;
     }
 

@@ -43,11 +43,13 @@ struct RowTerms {
     const T1* mask;  // of key 0
 };
 
-/// A lane's rows g and g + 8 of a tile.
-struct TileRows {
-    ShortRange seen[2];
-    RowTerms terms[2];
+/// A lane's rows of a tile: g, and, where tiles have 16 rows, g + 8.
+template <int kRows>
+struct TileRowsOf {
+    ShortRange seen[kRows];
+    RowTerms terms[kRows];
 };
+using TileRows = TileRowsOf<2>;
 
 inline constexpr bool kRowTerms = kModified || kWindow;
 
@@ -69,17 +71,20 @@ KVJIT_INLINE RowTerms terms_of_row(const AttendWork& work, i64 row) {
 // ---- Scores, mask --------------------------------------------------------------------------------------------------
 
 /// The mask of a row and key; -inf, without reading it, for a key that the row doesn't see.
-KVJIT_INLINE float mask_of(const TileRows& rows, int h, i32 key) {
+template <int kRows>
+KVJIT_INLINE float mask_of(const TileRowsOf<kRows>& rows, int h, i32 key) {
     if constexpr (kMaskRank == 0) return 0.0f;
     if (!rows.seen[h].holds(key)) return -kInfinity;
     return load_one(rows.terms[h].mask + key);
 }
 
 /// Turns products with kTiles * 8 keys from `first` on into scores, -inf where hidden. whole: all rows see all keys.
-template <int kTiles>
-KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRows& rows, ProductRule rule, i32 first, bool whole) {
+template <int kTiles, int kRows>
+KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRowsOf<kRows>& rows, ProductRule rule, i32 first,
+                              bool whole) {
     if constexpr (kModified) {
         scores.for_each([&](float& score, FragmentPlace at) {
+            if (at.h >= kRows) return;
             const i32 key = first + at.column();
             const RowTerms& terms = rows.terms[at.h];
             const float mask = mask_of(rows, at.h, key);
@@ -90,7 +95,7 @@ KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRows& rows, Pr
     }
     if (whole || kMaskRank > 0) return;  // mask_of hides keys that rows don't see
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < kRows; ++h) {
         const i32 own = first + 2 * lane_pair();
         const ShortRange seen = {rows.seen[h].begin - own, rows.seen[h].end - own};
         scores.for_row(h, [&](float& score, FragmentPlace at) {
@@ -117,11 +122,21 @@ KVJIT_INLINE float rescale_of(float old_max, float max, float base, float factor
     return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor) - base);
 }
 
-/// Largest score so far, the same in the 4 lanes of a row, and the lane's own part of the sum of probabilities.
-struct RowState {
-    float max[2] = {-kInfinity, -kInfinity};
-    float sum[2] = {0.0f, 0.0f};
+/// Of each of a lane's rows: largest score so far, the same in the 4 lanes of the row, and the lane's own part of the
+/// sum of probabilities.
+template <int kRows>
+struct RowStateOf {
+    float max[kRows], sum[kRows];
+
+    KVJIT_INLINE RowStateOf() {
+#pragma unroll
+        for (int h = 0; h < kRows; ++h) {
+            max[h] = -kInfinity;
+            sum[h] = 0.0f;
+        }
+    }
 };
+using RowState = RowStateOf<2>;
 
 template <class F>
 KVJIT_INLINE float fold_row(float v, F&& f) {
@@ -130,10 +145,11 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
 }
 
 /// Turns scores into probabilities. The caller is to multiply the running sums of values by `rescale`.
-template <int kTiles>
-KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowState& state, float factor, float (&rescale)[2]) {
+template <int kTiles, int kRows>
+KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowStateOf<kRows>& state, float factor,
+                                    float (&rescale)[kRows]) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
+    for (int h = 0; h < kRows; ++h) {
         float max = state.max[h];
 #pragma unroll
         for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores.at(n, h, 0), scores.at(n, h, 1)));
@@ -159,13 +175,14 @@ KVJIT_INLINE void scale_sums(Fragment<kTiles>& sums, const float (&rescale)[2]) 
 
 // ---- Keys that a mask hides from all rows: their values must not reach a product -----------------------------------
 
-/// A half word for each of the lane's two keys in score tile n: all ones if some row of the tile sees the key, else 0.
-template <int kTiles>
+/// A half word for each of the lane's two keys in score tile n: all ones if some row of the tile, which has kRows * 8
+/// rows, sees the key, else 0.
+template <int kRows = 2, int kTiles>
 KVJIT_INLINE u32 seen_pair(const Fragment<kTiles>& scores, int n) {
     u32 seen = 0;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        const u32 lanes = ballot(scores.at(n, 0, i) != -kInfinity || scores.at(n, 1, i) != -kInfinity);
+        const u32 lanes = ballot(scores.at(n, 0, i) != -kInfinity || scores.at(n, kRows - 1, i) != -kInfinity);
         if (lanes & 0x11111111u << lane_pair()) seen |= 0xffffu << 16 * i;
     }
     return seen;
@@ -180,7 +197,8 @@ struct FinishedState {
     Running running;
     float weight;
 };
-KVJIT_INLINE FinishedState finish_state(const RowState& state, float factor, int h) {
+template <int kRows>
+KVJIT_INLINE FinishedState finish_state(const RowStateOf<kRows>& state, float factor, int h) {
     const float sum = fold_row(state.sum[h], [](float a, float b) { return a + b; });
     if (is_empty_part(state.max[h])) return {{-kInfinity, sum}, 1.0f};
     const float max = state.max[h] * (factor * kLn2);

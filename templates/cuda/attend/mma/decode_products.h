@@ -1,0 +1,170 @@
+// Decode's two products over a stage of 16 keys. Scores have packed rows for rows and keys for columns; sums of values
+// have elements for rows and packed rows for columns: then a lane's probabilities are in the registers in which the
+// second product takes them, and tiles of 8 packed rows are multiplied as they are, not as half of 16.
+//
+// A product may sum over elements in any order that both operands share: a lane loads 8 neighbouring elements of a key
+// and uses them as columns 2t, 2t + 1, 2t + 8, 2t + 9 of two steps.
+#pragma once
+
+#include "cuda/attend/mma/accumulator.h"
+#include "cuda/attend/mma/decode_ring.h"
+#include "cuda/attend/mma/operands.h"
+#include "cuda/attend/mma/softmax.h"
+#include "cuda/attend/work.h"
+#include "cuda/shape.h"
+
+namespace kvjit {
+
+inline constexpr int kKeyParts = mma_key_elements(kFormat) / 32;         // of 32 elements: two steps of a product
+inline constexpr int kValueMatrices = mma_value_elements(kFormat) / 16;  // of 16 elements
+inline constexpr int kRowTiles = mma_decode_rows(kGroup) / 8;            // of 8 packed rows
+inline constexpr bool kQueryShared = mma_shares_query(kFormat);
+
+// ---- Queries -------------------------------------------------------------------------------------------------------
+
+/// The queries as left operands: of all steps, or for long rows of the current part's two.
+struct QueryOperands {
+    u32 step[kQueryShared ? 2 : 2 * kKeyParts][4];
+};
+
+/// Loads the left operands of the two steps over elements 32*part..32*part+31; zeros for rows that don't exist. If the
+/// block has 8 rows, the other 8 aren't left out: the compiler would move zeros that it knows before each product.
+KVJIT_INLINE void load_query_part(u32 (&first)[4], u32 (&second)[4], const AttendWork& work, int part) {
+    const i32 element = 32 * part + kFragment * lane_pair();
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        const i64 row = work.row_begin + lane_row() + 8 * h;
+        u32 pairs[4] = {0, 0, 0, 0};
+        if (row < work.row_end && element < kHeadDim) load16(pairs, query_row(work, row) + element);
+        if constexpr (kQuantBit == 4) interleave_pairs(pairs);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) (i < 2 ? first : second)[i % 2 * 2 + h] = pairs[i] ^ query_sign(work);
+    }
+}
+
+KVJIT_INLINE char* shared_step(char* query, int step) {
+    return query + (step * kWarpSize + lane_index()) * 16;
+}
+
+/// Loads the queries into registers, or long ones into shared memory. The block calls it together.
+KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWork& work) {
+#pragma unroll
+    for (int part = 0; part < kKeyParts; ++part) {
+        if constexpr (!kQueryShared) {
+            load_query_part(query.step[2 * part], query.step[2 * part + 1], work, part);
+        } else if (part % kAttendWarps == warp_index()) {
+            load_query_part(query.step[0], query.step[1], work, part);
+            store16(shared_step(shared, 2 * part), query.step[0]);
+            store16(shared_step(shared, 2 * part + 1), query.step[1]);
+        }
+    }
+    if constexpr (kQueryShared) barrier();
+}
+
+// ---- Scores --------------------------------------------------------------------------------------------------------
+
+/// Products of the packed rows with the 16 keys of a stage.
+KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const char* shared, const Stage& stage) {
+    scores.clear();
+#pragma unroll
+    for (int part = 0; part < kKeyParts; ++part) {
+        const int step = kQueryShared ? 0 : 2 * part;
+        if constexpr (kQueryShared) {
+            load16(query.step[0], shared_step(const_cast<char*>(shared), 2 * part));
+            load16(query.step[1], shared_step(const_cast<char*>(shared), 2 * part + 1));
+        }
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+            const i32 row = 8 * n + lane_row();
+            KeyPairs pairs;
+            load_key_pairs(pairs, stage.keys() + row * Stage::kKeyStride,
+                           stage.key_scales() + row * Stage::kKeyScaleStride, 32 * part + kFragment * lane_pair());
+            mma_16x8x16<T1>(scores.c[n], query.step[step], {pairs.high[0], pairs.high[1]});
+            mma_16x8x16<T1>(scores.c[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
+            if constexpr (!kQuantised) continue;
+            mma_16x8x16<T1>(scores.c[n], query.step[step], {pairs.low[0], pairs.low[1]});
+            mma_16x8x16<T1>(scores.c[n], query.step[step + 1], {pairs.low[2], pairs.low[3]});
+        }
+    }
+}
+
+// ---- Sums of values ------------------------------------------------------------------------------------------------
+
+/// Sums of values: of matrix m the lane has elements value_element(m, h), for packed rows 8n + 2*lane_pair() + i.
+using ValueSums = Fragment<kRowTiles>[kValueMatrices];
+
+/// Matrices are 16 neighbouring elements. Quantised values are loaded 8 neighbours a lane, which are rows lane_row()
+/// and lane_row() + 8 of four matrices.
+KVJIT_INLINE i32 value_element(int m, int h) {
+    return kQuantised ? 64 * (m / 4) + kFragment * lane_row() + 2 * (m % 4) + h : 16 * m + 8 * h + lane_row();
+}
+
+/// The left operands of matrices 4*part..4*part+3, elements by keys.
+KVJIT_INLINE void load_value_matrices(u32 (&matrices)[4][4], const Stage& stage, int part) {
+    if constexpr (kQuantised) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            const i32 key = 8 * half + 2 * lane_pair();
+            u32 pairs[8];
+            load_value_pairs<Stage::kValueStride, Stage::kValueScaleStride>(
+                pairs, stage.values() + key * Stage::kValueStride,
+                stage.value_scales() + key * Stage::kValueScaleStride, 64 * part + kFragment * lane_row());
+#pragma unroll
+            for (int e = 0; e < 8; ++e) matrices[e / 2][2 * half + e % 2] = pairs[e];
+        }
+    } else {
+        const i32 key = lane_index() % 8 + lane_index() / 16 * 8, element = lane_index() / 8 % 2 * 8;
+        const char* row = stage.values() + key * Stage::kValueStride + 2 * element;
+#pragma unroll
+        for (int m = 0; m < 4; ++m)
+            if (4 * part + m < kValueMatrices) load_matrices_transposed(matrices[m], row + 2 * (64 * part + 16 * m));
+    }
+}
+
+/// sums += values of a stage * probabilities. seen, with masks: seen_pair of the lane's keys.
+KVJIT_INLINE void add_values(ValueSums& sums, const u32 (&probabilities)[4], const Stage& stage, const u32 (&seen)[2]) {
+#pragma unroll
+    for (int part = 0; 4 * part < kValueMatrices; ++part) {
+        u32 matrices[4][4];
+        load_value_matrices(matrices, stage, part);
+#pragma unroll
+        for (int m = 0; m < 4; ++m) {
+            if (4 * part + m >= kValueMatrices) continue;
+            if constexpr (kMaskRank > 0) {
+#pragma unroll
+                for (int i = 0; i < 4; ++i) matrices[m][i] &= seen[i / 2];
+            }
+#pragma unroll
+            for (int n = 0; n < kRowTiles; ++n)
+                mma_16x8x16<T1>(sums[4 * part + m].c[n], matrices[m], {probabilities[n], probabilities[n + 2]});
+        }
+    }
+}
+
+/// A number that the lane has for each of its rows of the scores, in the order of the sums' columns.
+struct ColumnFactors {
+    float column[kRowTiles][2];
+};
+KVJIT_INLINE ColumnFactors factors_of_columns(const float (&row_factors)[kRowTiles]) {
+    ColumnFactors factors;
+#pragma unroll
+    for (int n = 0; n < kRowTiles; ++n) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) factors.column[n][i] = shuffle(row_factors[n], 4 * (2 * lane_pair() + i));
+    }
+    return factors;
+}
+
+/// sums *= rescale, row by row; skipped where all factors are 1, as for most tiles.
+KVJIT_INLINE void rescale_sums(ValueSums& sums, const float (&rescale)[kRowTiles]) {
+    bool is_one = true;
+#pragma unroll
+    for (int n = 0; n < kRowTiles; ++n) is_one = is_one && rescale[n] == 1.0f;
+    if (ballot(!is_one) == 0) return;
+    const ColumnFactors factors = factors_of_columns(rescale);
+#pragma unroll
+    for (int m = 0; m < kValueMatrices; ++m)
+        sums[m].for_each([&](float& sum, FragmentPlace at) { sum *= factors.column[at.n][at.i]; });
+}
+
+}  // namespace kvjit
