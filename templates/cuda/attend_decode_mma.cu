@@ -70,7 +70,7 @@ KVJIT_INLINE DecodeRows rows_of_lane(const AttendWork& work) {
     return rows;
 }
 
-/// Attends all tiles of the warp. The first turns, of negative tiles, only fill the ring.
+/// Attends all tiles of the warp.
 KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const AttendWork& work, ProductRule rule) {
     Ring ring = start_ring(work, shared.warps[warp_index()].ring);
     QueryOperands query;
@@ -79,19 +79,18 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
     const ShortRange low = seen_by_row(work, work.row_begin), high = seen_by_row(work, work.row_end - 1);
     const ShortRange seen_by_all = {high.begin, low.end};
 #pragma unroll 1
-    for (i32 tile = -Ring::kStages; ring.tile_begin(tile) < work.keys.end; ++tile) {
-        const i32 begin = static_cast<i32>(ring.tile_begin(tile));
-        const Stage stage = ring.stage(tile);
+    for (; ring.has_more(); ring.advance()) {
+        const Stage stage = ring.stage();
         u32 probabilities[4], seen[2];
-        wait_keys(ring, tile);
-        if (tile >= 0) {
+        wait_keys(ring);
+        if (ring.is_filled()) {
             Fragment<2> scores;
             score_keys(scores, query, shared.query, stage);
-            softmax_tile(probabilities, seen, scores, state, rows, rule, begin,
-                         seen_by_all.holds({begin, begin + kMmaTileKeys}));
+            softmax_tile(probabilities, seen, scores, state, rows, rule, ring.begin,
+                         seen_by_all.holds({ring.begin, ring.begin + kMmaTileKeys}));
         }
-        wait_values(ring, tile);
-        if (tile >= 0) add_values(state.sums, probabilities, stage, seen);
+        wait_values(ring);
+        if (ring.is_filled()) add_values(state.sums, probabilities, stage, seen);
     }
     wait_copies<0>();
 }

@@ -31,124 +31,230 @@ struct Stage {
     KVJIT_INLINE char* value_scales() const { return at + kValueScales; }
 };
 
-// ---- Addresses of a tile's rows ------------------------------------------------------------------------------------
+// ---- Entries of the table ------------------------------------------------------------------------------------------
 
 /// Whether the keys of a tile always share a page, and so an entry of the table.
 inline constexpr bool kTileInPage = kPageSize % kMmaTileKeys == 0;
 
+/// What the tables have for a page, as it was loaded: to widen it is to wait for it.
+template <bool kTwo>
+struct LoadedEntryOf {
+    Index codes = 0;
+
+    template <class Row>
+    KVJIT_INLINE static LoadedEntryOf of(const Row& row, i32 key) {
+        return {*page_entry_at(row.codes, key)};
+    }
+    KVJIT_INLINE PageEntryOf<false> widened() const { return {codes}; }
+};
+template <>
+struct LoadedEntryOf<true> {
+    PageEntryOf<true> both = {0, 0};
+
+    template <class Row>
+    KVJIT_INLINE static LoadedEntryOf of(const Row& row, i32 key) {
+        return {row.complete(*page_entry_at(row.codes, key), key)};
+    }
+    KVJIT_INLINE PageEntryOf<true> widened() const { return both; }
+};
+using LoadedEntry = LoadedEntryOf<kScaleTable>;
+
 /// The key whose entry the lane loads, in the tile that begins at key `begin`: the first one, or its own of the 16.
-KVJIT_INLINE i64 entry_key(i64 begin) {
+KVJIT_INLINE i32 entry_key(i32 begin) {
     return kTileInPage ? begin : begin + lane_index() % kMmaTileKeys;
 }
 
 /// The table's entry of that key; only entries of the block's keys are read.
-KVJIT_INLINE PageEntry load_entry(const AttendWork& work, i64 begin) {
-    const i64 key = entry_key(begin), end = kTileInPage ? begin + kMmaTileKeys : key + 1;
-    return key < work.keys.end && (!kWindow || end > work.keys.begin) ? page_entry(work.table, key) : PageEntry{};
+KVJIT_INLINE LoadedEntry load_entry(const AttendWork& work, i32 begin) {
+    const ShortRange keys = short_range(work.keys);
+    const i32 key = entry_key(begin), end = kTileInPage ? begin + kMmaTileKeys : key + 1;
+    return key < keys.end && (!kWindow || end > keys.begin) ? LoadedEntry::of(work.table, key) : LoadedEntry{};
 }
 
-/// Issues copies of a tile's 16 rows of kBytes bytes to rows kStride apart, zeros for keys that aren't the block's.
-/// The warp calls it together; `entry` is the one that the lane has loaded.
+// ---- Copies of a tile's rows ---------------------------------------------------------------------------------------
+
+/// The warp's accesses to a tile's 16 rows of kBytes bytes of a plane, which are copied to rows kStride apart.
 template <int kBytes, int kStride>
-KVJIT_INLINE void copy_rows(char* to, const abi::Plane& plane, const AttendWork& work, i64 begin, i64 entry) {
-    constexpr int kWidth = widest_access(kBytes), kAccesses = kBytes / kWidth, kAll = kMmaTileKeys * kAccesses;
-    constexpr bool kStraight = kTileInPage && kWarpSize % kAccesses == 0;  // the lane's rows have a constant distance
-    const u32 lane = static_cast<u32>(lane_index());
-    const ShortRange keys = keys_of_tile<kMmaTileKeys>(work.keys, begin);
-    const char* first_row = slot_address(plane, entry, token_in_page(entry_key(begin)), work.kv_head);
-    const char* straight = first_row + lane / kAccesses * plane.token_stride + lane % kAccesses * kWidth;
-#pragma unroll
-    for (int first = 0; first < kAll; first += kWarpSize) {
-        const i32 row = static_cast<i32>((first + lane) / kAccesses),
-                  byte = static_cast<i32>((first + lane) % kAccesses) * kWidth;
-        const char* from = straight;
-        if constexpr (kTileInPage && !kStraight) from = first_row + row * plane.token_stride + byte;
-        if constexpr (!kTileInPage) from = shuffle_address(first_row, row % kMmaTileKeys) + byte;
-        if (kAll % kWarpSize == 0 || row < kMmaTileKeys)
-            copy_bytes<kWidth>(to + row * kStride + byte, from, keys.holds(row));
-        straight += kWarpSize / kAccesses * plane.token_stride;
+struct RowAccesses {
+    static constexpr int kWidth = widest_access(kBytes), kOfRow = kBytes / kWidth, kAll = kMmaTileKeys * kOfRow;
+    static constexpr int kOfLane = (kAll + kWarpSize - 1) / kWarpSize;
+    static constexpr bool kAligned = kWarpSize % kOfRow == 0;  // a lane's accesses are in rows kRowStep apart
+    static constexpr int kRowStep = kWarpSize / kOfRow;
+    static constexpr bool kSteady = kTileInPage && kAligned;  // and at addresses with a constant distance
+
+    abi::Plane lane;  // of the lane's first access if kSteady, else of the plane's rows
+
+    KVJIT_INLINE static RowAccesses of(const abi::Plane& plane, const AttendWork& work) {
+        char* rows = slot_address(plane, 0, kSteady ? row(0) : 0, work.kv_head);
+        return {{rows + (kSteady ? byte(0) : 0), plane.page_stride, plane.token_stride, 0}};
     }
+
+    KVJIT_INLINE static i32 row(int access) {
+        return kAligned ? lane_index() / kOfRow + access * kRowStep : (access * kWarpSize + lane_index()) / kOfRow;
+    }
+    KVJIT_INLINE static i32 byte(int access) {
+        return (kAligned ? lane_index() % kOfRow : (access * kWarpSize + lane_index()) % kOfRow) * kWidth;
+    }
+    KVJIT_INLINE static bool exists(int access) { return kAll % kWarpSize == 0 || row(access) < kMmaTileKeys; }
+    KVJIT_INLINE static char* place(char* tile, int access) { return tile + row(access) * kStride + byte(access); }
+
+    /// f(access, from, valid) for the lane's accesses to the tile that begins at key `begin`; valid: the key is one of
+    /// `keys`, which are counted from `begin`. The warp calls it together; `entry` is the one that the lane has loaded.
+    template <class F>
+    KVJIT_INLINE void for_each(i32 begin, i64 entry, ShortRange keys, F&& f) const {
+        const char* first = slot_address(lane, entry, token_in_page(static_cast<u32>(entry_key(begin))), 0);
+        const ShortRange own = kAligned ? ShortRange{keys.begin - row(0), keys.end - row(0)} : keys;
+#pragma unroll
+        for (int access = 0; access < kOfLane; ++access) {
+            const char* from = first;
+            if constexpr (!kTileInPage)
+                from = shuffle_address(first, row(access) % kMmaTileKeys) + byte(access);
+            else if constexpr (!kSteady)
+                from = first + row(access) * lane.token_stride + byte(access);
+            if (exists(access)) f(access, from, own.holds(kAligned ? access * kRowStep : row(access)));
+            if constexpr (kSteady) first += kRowStep * lane.token_stride;
+        }
+    }
+};
+
+/// Copies of a plane's rows, of kBytes bytes each; of none without scales. In the background, unless rows are aligned
+/// to 2 bytes only, which copy_async doesn't take: those are loaded, and stored when the warp has done other work.
+template <int kBytes, int kStride>
+struct RowCopies {
+    using Accesses = RowAccesses<kBytes == 0 ? 16 : kBytes, kStride>;
+    static constexpr bool kHeld = Accesses::kWidth < 4;
+
+    Accesses accesses;
+    char* to;  // kHeld: the tile that was loaded last
+    u16 held[kHeld ? Accesses::kOfLane : 1];
+
+    /// Begins to copy a tile's rows: accesses.for_each.
+    KVJIT_INLINE void begin(char* tile, i32 first_key, i64 entry, ShortRange keys) {
+        if constexpr (kBytes != 0) {
+            to = tile;
+            accesses.for_each(first_key, entry, keys, [&](int access, const char* from, bool valid) {
+                if constexpr (kHeld)
+                    held[access] = valid ? *reinterpret_cast<const u16*>(from) : u16{0};
+                else
+                    copy_async<Accesses::kWidth>(Accesses::place(tile, access), from, valid);
+            });
+        }
+    }
+
+    /// Stores what was loaded last.
+    KVJIT_INLINE void finish() const {
+        if constexpr (kHeld) {
+#pragma unroll
+            for (int access = 0; access < Accesses::kOfLane; ++access)
+                if (Accesses::exists(access)) *reinterpret_cast<u16*>(Accesses::place(to, access)) = held[access];
+        }
+    }
+};
+
+/// The copies of a plane's rows before the first: to finish them writes zeros to `to`.
+template <class Copies>
+KVJIT_INLINE Copies start_copies(const abi::Plane& plane, const AttendWork& work, char* to) {
+    return {Copies::Accesses::of(plane, work), to, {}};
 }
 
 // ---- The ring ------------------------------------------------------------------------------------------------------
 
-/// A warp's tiles 0, 1, ...: of the block's, those whose number, counted from key 0, is warp_index() modulo 4.
+/// A warp's tiles: of the block's, those whose number, counted from key 0, is warp_index() modulo 4. The first turns,
+/// of tiles before the block's keys, only fill the ring.
 struct Ring {
     static constexpr int kStages = mma_stages(kFormat, kMaxSharedBytes);
     static constexpr int kPending = 2 * kStages - 2;  // groups that may be pending when the one before them is needed
+    static constexpr i32 kTurn = kAttendWarps * kMmaTileKeys;
 
     const AttendWork& work;
     char* stages;
-    PageEntry entry;  // of the tile whose keys were issued last
-    PageEntry next;   // of the tile whose keys are issued next
+    RowCopies<row_bytes(kFormat), Stage::kKeyStride> keys;
+    RowCopies<scale_row_bytes(kFormat), Stage::kKeyScaleStride> key_scales;
+    RowCopies<row_bytes(kFormat), Stage::kValueStride> values;
+    RowCopies<scale_row_bytes(kFormat), Stage::kValueScaleStride> value_scales;
+    LoadedEntry entry;  // of the tile whose keys were issued last
+    LoadedEntry next;   // of the tile whose keys are issued next
+    i32 origin;         // first key of the block's first tile
+    i32 begin;          // first key of this turn's tile
+    i32 place;          // of this turn's stage, in bytes
+    i32 place_before;   // of the stage of the turn before
 
-    KVJIT_INLINE i64 tile_begin(i32 tile) const {
-        constexpr int kTurn = kAttendWarps * kMmaTileKeys;
-        return first_tile_key<kTurn>(work) + tile * kTurn + warp_index() * kMmaTileKeys;
+    KVJIT_INLINE bool is_filled() const { return begin >= origin; }
+    KVJIT_INLINE bool has_more() const { return begin < static_cast<i32>(work.keys.end); }
+    KVJIT_INLINE Stage stage() const { return {stages + place}; }
+    KVJIT_INLINE Stage stage_before() const { return {stages + place_before}; }
+    KVJIT_INLINE void advance() {
+        begin += kTurn;
+        place_before = place;
+        place = place == (kStages - 1) * Stage::kBytes ? 0 : place + Stage::kBytes;
     }
-    KVJIT_INLINE Stage stage(i32 tile) const { return {stages + static_cast<u32>(tile) % kStages * Stage::kBytes}; }
 };
 
-/// Issues the copies of a tile's keys, whose entry is ring.entry, as one group, empty past the last tile.
-KVJIT_INLINE void issue_keys(const Ring& ring, i32 tile) {
-    const i64 begin = ring.tile_begin(tile);
-    const abi::Cache& cache = ring.work.args.cache;
-    const Stage stage = ring.stage(tile);
-    if (begin < ring.work.keys.end) {
-        copy_rows<row_bytes(kFormat), Stage::kKeyStride>(stage.keys(), cache.key, ring.work, begin, ring.entry.codes);
-        if constexpr (kQuantised)
-            copy_rows<scale_row_bytes(kFormat), Stage::kKeyScaleStride>(stage.key_scales(), cache.key_scale, ring.work,
-                                                                        begin, ring.entry.scales());
+/// Copies the rows and scales of the keys, or values, of the tile that begins at key `begin` as one group, empty if
+/// there is no such tile. Copies that are held back are finished a turn later; with one stage at once, as the tile is
+/// next.
+template <class Rows, class Scales>
+KVJIT_INLINE void issue_copies(const Ring& ring, Rows& rows, char* to, Scales& scales, char* scales_to, i32 begin) {
+    scales.finish();
+    if (begin >= ring.origin && begin < static_cast<i32>(ring.work.keys.end)) {
+        const PageEntry entry = ring.entry.widened();
+        const ShortRange all = short_range(ring.work.keys), keys = {all.begin - begin, all.end - begin};
+        rows.begin(to, begin, entry.codes, keys);
+        scales.begin(scales_to, begin, entry.scales(), keys);
     }
-    commit_copies();
-}
-
-/// The same for its values.
-KVJIT_INLINE void issue_values(const Ring& ring, i32 tile) {
-    const i64 begin = ring.tile_begin(tile);
-    const abi::Cache& cache = ring.work.args.cache;
-    const Stage stage = ring.stage(tile);
-    if (begin < ring.work.keys.end) {
-        copy_rows<row_bytes(kFormat), Stage::kValueStride>(stage.values(), cache.value, ring.work, begin,
-                                                           ring.entry.codes);
-        if constexpr (kQuantised)
-            copy_rows<scale_row_bytes(kFormat), Stage::kValueScaleStride>(stage.value_scales(), cache.value_scale,
-                                                                          ring.work, begin, ring.entry.scales());
-    }
+    if constexpr (Ring::kStages == 1) scales.finish();
     commit_copies();
 }
 
 /// Whether rows in shared memory are longer than the cache's. Their further bytes are zeroed once and stay zero.
 inline constexpr bool kPaddedRows = mma_key_elements(kFormat) != kHeadDim || mma_value_elements(kFormat) != kHeadDim;
 
-KVJIT_INLINE void clear_ring(const Ring& ring) {
+KVJIT_INLINE void clear_stages(char* stages) {
     const u32 zeros[4] = {0, 0, 0, 0};
     for (i32 at = lane_index() * 16; at < Ring::kStages * Stage::kBytes; at += kWarpSize * 16)
-        store16(ring.stages + at, zeros);
+        store16(stages + at, zeros);
     warp_barrier();
 }
 
-/// The ring of a warp before any copy is issued. Its first turn is for tile -kStages.
+/// The ring of a warp before any copy is issued.
 KVJIT_INLINE Ring start_ring(const AttendWork& work, char* stages) {
-    const Ring ring = {work, stages, {}, {}};
-    if constexpr (kPaddedRows) clear_ring(ring);
-    return {work, stages, {}, load_entry(work, ring.tile_begin(0))};
+    if constexpr (kPaddedRows) clear_stages(stages);
+    const abi::Cache& cache = work.args.cache;
+    const Stage first = {stages};
+    const i32 origin = static_cast<i32>(first_tile_key<Ring::kTurn>(work)),
+              begin = origin + warp_index() * kMmaTileKeys;
+    return {work,
+            stages,
+            start_copies<decltype(Ring::keys)>(cache.key, work, first.keys()),
+            start_copies<decltype(Ring::key_scales)>(cache.key_scale, work, first.key_scales()),
+            start_copies<decltype(Ring::values)>(cache.value, work, first.values()),
+            start_copies<decltype(Ring::value_scales)>(cache.value_scale, work, first.value_scales()),
+            {},
+            load_entry(work, begin),
+            origin,
+            begin - Ring::kStages * Ring::kTurn,
+            0,
+            (Ring::kStages - 1) * Stage::kBytes};
 }
 
-/// Waits for the keys of `tile`, and issues values over those of the tile before it.
-KVJIT_INLINE void wait_keys(Ring& ring, i32 tile) {
+/// Waits for the keys of this turn's tile, and issues values over those of the tile before it.
+KVJIT_INLINE void wait_keys(Ring& ring) {
     wait_copies<Ring::kPending>();
     warp_barrier();
-    if (tile + Ring::kStages > 0) issue_values(ring, tile + Ring::kStages - 1);
+    const Stage stage = ring.stage_before();
+    issue_copies(ring, ring.values, stage.values(), ring.value_scales, stage.value_scales(),
+                 ring.begin + (Ring::kStages - 1) * Ring::kTurn);
 }
 
-/// Waits for the values of `tile`, and issues keys over those of `tile`.
-KVJIT_INLINE void wait_values(Ring& ring, i32 tile) {
+/// Waits for the values of this turn's tile, and issues keys over its keys.
+KVJIT_INLINE void wait_values(Ring& ring) {
     wait_copies<Ring::kPending>();
     warp_barrier();
     ring.entry = ring.next;
-    ring.next = load_entry(ring.work, ring.tile_begin(tile + Ring::kStages + 1));
-    issue_keys(ring, tile + Ring::kStages);
+    ring.next = load_entry(ring.work, ring.begin + (Ring::kStages + 1) * Ring::kTurn);
+    const Stage stage = ring.stage();
+    issue_copies(ring, ring.keys, stage.keys(), ring.key_scales, stage.key_scales(),
+                 ring.begin + Ring::kStages * Ring::kTurn);
 }
 
 }  // namespace kvjit
