@@ -63,8 +63,51 @@ KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWor
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
 
+/// Whether a scale is one for all elements of some parts of a key: products are then summed over these parts before
+/// they are scaled, which rounds nothing and takes one product where scaled keys take two.
+inline constexpr bool kScalesProducts = kQuantised && kQuantGroup % 32 == 0;
+inline constexpr int kScaleParts = kScalesProducts ? kQuantGroup / 32 : 1;  // of one scale
+
+/// products += part `part` of the packed rows * that of the stage's keys 8n..8n+7, as far as these are scaled here.
+KVJIT_INLINE void multiply_part(float (&products)[4], const u32 (&first)[4], const u32 (&second)[4], const Stage& stage,
+                                int n, int part) {
+    const i32 key = lane_row();
+    const char* codes = stage.keys() + (key * Stage::kKeyStride + lane_pair() * kFragmentBytes) +
+                        (8 * n * Stage::kKeyStride + 4 * part * kFragmentBytes);
+    KeyPairs pairs;
+    if constexpr (kScalesProducts) {
+        load_key_codes(pairs.high, codes);
+    } else {
+        const char* scales = stage.key_scales() + key * Stage::kKeyScaleStride + 8 * n * Stage::kKeyScaleStride;
+        load_key_pairs(pairs, codes, scale_of_fragment<4>(scales, 4 * part, lane_pair()));
+    }
+    mma_16x8x16<T1>(products, first, {pairs.high[0], pairs.high[1]});
+    mma_16x8x16<T1>(products, second, {pairs.high[2], pairs.high[3]});
+    if constexpr (kQuantised && !kScalesProducts) {
+        mma_16x8x16<T1>(products, first, {pairs.low[0], pairs.low[1]});
+        mma_16x8x16<T1>(products, second, {pairs.low[2], pairs.low[3]});
+    }
+}
+
+/// scores += products * the keys' scales of group `group`.
+KVJIT_INLINE void add_scaled(Fragment<2>& scores, const Fragment<2>& products, const Stage& stage, int group) {
+#pragma unroll
+    for (int n = 0; n < 2; ++n) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const char* scales =
+                stage.key_scales() + 2 * lane_pair() * Stage::kKeyScaleStride + (8 * n + i) * Stage::kKeyScaleStride;
+            const float scale = load_one(reinterpret_cast<const T3*>(scales) + group);
+#pragma unroll
+            for (int h = 0; h < kRowTiles; ++h)
+                scores.at(n, h, i) = fma(products.at(n, h, i), scale, scores.at(n, h, i));
+        }
+    }
+}
+
 /// Products of the packed rows with the 16 keys of a stage.
 KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const char* shared, const Stage& stage) {
+    Fragment<2> products;
     scores.clear();
 #pragma unroll
     for (int part = 0; part < kKeyParts; ++part) {
@@ -73,18 +116,13 @@ KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const ch
             load16(query.step[0], shared_step(const_cast<char*>(shared), 2 * part));
             load16(query.step[1], shared_step(const_cast<char*>(shared), 2 * part + 1));
         }
+        if (part % kScaleParts == 0) products.clear();
 #pragma unroll
-        for (int n = 0; n < 2; ++n) {
-            const i32 row = 8 * n + lane_row();
-            KeyPairs pairs;
-            load_key_pairs(pairs, stage.keys() + row * Stage::kKeyStride,
-                           stage.key_scales() + row * Stage::kKeyScaleStride, 32 * part + kFragment * lane_pair());
-            mma_16x8x16<T1>(scores.c[n], query.step[step], {pairs.high[0], pairs.high[1]});
-            mma_16x8x16<T1>(scores.c[n], query.step[step + 1], {pairs.high[2], pairs.high[3]});
-            if constexpr (!kQuantised) continue;
-            mma_16x8x16<T1>(scores.c[n], query.step[step], {pairs.low[0], pairs.low[1]});
-            mma_16x8x16<T1>(scores.c[n], query.step[step + 1], {pairs.low[2], pairs.low[3]});
-        }
+        for (int n = 0; n < 2; ++n)
+            multiply_part(kScalesProducts ? products.c[n] : scores.c[n], query.step[step], query.step[step + 1], stage,
+                          n, part);
+        if (kScalesProducts && part % kScaleParts == kScaleParts - 1)
+            add_scaled(scores, products, stage, part / kScaleParts);
     }
 }
 
@@ -104,11 +142,14 @@ KVJIT_INLINE void load_value_matrices(u32 (&matrices)[4][4], const Stage& stage,
     if constexpr (kQuantised) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const i32 key = 8 * half + 2 * lane_pair();
+            const i32 key = 2 * lane_pair();
+            const char* codes = stage.values() + (key * Stage::kValueStride + lane_row() * kFragmentBytes) +
+                                (8 * half * Stage::kValueStride + 8 * part * kFragmentBytes);
+            const char* scales =
+                stage.value_scales() + key * Stage::kValueScaleStride + 8 * half * Stage::kValueScaleStride;
             u32 pairs[8];
             load_value_pairs<Stage::kValueStride, Stage::kValueScaleStride>(
-                pairs, stage.values() + key * Stage::kValueStride,
-                stage.value_scales() + key * Stage::kValueScaleStride, 64 * part + kFragment * lane_row());
+                pairs, codes, scale_of_fragment<8>(scales, 8 * part, lane_row()));
 #pragma unroll
             for (int e = 0; e < 8; ++e) matrices[e / 2][2 * half + e % 2] = pairs[e];
         }

@@ -138,9 +138,21 @@ struct FragmentScales {
     Factor first, last;
 };
 
-KVJIT_INLINE FragmentScales load_scales(const char* scales, i32 element) {
-    const T3* scale = scale_of(scales, element);
-    return {load_factor(scale), load_factor(scale + (kQuantGroup < kFragment ? 1 : 0))};
+/// `scales`: from that of the fragment's first element on.
+KVJIT_INLINE FragmentScales load_scales(const T3* scales) {
+    return {load_factor(scales), load_factor(scales + (kQuantGroup < kFragment ? 1 : 0))};
+}
+
+/// The scale of the first element of fragment first + own; first is a multiple of kSpan, and own less than it. Where
+/// `first` is a constant, so is its part of the address.
+template <int kSpan>
+KVJIT_INLINE const T3* scale_of_fragment(const char* scales, int first, i32 own) {
+    constexpr int kOfScale = kQuantGroup < kFragment ? 1 : kQuantGroup / kFragment,
+                  kOfFragment = kFragment / kQuantGroup;
+    const u32 within = kOfScale >= kSpan ? 0 : static_cast<u32>(own) / kOfScale;
+    const T3* scale = reinterpret_cast<const T3*>(scales);
+    return kQuantGroup < kFragment ? scale + own * kOfFragment + first * kOfFragment
+                                   : scale + within + first / kOfScale;
 }
 
 // ---- A key's fragment, for products that sum over elements ---------------------------------------------------------
@@ -162,13 +174,18 @@ KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, float first, float 
     low = pack_pair(a - low_of_pair(high), b - high_of_pair(high));
 }
 
-/// Loads elements element..element+7 of the row at `codes`, in the order of widen_codes.
-KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const char* scales, i32 element) {
+/// Loads the fragment's codes, in the order of widen_codes.
+KVJIT_INLINE void load_key_codes(u32 (&pairs)[4], const char* codes) {
     u32 words[kFragmentWords];
-    load_fragment(words, codes + element / kFragment * kFragmentBytes);
-    widen_codes(pairs.high, words);
+    load_fragment(words, codes);
+    widen_codes(pairs, words);
+}
+
+/// The same, with their scales.
+KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const T3* scales) {
+    load_key_codes(pairs.high, codes);
     if constexpr (kQuantised) {
-        const FragmentScales scale = load_scales(scales, element);
+        const FragmentScales scale = load_scales(scales);
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             const Factor first = kQuantBit == 4 || i < 2 ? scale.first : scale.last;
@@ -178,9 +195,9 @@ KVJIT_INLINE void load_key_pairs(KeyPairs& pairs, const char* codes, const char*
     }
 }
 
-/// Loads the same in the order of the elements.
+/// Loads elements element..element+7 of a row, in their order.
 KVJIT_INLINE void load_ordered_pairs(KeyPairs& pairs, const char* codes, const char* scales, i32 element) {
-    load_key_pairs(pairs, codes, scales, element);
+    load_key_pairs(pairs, codes + element / kFragment * kFragmentBytes, scale_of(scales, element));
     if constexpr (kQuantBit == 4) {
         deinterleave_pairs(pairs.high);
         deinterleave_pairs(pairs.low);
@@ -222,21 +239,18 @@ KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[1], const u32 (&b)[
     }
 }
 
-/// Pair i is element `element` + i of the row at `codes` and of the next row.
+/// Pair i is element i of the fragment at `codes` and of that in the next row.
 template <int kRowStride, int kScaleStride>
-KVJIT_INLINE void load_value_pairs(u32 (&pairs)[8], const char* codes, const char* scales, i32 element) {
+KVJIT_INLINE void load_value_pairs(u32 (&pairs)[8], const char* codes, const T3* scales) {
     u32 a[kFragmentWords], b[kFragmentWords];
-    load_fragment(a, codes + element / kFragment * kFragmentBytes);
-    load_fragment(b, codes + kRowStride + element / kFragment * kFragmentBytes);
+    load_fragment(a, codes);
+    load_fragment(b, codes + kRowStride);
     pair_codes(pairs, a, b);
-    if constexpr (kQuantised) {
-        const FragmentScales scale_a = load_scales(scales, element),
-                             scale_b = load_scales(scales + kScaleStride, element);
+    const FragmentScales scale_a = load_scales(scales), scale_b = load_scales(scales + kScaleStride / sizeof(T3));
 #pragma unroll
-        for (int i = 0; i < 8; ++i)
-            pairs[i] = i < 4 ? scale_pair(pairs[i], scale_a.first, scale_b.first)
-                             : scale_pair(pairs[i], scale_a.last, scale_b.last);
-    }
+    for (int i = 0; i < 8; ++i)
+        pairs[i] = i < 4 ? scale_pair(pairs[i], scale_a.first, scale_b.first)
+                         : scale_pair(pairs[i], scale_a.last, scale_b.last);
 }
 
 }  // namespace kvjit
