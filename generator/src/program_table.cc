@@ -315,7 +315,7 @@ constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 3, serve
 
 constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 3, serves_amx, by_item, true},
                                    {"simd", "cpu/attend_prefill.cc", 5, serves_attention, by_item}};
-constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 2, serves_mma, by_mma_prefill},
+constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 3, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 2, serves_dot, by_dot<false>}};
 
 constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};

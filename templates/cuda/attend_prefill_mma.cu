@@ -13,23 +13,25 @@ namespace kvjit {
 
 // ---- 1. Contract ---------------------------------------------------------------------------------------------------
 
-inline constexpr int kSteps = round_up(kHeadDim, 16) / 16;    // of products that sum over elements
-inline constexpr int kScoreTiles = kBlockKeys / 8;            // of 8 keys
-inline constexpr int kSumTiles = round_up(kHeadDim, 16) / 8;  // of 8 elements
-inline constexpr bool kQueryHeld = kHeadDim <= 64;            // in registers, for all tiles of keys
+inline constexpr int kSteps = round_up(kHeadDim, 16) / 16;      // of products that sum over elements
+inline constexpr int kScoreTiles = kBlockKeys / 8;              // of 8 keys
+inline constexpr int kValueTiles = round_up(kHeadDim, 16) / 8;  // of 8 elements
+inline constexpr int kSumTiles = round_up(kValueTiles, 2 * kTeamWarps) / kTeamWarps;  // of these, a warp's
+inline constexpr bool kQueryHeld = kHeadDim <= 64;  // in registers, for all tiles of keys
 
-/// A warp's results, staged for the output.
+/// The block's results, staged for the output.
 struct alignas(16) OutputRows {
     static constexpr int kStride = mma_output_stride(kFormat);
-    float sums[16 * kRowTiles][kStride];
-    Running running[16 * kRowTiles];
+    float sums[kBlockRows][kStride];
+    Running running[kBlockRows];
+    float units[kBlockRows];  // that sums are in
 };
 
 struct alignas(16) PrefillShared {
     BlockContext context;
     union {
         PrefillTiles tiles;
-        OutputRows output[kAttendWarps];
+        OutputRows output;
     };
 };
 
@@ -39,12 +41,16 @@ struct QueryMatrices {
     u32 a[kQueryHeld ? kSteps : 1][kRowTiles][4];
 };
 
+/// A warp's part of its team's sums: all rows, and kSumTiles tiles of elements.
+using Sums = Fragment<kSumTiles>[kTeamMatrices];
+
 struct PrefillState {
-    Fragment<kSumTiles> sums[kRowTiles];
-    RowState rows[kRowTiles];
+    Sums sums;
+    RowState rows[kRowTiles];  // that the warp scores
 };
 
-// ---- 2. Work split: cuda/attend/prefill.h; warps split the rows ----------------------------------------------------
+// ---- 2. Work split: cuda/attend/prefill.h; teams of warps split the rows, the warps of a team scores by rows, and ---
+// ---- sums of values by elements ------------------------------------------------------------------------------------
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
 
@@ -95,52 +101,109 @@ KVJIT_INLINE void score_tile(Scores& scores, QueryMatrices& query, const Prefill
     }
 }
 
-/// seen_pair of the lane's keys over all rows of the warp.
-struct SeenKeys {
-    u32 pair[kMaskRank > 0 ? kScoreTiles : 1];
+/// What a tile's values are multiplied by, of kMatrices matrices of 16 rows.
+template <int kMatrices>
+struct Weights {
+    u32 probabilities[kScoreTiles / 2][kMatrices][4];  // as left operands
+    float rescale[kMatrices][2];                       // of the running sums
+    u32 seen[kMaskRank > 0 ? kScoreTiles : 1];         // seen_pair of the lane's keys over all rows
 };
 
-/// Turns scores into probabilities, and rescales the running sums. whole: all rows of the warp see all keys of the
-/// tile.
-KVJIT_INLINE void softmax_tile(Scores& scores, SeenKeys& seen, PrefillState& state, const PrefillShared& shared,
-                               ProductRule rule, i32 begin, bool whole) {
+/// Turns scores into weights. whole: all rows of the team see all keys of the tile.
+KVJIT_INLINE void softmax_tile(Weights<kRowTiles>& weights, Scores& scores, PrefillState& state,
+                               const PrefillShared& shared, ProductRule rule, i32 begin, bool whole) {
     if constexpr (kMaskRank > 0) {
 #pragma unroll
-        for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] = 0;
+        for (int n = 0; n < kScoreTiles; ++n) weights.seen[n] = 0;
     }
 #pragma unroll
     for (int m = 0; m < kRowTiles; ++m) {
         if (kModified || !whole) modify_tile(scores[m], rows_of(shared.context, shared.tiles, m), rule, begin, whole);
         if constexpr (kMaskRank > 0) {
 #pragma unroll
-            for (int n = 0; n < kScoreTiles; ++n) seen.pair[n] |= seen_pair(scores[m], n);
+            for (int n = 0; n < kScoreTiles; ++n) weights.seen[n] |= seen_pair(scores[m], n);
         }
-        float rescale[2];
-        exponentiate_tile(scores[m], state.rows[m], rule.factor, rescale);
-        scale_sums(state.sums[m], rescale);
+        exponentiate_tile(scores[m], state.rows[m], rule.factor, weights.rescale[m]);
+#pragma unroll
+        for (int step = 0; step < kScoreTiles / 2; ++step)
+            pack_fragment(weights.probabilities[step][m], scores[m], step);
     }
 }
 
+// Where a team is one warp, it has all weights itself, and nothing is shared.
+KVJIT_INLINE void share_weights(PrefillTiles&, const Weights<kTeamMatrices>&) {}
+KVJIT_INLINE void load_weights(Weights<kTeamMatrices>& weights, const PrefillTiles&,
+                               const Weights<kTeamMatrices>& own) {
+    weights = own;
+}
+
+/// Gives the warp's weights to its team. A team_barrier must follow.
+KVJIT_INLINE void share_weights(PrefillTiles& tiles, const Weights<1>& weights) {
+    SharedWeights& shared = tiles.weights[warp_index()];
+#pragma unroll
+    for (int step = 0; step < kScoreTiles / 2; ++step)
+        store16(shared.probabilities[step][lane_index()], weights.probabilities[step][0]);
+    if (lane_pair() == 0) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) shared.rescale[lane_row() + 8 * h] = weights.rescale[0][h];
+    }
+    if constexpr (kMaskRank > 0) {
+#pragma unroll
+        for (int n = 0; n < kScoreTiles; ++n) {
+            if (lane_index() == lane_pair()) shared.seen[n][lane_pair()] = weights.seen[n];
+        }
+    }
+}
+
+/// Loads the weights of all rows of the warp's team.
+KVJIT_INLINE void load_weights(Weights<kTeamMatrices>& weights, const PrefillTiles& tiles, const Weights<1>&) {
+    const SharedWeights* team = tiles.weights + warp_index() / kTeamWarps * kTeamWarps;
+#pragma unroll
+    for (int m = 0; m < kTeamMatrices; ++m) {
+#pragma unroll
+        for (int step = 0; step < kScoreTiles / 2; ++step)
+            load16(weights.probabilities[step][m], team[m].probabilities[step][lane_index()]);
+#pragma unroll
+        for (int h = 0; h < 2; ++h) weights.rescale[m][h] = team[m].rescale[lane_row() + 8 * h];
+    }
+    if constexpr (kMaskRank > 0) {
+#pragma unroll
+        for (int n = 0; n < kScoreTiles; ++n)
+            weights.seen[n] = team[0].seen[n][lane_pair()] | team[1].seen[n][lane_pair()];
+    }
+}
+
+/// The first of the tiles of elements that the warp sums.
+KVJIT_INLINE i32 first_sum_tile() {
+    return kTeamWarps == 1 ? 0 : opaque(thread_index()) / kWarpSize % kTeamWarps * kSumTiles;
+}
+
+/// Whether the warp has tile n of its sums: of rows that don't split evenly, the team's last warp has less.
+KVJIT_INLINE bool has_sum_tile(i32 first, int n) {
+    constexpr int kLeast = kValueTiles - (kTeamWarps - 1) * kSumTiles;
+    return n < kLeast || first + n < kValueTiles;
+}
+
 /// sums += probabilities * the tile's values.
-KVJIT_INLINE void add_tile(PrefillState& state, const Scores& scores, const SeenKeys& seen, const PrefillTiles& tiles) {
-    const i32 lane = opaque(lane_index()), key = lane % 16, fragment = lane / 16;
+KVJIT_INLINE void add_tile(Sums& sums, const Weights<kTeamMatrices>& weights, const PrefillTiles& tiles) {
+    const i32 lane = opaque(lane_index()), key = lane % 16, first = first_sum_tile(), fragment = first + lane / 16;
+#pragma unroll
+    for (int m = 0; m < kTeamMatrices; ++m) scale_sums(sums[m], weights.rescale[m]);
 #pragma unroll
     for (int step = 0; step < kScoreTiles / 2; ++step) {
-        u32 a[kRowTiles][4];
-#pragma unroll
-        for (int m = 0; m < kRowTiles; ++m) pack_fragment(a[m], scores[m], step);
 #pragma unroll
         for (int n = 0; n < kSumTiles; n += 2) {
+            if (!has_sum_tile(first, n)) break;
             u32 b[4];
             load_matrices_transposed(b, tiles.values[16 * step + key] + (n + fragment) * 16);
             if constexpr (kMaskRank > 0) {
 #pragma unroll
-                for (int i = 0; i < 4; ++i) b[i] &= seen.pair[2 * step + i % 2];
+                for (int i = 0; i < 4; ++i) b[i] &= weights.seen[2 * step + i % 2];
             }
 #pragma unroll
-            for (int m = 0; m < kRowTiles; ++m) {
-                mma_16x8x16<T1>(state.sums[m].c[n], a[m], {b[0], b[1]});
-                mma_16x8x16<T1>(state.sums[m].c[n + 1], a[m], {b[2], b[3]});
+            for (int m = 0; m < kTeamMatrices; ++m) {
+                mma_16x8x16<T1>(sums[m].c[n], weights.probabilities[step][m], {b[0], b[1]});
+                mma_16x8x16<T1>(sums[m].c[n + 1], weights.probabilities[step][m], {b[2], b[3]});
             }
         }
     }
@@ -167,16 +230,21 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
         const i32 tile = begin / kBlockKeys;
         const KeyBounds& bounds = context.bounds[warp_index()];
         const ShortRange keys = {begin, begin + kBlockKeys};
-        const bool seen_by_warp = bounds.some.meets(keys);
-        Scores scores;
-        SeenKeys seen;
+        const bool seen_by_team = bounds.some.meets(keys);
+        Weights<kRowTiles> own;
         wait_keys(tiles, context, tile);
-        if (seen_by_warp) score_tile(scores, query, tiles);
-        wait_values(tiles, context, tile);
-        if (seen_by_warp) {
-            softmax_tile(scores, seen, state, shared, rule, begin, bounds.all.holds(keys));
-            add_tile(state, scores, seen, tiles);
+        if (seen_by_team) {
+            Scores scores;
+            score_tile(scores, query, tiles);
+            warp_barrier();  // keeps masks from being loaded earlier, for which there are no registers
+            softmax_tile(own, scores, state, shared, rule, begin, bounds.all.holds(keys));
+            share_weights(tiles, own);
         }
+        wait_values(tiles, context, tile);
+        if (!seen_by_team) continue;
+        Weights<kTeamMatrices> weights;
+        load_weights(weights, tiles, own);
+        add_tile(state.sums, weights, tiles);
     }
     wait_copies<0>();
     barrier();
@@ -203,30 +271,48 @@ KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-/// Stages matrix m of the warp's sums, with max and sum of its rows, in shared memory.
-KVJIT_INLINE void stage_matrix(OutputRows& output, const PrefillState& state, int m, float factor) {
+/// Stages max and sum of the rows that the warp scores, and what their sums of values are to be multiplied by.
+KVJIT_INLINE void stage_rows(OutputRows& output, const PrefillState& state, float factor) {
 #pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        const i32 row = 16 * m + 8 * h + lane_row();
-        const FinishedState finished = finish_state(state.rows[m], factor, h);
-        const float unit = finished.weight * kFragmentUnit;
+    for (int m = 0; m < kRowTiles; ++m) {
 #pragma unroll
-        for (int n = 0; n < kSumTiles; ++n) {
-            const float low = state.sums[m].at(n, h, 0) * unit, high = state.sums[m].at(n, h, 1) * unit;
-            store_pair(output.sums[row] + 8 * n + 2 * lane_pair(), {low, high});
+        for (int h = 0; h < 2; ++h) {
+            const FinishedState finished = finish_state(state.rows[m], factor, h);
+            const i32 row = (warp_index() * kRowTiles + m) * 16 + 8 * h + lane_row();
+            if (lane_pair() != 0) continue;
+            output.running[row] = finished.running;
+            output.units[row] = finished.weight * kFragmentUnit;
         }
-        if (lane_pair() == 0) output.running[row] = finished.running;
     }
 }
 
-/// Writes those of the warp's rows that exist. The warp calls it together.
+/// Stages the warp's sums.
+KVJIT_INLINE void stage_sums(OutputRows& output, const Sums& sums) {
+    const i32 first = first_sum_tile();
+#pragma unroll
+    for (int m = 0; m < kTeamMatrices; ++m) {
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            const i32 row = warp_index() / kTeamWarps * kTeamRows + 16 * m + 8 * h + lane_row();
+            const float unit = output.units[row];
+#pragma unroll
+            for (int n = 0; n < kSumTiles; ++n) {
+                if (!has_sum_tile(first, n)) break;
+                const float low = sums[m].at(n, h, 0) * unit, high = sums[m].at(n, h, 1) * unit;
+                store_pair(output.sums[row] + 8 * (first + n) + 2 * lane_pair(), {low, high});
+            }
+        }
+    }
+}
+
+/// Writes those of 16 * kRowTiles rows that exist. The warp calls it together.
 KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
-    const i64 first = work.row_begin + later_warp() * (16 * kRowTiles);
+    const i32 begin = later_warp() * (16 * kRowTiles);
 #pragma unroll 1
-    for (i32 r = 0; r < 16 * kRowTiles && first + r < work.row_end; ++r) {
+    for (i32 r = begin; r < begin + 16 * kRowTiles && work.row_begin + r < work.row_end; ++r) {
         RowLanes acc;
         load_lanes(acc, output.sums[r]);
-        emit_row(work, first + r, acc, output.running[r]);
+        emit_row(work, work.row_begin + r, acc, output.running[r]);
     }
 }
 
@@ -238,14 +324,14 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     const ProductRule rule = product_rule(work);
     PrefillState state;
 #pragma unroll
-    for (int m = 0; m < kRowTiles; ++m) state.sums[m].clear();
+    for (int m = 0; m < kTeamMatrices; ++m) state.sums[m].clear();
     start_tiles(shared, work);
     attend_tiles(state, shared, rule);
-    OutputRows& output = shared.output[warp_index()];
-#pragma unroll
-    for (int m = 0; m < kRowTiles; ++m) stage_matrix(output, state, m, rule.factor);
-    warp_barrier();
-    emit_rows(output, saved_work(shared.context, work.args));
+    stage_rows(shared.output, state, rule.factor);
+    team_barrier();
+    stage_sums(shared.output, state.sums);
+    team_barrier();
+    emit_rows(shared.output, saved_work(shared.context, work.args));
 }
 
 struct Mma {

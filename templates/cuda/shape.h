@@ -180,9 +180,15 @@ constexpr LaunchShape mma_decode_shape(const CacheFormat& format, int group, int
             mma_query_bytes(format) + kAttendWarps * mma_warp_bytes(format, group, max_shared_bytes)};
 }
 
-/// Prefill: number of a warp's matrices of 16 rows.
+/// Prefill: a team of warps has 32 rows, two matrices, so that values which it loads are multiplied twice. It is one
+/// warp; of long rows two, since one has registers for half of their sums.
+inline constexpr int kTeamMatrices = 2;
+constexpr int mma_team_warps(const CacheFormat& format) {
+    return format.head_dim <= 128 ? 1 : 2;
+}
+/// Number of matrices of 16 rows whose scores a warp computes.
 constexpr int mma_row_tiles(const CacheFormat& format) {
-    return format.head_dim <= 128 ? 2 : 1;
+    return kTeamMatrices / mma_team_warps(format);
 }
 constexpr int mma_prefill_rows(const CacheFormat& format) {
     return kAttendWarps * 16 * mma_row_tiles(format);
@@ -217,6 +223,12 @@ constexpr int mma_context_bytes(const CacheFormat& format) {
     return 240 + (format.scale_bytes == 0 ? 0 : 16) + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
 }
 
+/// Bytes of what warps of a team exchange: probabilities of 16 rows and `keys` keys each, with a factor for each row
+/// and a mark for each pair of keys, of masks.
+constexpr int mma_weights_bytes(const CacheFormat& format, int keys) {
+    return mma_team_warps(format) == 1 ? 3 * 16 : kAttendWarps * (16 * keys * 2 + 16 * 4 + keys / 8 * 4 * 4);
+}
+
 /// Floats from row to row of the sums that are staged for the output.
 constexpr int mma_output_stride(const CacheFormat& format) {
     return round_up(format.head_dim, 32) + 8;
@@ -225,8 +237,9 @@ constexpr int mma_output_stride(const CacheFormat& format) {
 constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
     const int tile = mma_prefill_rows(format) * mma_row_stride(format) +
                      keys * (2 * mma_row_stride(format) + mma_address_bytes(format)) +
-                     mma_residual_bytes(format, keys) + 2 * mma_raw_bytes(format, keys) + mma_prefill_rows(format) * 16;
-    const int output = mma_prefill_rows(format) * (mma_output_stride(format) + 2) * 4;
+                     mma_residual_bytes(format, keys) + 2 * mma_raw_bytes(format, keys) +
+                     mma_prefill_rows(format) * 16 + mma_weights_bytes(format, keys);
+    const int output = mma_prefill_rows(format) * (mma_output_stride(format) + 3) * 4;
     return mma_context_bytes(format) + (tile > output ? tile : output);
 }
 
@@ -234,7 +247,7 @@ constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
 constexpr int mma_prefill_keys(const CacheFormat& format, int max_shared_bytes) {
     const int room = half_of_shared(max_shared_bytes);
     const int limit = mma_prefill_bytes(format, 32) <= room ? room : max_shared_bytes;
-    if (format.head_dim <= 128 && mma_prefill_bytes(format, 64) <= limit) return 64;
+    if (mma_prefill_bytes(format, 64) <= limit) return 64;
     return mma_prefill_bytes(format, 32) <= limit ? 32 : 16;
 }
 

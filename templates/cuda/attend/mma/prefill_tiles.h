@@ -15,11 +15,14 @@
 namespace kvjit {
 
 inline constexpr int kBlockThreads = kAttendWarps * kWarpSize;
-inline constexpr int kRowTiles = mma_row_tiles(kFormat);  // a warp's tiles of 16 rows
+inline constexpr int kTeamWarps = mma_team_warps(kFormat);
+inline constexpr int kRowTiles = mma_row_tiles(kFormat);  // matrices of 16 rows that a warp scores
+inline constexpr int kTeamRows = 16 * kTeamMatrices;
 inline constexpr int kBlockRows = mma_prefill_rows(kFormat);
-/// Keys of a tile: fewer where scores are modified, as the terms of scores take registers.
+/// Keys of a tile: fewer with masks, whose terms take registers, and with soft caps, whose code is long.
 inline constexpr int kMostKeys = mma_prefill_keys(kFormat, kMaxSharedBytes);
-inline constexpr int kBlockKeys = kModified && kMostKeys > 32 ? 32 : kMostKeys;
+inline constexpr bool kManyTerms = kMaskRank > 0 || kSoftCap;
+inline constexpr int kBlockKeys = kManyTerms && kMostKeys > 32 ? 32 : kMostKeys;
 inline constexpr int kOperandStride = mma_row_stride(kFormat);
 inline constexpr int kOperandFragments = round_up(kHeadDim, 16) / kFragment;  // of a row; the last may be zeros
 
@@ -37,6 +40,14 @@ struct alignas(16) RawTile {
     char scales[kKeys][kScaleStride];
 };
 
+/// What the values of a tile are multiplied by, of a warp's 16 rows, for its team; unused where that is one warp.
+struct alignas(16) SharedWeights {
+    static constexpr bool kUsed = kTeamWarps > 1;
+    u32 probabilities[kUsed ? kBlockKeys / 16 : 1][kUsed ? kWarpSize : 1][4];  // of each lane, as left operands
+    float rescale[kUsed ? 16 : 1];                                             // of the running sums
+    u32 seen[kUsed && kMaskRank > 0 ? kBlockKeys / 8 : 1][4];                  // seen_pair, of the first 4 lanes
+};
+
 struct alignas(16) PrefillTiles {
     char query[kBlockRows][kOperandStride];
     char keys[kBlockKeys][kOperandStride];
@@ -46,9 +57,10 @@ struct alignas(16) PrefillTiles {
     alignas(16) Index entries[kBlockKeys];  // of the tile whose addresses are stored next
     RawTile raw_keys, raw_values;
     RowTerms terms[kRowTerms ? kBlockRows : 1];
+    SharedWeights weights[SharedWeights::kUsed ? kAttendWarps : 1];
 };
 
-/// Keys that some, and that all, of a warp's rows see.
+/// Keys that some, and that all, of a team's rows see.
 struct KeyBounds {
     ShortRange some, all;
 };
@@ -71,8 +83,8 @@ KVJIT_INLINE abi::Plane plane_of_head(abi::Plane plane, i64 head) {
     return plane;
 }
 
-KVJIT_INLINE KeyBounds key_bounds_of_warp(const AttendWork& work) {
-    const i64 first = work.row_begin + warp_index() * (16 * kRowTiles), end = first + 16 * kRowTiles;
+KVJIT_INLINE KeyBounds key_bounds_of_team(const AttendWork& work) {
+    const i64 first = work.row_begin + warp_index() / kTeamWarps * kTeamRows, end = first + kTeamRows;
     if (first >= work.row_end) return {{0, 0}, {0, 0}};
     const i64 last = (end < work.row_end ? end : work.row_end) - 1;
     const ShortRange low = seen_by_row(work, first), high = seen_by_row(work, last);
@@ -84,7 +96,7 @@ KVJIT_INLINE void save_context(BlockContext& context, PrefillTiles& tiles, const
     const i32 r = opaque(thread_index());
     if (r < kBlockRows) context.seen_end[r] = seen_by_row(work, work.row_begin + r).end;
     if (kRowTerms && r < kBlockRows) tiles.terms[r] = terms_of_row(work, work.row_begin + r);
-    if (lane_index() == 0) context.bounds[warp_index()] = key_bounds_of_warp(work);
+    if (lane_index() == 0) context.bounds[warp_index()] = key_bounds_of_team(work);
     if (r != 0) return;
     context.sequence = work.sequence;
     context.table = work.table;
@@ -227,6 +239,14 @@ KVJIT_INLINE void dequantise_values(PrefillTiles& tiles) {
     });
 }
 
+/// Waits for the warps of the team.
+KVJIT_INLINE void team_barrier() {
+    if constexpr (kTeamWarps == 1)
+        warp_barrier();
+    else
+        barrier();
+}
+
 // ---- The pipeline of a tile ----------------------------------------------------------------------------------------
 
 /// Waits for the tile's keys, in a quantised cache for its values too, and issues the copies that come next.
@@ -247,10 +267,11 @@ KVJIT_INLINE void wait_keys(PrefillTiles& tiles, const BlockContext& context, i3
     }
 }
 
-/// Waits for the tile's values, and issues the copies of the next tile's keys over the tile's own.
+/// Waits for the tile's values and the team's weights, and issues the copies of the next tile's keys over the tile's
+/// own.
 KVJIT_INLINE void wait_values(PrefillTiles& tiles, const BlockContext& context, i32 tile) {
     if constexpr (kQuantised) {
-        warp_barrier();  // keeps what follows from being loaded earlier, for which there are no registers
+        team_barrier();
     } else {
         wait_copies<0>();
         barrier();
