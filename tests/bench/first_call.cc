@@ -63,6 +63,7 @@ std::optional<std::int64_t> run(const std::string& store) {
 int main(int argc, char** argv) {
     const std::optional<std::int64_t> done = argc == 3 ? run(argv[1]) : std::nullopt;
     if (!done) return 1;
-    std::printf("%lld %.0f\n", static_cast<long long>(*done - std::atoll(argv[2])), kvjit::bench::memory_bytes("VmHWM:"));
+    std::printf("%lld %.0f\n", static_cast<long long>(*done - std::atoll(argv[2])),
+                kvjit::bench::memory_bytes("VmHWM:"));
     return 0;
 }

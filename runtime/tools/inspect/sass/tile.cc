@@ -29,6 +29,10 @@ int prefill_rows(const Attention& attention) {
     return attention.uses_tensor ? 16 * mma_row_tiles(attention.cache) : dot_warp_rows(false, attention.cache);
 }
 
+int decode_room(const Attention& attention) {
+    return attention.uses_tensor ? mma_decode_rows(attention.group) : kDecodeTileRows;
+}
+
 /// Decode computes dot products of `rows` rows in steps, those of cuda/attend/dot/tile.h.
 int computed_rows(const Attention& attention, int rows, int room) {
     if (attention.uses_tensor || !attention.is_decode) return room;
@@ -54,7 +58,7 @@ Result<Tile> tile_of(const Attention& attention, int tensor_products) {
     if (!keys) return fail(keys.error());
     const CacheFormat& cache = attention.cache;
     const int rows = attention.is_decode ? std::min(attention.group, kDecodeTileRows) : prefill_rows(attention);
-    const int room = attention.is_decode ? kDecodeTileRows : rows;
+    const int room = attention.is_decode ? decode_room(attention) : rows;
     const int computed = computed_rows(attention, rows, room);
     const std::int64_t cached = row_bytes(cache) + scale_row_bytes(cache);
     return Tile{.keys = *keys,
