@@ -6,15 +6,20 @@
 namespace kvjit::tool::sass {
 namespace {
 
-/// Prefill's keys follow from its products of 16 rows, 8 columns and 16 elements: of keys with queries (of quantised
-/// ones twice, with their residuals), and of values.
+/// A warp's products of 16 rows, 8 columns and 16 steps for a tile of prefill: of queries with `keys` keys, of
+/// quantised ones with their residuals, too, and of probabilities with values.
+int prefill_products(const CacheFormat& cache, int keys) {
+    const int steps = round_up(cache.head_dim, 16) / 16;
+    const int scores = mma_row_tiles(cache) * (keys / 8) * steps;
+    const int values = mma_row_tiles(cache) * (2 * steps) * (keys / 16);
+    return (cache.scale_bytes == 0 ? 1 : 2) * scores + values;
+}
+
 Result<int> prefill_keys(const Attention& attention, int tensor_products) {
     const CacheFormat& cache = attention.cache;
-    const int steps = round_up(cache.head_dim, 16) / 16;
-    const int of_8_keys = mma_row_tiles(cache) * steps * (cache.scale_bytes == 0 ? 2 : 3);
-    const int keys = 8 * tensor_products / of_8_keys;
-    const bool is_whole = 8 * tensor_products % of_8_keys == 0 && keys > 0 && keys % 16 == 0;
-    if (is_whole && keys <= mma_prefill_keys(cache, attention.max_shared_bytes)) return keys;
+    for (int keys = mma_prefill_keys(cache, attention.max_shared_bytes); keys > 0; keys -= 16) {
+        if (prefill_products(cache, keys) == tensor_products) return keys;
+    }
     return fail(std::to_string(tensor_products) + " products are no tile of " + std::to_string(cache.head_dim) +
                 " elements");
 }
