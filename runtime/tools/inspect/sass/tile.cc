@@ -6,12 +6,13 @@
 namespace kvjit::tool::sass {
 namespace {
 
-/// A warp's products of 16 rows, 8 columns and 16 steps for a tile of prefill: of queries with `keys` keys, of
-/// quantised ones with their residuals, too, and of probabilities with values.
+/// A warp's products of 16 rows, 8 columns and 16 steps for a tile of prefill: of its queries with `keys` keys, of
+/// quantised ones with their residuals, too, and of its team's probabilities with its part of the values' columns.
 int prefill_products(const CacheFormat& cache, int keys) {
     const int steps = round_up(cache.head_dim, 16) / 16;
     const int scores = mma_row_tiles(cache) * (keys / 8) * steps;
-    const int values = mma_row_tiles(cache) * (2 * steps) * (keys / 16);
+    const int team = mma_team_warps(cache);
+    const int values = kTeamMatrices * round_up(2 * steps, 2 * team) / team * (keys / 16);
     return (cache.scale_bytes == 0 ? 1 : 2) * scores + values;
 }
 
