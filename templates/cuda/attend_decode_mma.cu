@@ -72,7 +72,7 @@ KVJIT_INLINE DecodeRows rows_of_lane(const AttendWork& work) {
 
 /// Attends all tiles of the warp.
 KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const AttendWork& work, ProductRule rule) {
-    Ring ring = start_ring(work, shared.warps[warp_index()].ring);
+    Ring ring = start_ring(work, keep_shared(shared.warps[warp_index()]).ring);
     QueryOperands query;
     load_query(query, shared.query, work);
     const DecodeRows rows = rows_of_lane(work);

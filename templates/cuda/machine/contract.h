@@ -22,6 +22,8 @@
 //   T shuffle_xor(T v, i32 mask)           v of lane (lane ^ mask). T: float, i32, u32
 //   T shuffle(T v, i32 source_lane)        v of another lane; each may name its own source
 //   u32 ballot(bool v)                     bit l: v of lane l
+//   T& keep_shared(T& object)              `object`, of shared memory and the same in all lanes, with its address in a
+//                                          register: else each use in a loop may compute that anew
 //
 // Memory
 //   T& shared_memory<T>()                  the block's dynamic shared memory, aligned to 128, as a T

@@ -66,6 +66,11 @@ KVJIT_PRIMITIVE T& shared_memory(emulation::Site site = emulation::Site::here())
     return *static_cast<T*>(emulation::own_shared_memory(sizeof(T), site));
 }
 
+template <class T>
+KVJIT_INLINE T& keep_shared(T& object) {
+    return object;
+}
+
 template <int kBytes>
 KVJIT_PRIMITIVE void copy_async(void* shared, const void* global, bool valid) {
     static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);

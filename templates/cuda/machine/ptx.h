@@ -101,6 +101,13 @@ KVJIT_INLINE u32 shared_address(const void* shared) {
     return static_cast<u32>(__cvta_generic_to_shared(shared));
 }
 
+template <class T>
+KVJIT_INLINE T& keep_shared(T& object) {
+    // Neither compiler knows what a lane will give.
+    const u32 at = __shfl_sync(kAllLanes, shared_address(&object), 0);
+    return *static_cast<T*>(__cvta_shared_to_generic(at));
+}
+
 template <int kBytes>
 KVJIT_INLINE void copy_async(void* shared, const void* global, bool valid) {
     static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16);

@@ -1,4 +1,4 @@
-// Attention of a tile of 16 packed rows by matrix products of 16 x 8 x 16: masks and online softmax of the scores,
+// Attention of a tile of 8 or 16 packed rows by matrix products of 16 x 8 x 16: masks and online softmax of the scores,
 // a Fragment whose columns are keys.
 #pragma once
 
