@@ -97,7 +97,8 @@ KVJIT_INLINE void add_scaled(Fragment<2>& scores, const Fragment<2>& products, c
         for (int i = 0; i < 2; ++i) {
             const char* scales =
                 stage.key_scales() + 2 * lane_pair() * Stage::kKeyScaleStride + (8 * n + i) * Stage::kKeyScaleStride;
-            const float scale = load_one(reinterpret_cast<const T3*>(scales) + group);
+            const float stored = load_one(reinterpret_cast<const T3*>(scales) + group);
+            const float scale = fma(stored, 0.0f, stored);  // NaN for infinity, as is a sum of infinities of both signs
 #pragma unroll
             for (int h = 0; h < kRowTiles; ++h)
                 scores.at(n, h, i) = fma(products.at(n, h, i), scale, scores.at(n, h, i));
