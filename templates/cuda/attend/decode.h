@@ -1,6 +1,6 @@
 // attend for few query rows (docs/semantics.md, section 3). Reading keys and values bounds it: a block reads each once
-// for all of its rows, the next block, of further rows of that kv head, finds it in L2, and several blocks may share the
-// keys. This file is common to dot products and tensor cores.
+// for all of its rows, the next block, of further rows of that kv head, finds it in L2, and several blocks may share
+// the keys. This file is common to dot products and tensor cores.
 //
 // An entry file passes an Algorithm to attend_block:
 //     kShape                        the LaunchShape of its blocks
