@@ -12,6 +12,7 @@
 #include "bench/workload.h"
 #include "command/options.h"
 #include "commands.h"
+#include "environment.h"
 #include "generator/spec.h"
 #include "inspect/fields_help.h"
 #include "terminal.h"
@@ -33,6 +34,18 @@ struct Request {
     }
 };
 
+/// What makes the kernels other ones than a user's, so that nobody takes their times for these.
+std::string remarks_on_kernels() {
+    std::string text;
+    const std::string debug = rt::environment_text(rt::Variable::kDebug).value_or("");
+    if (debug == "1") text += "KVJIT_DEBUG=1: the kernels of CPUs are not optimised.\n";
+    if (debug == "frames") text += "KVJIT_DEBUG=frames: the kernels of CPUs keep frame pointers.\n";
+    const std::string templates = rt::environment_text(rt::Variable::kTemplateDir).value_or("");
+    if (!templates.empty())
+        text += "KVJIT_TEMPLATE_DIR=" + escaped(templates) + ": kernels are made of its templates.\n";
+    return text;
+}
+
 /// Measures one workload after another, each with an engine of its own.
 class Bench {
 public:
@@ -40,7 +53,10 @@ public:
         : request_(request), target_(target), device_(device), progress_(static_cast<std::int64_t>(names().size())) {}
 
     Result<BenchReport> run() {
-        BenchReport report{.device = device_.name(), .target = request_.target, .notes = device_.notes(), .rows = {}};
+        BenchReport report{.device = device_.name(),
+                           .target = request_.target,
+                           .notes = device_.notes() + remarks_on_kernels(),
+                           .rows = {}};
         for (const std::string& name : names()) {
             auto row = measure_one(name);
             if (!row) return fail(row.error());

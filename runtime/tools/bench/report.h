@@ -20,7 +20,7 @@ struct BenchRow {
 
 struct BenchReport {
     std::string device, target;
-    std::string notes;  // Device::notes()
+    std::string notes;  // Device::notes(), and what is unusual of the kernels
     std::vector<BenchRow> rows;
 };
 
