@@ -48,7 +48,7 @@ constexpr Named kNamed[] = {
     {rt::Variable::kTemplateDir, why_no_templates,
      "unset KVJIT_TEMPLATE_DIR, or set it to the folder templates of this version's source"},
     {rt::Variable::kRecord, why_no_recording,
-     "set KVJIT_RECORD to a folder of this user that others can't write to, or unset it"},
+     "set KVJIT_RECORD to a folder of this user that has room and that others can't write to, or unset it"},
     {rt::Variable::kTraceSpecs, why_no_appending,
      "set KVJIT_TRACE_SPECS to a file that this user can write, or unset it"},
 };

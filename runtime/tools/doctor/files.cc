@@ -9,8 +9,10 @@
 #include "cpu/host.h"
 #include "doctor/finding.h"
 #include "doctor/trial.h"
+#include "environment.h"
 #include "generator/identity.h"
 #include "generator/x86.h"
+#include "terminal.h"
 
 namespace kvjit::tool {
 namespace {
@@ -19,6 +21,13 @@ constexpr const char* kCache = "disk cache";
 constexpr const char* kMakeAnew = "make it anew: kvjit bundle create";
 constexpr const char* kFix =
     "make it a folder of this user that others can't write to (chmod go-w), or set KVJIT_CACHE_DIR to one";
+
+/// Precondition: there is no place for the cache.
+std::string why_no_place() {
+    if (rt::environment_text(rt::Variable::kCacheDir)) return "KVJIT_CACHE_DIR is empty";
+    const auto home = rt::environment_text("HOME");
+    return home ? "HOME is " + in_quotes(*home) + ", no absolute path" : "HOME is not set";
+}
 
 std::string entries_text(const ManagedCache& cache) {
     std::size_t entries = 0;
@@ -47,8 +56,7 @@ std::size_t runnable_here(const rt::Bundle& bundle) {
 Findings examine_cache() {
     const std::string path = cache_path(std::nullopt);
     if (path.empty()) {
-        return {{Health::kNote, kCache,
-                 "none: KVJIT_CACHE_DIR is empty, or there is no home folder; each process compiles anew",
+        return {{Health::kNote, kCache, "none: " + why_no_place() + "; each process compiles anew",
                  "set KVJIT_CACHE_DIR to a folder of this user"}};
     }
     const Result<ManagedCache> cache = ManagedCache::open(std::nullopt);
