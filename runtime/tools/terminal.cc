@@ -91,6 +91,7 @@ std::string in_quotes(std::string_view text) {
 
 void prepare_standard_streams() {
     std::signal(SIGPIPE, SIG_DFL);
+    std::signal(SIGXFSZ, SIG_IGN);  // a write beyond ulimit -f fails, and is told, as one to a full disk
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (fcntl(stream, F_GETFD) != -1) continue;
         // open takes the lowest free number, which is this one. Read-only, so that writes to it fail and are noticed.
