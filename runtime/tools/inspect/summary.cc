@@ -155,7 +155,7 @@ void add_rows(const CudaSummary& cuda, Rows& rows) {
     const Occupancy& occupancy = *cuda.occupancy;
     rows.emplace_back("occupancy", std::to_string(occupancy.blocks) + " blocks a multiprocessor, " +
                                        std::to_string(occupancy.warps) + " of " + std::to_string(occupancy.most_warps) +
-                                       " warps; " + occupancy.limit + " allow no more");
+                                       " warps; limited by " + occupancy.limit);
 }
 
 void add_rows(const SassSummary& sass, Rows& rows) {
