@@ -49,6 +49,50 @@ KVJIT_INLINE i64 product(i64 a, i64 b) {
     return static_cast<i64>(static_cast<u64>(a) * static_cast<u64>(b));
 }
 
+/// starts[b] and starts[b + 1].
+struct StartPair {
+    i64 begin, end;
+
+    KVJIT_INLINE i64 length() const { return difference(end, begin); }
+};
+
+KVJIT_INLINE StartPair starts_of(const abi::Indices& starts, i64 b) {
+    return {index_at(starts, b), index_at(starts, b + 1)};
+}
+
+/// Whether the batch has keys at all; Merge's has none.
+KVJIT_INLINE bool has_keys(const abi::KeyCounts& keys) {
+    return is_given(keys.starts) || is_given(keys.counts) || is_given(keys.last);
+}
+
+/// What a batch's arrays say of a sequence's tokens and keys. Rules take it, so that each element is read once.
+struct CheckedSequence {
+    i64 index;         // of the sequence
+    StartPair tokens;  // of seqstarts
+    StartPair starts;  // of kvstarts, or of the pages' starts; else 0
+    i64 counted;       // the element of kvlens, or of the last pages' lengths; else 0
+    i64 keys;          // m, the sequence's number of keys
+    i64 past;          // how many of them precede its new tokens
+};
+
+KVJIT_INLINE CheckedSequence checked_sequence(const CheckedBatch& batch, i64 b) {
+    const abi::KeyCounts& keys = batch.keys;
+    const abi::Indices& starts = is_given(keys.starts) ? keys.starts : keys.page_starts;
+    const abi::Indices& counts = is_given(keys.counts) ? keys.counts : keys.last;
+    CheckedSequence of = {b, starts_of(batch.seqstarts, b), {0, 0}, 0, 0, 0};
+    if (is_given(starts)) of.starts = starts_of(starts, b);
+    if (is_given(counts)) of.counted = index_at(counts, b);
+    const i64 pages = of.starts.length();
+    if (is_given(keys.starts))
+        of.keys = of.starts.length();
+    else if (is_given(keys.counts))
+        of.keys = of.counted;
+    else if (pages != 0)
+        of.keys = sum(product(difference(pages, 1), keys.page_tokens), of.counted);
+    of.past = difference(of.keys, of.tokens.length());
+    return of;
+}
+
 /// The last of an array of starts is a number of rows that a tensor may have.
 KVJIT_INLINE bool total_holds(Finding& found, i64 rows, i64 batch_size, i64 most, Rule below, Rule bytes) {
     return expect(rows >= 0, found, {below, batch_size - 1, batch_size, rows, 0}) &&
@@ -62,8 +106,9 @@ KVJIT_INLINE bool room_holds(Finding& found, const CheckedBatch& batch, Paging p
            expect(keys == 0 || batch.num_slots > 0, found, {none, -1, 0, batch.num_slots, 1, keys});
 }
 
-KVJIT_INLINE bool totals_hold(Finding& found, const CheckedBatch& batch, Paging paging) {
-    const i64 count = batch.batch_size, tokens = index_at(batch.seqstarts, count);
+/// The numbers of tokens and keys in the batch, which its last sequence's starts end with.
+KVJIT_INLINE bool totals_hold(Finding& found, const CheckedBatch& batch, Paging paging, const CheckedSequence& last) {
+    const i64 count = batch.batch_size, tokens = last.tokens.end;
     if (!expect(tokens <= abi::kMaxNewTokens, found,
                 {Rule::kNewTokens, count - 1, count, tokens, abi::kMaxNewTokens}) ||
         !total_holds(found, tokens, count, batch.most_tokens, Rule::kTokensBelow0, Rule::kTokensBytes)) {
@@ -71,78 +116,74 @@ KVJIT_INLINE bool totals_hold(Finding& found, const CheckedBatch& batch, Paging 
     }
     if (!expect(tokens <= batch.slot_rows, found, {Rule::kSlotRows, -1, 0, batch.slot_rows, tokens})) return false;
     if (!is_given(batch.keys.starts)) return true;
-    const i64 keys = index_at(batch.keys.starts, count);
+    const i64 keys = last.starts.end;
     return total_holds(found, keys, count, batch.most_keys, Rule::kKeysBelow0, Rule::kKeysBytes) &&
            room_holds(found, batch, paging, keys);
 }
 
 /// starts[b] and starts[b + 1] are a range; starts[0] is 0.
-KVJIT_INLINE bool start_holds(Finding& found, const abi::Indices& starts, i64 b, Rule begins, Rule falls) {
-    const i64 begin = index_at(starts, b), end = index_at(starts, b + 1);
-    return expect(b != 0 || begin == 0, found, {begins, 0, 0, begin, 0}) &&
-           expect(end >= begin, found, {falls, b, b + 1, end, begin});
+KVJIT_INLINE bool start_holds(Finding& found, const StartPair& starts, i64 b, Rule begins, Rule falls) {
+    return expect(b != 0 || starts.begin == 0, found, {begins, 0, 0, starts.begin, 0}) &&
+           expect(starts.end >= starts.begin, found, {falls, b, b + 1, starts.end, starts.begin});
 }
 
 KVJIT_INLINE bool bound_holds(Finding& found, i64 b, i64 count, i64 bound, Rule rule) {
     return expect(bound == 0 || count <= bound, found, {rule, b, b, bound, count});
 }
 
-KVJIT_INLINE bool tokens_hold(Finding& found, const CheckedBatch& batch, i64 b) {
-    return start_holds(found, batch.seqstarts, b, Rule::kSeqstartsBegin, Rule::kSeqstartsFall) &&
-           bound_holds(found, b, length(batch.seqstarts, b), batch.max_seqlen, Rule::kMaxSeqlen);
+KVJIT_INLINE bool tokens_hold(Finding& found, const CheckedBatch& batch, const CheckedSequence& of) {
+    return start_holds(found, of.tokens, of.index, Rule::kSeqstartsBegin, Rule::kSeqstartsFall) &&
+           bound_holds(found, of.index, of.tokens.length(), batch.max_seqlen, Rule::kMaxSeqlen);
 }
 
-/// Whether the batch has keys at all; Merge's has none.
-KVJIT_INLINE bool has_keys(const abi::KeyCounts& keys) {
-    return is_given(keys.starts) || is_given(keys.counts) || is_given(keys.last);
-}
-
-/// Sequence b has `excess` keys too many, or too few if that is negative: names the array's element that gives their
+/// The sequence has `excess` keys too many, or too few if that is negative: names the array's element that gives their
 /// number, and the value that it should have.
-KVJIT_INLINE Finding of_keys(const abi::KeyCounts& keys, Rule rule, i64 b, i64 excess, i64 detail = 0) {
-    const i64 index = is_given(keys.starts) ? b + 1 : b;
-    const abi::Indices& array = is_given(keys.starts) ? keys.starts : is_given(keys.counts) ? keys.counts : keys.last;
-    const i64 value = index_at(array, index);
-    return {rule, b, index, value, difference(value, excess), detail};
+KVJIT_INLINE Finding of_keys(const abi::KeyCounts& keys, Rule rule, const CheckedSequence& of, i64 excess,
+                             i64 detail = 0) {
+    const bool by_starts = is_given(keys.starts);
+    const i64 value = by_starts ? of.starts.end : of.counted;
+    return {rule, of.index, by_starts ? of.index + 1 : of.index, value, difference(value, excess), detail};
 }
 
-/// The elements that give sequence b's number of keys.
-KVJIT_INLINE bool count_holds(Finding& found, const CheckedBatch& batch, i64 b) {
+/// The elements that give the sequence's number of keys.
+KVJIT_INLINE bool count_holds(Finding& found, const CheckedBatch& batch, const CheckedSequence& of) {
     const abi::KeyCounts& keys = batch.keys;
-    if (is_given(keys.starts)) return start_holds(found, keys.starts, b, Rule::kKvstartsBegin, Rule::kKvstartsFall);
-    if (is_given(keys.counts)) {
-        const i64 count = index_at(keys.counts, b);
-        return expect(count >= 0, found, {Rule::kKvlensBelow0, b, b, count, 0});
-    }
-    if (!start_holds(found, keys.page_starts, b, Rule::kRowstartsBegin, Rule::kRowstartsFall)) return false;
-    const i64 pages = length(keys.page_starts, b), last = index_at(keys.last, b);
-    const i64 begin = index_at(keys.page_starts, b), most = (abi::kMaxKeys - 1) / keys.page_tokens + 1;
+    const i64 b = of.index, pages = of.starts.length(), last = of.counted;
+    const bool by_starts = is_given(keys.starts);
+    if (!by_starts && is_given(keys.counts))
+        return expect(of.counted >= 0, found, {Rule::kKvlensBelow0, b, b, of.counted, 0});
+    if (!start_holds(found, of.starts, b, by_starts ? Rule::kKvstartsBegin : Rule::kRowstartsBegin,
+                     by_starts ? Rule::kKvstartsFall : Rule::kRowstartsFall))
+        return false;
+    if (by_starts) return true;
+    // Both are below 2^32: a division of 64 bits is a long piece of code on GPUs.
+    const i64 most = i64{static_cast<u32>(abi::kMaxKeys - 1) / static_cast<u32>(keys.page_tokens)} + 1;
+    const i64 begin = of.starts.begin;
     return expect(pages <= most, found, {Rule::kSequencePages, b, b + 1, sum(begin, pages), sum(begin, most)}) &&
            expect(pages == 0 || (last >= 1 && last <= keys.page_tokens), found,
                   {Rule::kLastPage, b, b, last, keys.page_tokens});
 }
 
-KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, i64 b) {
-    if (!count_holds(found, batch, b)) return false;
-    const i64 keys = key_count(batch.keys, b);
-    return expect(keys <= abi::kMaxKeys, found,
-                  of_keys(batch.keys, Rule::kSequenceKeys, b, difference(keys, abi::kMaxKeys))) &&
-           bound_holds(found, b, keys, batch.max_kvlen, Rule::kMaxKvlen);
+KVJIT_INLINE bool keys_hold(Finding& found, const CheckedBatch& batch, const CheckedSequence& of) {
+    return count_holds(found, batch, of) &&
+           expect(of.keys <= abi::kMaxKeys, found,
+                  of_keys(batch.keys, Rule::kSequenceKeys, of, difference(of.keys, abi::kMaxKeys))) &&
+           bound_holds(found, of.index, of.keys, batch.max_kvlen, Rule::kMaxKvlen);
 }
 
 /// New tokens are stored as the last of their sequence's keys, so they may not outnumber them, and start_pos, if given,
 /// is the number of keys before them.
-KVJIT_INLINE bool position_holds(Finding& found, const CheckedBatch& batch, i64 b) {
+KVJIT_INLINE bool position_holds(Finding& found, const CheckedBatch& batch, const CheckedSequence& of) {
     if (!batch.stores) return true;
-    const i64 keys = key_count(batch.keys, b), tokens = length(batch.seqstarts, b), past = difference(keys, tokens);
+    const i64 b = of.index, tokens = of.tokens.length();
     const bool paged = is_given(batch.keys.last);
-    const Finding too_few =
-        paged ? Finding{Rule::kNewPageKeys, b, b, keys, tokens} : of_keys(batch.keys, Rule::kNewKeys, b, past, tokens);
-    if (!expect(keys >= tokens, found, too_few)) return false;
+    const Finding too_few = paged ? Finding{Rule::kNewPageKeys, b, b, of.keys, tokens}
+                                  : of_keys(batch.keys, Rule::kNewKeys, of, of.past, tokens);
+    if (!expect(of.keys >= tokens, found, too_few)) return false;
     if (!is_given(batch.start_pos)) return true;
     const i64 start = index_at(batch.start_pos, b);
     return expect(start >= 0, found, {Rule::kStartBelow0, b, b, start, 0}) &&
-           expect(start == past, found, {Rule::kStart, b, b, start, past, tokens});
+           expect(start == of.past, found, {Rule::kStart, b, b, start, of.past, tokens});
 }
 
 // ---- Rows of the table ----------------------------------------------------------------------------------------------
@@ -158,20 +199,24 @@ KVJIT_INLINE bool row_index_holds(Finding& found, const CheckedBatch& batch, i64
     return expect(row >= 0 && row < batch.table_rows, found, {Rule::kRowIndex, b, b, row, batch.table_rows});
 }
 
-KVJIT_INLINE bool row_begin_holds(Finding& found, const CheckedBatch& batch, i64 b) {
-    const abi::Indices& starts = batch.table.rowstarts;
-    if (!is_given(starts)) return row_index_holds(found, batch, b);
+KVJIT_INLINE bool row_begin_holds(Finding& found, const CheckedBatch& batch, i64 b, const StartPair& row) {
     const i64 end = b + 1;
-    if (!start_holds(found, starts, b, Rule::kRowstartsBegin, Rule::kRowstartsFall)) return false;
-    return end < batch.batch_size || expect(index_at(starts, end) <= batch.table_entries, found,
-                                            {Rule::kRowstartsEnd, b, end, index_at(starts, end), batch.table_entries});
+    return start_holds(found, row, b, Rule::kRowstartsBegin, Rule::kRowstartsFall) &&
+           expect(end < batch.batch_size || row.end <= batch.table_entries, found,
+                  {Rule::kRowstartsEnd, b, end, row.end, batch.table_entries});
 }
 
-/// Sequence b's row lies in the table, and is long enough.
-KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging paging, i64 b) {
-    if (!row_begin_holds(found, batch, b)) return false;
-    const i64 keys = key_count(batch.keys, b);
-    const i64 entries = is_given(batch.table.rowstarts) ? length(batch.table.rowstarts, b) : batch.row_entries;
+/// The sequence's row lies in the table, and is long enough.
+KVJIT_INLINE bool row_holds(Finding& found, const CheckedBatch& batch, Paging paging, const CheckedSequence& of) {
+    const i64 b = of.index, keys = of.keys;
+    i64 entries = batch.row_entries;
+    if (is_given(batch.table.rowstarts)) {
+        const StartPair row = starts_of(batch.table.rowstarts, b);
+        if (!row_begin_holds(found, batch, b, row)) return false;
+        entries = row.length();
+    } else if (!row_index_holds(found, batch, b)) {
+        return false;
+    }
     if (used_entries(keys, paging) > entries) {
         found = {Rule::kRowLength, b, b, keys, product(entries, paging.page), entries};
         return false;
@@ -191,12 +236,11 @@ struct EntryRange {
     i64 first, last;
 };
 
-/// Entries that rows of sequence b may read, its new tokens' included: those before the window of its first new token
+/// Entries that rows of the sequence may read, its new tokens' included: those before the window of its first new token
 /// are neither read nor checked.
-KVJIT_INLINE EntryRange seen_entries(const CheckedBatch& batch, Paging paging, i64 b) {
-    const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b);
-    const KeyRange seen = keys_in_reach(keys, past, {batch.window_left, abi::kNoLimit});
-    return {paging.page == 0 ? 0 : seen.begin / paging.page, used_entries(keys, paging)};
+KVJIT_INLINE EntryRange seen_entries(const CheckedBatch& batch, Paging paging, const CheckedSequence& of) {
+    const KeyRange seen = keys_in_reach(of.keys, of.past, {batch.window_left, abi::kNoLimit});
+    return {paging.page == 0 ? 0 : seen.begin / paging.page, used_entries(of.keys, paging)};
 }
 
 /// One of the tables: that of the codes, or that of the scales where they have their own.
@@ -264,11 +308,10 @@ KVJIT_INLINE bool entry_holds(Finding& found, const CheckedBatch& batch, const E
 
 // ---- Slots of new tokens: no two tokens share one -------------------------------------------------------------------
 
-/// Entries that new tokens of sequence b are stored to.
-KVJIT_INLINE EntryRange new_entries(const CheckedBatch& batch, Paging paging, i64 b) {
-    const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b);
-    if (keys == past) return {0, 0};
-    return {paging.page == 0 ? 0 : past / paging.page, used_entries(keys, paging)};
+/// Entries that new tokens of the sequence are stored to.
+KVJIT_INLINE EntryRange new_entries(Paging paging, const CheckedSequence& of) {
+    if (of.keys == of.past) return {0, 0};
+    return {paging.page == 0 ? 0 : of.past / paging.page, used_entries(of.keys, paging)};
 }
 
 /// Slots begin..end-1 of new tokens: in the block `entry` where entries are blocks, else in the whole cache.
@@ -278,13 +321,13 @@ struct NewSlots {
     i64 sequence;
 };
 
-/// The slots of new tokens in sequence b's entry p, whose value is `entry`. That is in range: nothing here overflows.
-KVJIT_INLINE NewSlots new_slots(const CheckedBatch& batch, Paging paging, i64 b, i64 p, i64 entry) {
-    const i64 keys = key_count(batch.keys, b), past = keys - length(batch.seqstarts, b), begin = p * paging.page;
-    const i64 first = begin > past ? begin : past;
-    const i64 last = paging.page == 0 || begin + paging.page > keys ? keys : begin + paging.page;
-    if (paging.blocks()) return {entry, first - begin, last - begin, b};
-    return {0, entry + first - begin, entry + last - begin, b};
+/// The slots of new tokens in the sequence's entry p, whose value is `entry`. That is in range: nothing here overflows.
+KVJIT_INLINE NewSlots new_slots(Paging paging, const CheckedSequence& of, i64 p, i64 entry) {
+    const i64 begin = p * paging.page, end = begin + paging.page;
+    const i64 first = begin > of.past ? begin : of.past;
+    const i64 last = paging.page == 0 || end > of.keys ? of.keys : end;
+    if (paging.blocks()) return {entry, first - begin, last - begin, of.index};
+    return {0, entry + first - begin, entry + last - begin, of.index};
 }
 
 /// Blocks at different addresses don't overlap; if they do, the finding names the upper one's address.

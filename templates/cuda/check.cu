@@ -31,11 +31,10 @@ KVJIT_INLINE Place place_of_thread(i64 blocks) {
 
 // ---- 3. Sequences, a lane for each ----------------------------------------------------------------------------------
 
-/// The tensors have rows for all tokens and keys of sequences 0..b.
-KVJIT_INLINE bool rows_hold(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
-    const bool counted = is_given(args.batch.keys.starts);
-    const i64 tokens = index_at(args.batch.seqstarts, b + 1);
-    const i64 keys = counted ? index_at(args.batch.keys.starts, b + 1) : 0;
+/// The tensors have rows for all tokens and keys of the sequences up to this one.
+KVJIT_INLINE bool rows_hold(const abi::CudaCheckArgs& args, Finding& found, const CheckedSequence& of) {
+    const i64 b = of.index, tokens = of.tokens.end;
+    const i64 keys = is_given(args.batch.keys.starts) ? of.starts.end : 0;
     return expect(tokens <= args.query_rows, found, {Rule::kQueryRows, b, b + 1, tokens, args.query_rows}) &&
            expect(keys <= args.key_rows, found, {Rule::kKeyRows, b, b + 1, keys, args.key_rows});
 }
@@ -43,10 +42,11 @@ KVJIT_INLINE bool rows_hold(const abi::CudaCheckArgs& args, Finding& found, i64 
 /// The rules of sequence b that must hold before its table's entries may be read.
 KVJIT_INLINE bool sequence_holds(const abi::CudaCheckArgs& args, Finding& found, i64 b) {
     const CheckedBatch& batch = args.batch;
-    if (b + 1 == batch.batch_size && !totals_hold(found, batch, kPaging)) return false;
-    if (!tokens_hold(found, batch, b) || !keys_hold(found, batch, b) || !rows_hold(args, found, b)) return false;
+    const CheckedSequence of = checked_sequence(batch, b);
+    if (b + 1 == batch.batch_size && !totals_hold(found, batch, kPaging, of)) return false;
+    if (!tokens_hold(found, batch, of) || !keys_hold(found, batch, of) || !rows_hold(args, found, of)) return false;
     if constexpr (!kCached) return true;
-    return position_holds(found, batch, b) && row_holds(found, batch, kPaging, b);
+    return position_holds(found, batch, of) && row_holds(found, batch, kPaging, of);
 }
 
 // ---- 4. Entries and new tokens' slots, once all sequences hold -----------------------------------------------------
@@ -60,44 +60,46 @@ struct Checked {
     KVJIT_INLINE i64 entry(i64 b, i64 p) const { return row_of<Index>(table, args.batch, b)[p]; }
 };
 
-KVJIT_INLINE void check_entry(const Checked& checked, i64 b, i64 p) {
+KVJIT_INLINE void check_entry(const Checked& checked, const CheckedSequence& of, i64 p) {
     const CheckedBatch& batch = checked.args.batch;
-    const i64 rest = key_count(batch.keys, b) - p * kPageSize;
+    const i64 b = of.index, rest = of.keys - p * kPageSize;
     const i64 tokens = kPageSize == 0 || rest < kPageSize ? rest : kPageSize;
     Finding found;
     if (!entry_holds(found, batch, checked.table, kPaging, b, p, checked.entry(b, p), tokens))
         report(*checked.args.fault, found, checked.layer);
 }
 
-KVJIT_INLINE NewSlots new_slots_of(const Checked& checked, i64 b, i64 p) {
-    return new_slots(checked.args.batch, kPaging, b, p, checked.entry(b, p));
+KVJIT_INLINE NewSlots new_slots_of(const Checked& checked, const CheckedSequence& of, i64 p) {
+    return new_slots(kPaging, of, p, checked.entry(of.index, p));
 }
 
 /// No new token in entry q of sequence `other` has a slot of `own`.
-KVJIT_INLINE void check_apart(const Checked& checked, const NewSlots& own, i64 other, i64 q) {
+KVJIT_INLINE void check_apart(const Checked& checked, const NewSlots& own, const CheckedSequence& other, i64 q) {
     Finding found;
     if (!slots_hold(found, checked.table, kPaging, own, new_slots_of(checked, other, q)))
         report(*checked.args.fault, found, checked.layer);
 }
 
-/// No new token in an entry after entry p of sequence b has a slot of one in that entry. Lanes take later entries of b,
-/// then a later sequence each; sequences with several new entries, such as prefills, are taken by all lanes together.
-KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, i64 b, i64 p) {
+/// No new token in an entry after entry p of a sequence has a slot of one in that entry. Lanes take later entries of
+/// the sequence, then a later sequence each; sequences with several new entries, such as prefills, are taken by all
+/// lanes together.
+KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, const CheckedSequence& of, i64 p) {
     const CheckedBatch& batch = checked.args.batch;
-    const NewSlots own = new_slots_of(checked, b, p);
-    const auto share_entries = [&](i64 other, i64 from) {
-        for (i64 q = from + place.lane; q < new_entries(batch, kPaging, other).last; q += kWarpSize)
+    const NewSlots own = new_slots_of(checked, of, p);
+    const auto share_entries = [&](const CheckedSequence& other, i64 from) {
+        for (i64 q = from + place.lane; q < new_entries(kPaging, other).last; q += kWarpSize)
             check_apart(checked, own, other, q);
     };
-    share_entries(b, p + 1);
-    for (i64 first = b + 1; first < batch.batch_size; first += kWarpSize) {
-        const i64 other = first + place.lane;
-        const EntryRange entries = other < batch.batch_size ? new_entries(batch, kPaging, other) : EntryRange{0, 0};
+    share_entries(of, p + 1);
+    for (i64 first = of.index + 1; first < batch.batch_size; first += kWarpSize) {
+        const i64 b = first + place.lane;
+        const CheckedSequence other = b < batch.batch_size ? checked_sequence(batch, b) : CheckedSequence{};
+        const EntryRange entries = new_entries(kPaging, other);
         const i64 count = entries.last - entries.first;
         if (count == 1) check_apart(checked, own, other, entries.first);
         for (u32 many = ballot(count > 1); many != 0; many &= many - 1) {
-            const i64 long_one = first + count_ones((many & -many) - 1);
-            share_entries(long_one, new_entries(batch, kPaging, long_one).first);
+            const CheckedSequence long_one = checked_sequence(batch, first + count_ones((many & -many) - 1));
+            share_entries(long_one, new_entries(kPaging, long_one).first);
         }
     }
 }
@@ -120,22 +122,24 @@ KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& p
     return true;
 }
 
-KVJIT_INLINE void check_entries(const Checked& checked, const Place& place, i64 b) {
-    const EntryRange seen = seen_entries(checked.args.batch, kPaging, b);
-    const u32 turn = static_cast<u32>(place.warp + b) % static_cast<u32>(place.warps);  // spreads short rows over warps
+KVJIT_INLINE void check_entries(const Checked& checked, const Place& place, const CheckedSequence& of) {
+    const EntryRange seen = seen_entries(checked.args.batch, kPaging, of);
+    // The warp that begins differs from sequence to sequence, which spreads short rows over warps.
+    const u32 turn = static_cast<u32>(place.warp + of.index) % static_cast<u32>(place.warps);
     for (i64 p = seen.first + i64{turn} * kWarpSize + place.lane; p < seen.last; p += place.warps * kWarpSize)
-        check_entry(checked, b, p);
+        check_entry(checked, of, p);
 }
 
 KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
     const CheckedBatch& batch = checked.args.batch;
     i64 turn = 0;  // the warp whose turn it is
     for (i64 b = 0; b < batch.batch_size; ++b) {
-        check_entries(checked, place, b);
+        const CheckedSequence of = checked_sequence(batch, b);
+        check_entries(checked, place, of);
         if (!batch.stores || is_given(batch.slots)) continue;
-        const EntryRange entries = new_entries(batch, kPaging, b);
+        const EntryRange entries = new_entries(kPaging, of);
         for (i64 p = entries.first; p < entries.last; ++p) {
-            if (turn == place.warp) check_shared(checked, place, b, p);
+            if (turn == place.warp) check_shared(checked, place, of, p);
             turn = turn + 1 == place.warps ? 0 : turn + 1;
         }
     }
@@ -165,12 +169,18 @@ KVJIT_INLINE void check_chosen_apart(const abi::CudaCheckArgs& args, const Place
     }
 }
 
-/// Checks all chosen slots of a layer; warps take new tokens in turn.
+/// From new token `row` on, the first whose turn is this warp's: warps take new tokens in turn. Rows and warps are
+/// below 2^32, and a division of 64 bits is a long piece of code.
+KVJIT_INLINE i64 first_turn(const Place& place, i64 row) {
+    const u32 warps = static_cast<u32>(place.warps), taken = static_cast<u32>(row) % warps;
+    return row + (static_cast<u32>(place.warp) + warps - taken) % warps;
+}
+
+/// Checks all chosen slots of a layer.
 KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& place, i64 layer) {
     for (i64 b = 0; b < args.batch.batch_size; ++b) {
         const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);
-        const i64 turn = (place.warp - begin % place.warps + place.warps) % place.warps;
-        for (i64 row = begin + turn; row < end; row += place.warps) {
+        for (i64 row = first_turn(place, begin); row < end; row += place.warps) {
             const NewSlots own = chosen_slots(args, layer, b, row);
             if (own.begin < 0) continue;
             Finding found;

@@ -26,10 +26,11 @@ std::vector<NewSlots> new_runs(const BatchArrays& arrays, const EntryTable& tabl
     std::vector<NewSlots> runs;
     runs.reserve(static_cast<std::size_t>(arrays.batch.batch_size));
     for (std::int64_t b = 0; b < arrays.batch.batch_size; ++b) {
-        const EntryRange entries = new_entries(arrays.batch, arrays.paging, b);
+        const CheckedSequence of = checked_sequence(arrays.batch, b);
+        const EntryRange entries = new_entries(arrays.paging, of);
         const Index* row = row_of<Index>(table, arrays.batch, b);
         for (std::int64_t p = entries.first; p < entries.last; ++p) {
-            append(runs, new_slots(arrays.batch, arrays.paging, b, p, row[p]));
+            append(runs, new_slots(arrays.paging, of, p, row[p]));
         }
     }
     return runs;

@@ -118,15 +118,15 @@ bool all_inside(std::span<const Index> entries, const EntryTable& table, const P
 /// Where some entry may be wrong, the rule describes the first that is.
 template <class Index>
 bool entries_hold(Finding& found, const BatchArrays& arrays, const EntryTable& table, std::int64_t b) {
-    const std::int64_t keys = key_count(arrays.batch.keys, b);
-    const std::int64_t whole = arrays.paging.page == 0 ? keys : arrays.paging.page;
+    const CheckedSequence of = checked_sequence(arrays.batch, b);
+    const std::int64_t whole = arrays.paging.page == 0 ? of.keys : arrays.paging.page;
     const std::int64_t last = last_entry(arrays.batch, arrays.paging, whole);
-    const EntryRange seen = seen_entries(arrays.batch, arrays.paging, b);
+    const EntryRange seen = seen_entries(arrays.batch, arrays.paging, of);
     const Index* row = row_of<Index>(table, arrays.batch, b);
     if (seen.first >= seen.last || all_inside(std::span(row + seen.first, row + seen.last), table, arrays.paging, last))
         return true;
     for (std::int64_t p = seen.first; p < seen.last; ++p) {
-        const std::int64_t tokens = std::min(whole, keys - p * whole);
+        const std::int64_t tokens = std::min(whole, of.keys - p * whole);
         if (!entry_holds(found, arrays.batch, table, arrays.paging, b, p, row[p], tokens)) return false;
     }
     return true;
@@ -163,8 +163,9 @@ Result<void> check_table_shape(const KernelSpec& spec, const kvjit_batch& batch)
 
 Result<void> check_table_rows(const BatchArrays& arrays) {
     if (!gen::has_cache(arrays.spec)) return {};
-    return check_sequences(
-        arrays, [&](Finding& found, std::int64_t b) { return row_holds(found, arrays.batch, arrays.paging, b); });
+    return check_sequences(arrays, [&](Finding& found, std::int64_t b) {
+        return row_holds(found, arrays.batch, arrays.paging, checked_sequence(arrays.batch, b));
+    });
 }
 
 Result<void> check_table_entries(const BatchArrays& arrays) {

@@ -35,8 +35,9 @@ TEST_CASE("new tokens whose number wrapped") {
     batch.stores = true;
     Finding found{};
     REQUIRE(length(batch.seqstarts, 1) == kLeast);
-    CHECK(tokens_hold(found, batch, 1));  // another lane sees that the array doesn't begin at 0
-    CHECK(!position_holds(found, batch, 1));
+    const CheckedSequence wrong = checked_sequence(batch, 1);
+    CHECK(tokens_hold(found, batch, wrong));  // another lane sees that the array doesn't begin at 0
+    CHECK(!position_holds(found, batch, wrong));
     CHECK(found.rule == Rule::kStart);
     CHECK(found.value == 7);
 }
@@ -45,13 +46,13 @@ TEST_CASE("rows of a table whose length wrapped") {
     const Starts kvstarts = {0, 5, 10}, rowstarts = {0, kLeast, kFar};
     CheckedBatch batch{};
     batch.batch_size = 3;
-    batch.keys.starts = indices(kvstarts);
+    batch.seqstarts = batch.keys.starts = indices(kvstarts);
     batch.table.rowstarts = indices(rowstarts);
     batch.table_entries = 100;
     Finding found{};
     REQUIRE(length(batch.table.rowstarts, 1) < 0);
-    CHECK(row_begin_holds(found, batch, 1));
-    CHECK(!row_holds(found, batch, {16, Entries::kTokens}, 1));
+    CHECK(row_begin_holds(found, batch, 1, starts_of(batch.table.rowstarts, 1)));
+    CHECK(!row_holds(found, batch, {16, Entries::kTokens}, checked_sequence(batch, 1)));
     CHECK(found.rule == Rule::kRowLength);
     CHECK(found.value == 5);
 }
