@@ -109,6 +109,8 @@ TEST_CASE("few rows of many elements see many keys") {
     expect_right("head_dim=144,has_window=1,quant_bit=8,quant_group=8", 2);
     expect_right("head_dim=200,is_alibi=1,t1=bf16", 3);
     expect_right("head_dim=256,cache_mode=page_table,page_size=64,quant_bit=4,quant_group=32", 4);
+    // Decode has room for one stage of such rows on most GPUs, and its scales of 2 bytes are held back for a turn.
+    expect_right("head_dim=256,quant_bit=8,quant_group=256,t3=f16,cache_mode=page_table,page_size=16", 5);
 }
 
 }  // namespace

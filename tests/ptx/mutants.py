@@ -59,6 +59,7 @@ def stages(build):
         ("ptx: NaN", on_ptx + [conformance, "--target", "cuda"] + nan, ptx),
         ("emulator: recorded calls", [tool, "replay", "--quiet", "--target", "cuda-emulated"] + calls(), {}),
         ("emulator: conformance", [conformance, "--target", "cuda-emulated"] + random, {}),
+        ("emulator: long rows", [conformance, "--target", "cuda-emulated", "-tc=few rows of many elements*"], {}),
     ]
 
 
