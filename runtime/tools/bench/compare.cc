@@ -82,7 +82,7 @@ std::string text_of(const Compared& compared) {
                         number(100 * pair.before.share, 0) + "%", number(100 * pair.after.share, 0) + "%",
                         number(pair.share_times(), 2), escaped(pair.before.spec)});
     }
-    std::string text = table_text(rows);
+    std::string text = table_text(rows) + "Shares are of reading or of arithmetic, of which is larger.\n";
     for (const std::string& line : compared.remarks) text += escaped(line) + "\n";
     return text;
 }
