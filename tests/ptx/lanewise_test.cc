@@ -102,7 +102,9 @@ const Example kExamples[] = {
     {"shr.s64", {0x8000000000000000, 4}, 0xf800000000000000},
     {"popc.b32", {0xf0f0}, 8},
     {"prmt.b32", {0x33221100, 0x77665544, 0x7052}, 0x77005522},
-    {"prmt.b32", {0x00008000, 0, 0x0090}, 0x0000ff00},  // nibble 9: the sign of byte 1
+    {"prmt.b32", {0x00008000, 0, 0x0090}, 0x0000ff00},         // nibble 9: the sign of byte 1
+    {"lop3.b32", {0xf0f0, 0xff00, 0xcccc, 0x6a}, 0x3ccc},      // (a & b) ^ c
+    {"lop3.b32", {0xf0f0, 0xff00, 0xcccc, 0x01}, 0xffff0003},  // none of the three
     {"bfi.b32", {0xff, 0, 4, 4}, 0xf0},
     {"bfi.b32", {0, 0xffffffff, 30, 8}, 0x3fffffff},
     {"bfi.b64", {0xabcd, 0x1111, 32, 32}, 0xabcd00001111},
@@ -189,6 +191,8 @@ const Example kExamples[] = {
     {"add.rn.f16x2", {0x7bff3c00, 0x7bff3c00}, 0x7c004000},
     {"sub.rn.f16x2", {0x3c003c01, 0x40003c00}, 0xbc001400},
     {"mul.rn.f16x2", {0x3c014000, 0x3c014200}, 0x3c024600},
+    {"neg.f16x2", {0x3c008000}, 0xbc000000},
+    {"neg.bf16x2", {0x3f80ffc0}, 0xbf807fc0},
     {"fma.rn.f16x2", {0x3c013c01, 0x3c013c01, 0xbc02bc02}, 0x00100010},   // 2^-20
     {"fma.rn.bf16x2", {0x3f803f81, 0x40003f81, 0x3f80bf82}, 0x40403880},  // 3; (1 + u)^2 - (1 + 2u), u = 2^-7
     // Conversions.

@@ -53,18 +53,20 @@
 //   u16 float_to_half(float v)             overflow gives infinity
 //   u32 pack_halves(float low, float high)
 //   u32 half2_sub(u32 a, u32 b), half2_mul(u32 a, u32 b)
+//   u32 half2_negate(u32 v)                of an operand it takes no instruction
 //   u32 half2_fma(u32 a, u32 b, u32 c)     a*b + c, rounded once
 //
 // bfloat16 likewise
 //   float bfloat16_to_float(u16 v)
 //   u16 float_to_bfloat16(float v)         overflow gives infinity
 //   u32 pack_bfloat16s(float low, float high)
-//   u32 bfloat162_fma(u32 a, u32 b, u32 c)
+//   u32 bfloat162_fma(u32 a, u32 b, u32 c), bfloat162_negate(u32 v)
 //
 // Bits
 //   u32 permute_bytes(u32 a, u32 b, u32 selector)       byte i of the result is byte (selector >> 4*i & 7) of (b, a), a
 //                                                       being bytes 0..3; bit 3 of a selector's nibble is 0
-//   i32 count_ones(u32 v)                  how many bits are set
+//   u32 and_xor(u32 v, u32 mask, u32 flip) (v & mask) ^ flip, as one instruction: with two constants the compiler makes
+//   two i32 count_ones(u32 v)                  how many bits are set
 //
 // float32
 //   float fma(float a, float b, float c)   a*b + c, rounded once

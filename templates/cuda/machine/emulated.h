@@ -163,6 +163,9 @@ KVJIT_PRIMITIVE u32 half2_sub(u32 a, u32 b) {
 KVJIT_PRIMITIVE u32 half2_mul(u32 a, u32 b) {
     return emulation::narrow_pair(emulation::widen_pair(a) * emulation::widen_pair(b));
 }
+KVJIT_PRIMITIVE u32 half2_negate(u32 v) {
+    return v ^ 0x80008000;
+}
 KVJIT_PRIMITIVE u32 half2_fma(u32 a, u32 b, u32 c) {
     const auto x = emulation::widen_pair(a), y = emulation::widen_pair(b), z = emulation::widen_pair(c);
     return pack_halves(emulation::to_float_odd(emulation::sum_to_odd(x[0], y[0], z[0])),
@@ -180,6 +183,9 @@ KVJIT_PRIMITIVE u16 float_to_bfloat16(float v) {
 KVJIT_PRIMITIVE u32 pack_bfloat16s(float low, float high) {
     return float_to_bfloat16(low) | static_cast<u32>(float_to_bfloat16(high)) << 16;
 }
+KVJIT_PRIMITIVE u32 bfloat162_negate(u32 v) {
+    return v ^ 0x80008000;
+}
 KVJIT_PRIMITIVE u32 bfloat162_fma(u32 a, u32 b, u32 c) {
     const auto x = emulation::widen_pair<bf16_t>(a), y = emulation::widen_pair<bf16_t>(b),
                z = emulation::widen_pair<bf16_t>(c);
@@ -191,6 +197,9 @@ KVJIT_PRIMITIVE u32 bfloat162_fma(u32 a, u32 b, u32 c) {
 
 KVJIT_PRIMITIVE u32 permute_bytes(u32 a, u32 b, u32 selector) {
     return emulation::select_bytes(a, b, selector);
+}
+KVJIT_PRIMITIVE u32 and_xor(u32 v, u32 mask, u32 flip) {
+    return (v & mask) ^ flip;
 }
 KVJIT_PRIMITIVE i32 count_ones(u32 v) {
     return __builtin_popcount(v);

@@ -205,6 +205,11 @@ KVJIT_INLINE u32 half2_mul(u32 a, u32 b) {
     asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));
     return result;
 }
+KVJIT_INLINE u32 half2_negate(u32 v) {
+    u32 result;
+    asm("neg.f16x2 %0, %1;" : "=r"(result) : "r"(v));
+    return result;
+}
 KVJIT_INLINE u32 half2_fma(u32 a, u32 b, u32 c) {
     u32 result;
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
@@ -229,6 +234,11 @@ KVJIT_INLINE u32 pack_bfloat16s(float low, float high) {
     return result;
 }
 
+KVJIT_INLINE u32 bfloat162_negate(u32 v) {
+    u32 result;
+    asm("neg.bf16x2 %0, %1;" : "=r"(result) : "r"(v));
+    return result;
+}
 KVJIT_INLINE u32 bfloat162_fma(u32 a, u32 b, u32 c) {
     u32 result;
     asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
@@ -239,6 +249,11 @@ KVJIT_INLINE u32 bfloat162_fma(u32 a, u32 b, u32 c) {
 
 KVJIT_INLINE u32 permute_bytes(u32 a, u32 b, u32 selector) {
     return __byte_perm(a, b, selector);
+}
+KVJIT_INLINE u32 and_xor(u32 v, u32 mask, u32 flip) {
+    u32 result;
+    asm("lop3.b32 %0, %1, %2, %3, 0x6a;" : "=r"(result) : "r"(v), "r"(mask), "r"(flip));
+    return result;
 }
 KVJIT_INLINE i32 count_ones(u32 v) {
     return __popc(v);

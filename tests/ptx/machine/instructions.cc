@@ -99,6 +99,7 @@ constexpr InstructionRow kTable[] = {
     {"shr.s64", "l=lw", binary<i64, kShr, i64, u32>},
     {"popc.b32", "w=w", unary<u32, kPopulation, u32>},
     {"prmt.b32", "w=www", ternary<u32, kPermute, u32>},
+    {"lop3.b32", "w=wwww", combine_three},
     {"bfi.b32", "w=wwww", insert_bits<u32>},
     {"bfi.b64", "l=llww", insert_bits<u64>},
 
@@ -169,6 +170,8 @@ constexpr InstructionRow kTable[] = {
     {"add.rn.f16x2", "w=ww", binary<u32, kPairwise<kHalfAdd>, u32>},
     {"sub.rn.f16x2", "w=ww", binary<u32, kPairwise<kHalfSub>, u32>},
     {"mul.rn.f16x2", "w=ww", binary<u32, kPairwise<kHalfMul>, u32>},
+    {"neg.f16x2", "w=w", unary<u32, kNegatePair, u32>},
+    {"neg.bf16x2", "w=w", unary<u32, kNegatePair, u32>},
     {"fma.rn.f16x2", "w=www", ternary<u32, kPairwise<kNarrowFma<Float16>>, u32>},
     {"fma.rn.bf16x2", "w=www", ternary<u32, kPairwise<kNarrowFma<BFloat16>>, u32>},
 

@@ -99,6 +99,23 @@ void divide(Warp& warp, const Instruction& in) {
     warp.put(in.destination(0), results);
 }
 
+/// lop3 d, a, b, c, table: bit 4*a + 2*b + c of the table, for each bit of a, b and c.
+inline void combine_three(Warp& warp, const Instruction& in) {
+    const u32* a = warp.lanes<u32>(in.source(0));
+    const u32* b = warp.lanes<u32>(in.source(1));
+    const u32* c = warp.lanes<u32>(in.source(2));
+    const u32* table = warp.lanes<u32>(in.source(3));
+    u32 results[kLanes];
+    for (int l = 0; l < kLanes; ++l) {
+        results[l] = 0;
+        for (u32 bit = 0; bit < 32; ++bit) {
+            const u32 index = (a[l] >> bit & 1) * 4 + (b[l] >> bit & 1) * 2 + (c[l] >> bit & 1);
+            results[l] |= (table[l] >> index & 1) << bit;
+        }
+    }
+    warp.put(in.destination(0), results);
+}
+
 /// bfi d, a, b, position, length: b with the lowest bits of a inserted.
 template <class T>
 void insert_bits(Warp& warp, const Instruction& in) {
@@ -223,6 +240,7 @@ inline constexpr auto kSubF = [](float a, float b) { return kCanonical(a - b); }
 inline constexpr auto kMulF = [](float a, float b) { return kCanonical(a * b); };
 inline constexpr auto kDivF = [](float a, float b) { return kCanonical(a / b); };
 inline constexpr auto kFma = [](float a, float b, float c) { return kCanonical(std::fma(a, b, c)); };
+inline constexpr auto kNegatePair = [](u32 a) { return a ^ 0x8000'8000U; };
 inline constexpr auto kNegateF = [](u32 a) { return a ^ 0x8000'0000U; };
 inline constexpr auto kAbsF = [](u32 a) { return a & 0x7fff'ffffU; };
 

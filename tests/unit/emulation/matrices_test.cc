@@ -281,6 +281,21 @@ TEST_CASE("permute_bytes picks bytes of two words") {
     CHECK(out[4] == 0x44556677);
 }
 
+TEST_CASE("and_xor keeps bits of a mask and flips bits, a negation flips both signs") {
+    const auto image = kernel(R"(
+        const u32* in = static_cast<const u32*>(args.in);
+        if (thread_index() != 0) return;
+        args.words[0] = and_xor(in[0], 0x00ff00ff, 0x60806080);
+        args.words[1] = half2_negate(in[1]);
+        args.words[2] = bfloat162_negate(in[2]);
+    )");
+    unsigned in[3] = {0x12345678, 0x3c008000, 0x3f80ffc0}, out[3];
+    run(image, {.threads = 32}, {.in = in, .words = out});
+    CHECK(out[0] == 0x60b460f8);
+    CHECK(out[1] == 0xbc000000);
+    CHECK(out[2] == 0xbf807fc0);
+}
+
 TEST_CASE("count_ones counts bits, opaque changes none") {
     const auto image = kernel(R"(
         const u32 word = static_cast<const u32*>(args.in)[thread_index()];

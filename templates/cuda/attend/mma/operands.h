@@ -57,12 +57,12 @@ KVJIT_INLINE u32 last_bytes(u32 codes) {
 /// Nibbles 0 and 4.
 KVJIT_INLINE u32 even_nibbles(u32 codes) {
     constexpr u32 kZero = kBfloat16 ? 0x42884288 : 0x60086008;
-    return subtract_pairs((codes & 0x000f000f) ^ kZero, kZero);
+    return subtract_pairs(and_xor(codes, 0x000f000f, kZero), kZero);
 }
 /// Nibbles 1 and 5.
 KVJIT_INLINE u32 odd_nibbles(u32 codes) {
     if constexpr (kBfloat16) return even_nibbles(codes >> 4);
-    return subtract_pairs((codes & 0x00f000f0) ^ 0x50805080, 0x50805080);
+    return subtract_pairs(and_xor(codes, 0x00f000f0, 0x50805080), 0x50805080);
 }
 
 // ---- Codes of a fragment, not yet scaled ---------------------------------------------------------------------------
@@ -166,7 +166,7 @@ struct KeyPairs {
 KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, T1 first, T1 second) {
     const u32 scales = join_scales(first, second);
     high = multiply_pairs(codes, scales);
-    low = fma_pairs(codes, scales, high ^ 0x80008000);
+    low = fma_pairs(codes, scales, negate_pairs(high));
 }
 KVJIT_INLINE void split_pair(u32& high, u32& low, u32 codes, float first, float second) {
     const float a = low_of_pair(codes) * first, b = high_of_pair(codes) * second;

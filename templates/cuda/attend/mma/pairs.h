@@ -29,9 +29,12 @@ KVJIT_INLINE u32 fma_pairs(u32 a, u32 b, u32 c) {
 KVJIT_INLINE u32 multiply_pairs(u32 a, u32 b) {
     return kBfloat16 ? bfloat162_fma(a, b, 0x80008000) : half2_mul(a, b);
 }
+KVJIT_INLINE u32 negate_pairs(u32 pairs) {
+    return kBfloat16 ? bfloat162_negate(pairs) : half2_negate(pairs);
+}
 /// a - b
 KVJIT_INLINE u32 subtract_pairs(u32 a, u32 b) {
-    return kBfloat16 ? bfloat162_fma(a, 0x3f803f80, b ^ 0x80008000) : half2_sub(a, b);
+    return kBfloat16 ? bfloat162_fma(a, 0x3f803f80, bfloat162_negate(b)) : half2_sub(a, b);
 }
 
 /// The pairs (low half of a, low half of b) and (high half of a, high half of b).
