@@ -1,5 +1,5 @@
 // attend for few query rows, by matrix products (docs/semantics.md, section 3). Reading keys and values, once, takes
-// the time. Each warp of a block takes every fourth tile of 16 keys, by their positions, through a ring of its own in
+// the time. Each warp of a block takes every fourth tile of keys, by their positions, through a ring of its own in
 // shared memory, so that warps don't wait for each other until they merge.
 #include "cuda/attend/decode.h"
 #include "cuda/attend/mma/decode_products.h"
@@ -13,11 +13,15 @@ namespace kvjit {
 
 // ---- 1. Contract ---------------------------------------------------------------------------------------------------
 
+inline constexpr LaunchShape kShape = mma_decode_shape(kFormat, kGroup, kMaxSharedBytes);
+
 /// A warp's result, staged for the merge.
 struct WarpSums {
-    static constexpr int kStride = mma_sums_stride(kFormat);
-    float sums[8 * kRowTiles][kStride];
-    Running running[8 * kRowTiles];
+    struct Row {
+        float sums[mma_value_elements(kFormat)];
+        float running[2];  // max and sum
+        float padding[2];
+    } rows[8 * kRowTiles];
 };
 static_assert(sizeof(WarpSums) == mma_merge_bytes(kFormat, kGroup));
 
@@ -30,7 +34,7 @@ struct alignas(16) DecodeShared {
     WarpShared warps[kAttendWarps];
     char query[mma_query_bytes(kFormat)];
 };
-static_assert(sizeof(DecodeShared) == mma_decode_shape(kFormat, kGroup, kMaxSharedBytes).shared_bytes);
+static_assert(sizeof(DecodeShared) == kShape.shared_bytes);
 
 // ---- 2. Work split: cuda/attend/decode.h; a warp takes every fourth tile of the keys -------------------------------
 
@@ -45,18 +49,19 @@ struct WarpState {
 
 using DecodeRows = TileRowsOf<kRowTiles>;
 
-/// Turns scores of one tile of keys into packed probabilities, and rescales the running sums.
-KVJIT_INLINE void softmax_tile(u32 (&probabilities)[4], u32 (&seen)[2], Fragment<2>& scores, WarpState& state,
-                               const DecodeRows& rows, ProductRule rule, i32 begin, bool whole) {
+/// Turns scores of one tile of keys into weights of its values, and rescales the running sums.
+KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, WarpState& state, const DecodeRows& rows,
+                               ProductRule rule, i32 begin, bool whole) {
     modify_tile(scores, rows, rule, begin, whole);
     if constexpr (kMaskRank > 0) {
-        seen[0] = seen_pair<kRowTiles>(scores, 0);
-        seen[1] = seen_pair<kRowTiles>(scores, 1);
+#pragma unroll
+        for (int n = 0; n < kKeyTiles; ++n) weights.seen[n] = seen_pair<kRowTiles>(scores, n);
     }
     float rescale[kRowTiles];
     exponentiate_tile(scores, state.rows, rule.factor, rescale);
     rescale_sums(state.sums, rescale);
-    pack_fragment(probabilities, scores, 0);
+#pragma unroll
+    for (int step = 0; step < kKeySteps; ++step) pack_fragment(weights.probabilities[step], scores, step);
 }
 
 KVJIT_INLINE DecodeRows rows_of_lane(const AttendWork& work) {
@@ -81,16 +86,18 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
 #pragma unroll 1
     for (; ring.has_more(); ring.advance()) {
         const Stage stage = ring.stage();
-        u32 probabilities[4], seen[2];
+        Weights weights;
         wait_keys(ring);
         if (ring.is_filled()) {
-            Fragment<2> scores;
+            Scores scores;
             score_keys(scores, query, shared.query, stage);
-            softmax_tile(probabilities, seen, scores, state, rows, rule, ring.begin,
-                         seen_by_all.holds({ring.begin, ring.begin + kMmaTileKeys}));
+            softmax_tile(weights, scores, state, rows, rule, ring.begin,
+                         seen_by_all.holds({ring.begin, ring.begin + kTileKeys}));
         }
         wait_values(ring);
-        if (ring.is_filled()) add_values(state.sums, probabilities, stage, seen);
+        if (!ring.is_filled()) continue;
+#pragma unroll
+        for (int step = 0; step < kKeySteps; ++step) add_values(state.sums, weights, stage, step);
     }
     wait_copies<0>();
 }
@@ -124,27 +131,23 @@ KVJIT_INLINE void stage_sums(WarpSums& staged, const WarpState& state, float fac
     for (int h = 0; h < kRowTiles; ++h) {
         const FinishedState finished = finish_state(state.rows, factor, h);
         units[h] = finished.weight * kFragmentUnit;
-        if (lane_pair() == 0) staged.running[lane_row() + 8 * h] = finished.running;
+        if (lane_pair() == 0)
+            store_pair(staged.rows[lane_row() + 8 * h].running, {finished.running.max, finished.running.sum});
     }
     const ColumnFactors columns = factors_of_columns(units);
 #pragma unroll
     for (int n = 0; n < kRowTiles; ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i)
-            stage_row(staged.sums[8 * n + 2 * lane_pair() + i], state.sums, n, i, columns.column[n][i]);
+            stage_row(staged.rows[8 * n + 2 * lane_pair() + i].sums, state.sums, n, i, columns.column[n][i]);
     }
 }
 
-/// Merges the warps' parts of each row, in the order of warps, and writes the results.
-KVJIT_INLINE void merge_warps(const DecodeShared& shared, const AttendWork& work) {
-    for (i64 row = work.row_begin + warp_index(); row < work.row_end; row += kAttendWarps) {
-        const i32 at = static_cast<i32>(row - work.row_begin);
-        RowLanes acc;
-        const Running merged = merge_parts(
-            acc, kAttendWarps, [&](i64 w) { return shared.warps[w].staged.running[at]; },
-            [&](i64 w) { return shared.warps[w].staged.sums[at]; });
-        emit_row(work, row, acc, merged);
-    }
+/// The staged rows, in a part for each warp.
+KVJIT_INLINE RowParts parts_of(const DecodeShared& shared) {
+    const WarpSums::Row& first = shared.warps[0].staged.rows[0];
+    return {kAttendWarps, first.sums, first.running, sizeof(WarpShared) / sizeof(float),
+            sizeof(WarpSums::Row) / sizeof(float)};
 }
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
@@ -160,11 +163,11 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     warp_barrier();
     stage_sums(shared.warps[warp_index()].staged, state, rule.factor);
     barrier();
-    merge_warps(shared, work);
+    finish_rows<kShape.rows>(work, parts_of(shared));
 }
 
 struct Mma {
-    static constexpr LaunchShape kShape = mma_decode_shape(kFormat, kGroup, kMaxSharedBytes);
+    static constexpr LaunchShape kShape = kvjit::kShape;
     KVJIT_INLINE static void attend(const AttendWork& work) { attend_mma(work); }
 };
 

@@ -13,6 +13,7 @@ namespace kvjit {
 
 // ---- 1. Contract ---------------------------------------------------------------------------------------------------
 
+inline constexpr LaunchShape kShape = mma_prefill_shape(kFormat, kMaxSharedBytes);
 inline constexpr int kSteps = round_up(kHeadDim, 16) / 16;      // of products that sum over elements
 inline constexpr int kScoreTiles = kBlockKeys / 8;              // of 8 keys
 inline constexpr int kValueTiles = round_up(kHeadDim, 16) / 8;  // of 8 elements
@@ -21,10 +22,13 @@ inline constexpr bool kQueryHeld = kHeadDim <= 64;  // in registers, for all til
 
 /// The block's results, staged for the output.
 struct alignas(16) OutputRows {
-    static constexpr int kStride = mma_output_stride(kFormat);
-    float sums[kBlockRows][kStride];
-    Running running[kBlockRows];
-    float units[kBlockRows];  // that sums are in
+    static constexpr int kSums = mma_output_elements(kFormat);
+    struct Row {
+        float sums[kSums];
+        float running[2];  // max and sum
+        float unit;        // that sums are in
+        float padding[mma_output_stride(kFormat) - kSums - 3];
+    } rows[kBlockRows];
 };
 
 struct alignas(16) PrefillShared {
@@ -35,7 +39,7 @@ struct alignas(16) PrefillShared {
     };
 };
 
-static_assert(sizeof(PrefillShared) <= mma_prefill_shape(kFormat, kMaxSharedBytes).shared_bytes);
+static_assert(sizeof(PrefillShared) <= kShape.shared_bytes);
 
 struct QueryMatrices {
     u32 a[kQueryHeld ? kSteps : 1][kRowTiles][4];
@@ -216,7 +220,7 @@ KVJIT_INLINE i32 first_key_tile(KeyRange keys) {
     return static_cast<i32>(keys.begin) / kBlockKeys;
 }
 
-KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, ProductRule rule) {
+KVJIT_INLINE void attend_tiles(PrefillState& state, HeldScales& held, PrefillShared& shared, ProductRule rule) {
     PrefillTiles& tiles = shared.tiles;
     const BlockContext& context = shared.context;
     QueryMatrices query;
@@ -232,7 +236,7 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
         const ShortRange keys = {begin, begin + kBlockKeys};
         const bool seen_by_team = bounds.some.meets(keys);
         Weights<kRowTiles> own;
-        wait_keys(tiles, context, tile);
+        wait_keys(tiles, held, context, tile);
         if (seen_by_team) {
             Scores scores;
             score_tile(scores, query, tiles);
@@ -240,7 +244,7 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
             softmax_tile(own, scores, state, shared, rule, begin, bounds.all.holds(keys));
             share_weights(tiles, own);
         }
-        wait_values(tiles, context, tile);
+        wait_values(tiles, held, context, tile);
         if (!seen_by_team) continue;
         Weights<kTeamMatrices> weights;
         load_weights(weights, tiles, own);
@@ -251,7 +255,7 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, Produ
 }
 
 /// Prepares the first tile: saves the context, loads the queries, and issues the copies of the tile's keys.
-KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
+KVJIT_INLINE void start_tiles(PrefillShared& shared, HeldScales& held, const AttendWork& work) {
     PrefillTiles& tiles = shared.tiles;
     const ShortRange keys = short_range(work.keys);
     const i32 tile = first_key_tile(work.keys);
@@ -263,8 +267,8 @@ KVJIT_INLINE void start_tiles(PrefillShared& shared, const AttendWork& work) {
     store_addresses(tiles, shared.context, tile);
     issue_entry(tiles, work.table, keys, tile + 1);
     barrier();
-    issue_tile<0>(tiles, keys, tile);
-    if constexpr (kQuantised) issue_tile<1>(tiles, keys, tile);
+    issue_tile<0>(tiles, held, keys, tile);
+    if constexpr (kQuantised) issue_tile<1>(tiles, held, keys, tile);
     load_query(tiles, work);
     barrier();
 }
@@ -280,8 +284,8 @@ KVJIT_INLINE void stage_rows(OutputRows& output, const PrefillState& state, floa
             const FinishedState finished = finish_state(state.rows[m], factor, h);
             const i32 row = (warp_index() * kRowTiles + m) * 16 + 8 * h + lane_row();
             if (lane_pair() != 0) continue;
-            output.running[row] = finished.running;
-            output.units[row] = finished.weight * kFragmentUnit;
+            store_pair(output.rows[row].running, {finished.running.max, finished.running.sum});
+            output.rows[row].unit = finished.weight * kFragmentUnit;
         }
     }
 }
@@ -294,26 +298,21 @@ KVJIT_INLINE void stage_sums(OutputRows& output, const Sums& sums) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const i32 row = warp_index() / kTeamWarps * kTeamRows + 16 * m + 8 * h + lane_row();
-            const float unit = output.units[row];
+            const float unit = output.rows[row].unit;
 #pragma unroll
             for (int n = 0; n < kSumTiles; ++n) {
                 if (!has_sum_tile(first, n)) break;
                 const float low = sums[m].at(n, h, 0) * unit, high = sums[m].at(n, h, 1) * unit;
-                store_pair(output.sums[row] + 8 * (first + n) + 2 * lane_pair(), {low, high});
+                store_pair(output.rows[row].sums + 8 * (first + n) + 2 * lane_pair(), {low, high});
             }
         }
     }
 }
 
-/// Writes those of 16 * kRowTiles rows that exist. The warp calls it together.
-KVJIT_INLINE void emit_rows(const OutputRows& output, const AttendWork& work) {
-    const i32 begin = later_warp() * (16 * kRowTiles);
-#pragma unroll 1
-    for (i32 r = begin; r < begin + 16 * kRowTiles && work.row_begin + r < work.row_end; ++r) {
-        RowLanes acc;
-        load_lanes(acc, output.sums[r]);
-        emit_row(work, work.row_begin + r, acc, output.running[r]);
-    }
+/// The staged rows, in one part.
+KVJIT_INLINE RowParts parts_of(const OutputRows& output) {
+    const OutputRows::Row& first = output.rows[0];
+    return {1, first.sums, first.running, 0, mma_output_stride(kFormat)};
 }
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
@@ -325,17 +324,18 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     PrefillState state;
 #pragma unroll
     for (int m = 0; m < kTeamMatrices; ++m) state.sums[m].clear();
-    start_tiles(shared, work);
-    attend_tiles(state, shared, rule);
+    HeldScales held;
+    start_tiles(shared, held, work);
+    attend_tiles(state, held, shared, rule);
     stage_rows(shared.output, state, rule.factor);
     team_barrier();
     stage_sums(shared.output, state.sums);
-    team_barrier();
-    emit_rows(shared.output, saved_work(shared.context, work.args));
+    barrier();
+    finish_rows<kShape.rows>(saved_work(shared.context, work.args), parts_of(shared.output));
 }
 
 struct Mma {
-    static constexpr LaunchShape kShape = mma_prefill_shape(kFormat, kMaxSharedBytes);
+    static constexpr LaunchShape kShape = kvjit::kShape;
     KVJIT_INLINE static void attend(const AttendWork& work) { attend_mma(work); }
 };
 

@@ -84,19 +84,21 @@ constexpr int dot_tile_keys(bool decode, const CacheFormat& format) {
     return 8;
 }
 
-/// Rows that a decode block's warps merge at a time, and the bytes of their acc, max and sum, which the warps exchange.
-inline constexpr int kDotMergeRows = 4;
+/// Floats from row to row of queries, and of sums of values with their max and sum, which take the queries' place.
+constexpr int dot_row_stride(const CacheFormat& format) {
+    return format.head_dim + 4;
+}
+/// Bytes of the results of a decode block's warps, which have the same rows.
 constexpr int dot_merge_bytes(const CacheFormat& format) {
-    return kAttendWarps * kDotMergeRows * (format.head_dim + 2) * 4;
+    return kAttendWarps * dot_tile_rows(true, format) * dot_row_stride(format) * 4;
 }
 
-/// Query rows and probabilities as float32, and the tiles, which the final merge overwrites.
+/// Query rows and probabilities as float32, and the tiles, which decode's results overwrite.
 constexpr int dot_shared_bytes(bool decode, const CacheFormat& format) {
     const int keys = dot_tile_keys(decode, format);
-    const int query = dot_tile_rows(decode, format) * format.head_dim * 4;
+    const int query = dot_tile_rows(decode, format) * dot_row_stride(format) * 4;
     const int probabilities = kAttendWarps * dot_warp_rows(decode, format) * keys * 4;
-    const int tiles = dot_tiles_bytes(decode, format, keys);
-    const int merge = decode ? (dot_merge_bytes(format) + 15) / 16 * 16 : 0;
+    const int tiles = dot_tiles_bytes(decode, format, keys), merge = decode ? dot_merge_bytes(format) : 0;
     return query + probabilities + (tiles > merge ? tiles : merge);
 }
 
@@ -106,7 +108,7 @@ constexpr LaunchShape dot_shape(bool decode, const CacheFormat& format) {
 
 // ---- Attention by tensor cores: cuda/attend_decode_mma.cu, cuda/attend_prefill_mma.cu ------------------------------
 
-inline constexpr int kMmaTileKeys = 16;  // keys of a decode warp's tile: the depth of one matrix product
+inline constexpr int kProductKeys = 16;  // the depth of a matrix product
 inline constexpr int kMaxStages = 4;
 
 constexpr int round_up(int n, int unit) {
@@ -141,10 +143,10 @@ constexpr int mma_scale_stride(const CacheFormat& format, int elements) {
     return dot_stride((elements + format.quant_group - 1) / format.quant_group * format.scale_bytes);
 }
 
-/// Bytes of a stage: a warp's tile of keys and one of values, with their scales.
-constexpr int mma_stage_bytes(const CacheFormat& format) {
-    return kMmaTileKeys * (mma_key_stride(format) + mma_scale_stride(format, mma_key_elements(format)) +
-                           mma_value_stride(format) + mma_scale_stride(format, mma_value_elements(format)));
+/// Bytes of a key and its value in shared memory, with their scales.
+constexpr int mma_key_bytes(const CacheFormat& format) {
+    return mma_key_stride(format) + mma_scale_stride(format, mma_key_elements(format)) + mma_value_stride(format) +
+           mma_scale_stride(format, mma_value_elements(format));
 }
 
 /// A warp's result, staged for the merge: rows of sums of values, each with its max and sum.
@@ -152,7 +154,7 @@ constexpr int mma_sums_stride(const CacheFormat& format) {
     return mma_value_elements(format) + 4;
 }
 constexpr int mma_merge_bytes(const CacheFormat& format, int group) {
-    return mma_decode_rows(group) * (mma_sums_stride(format) + 2) * 4;
+    return mma_decode_rows(group) * mma_sums_stride(format) * 4;
 }
 
 /// Whether decode's queries lie in shared memory, as long rows leave no registers for them.
@@ -163,15 +165,24 @@ constexpr int mma_query_bytes(const CacheFormat& format) {
     return mma_shares_query(format) ? kDecodeTileRows * mma_key_elements(format) * 2 : 16;
 }
 
-/// Stages of a warp's ring: as many as let a multiprocessor hold two blocks.
+/// Keys of a warp for which there is room if a multiprocessor is to hold two blocks.
+constexpr int mma_ring_keys(const CacheFormat& format, int max_shared_bytes) {
+    return (half_of_shared(max_shared_bytes) - mma_query_bytes(format)) / (kAttendWarps * mma_key_bytes(format));
+}
+/// Keys of a decode warp's tile, a stage of its ring: two products' where the cache is quantised, as instructions bound
+/// such tiles, and where that leaves two stages.
+constexpr int mma_tile_keys(const CacheFormat& format, int max_shared_bytes) {
+    const bool two = format.scale_bytes != 0 && mma_ring_keys(format, max_shared_bytes) >= 4 * kProductKeys;
+    return two ? 2 * kProductKeys : kProductKeys;
+}
 constexpr int mma_stages(const CacheFormat& format, int max_shared_bytes) {
-    const int stages =
-        (half_of_shared(max_shared_bytes) - mma_query_bytes(format)) / (kAttendWarps * mma_stage_bytes(format));
+    const int stages = mma_ring_keys(format, max_shared_bytes) / mma_tile_keys(format, max_shared_bytes);
     return stages < 1 ? 1 : stages < kMaxStages ? stages : kMaxStages;
 }
 
 constexpr int mma_warp_bytes(const CacheFormat& format, int group, int max_shared_bytes) {
-    const int ring = mma_stages(format, max_shared_bytes) * mma_stage_bytes(format);
+    const int tile = mma_tile_keys(format, max_shared_bytes) * mma_key_bytes(format);
+    const int ring = mma_stages(format, max_shared_bytes) * tile;
     return ring > mma_merge_bytes(format, group) ? ring : mma_merge_bytes(format, group);
 }
 
@@ -220,7 +231,7 @@ constexpr int mma_address_bytes(const CacheFormat& format) {
 
 /// Bytes of BlockContext, with a second table where scales have one, and of its arrays per warp and per row.
 constexpr int mma_context_bytes(const CacheFormat& format) {
-    return 240 + (format.scale_bytes == 0 ? 0 : 16) + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
+    return 272 + (format.scale_bytes == 0 ? 0 : 16) + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
 }
 
 /// Bytes of what warps of a team exchange: probabilities of 16 rows and `keys` keys each, with a factor for each row
@@ -229,9 +240,12 @@ constexpr int mma_weights_bytes(const CacheFormat& format, int keys) {
     return mma_team_warps(format) == 1 ? 3 * 16 : kAttendWarps * (16 * keys * 2 + 16 * 4 + keys / 8 * 4 * 4);
 }
 
-/// Floats from row to row of the sums that are staged for the output.
+/// Floats of a row of sums that is staged for the output, and from row to row, with max, sum and unit between.
+constexpr int mma_output_elements(const CacheFormat& format) {
+    return round_up(format.head_dim, 32);
+}
 constexpr int mma_output_stride(const CacheFormat& format) {
-    return round_up(format.head_dim, 32) + 8;
+    return mma_output_elements(format) + 8;
 }
 
 constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
@@ -239,7 +253,7 @@ constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
                      keys * (2 * mma_row_stride(format) + mma_address_bytes(format)) +
                      mma_residual_bytes(format, keys) + 2 * mma_raw_bytes(format, keys) +
                      mma_prefill_rows(format) * 16 + mma_weights_bytes(format, keys);
-    const int output = mma_prefill_rows(format) * (mma_output_stride(format) + 3) * 4;
+    const int output = mma_prefill_rows(format) * mma_output_stride(format) * 4;
     return mma_context_bytes(format) + (tile > output ? tile : output);
 }
 

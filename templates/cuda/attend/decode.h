@@ -4,7 +4,8 @@
 //
 // An entry file passes an Algorithm to attend_block:
 //     kShape                        the LaunchShape of its blocks
-//     attend(const AttendWork&)     attends a tile of rows and a split of its keys; the block calls it together
+//     attend(const AttendWork&)     attends a tile of rows and a split of its keys, and writes or merges the result
+//                                   (finish_rows); the block calls it together
 #pragma once
 
 #include "common/abi.h"
@@ -39,19 +40,10 @@ KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     const i64 rows = sequence.tokens * kGroup, row_begin = place.tile * kRows;
     if (sequence.tokens > kDecodeTokens || row_begin >= rows) return;
     const i64 row_end = row_begin + kRows < rows ? row_begin + kRows : rows;
-    const Split split = split_of(args, block_y(), seen_by_rows(sequence, row_begin, row_end));
-    if (split.number >= split.used) return;
-
-    const AttendWork work = {args.attend,
-                             sequence,
-                             table_row(args.attend.table, place.sequence),
-                             place.kv_head,
-                             row_begin,
-                             row_end,
-                             split.keys,
-                             split.used > 1 ? split_partials(args, block_x(), kRows, split.number) : nullptr};
-    Algorithm::attend(work);
-    if (split.used > 1) finish_splits(args, work, block_x(), kRows, split.used);
+    const Split split = split_of<kRows>(args, block_x(), block_y(), seen_by_rows(sequence, row_begin, row_end));
+    if (split.of_tile.number >= split.of_tile.used) return;
+    Algorithm::attend({args.attend, sequence, table_row(args.attend.table, place.sequence), place.kv_head, row_begin,
+                       row_end, split.keys, split.of_tile});
 }
 
 }  // namespace kvjit

@@ -4,7 +4,8 @@
 //
 // An entry file passes an Algorithm to attend_block:
 //     kShape                        the LaunchShape of its blocks
-//     attend(const AttendWork&)     attends a tile of rows and a split of its keys; the block calls it together
+//     attend(const AttendWork&)     attends a tile of rows and a split of its keys, and writes or merges the result
+//                                   (finish_rows); the block calls it together
 #pragma once
 
 #include "common/abi.h"
@@ -28,13 +29,10 @@ struct PrefillBlock {
     i64 sequence, kv_head;
     CallSequence call;
     i64 row_begin, row_end;
-    i64 place;  // of the tile among counters and partials
     Split split;
 
-    KVJIT_INLINE AttendWork work(const abi::CudaAttendArgs& args, int tile_rows) const {
-        float* partials = split.used > 1 ? split_partials(args, place, tile_rows, split.number) : nullptr;
-        return {args.attend, call,    table_row(args.attend.table, sequence), kv_head, row_begin, row_end,
-                split.keys,  partials};
+    KVJIT_INLINE AttendWork work(const abi::AttendArgs& args) const {
+        return {args, call, table_row(args.table, sequence), kv_head, row_begin, row_end, split.keys, split.of_tile};
     }
 };
 
@@ -53,9 +51,9 @@ KVJIT_INLINE bool find_block(PrefillBlock& block, const abi::CudaAttendArgs& arg
     block.row_begin = (tile - first_tile<kRows>(attend, b)) * kRows;
     if (block.call.tokens <= kDecodeTokens || block.row_begin >= rows) return false;
     block.row_end = block.row_begin + kRows < rows ? block.row_begin + kRows : rows;
-    block.place = tile * heads + block.kv_head;
-    block.split = split_of(args, number, seen_by_rows(block.call, block.row_begin, block.row_end));
-    return number < block.split.used;
+    block.split = split_of<kRows>(args, tile * heads + block.kv_head, number,
+                                  seen_by_rows(block.call, block.row_begin, block.row_end));
+    return number < block.split.of_tile.used;
 }
 
 template <class Algorithm>
@@ -64,12 +62,7 @@ KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     static_assert(Algorithm::kShape.shared_bytes <= kMaxSharedBytes);
     PrefillBlock block;
     if (is_faulty(args.launch) || !find_block<kRows>(block, args, block_x(), block_y())) return;
-    Algorithm::attend(block.work(args, kRows));
-    if (args.splits == 1) return;
-    // Found anew, as the sums leave no registers for what is known of the block.
-    PrefillBlock same;
-    find_block<kRows>(same, args, opaque(static_cast<i32>(block_x())), opaque(static_cast<i32>(block_y())));
-    if (same.split.used > 1) finish_splits(args, same.work(args, kRows), same.place, kRows, same.split.used);
+    Algorithm::attend(block.work(args.attend));
 }
 
 }  // namespace kvjit

@@ -35,6 +35,14 @@ KVJIT_INLINE ShortRange short_range(KeyRange range) {
     return {kWindow ? static_cast<i32>(range.begin) : 0, static_cast<i32>(range.end)};
 }
 
+/// A tile's keys, split among blocks.
+struct TileSplits {
+    i64 number;         // of this block's split
+    i64 used;           // splits that have keys, at least 1; blocks of the others return at once
+    float* partials;    // of all splits, in ascending order; null if there is one, which has no partial
+    unsigned* counter;  // of blocks that have written theirs
+};
+
 /// A block's tile of rows and the keys that it attends for them, the same in all threads. Packed row r of a kv head is
 /// new token r / kGroup, query head kv_head*kGroup + r % kGroup.
 struct AttendWork {
@@ -44,7 +52,7 @@ struct AttendWork {
     i64 kv_head;
     i64 row_begin, row_end;  // packed rows that exist
     KeyRange keys;           // those that some row of the tile sees, or the block's split of them; may be empty
-    float* partials;         // for the partials of row_begin and the rows after it; null: write output and lse
+    TileSplits splits;
 
     KVJIT_INLINE i64 token(i64 row) const { return static_cast<i64>(static_cast<u64>(row) / kGroup); }
     KVJIT_INLINE i64 head(i64 row) const { return kv_head * kGroup + static_cast<i64>(static_cast<u64>(row) % kGroup); }
@@ -94,12 +102,11 @@ KVJIT_INLINE void write_output(const AttendWork& work, i64 row, const RowLanes& 
         args.lse[token * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
 }
 
-/// Writes the block's result for packed row `row`: a partial where other blocks have further splits, else output and
-/// lse. The warp calls it together. running.max may have missed a NaN, its sum has not.
-KVJIT_INLINE void emit_row(const AttendWork& work, i64 row, const RowLanes& acc, Running running) {
+/// Writes packed row `row`'s partial to `to`, or, if that is null, its output and lse. The warp calls it together.
+/// running.max may have missed a NaN, its sum has not.
+KVJIT_INLINE void emit_row(const AttendWork& work, i64 row, float* to, const RowLanes& acc, Running running) {
     running.max = part_max(running.max, running.sum);
-    if (!work.partials) return write_output(work, row, acc, running);
-    float* to = work.partials + (row - work.row_begin) * kPartialStride;
+    if (!to) return write_output(work, row, acc, running);
     if (lane_index() == 0) {
         to[kHeadDim] = running.max;
         to[kHeadDim + 1] = running.sum;

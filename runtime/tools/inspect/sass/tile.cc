@@ -27,7 +27,7 @@ Result<int> prefill_keys(const Attention& attention, int tensor_products) {
 
 Result<int> keys_of(const Attention& attention, int tensor_products) {
     if (!attention.uses_tensor) return dot_tile_keys(attention.is_decode, attention.cache);
-    if (attention.is_decode) return kMmaTileKeys;
+    if (attention.is_decode) return mma_tile_keys(attention.cache, attention.max_shared_bytes);
     return prefill_keys(attention, tensor_products);
 }
 

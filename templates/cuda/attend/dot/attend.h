@@ -3,6 +3,7 @@
 
 #include "cuda/attend/dot/softmax.h"
 #include "cuda/attend/dot/tile.h"
+#include "cuda/attend/split.h"
 #include "cuda/attend/work.h"
 
 namespace kvjit {
@@ -13,7 +14,7 @@ struct alignas(16) DotShared {
     static constexpr int kTilesBytes = Shape::kTeams * 2 * Shape::kTileBytes;
     static constexpr int kMergeBytes = kDecode ? dot_merge_bytes(kFormat) : 0;
 
-    float query[Shape::kTileRows * kHeadDim];  // at the end prefill's sums of values
+    DotRow query[Shape::kTileRows];  // at the end prefill's sums of values
     float probabilities[kAttendWarps][Shape::kWarpRows * Shape::kKeys];
     alignas(16) char tiles[kTilesBytes > kMergeBytes ? kTilesBytes : kMergeBytes];  // each team's, of keys and values
 
@@ -30,7 +31,7 @@ KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& share
     for (i32 r = warp_index(); r < Shape::kTileRows; r += kAttendWarps) {
         RowLanes row;
         load_lanes(row, query_row(work, work.row_begin + r), work.row_begin + r < work.row_end);
-        store_lanes(shared.query + r * kHeadDim, row);
+        store_lanes(shared.query[r].elements, row);
     }
     float* probabilities = shared.probabilities[warp_index()];
     for (i32 i = lane_index(); i < Shape::kWarpRows * Shape::kKeys; i += kWarpSize) probabilities[i] = 0.0f;
@@ -71,7 +72,7 @@ KVJIT_INLINE i64 first_key(const AttendWork& work) {
 
 /// Attends all tiles of the team, in half steps: the copies of the next half run while one is computed with.
 template <bool kDecode, int kRows>
-KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& shared, const float* query, WarpRows& rows,
+KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& shared, const DotRow* query, WarpRows& rows,
                                RowLanes (&acc)[kRows]) {
     using Shape = DotShape<kDecode>;
     constexpr i64 kStride = Shape::kTeams * Shape::kKeys;
@@ -103,25 +104,42 @@ KVJIT_INLINE void attend_tiles(const AttendWork& work, DotShared<kDecode>& share
 
 // ---- The block -----------------------------------------------------------------------------------------------------
 
-/// A warp's result: its rows, and their sums of values, not yet divided.
-template <bool kDecode>
-struct DotResult {
-    WarpRows rows;
-    float* query;  // the rows' queries in shared memory, which may now be overwritten
-    RowLanes acc[DotShape<kDecode>::kWarpRows];
-};
-
-/// Attention of the work's rows over its keys. The block calls it together.
-template <bool kDecode>
-KVJIT_INLINE void attend_rows(DotResult<kDecode>& result, DotShared<kDecode>& shared, const AttendWork& work) {
-    using Shape = DotShape<kDecode>;
-    static_assert(sizeof(DotShared<kDecode>) == dot_shared_bytes(kDecode, kFormat));
-    load_queries(work, shared);
-    result.rows = rows_of_warp<kDecode>(work);
-    result.query = shared.query + (kDecode ? 0 : warp_index() * Shape::kWarpRows * kHeadDim);
+/// Stages the warp's sums of values, not yet divided, with max and sum of their rows.
+template <int kRows>
+KVJIT_INLINE void stage_rows(DotRow* to, const WarpRows& rows, const RowLanes (&acc)[kRows]) {
 #pragma unroll
-    for (int r = 0; r < Shape::kWarpRows; ++r) clear_lanes(result.acc[r]);
-    attend_tiles<kDecode>(work, shared, result.query, result.rows, result.acc);
+    for (int r = 0; r < kRows; ++r)
+        if (r < rows.count) store_lanes(to[r].elements, acc[r]);
+    if (lane_index() < rows.count) store_pair(to[lane_index()].running, {rows.running.max, rows.running.sum});
 }
+
+/// Attends a tile of rows and a split of its keys. The block calls it together.
+template <bool kDecode>
+KVJIT_INLINE void attend_dot(const AttendWork& work) {
+    using Shape = DotShape<kDecode>;
+    auto& shared = shared_memory<DotShared<kDecode>>();
+    static_assert(sizeof(shared) == dot_shared_bytes(kDecode, kFormat));
+    load_queries(work, shared);
+    WarpRows rows = rows_of_warp<kDecode>(work);
+    DotRow* query = shared.query + (kDecode ? 0 : warp_index() * Shape::kWarpRows);
+    RowLanes acc[Shape::kWarpRows];
+#pragma unroll
+    for (int r = 0; r < Shape::kWarpRows; ++r) clear_lanes(acc[r]);
+    attend_tiles<kDecode>(work, shared, query, rows, acc);
+    // Prefill's warps overwrite their own queries; decode's, which have the same rows, all warps' tiles.
+    auto* results = kDecode ? reinterpret_cast<DotRow*>(shared.tiles) : shared.query;
+    if constexpr (kDecode) barrier();
+    stage_rows(kDecode ? results + warp_index() * Shape::kTileRows : query, rows, acc);
+    barrier();
+    constexpr i64 kStride = dot_row_stride(kFormat);
+    finish_rows<Shape::kTileRows>(
+        work, {kDecode ? kAttendWarps : 1, results->elements, results->running, Shape::kTileRows * kStride, kStride});
+}
+
+template <bool kDecode>
+struct Dot {
+    static constexpr LaunchShape kShape = dot_shape(kDecode, kFormat);
+    KVJIT_INLINE static void attend(const AttendWork& work) { attend_dot<kDecode>(work); }
+};
 
 }  // namespace kvjit

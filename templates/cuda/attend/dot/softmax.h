@@ -49,7 +49,7 @@ KVJIT_INLINE float over_keys(float v, F&& f) {
 
 /// scores[row * kKeys + key] = q·k of the warp's rows and the tile's keys.
 template <bool kDecode>
-KVJIT_INLINE void score_tile(float* scores, const float* query, const WarpRows& rows, const char* tile) {
+KVJIT_INLINE void score_tile(float* scores, const DotRow* query, const WarpRows& rows, const char* tile) {
     using Shape = DotShape<kDecode>;
     float dot[Shape::kWarpRows];
     multiply_keys<kDecode>(dot, query, rows.count, tile);

@@ -23,6 +23,14 @@ struct DotShape {
     static constexpr int kTileBytes = kKeys * (kStride + kScaleStride);  // rows, then their scales
 };
 
+/// A row of queries or of sums of values, and of the latter max and sum.
+struct alignas(16) DotRow {
+    float elements[kHeadDim];
+    float running[2];
+    float padding[2];
+};
+static_assert(sizeof(DotRow) == dot_row_stride(kFormat) * sizeof(float));
+
 /// f(r) for the first `rows` of kRows rows, and for a few past them: by whole steps, which stop early for few rows
 /// while r stays a constant, so that arrays indexed by it stay in registers.
 template <bool kDecode, int kRows, class F>
@@ -91,7 +99,7 @@ KVJIT_INLINE void copy_tile(const AttendWork& work, const abi::Plane& plane, con
 /// q·k of this lane's key with `rows` query rows in shared memory, float32. Where lanes share a key, each has a part of
 /// the sum.
 template <bool kDecode, int kRows>
-KVJIT_INLINE void multiply_keys(float (&dot)[kRows], const float* query, i32 rows, const char* tile) {
+KVJIT_INLINE void multiply_keys(float (&dot)[kRows], const DotRow* query, i32 rows, const char* tile) {
     using Shape = DotShape<kDecode>;
     constexpr int kPiece = 8;
     const i32 key = lane_index() % Shape::kKeys;
@@ -105,7 +113,7 @@ KVJIT_INLINE void multiply_keys(float (&dot)[kRows], const float* query, i32 row
         load_cache(k, own, scales, d);
         for_rows<kDecode, kRows>(rows, [&](int r) {
             float q[kPiece];
-            load_elements<float>(q, reinterpret_cast<const char*>(query + r * kHeadDim), d);
+            load_elements<float>(q, reinterpret_cast<const char*>(query[r].elements), d);
 #pragma unroll
             for (int i = 0; i < kPiece; ++i) dot[r] = fma(q[i], k[i], dot[r]);
         });

@@ -1,4 +1,4 @@
-// Decode's two products over a stage of 16 keys. Scores have packed rows for rows and keys for columns; sums of values
+// Decode's two products over a stage of keys. Scores have packed rows for rows and keys for columns; sums of values
 // have elements for rows and packed rows for columns: then a lane's probabilities are in the registers in which the
 // second product takes them, and tiles of 8 packed rows are multiplied as they are, not as half of 16.
 //
@@ -19,6 +19,16 @@ inline constexpr int kKeyParts = mma_key_elements(kFormat) / 32;         // of 3
 inline constexpr int kValueMatrices = mma_value_elements(kFormat) / 16;  // of 16 elements
 inline constexpr int kRowTiles = mma_decode_rows(kGroup) / 8;            // of 8 packed rows
 inline constexpr bool kQueryShared = mma_shares_query(kFormat);
+inline constexpr int kKeyTiles = kTileKeys / 8;             // of 8 keys: a product's columns
+inline constexpr int kKeySteps = kTileKeys / kProductKeys;  // of 16 keys: a product's depth
+
+using Scores = Fragment<kKeyTiles>;
+
+/// What the values of a stage are multiplied by.
+struct Weights {
+    u32 probabilities[kKeySteps][4];  // packed in pairs of keys
+    u32 seen[kKeyTiles];              // with masks: seen_pair of the lane's keys
+};
 
 // ---- Queries -------------------------------------------------------------------------------------------------------
 
@@ -90,9 +100,9 @@ KVJIT_INLINE void multiply_part(float (&products)[4], const u32 (&first)[4], con
 }
 
 /// scores += products * the keys' scales of group `group`.
-KVJIT_INLINE void add_scaled(Fragment<2>& scores, const Fragment<2>& products, const Stage& stage, int group) {
+KVJIT_INLINE void add_scaled(Scores& scores, const Scores& products, const Stage& stage, int group) {
 #pragma unroll
-    for (int n = 0; n < 2; ++n) {
+    for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
             const char* scales =
@@ -106,9 +116,9 @@ KVJIT_INLINE void add_scaled(Fragment<2>& scores, const Fragment<2>& products, c
     }
 }
 
-/// Products of the packed rows with the 16 keys of a stage.
-KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const char* shared, const Stage& stage) {
-    Fragment<2> products;
+/// Products of the packed rows with the keys of a stage.
+KVJIT_INLINE void score_keys(Scores& scores, QueryOperands& query, const char* shared, const Stage& stage) {
+    Scores products;
     scores.clear();
 #pragma unroll
     for (int part = 0; part < kKeyParts; ++part) {
@@ -119,7 +129,7 @@ KVJIT_INLINE void score_keys(Fragment<2>& scores, QueryOperands& query, const ch
         }
         if (part % kScaleParts == 0) products.clear();
 #pragma unroll
-        for (int n = 0; n < 2; ++n)
+        for (int n = 0; n < kKeyTiles; ++n)
             multiply_part(kScalesProducts ? products.c[n] : scores.c[n], query.step[step], query.step[step + 1], stage,
                           n, part);
         if (kScalesProducts && part % kScaleParts == kScaleParts - 1)
@@ -138,16 +148,16 @@ KVJIT_INLINE i32 value_element(int m, int h) {
     return kQuantised ? 64 * (m / 4) + kFragment * lane_row() + 2 * (m % 4) + h : 16 * m + 8 * h + lane_row();
 }
 
-/// The left operands of matrices 4*part..4*part+3, elements by keys.
-KVJIT_INLINE void load_value_matrices(u32 (&matrices)[4][4], const Stage& stage, int part) {
+/// The left operands of matrices 4*part..4*part+3, elements by the stage's keys 16*step..16*step+15.
+KVJIT_INLINE void load_value_matrices(u32 (&matrices)[4][4], const Stage& stage, int part, int step) {
     if constexpr (kQuantised) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const i32 key = 2 * lane_pair();
             const char* codes = stage.values() + (key * Stage::kValueStride + lane_row() * kFragmentBytes) +
-                                (8 * half * Stage::kValueStride + 8 * part * kFragmentBytes);
-            const char* scales =
-                stage.value_scales() + key * Stage::kValueScaleStride + 8 * half * Stage::kValueScaleStride;
+                                ((16 * step + 8 * half) * Stage::kValueStride + 8 * part * kFragmentBytes);
+            const char* scales = stage.value_scales() + key * Stage::kValueScaleStride +
+                                 (16 * step + 8 * half) * Stage::kValueScaleStride;
             u32 pairs[8];
             load_value_pairs<Stage::kValueStride, Stage::kValueScaleStride>(
                 pairs, codes, scale_of_fragment<8>(scales, 8 * part, lane_row()));
@@ -156,25 +166,26 @@ KVJIT_INLINE void load_value_matrices(u32 (&matrices)[4][4], const Stage& stage,
         }
     } else {
         const i32 key = lane_index() % 8 + lane_index() / 16 * 8, element = lane_index() / 8 % 2 * 8;
-        const char* row = stage.values() + key * Stage::kValueStride + 2 * element;
+        const char* row = stage.values() + key * Stage::kValueStride + 2 * element + 16 * step * Stage::kValueStride;
 #pragma unroll
         for (int m = 0; m < 4; ++m)
             if (4 * part + m < kValueMatrices) load_matrices_transposed(matrices[m], row + 2 * (64 * part + 16 * m));
     }
 }
 
-/// sums += values of a stage * probabilities. seen, with masks: seen_pair of the lane's keys.
-KVJIT_INLINE void add_values(ValueSums& sums, const u32 (&probabilities)[4], const Stage& stage, const u32 (&seen)[2]) {
+/// sums += the stage's values of 16 keys * their probabilities.
+KVJIT_INLINE void add_values(ValueSums& sums, const Weights& weights, const Stage& stage, int step) {
+    const u32(&probabilities)[4] = weights.probabilities[step];
 #pragma unroll
     for (int part = 0; 4 * part < kValueMatrices; ++part) {
         u32 matrices[4][4];
-        load_value_matrices(matrices, stage, part);
+        load_value_matrices(matrices, stage, part, step);
 #pragma unroll
         for (int m = 0; m < 4; ++m) {
             if (4 * part + m >= kValueMatrices) continue;
             if constexpr (kMaskRank > 0) {
 #pragma unroll
-                for (int i = 0; i < 4; ++i) matrices[m][i] &= seen[i / 2];
+                for (int i = 0; i < 4; ++i) matrices[m][i] &= weights.seen[2 * step + i / 2];
             }
 #pragma unroll
             for (int n = 0; n < kRowTiles; ++n)

@@ -1,5 +1,5 @@
 // Decode's keys and values in shared memory, as bytes of the cache: each warp has a ring of stages, each for a tile of
-// 16 keys, and issues copies to them several tiles ahead of their use.
+// keys, and issues copies to them several tiles ahead of their use.
 #pragma once
 
 #include "common/slots.h"
@@ -11,17 +11,19 @@
 
 namespace kvjit {
 
+inline constexpr int kTileKeys = mma_tile_keys(kFormat, kMaxSharedBytes);
+
 /// A stage of the ring: keys, their scales, values, their scales.
 struct Stage {
     static constexpr int kKeyStride = mma_key_stride(kFormat);
     static constexpr int kKeyScaleStride = mma_scale_stride(kFormat, mma_key_elements(kFormat));
     static constexpr int kValueStride = mma_value_stride(kFormat);
     static constexpr int kValueScaleStride = mma_scale_stride(kFormat, mma_value_elements(kFormat));
-    static constexpr int kKeyScales = kMmaTileKeys * kKeyStride;
-    static constexpr int kValues = kKeyScales + kMmaTileKeys * kKeyScaleStride;
-    static constexpr int kValueScales = kValues + kMmaTileKeys * kValueStride;
-    static constexpr int kBytes = kValueScales + kMmaTileKeys * kValueScaleStride;
-    static_assert(kBytes == mma_stage_bytes(kFormat));
+    static constexpr int kKeyScales = kTileKeys * kKeyStride;
+    static constexpr int kValues = kKeyScales + kTileKeys * kKeyScaleStride;
+    static constexpr int kValueScales = kValues + kTileKeys * kValueStride;
+    static constexpr int kBytes = kValueScales + kTileKeys * kValueScaleStride;
+    static_assert(kBytes == kTileKeys * mma_key_bytes(kFormat));
 
     char* at;
 
@@ -34,7 +36,7 @@ struct Stage {
 // ---- Entries of the table ------------------------------------------------------------------------------------------
 
 /// Whether the keys of a tile always share a page, and so an entry of the table.
-inline constexpr bool kTileInPage = kPageSize % kMmaTileKeys == 0;
+inline constexpr bool kTileInPage = kPageSize % kTileKeys == 0;
 
 /// What the tables have for a page, as it was loaded: to widen it is to wait for it.
 template <bool kTwo>
@@ -59,24 +61,24 @@ struct LoadedEntryOf<true> {
 };
 using LoadedEntry = LoadedEntryOf<kScaleTable>;
 
-/// The key whose entry the lane loads, in the tile that begins at key `begin`: the first one, or its own of the 16.
+/// The key whose entry the lane loads, in the tile that begins at key `begin`: the first one, or its own.
 KVJIT_INLINE i32 entry_key(i32 begin) {
-    return kTileInPage ? begin : begin + lane_index() % kMmaTileKeys;
+    return kTileInPage ? begin : begin + lane_index() % kTileKeys;
 }
 
 /// The table's entry of that key; only entries of the block's keys are read.
 KVJIT_INLINE LoadedEntry load_entry(const AttendWork& work, i32 begin) {
     const ShortRange keys = short_range(work.keys);
-    const i32 key = entry_key(begin), end = kTileInPage ? begin + kMmaTileKeys : key + 1;
+    const i32 key = entry_key(begin), end = kTileInPage ? begin + kTileKeys : key + 1;
     return key < keys.end && (!kWindow || end > keys.begin) ? LoadedEntry::of(work.table, key) : LoadedEntry{};
 }
 
 // ---- Copies of a tile's rows ---------------------------------------------------------------------------------------
 
-/// The warp's accesses to a tile's 16 rows of kBytes bytes of a plane, which are copied to rows kStride apart.
+/// The warp's accesses to a tile's rows of kBytes bytes of a plane, which are copied to rows kStride apart.
 template <int kBytes, int kStride>
 struct RowAccesses {
-    static constexpr int kWidth = widest_access(kBytes), kOfRow = kBytes / kWidth, kAll = kMmaTileKeys * kOfRow;
+    static constexpr int kWidth = widest_access(kBytes), kOfRow = kBytes / kWidth, kAll = kTileKeys * kOfRow;
     static constexpr int kOfLane = (kAll + kWarpSize - 1) / kWarpSize;
     static constexpr bool kAligned = kWarpSize % kOfRow == 0;  // a lane's accesses are in rows kRowStep apart
     static constexpr int kRowStep = kWarpSize / kOfRow;
@@ -95,8 +97,12 @@ struct RowAccesses {
     KVJIT_INLINE static i32 byte(int access) {
         return (kAligned ? lane_index() % kOfRow : (access * kWarpSize + lane_index()) % kOfRow) * kWidth;
     }
-    KVJIT_INLINE static bool exists(int access) { return kAll % kWarpSize == 0 || row(access) < kMmaTileKeys; }
-    KVJIT_INLINE static char* place(char* tile, int access) { return tile + row(access) * kStride + byte(access); }
+    KVJIT_INLINE static bool exists(int access) { return kAll % kWarpSize == 0 || row(access) < kTileKeys; }
+    KVJIT_INLINE static char* place(char* tile, int access) {
+        // The constant apart, so that it becomes part of the instruction.
+        if constexpr (kAligned) return tile + (row(0) * kStride + byte(0)) + access * kRowStep * kStride;
+        return tile + row(access) * kStride + byte(access);
+    }
 
     /// f(access, from, valid) for the lane's accesses to the tile that begins at key `begin`; valid: the key is one of
     /// `keys`, which are counted from `begin`. The warp calls it together; `entry` is the one that the lane has loaded.
@@ -108,7 +114,7 @@ struct RowAccesses {
         for (int access = 0; access < kOfLane; ++access) {
             const char* from = first;
             if constexpr (!kTileInPage)
-                from = shuffle_address(first, row(access) % kMmaTileKeys) + byte(access);
+                from = shuffle_address(first, row(access) % kTileKeys) + byte(access);
             else if constexpr (!kSteady)
                 from = first + row(access) * lane.token_stride + byte(access);
             if (exists(access)) f(access, from, own.holds(kAligned ? access * kRowStep : row(access)));
@@ -164,7 +170,7 @@ KVJIT_INLINE Copies start_copies(const abi::Plane& plane, const AttendWork& work
 struct Ring {
     static constexpr int kStages = mma_stages(kFormat, kMaxSharedBytes);
     static constexpr int kPending = 2 * kStages - 2;  // groups that may be pending when the one before them is needed
-    static constexpr i32 kTurn = kAttendWarps * kMmaTileKeys;
+    static constexpr i32 kTurn = kAttendWarps * kTileKeys;
 
     const AttendWork& work;
     char* stages;
@@ -221,8 +227,7 @@ KVJIT_INLINE Ring start_ring(const AttendWork& work, char* stages) {
     if constexpr (kPaddedRows) clear_stages(stages);
     const abi::Cache& cache = work.args.cache;
     const Stage first = {stages};
-    const i32 origin = static_cast<i32>(first_tile_key<Ring::kTurn>(work)),
-              begin = origin + warp_index() * kMmaTileKeys;
+    const i32 origin = static_cast<i32>(first_tile_key<Ring::kTurn>(work)), begin = origin + warp_index() * kTileKeys;
     return {work,
             stages,
             start_copies<decltype(Ring::keys)>(cache.key, work, first.keys()),

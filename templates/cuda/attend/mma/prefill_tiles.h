@@ -6,7 +6,6 @@
 #include "common/slots.h"
 #include "cuda/attend/mma/operands.h"
 #include "cuda/attend/mma/softmax.h"
-#include "cuda/attend/row_copy.h"
 #include "cuda/attend/work.h"
 #include "cuda/cache/row_lanes.h"
 #include "cuda/machine/contract.h"
@@ -19,9 +18,12 @@ inline constexpr int kTeamWarps = mma_team_warps(kFormat);
 inline constexpr int kRowTiles = mma_row_tiles(kFormat);  // matrices of 16 rows that a warp scores
 inline constexpr int kTeamRows = 16 * kTeamMatrices;
 inline constexpr int kBlockRows = mma_prefill_rows(kFormat);
-/// Keys of a tile: fewer with masks, whose terms take registers, and with soft caps, whose code is long.
+/// Whether scales lie in rows that are aligned to 2 bytes only, which copy_async doesn't take: threads hold them.
+inline constexpr bool kHoldsScales = kQuantised && scale_row_bytes(kFormat) % 4 != 0;
+/// Keys of a tile: fewer with masks, whose terms take registers, with soft caps, whose code is long, and with many
+/// scales that threads hold.
 inline constexpr int kMostKeys = mma_prefill_keys(kFormat, kMaxSharedBytes);
-inline constexpr bool kManyTerms = kMaskRank > 0 || kSoftCap;
+inline constexpr bool kManyTerms = kMaskRank > 0 || kSoftCap || (kHoldsScales && scale_row_bytes(kFormat) > 16);
 inline constexpr int kBlockKeys = kManyTerms && kMostKeys > 32 ? 32 : kMostKeys;
 inline constexpr int kOperandStride = mma_row_stride(kFormat);
 inline constexpr int kOperandFragments = round_up(kHeadDim, 16) / kFragment;  // of a row; the last may be zeros
@@ -71,7 +73,7 @@ struct alignas(16) BlockContext {
     TableRow table;
     i64 kv_head, row_begin, row_end;
     KeyRange keys;
-    float* partials;
+    TileSplits splits;
     i32 reach_before;  // Reach::before, the same for all rows
     abi::Cache cache;  // planes whose head 0 is the block's kv head
     KeyBounds bounds[kAttendWarps];
@@ -104,7 +106,7 @@ KVJIT_INLINE void save_context(BlockContext& context, PrefillTiles& tiles, const
     context.row_begin = work.row_begin;
     context.row_end = work.row_end;
     context.keys = work.keys;
-    context.partials = work.partials;
+    context.splits = work.splits;
     const i64 before = work.sequence.reach.before;
     context.reach_before = static_cast<i32>(before < abi::kMaxKeys ? before : abi::kMaxKeys);
     const abi::Cache& cache = work.args.cache;
@@ -118,7 +120,7 @@ KVJIT_INLINE void save_context(BlockContext& context, PrefillTiles& tiles, const
 
 KVJIT_INLINE AttendWork saved_work(const BlockContext& context, const abi::AttendArgs& args) {
     return {args,         context.sequence, context.table, context.kv_head, context.row_begin, context.row_end,
-            context.keys, context.partials};
+            context.keys, context.splits};
 }
 
 /// The lane's two rows in matrix m of the warp.
@@ -177,37 +179,77 @@ KVJIT_INLINE void store_addresses(PrefillTiles& tiles, const BlockContext& conte
     }
 }
 
-/// Issues copies of a tile's rows of kBytes bytes, KeyAddresses::rows[kWhich], to rows kStride apart, of which kFilled
-/// bytes are written: zeros for keys outside of `keys`, and past kBytes. The block calls it together.
-template <int kWhich, int kBytes, int kFilled, int kStride>
-KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, ShortRange keys) {
-    constexpr int kWidth = widest_access(kBytes), kAccesses = kFilled / kWidth, kAll = kBlockKeys * kAccesses;
+/// f(key, byte) for the thread's accesses of kWidth bytes to the first kBytes bytes of a tile's rows, kUnrolled at a
+/// time. The block calls it together.
+template <int kWidth, int kBytes, int kUnrolled, class F>
+KVJIT_INLINE void for_each_access(F&& f) {
+    constexpr int kOfRow = kBytes / kWidth, kAll = kBlockKeys * kOfRow;
     const i32 thread = opaque(thread_index());
-#pragma unroll 4
+#pragma unroll kUnrolled
     for (int first = 0; first < kAll; first += kBlockThreads) {
         const u32 at = static_cast<u32>(first + thread);
-        const i32 key = static_cast<i32>(at / kAccesses), byte = static_cast<i32>(at % kAccesses) * kWidth;
+        const i32 key = static_cast<i32>(at / kOfRow), byte = static_cast<i32>(at % kOfRow) * kWidth;
         if (kAll % kBlockThreads != 0 && key >= kBlockKeys) break;
-        copy_bytes<kWidth>(to + key * kStride + byte, addresses[key].rows[kWhich] + byte,
-                           keys.holds(key) && byte < kBytes);
+        f(key, byte);
     }
+}
+
+/// Issues copies of a tile's rows of kBytes bytes, KeyAddresses::rows[kWhich], to rows kStride apart, of which kFilled
+/// bytes are written: zeros for keys outside of `keys`, and past kBytes.
+template <int kWhich, int kBytes, int kFilled, int kStride>
+KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, ShortRange keys) {
+    constexpr int kWidth = widest_access(kBytes);
+    for_each_access<kWidth, kFilled, 4>([&](i32 key, i32 byte) {
+        copy_async<kWidth>(to + key * kStride + byte, addresses[key].rows[kWhich] + byte,
+                           keys.holds(key) && byte < kBytes);
+    });
+}
+
+/// The thread's scales, if threads hold them: loaded a tile ahead, and stored when they are needed.
+struct HeldScales {
+    static constexpr int kBytes = scale_row_bytes(kFormat), kAll = kBlockKeys * kBytes / 2;
+    static constexpr int kOfThread = kHoldsScales ? (kAll + kBlockThreads - 1) / kBlockThreads : 1;
+
+    u16 keys[kOfThread], values[kOfThread];
+
+    KVJIT_INLINE static void load(u16 (&to)[kOfThread], const KeyAddresses* addresses, int which, ShortRange keys) {
+        int n = 0;
+        for_each_access<2, kBytes, kOfThread>([&](i32 key, i32 byte) {
+            const char* from = addresses[key].rows[which] + byte;
+            to[n++] = keys.holds(key) ? *reinterpret_cast<const u16*>(from) : u16{0};
+        });
+    }
+    KVJIT_INLINE static void store(RawTile& to, const u16 (&from)[kOfThread]) {
+        int n = 0;
+        for_each_access<2, kBytes, kOfThread>(
+            [&](i32 key, i32 byte) { *reinterpret_cast<u16*>(to.scales[key] + byte) = from[n++]; });
+    }
+};
+
+/// Issues the copies of a tile's quantised rows and scales, KeyAddresses::rows[kWhich] and [2 + kWhich].
+template <int kWhich>
+KVJIT_INLINE void copy_raw_tile(RawTile& raw, u16 (&held)[HeldScales::kOfThread], const KeyAddresses* addresses,
+                                ShortRange keys) {
+    constexpr int kBytes = row_bytes(kFormat), kScales = scale_row_bytes(kFormat);
+    copy_tile_rows<kWhich, kBytes, kBytes, RawTile::kStride>(raw.rows[0], addresses, keys);
+    if constexpr (kHoldsScales)
+        HeldScales::load(held, addresses, 2 + kWhich, keys);
+    else
+        copy_tile_rows<2 + kWhich, kScales, kScales, RawTile::kScaleStride>(raw.scales[0], addresses, keys);
 }
 
 /// Issues the copies of a tile's keys (kWhich 0) or values (1), as bytes of the cache, as one group.
 template <int kWhich>
-KVJIT_INLINE void issue_tile(PrefillTiles& tiles, ShortRange block, i32 tile) {
+KVJIT_INLINE void issue_tile(PrefillTiles& tiles, HeldScales& held, ShortRange block, i32 tile) {
     const KeyAddresses* addresses = tiles.addresses[tile % 2];
     const ShortRange keys = {block.begin - tile * kBlockKeys, block.end - tile * kBlockKeys};
     if (keys.meets_tile(kBlockKeys)) {
-        constexpr int kBytes = row_bytes(kFormat), kScales = scale_row_bytes(kFormat);
-        if constexpr (kQuantised) {
-            RawTile& raw = kWhich == 0 ? tiles.raw_keys : tiles.raw_values;
-            copy_tile_rows<kWhich, kBytes, kBytes, RawTile::kStride>(raw.rows[0], addresses, keys);
-            copy_tile_rows<2 + kWhich, kScales, kScales, RawTile::kScaleStride>(raw.scales[0], addresses, keys);
-        } else {
-            copy_tile_rows<kWhich, kBytes, kOperandFragments * 16, kOperandStride>(
+        if constexpr (kQuantised)
+            copy_raw_tile<kWhich>(kWhich ? tiles.raw_values : tiles.raw_keys, kWhich ? held.values : held.keys,
+                                  addresses, keys);
+        else
+            copy_tile_rows<kWhich, row_bytes(kFormat), kOperandFragments * 16, kOperandStride>(
                 (kWhich ? tiles.values : tiles.keys)[0], addresses, keys);
-        }
     }
     commit_copies();
 }
@@ -250,9 +292,13 @@ KVJIT_INLINE void team_barrier() {
 // ---- The pipeline of a tile ----------------------------------------------------------------------------------------
 
 /// Waits for the tile's keys, in a quantised cache for its values too, and issues the copies that come next.
-KVJIT_INLINE void wait_keys(PrefillTiles& tiles, const BlockContext& context, i32 tile) {
+KVJIT_INLINE void wait_keys(PrefillTiles& tiles, HeldScales& held, const BlockContext& context, i32 tile) {
     const ShortRange keys = short_range(context.keys);
     wait_copies<0>();
+    if constexpr (kHoldsScales) {
+        HeldScales::store(tiles.raw_keys, held.keys);
+        HeldScales::store(tiles.raw_values, held.values);
+    }
     store_addresses(tiles, context, tile + 1);
     issue_entry(tiles, context.table, keys, tile + 2);
     barrier();
@@ -260,22 +306,22 @@ KVJIT_INLINE void wait_keys(PrefillTiles& tiles, const BlockContext& context, i3
         dequantise_keys(tiles);
         dequantise_values(tiles);
         barrier();
-        issue_tile<0>(tiles, keys, tile + 1);
-        issue_tile<1>(tiles, keys, tile + 1);
+        issue_tile<0>(tiles, held, keys, tile + 1);
+        issue_tile<1>(tiles, held, keys, tile + 1);
     } else {
-        issue_tile<1>(tiles, keys, tile);
+        issue_tile<1>(tiles, held, keys, tile);
     }
 }
 
 /// Waits for the tile's values and the team's weights, and issues the copies of the next tile's keys over the tile's
 /// own.
-KVJIT_INLINE void wait_values(PrefillTiles& tiles, const BlockContext& context, i32 tile) {
+KVJIT_INLINE void wait_values(PrefillTiles& tiles, HeldScales& held, const BlockContext& context, i32 tile) {
     if constexpr (kQuantised) {
         team_barrier();
     } else {
         wait_copies<0>();
         barrier();
-        issue_tile<0>(tiles, short_range(context.keys), tile + 1);
+        issue_tile<0>(tiles, held, short_range(context.keys), tile + 1);
     }
 }
 
