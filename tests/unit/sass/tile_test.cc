@@ -20,12 +20,17 @@ TEST_CASE("decode of a quantised cache") {
     // int8 codes, and float16 scales of 8 elements each
     const auto tile = tile_of(attention("head_dim=128,group=4,quant_bit=8,quant_group=8,t3=f16", true, true), 48);
     REQUIRE(tile.has_value());
-    CHECK(tile->keys == 16);
+    CHECK(tile->keys == 32);
     CHECK(tile->rows == 4);
-    CHECK(tile->cache_bytes == 2 * 16 * (128 + 32));
-    CHECK(tile->operations == 4 * 4 * 16 * 128);
-    CHECK(tile->copies_of_lane(16) == 16 * 128 / 16 / 32);
-    CHECK(tile->copies_of_lane(4) == 16 * 32 / 4 / 32);  // of scales
+    CHECK(tile->cache_bytes == 2 * 32 * (128 + 32));
+    CHECK(tile->operations == 4 * 4 * 32 * 128);
+    CHECK(tile->copies_of_lane(16) == 32 * 128 / 16 / 32);
+    CHECK(tile->copies_of_lane(4) == 32 * 32 / 4 / 32);  // of scales
+}
+
+TEST_CASE("decode of other caches, and of rows that leave no room for two stages, has tiles of 16 keys") {
+    CHECK(tile_of(attention("head_dim=128,group=4", true, true), 24)->keys == 16);
+    CHECK(tile_of(attention("head_dim=256,group=4,quant_bit=8,quant_group=8,t3=f16", true, true), 96)->keys == 16);
 }
 
 TEST_CASE("prefill's keys follow from its products") {

@@ -207,7 +207,7 @@ KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, ShortR
 
 /// The thread's scales, if threads hold them: loaded a tile ahead, and stored when they are needed.
 struct HeldScales {
-    static constexpr int kBytes = scale_row_bytes(kFormat), kAll = kBlockKeys * kBytes / 2;
+    static constexpr int kBytes = kHoldsScales ? scale_row_bytes(kFormat) : 2, kAll = kBlockKeys * kBytes / 2;
     static constexpr int kOfThread = kHoldsScales ? (kAll + kBlockThreads - 1) / kBlockThreads : 1;
 
     u16 keys[kOfThread], values[kOfThread];
