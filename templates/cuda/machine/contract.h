@@ -65,8 +65,8 @@
 // Bits
 //   u32 permute_bytes(u32 a, u32 b, u32 selector)       byte i of the result is byte (selector >> 4*i & 7) of (b, a), a
 //                                                       being bytes 0..3; bit 3 of a selector's nibble is 0
-//   u32 and_xor(u32 v, u32 mask, u32 flip) (v & mask) ^ flip, as one instruction: with two constants the compiler makes
-//   two i32 count_ones(u32 v)                  how many bits are set
+//   u32 and_xor(u32 v, u32 mask, u32 flip) (v & mask) ^ flip in one instruction, also where two operands are constants
+//   i32 count_ones(u32 v)                  how many bits are set
 //
 // float32
 //   float fma(float a, float b, float c)   a*b + c, rounded once
