@@ -105,7 +105,7 @@ void Stream::serve() {
 // ---- The device --------------------------------------------------------------------------------------------------
 
 Device::Device() : options_(options_of_environment()) {
-    streams_[nullptr] = std::make_unique<Stream>();
+    streams_[nullptr] = std::make_shared<Stream>();
 }
 
 /// Never destroyed: its threads would outlive what they use at the process's end.
@@ -114,14 +114,14 @@ Device& Device::get() {
     return device;
 }
 
-Stream* Device::stream(void* handle) {
+std::shared_ptr<Stream> Device::stream(void* handle) {
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(handle);
-    return found == streams_.end() ? nullptr : found->second.get();
+    return found == streams_.end() ? nullptr : found->second;
 }
 
 void* Device::make_stream() {
-    auto made = std::make_unique<Stream>();
+    auto made = std::make_shared<Stream>();
     const std::lock_guard lock(mutex_);
     void* handle = made.get();
     streams_[handle] = std::move(made);
@@ -129,7 +129,7 @@ void* Device::make_stream() {
 }
 
 bool Device::destroy_stream(void* handle) {
-    std::unique_ptr<Stream> ending;  // waits, without the lock
+    std::shared_ptr<Stream> ending;  // its end waits, without the lock
     const std::lock_guard lock(mutex_);
     const auto found = streams_.find(handle);
     if (handle == nullptr || found == streams_.end()) return false;
@@ -139,13 +139,13 @@ bool Device::destroy_stream(void* handle) {
 }
 
 Code Device::wait_for_all() {
-    std::vector<Stream*> all;
+    std::vector<std::shared_ptr<Stream>> all;
     {
         const std::lock_guard lock(mutex_);
-        for (const auto& [handle, stream] : streams_) all.push_back(stream.get());
+        for (const auto& [handle, stream] : streams_) all.push_back(stream);
     }
     Code code = rt::cuda::kSuccess;
-    for (Stream* stream : all) {
+    for (const std::shared_ptr<Stream>& stream : all) {
         const Code failed = stream->wait();
         if (code == rt::cuda::kSuccess) code = failed;
     }
@@ -161,7 +161,7 @@ Code Device::enqueue(void* handle, Work work) {
             return rt::cuda::kSuccess;
         }
     }
-    Stream* found = stream(handle);
+    const std::shared_ptr<Stream> found = stream(handle);
     if (found == nullptr) return rt::cuda::kInvalidContext;
     found->add(std::move(work));
     return rt::cuda::kSuccess;

@@ -66,8 +66,9 @@ public:
     const Options& options() const { return options_; }
     Allocations& reachable() { return reachable_; }
 
-    /// Null is the default stream. Null result: no such stream.
-    Stream* stream(void* handle);
+    /// Null is the default stream. Null result: no such stream. Who waits for a stream shares it: another thread may
+    /// destroy it meanwhile.
+    std::shared_ptr<Stream> stream(void* handle);
     void* make_stream();
     bool destroy_stream(void* handle);
     /// Waits for all streams.
@@ -103,7 +104,7 @@ private:
     Allocations reachable_;
     std::atomic<std::size_t> used_ = 0;
     std::mutex mutex_;  // guards what follows
-    std::map<void*, std::unique_ptr<Stream>> streams_;
+    std::map<void*, std::shared_ptr<Stream>> streams_;
     std::map<void*, Capture> captures_;
     std::map<int, std::string> notes_;
     std::set<std::string> texts_;  // never freed: cuGetErrorString gives their addresses away

@@ -35,11 +35,11 @@ KVJIT_PTX_EXPORT Code cuStreamDestroy_v2(void* stream) {
 KVJIT_PTX_EXPORT Code cuStreamSynchronize(void* handle) {
     if (device().is_capturing(handle)) return cuda::kStreamCaptureUnsupported;
     if (const Code code = device().refuse_in_capture(); code != cuda::kSuccess) return code;
-    Stream* stream = device().stream(handle);
+    const std::shared_ptr<Stream> stream = device().stream(handle);
     return stream != nullptr ? stream->wait() : cuda::kInvalidContext;
 }
 KVJIT_PTX_EXPORT Code cuStreamQuery(void* handle) {
-    Stream* stream = device().stream(handle);
+    const std::shared_ptr<Stream> stream = device().stream(handle);
     if (stream == nullptr) return cuda::kInvalidContext;
     return stream->is_busy() ? kNotReady : stream->wait();
 }
@@ -101,7 +101,7 @@ KVJIT_PTX_EXPORT Code cuEventRecord(void* event, void* stream) {
     return device().enqueue(stream, [time = recorded.time] { *time = Clock::now(); });
 }
 KVJIT_PTX_EXPORT Code cuEventSynchronize(void* event) {
-    Stream* stream = device().stream(static_cast<Event*>(event)->stream);
+    const std::shared_ptr<Stream> stream = device().stream(static_cast<Event*>(event)->stream);
     return stream != nullptr ? stream->wait() : cuda::kInvalidContext;
 }
 KVJIT_PTX_EXPORT Code cuEventElapsedTime(float* milliseconds, void* start, void* end) {
