@@ -1,6 +1,7 @@
 #include "handles.h"
 
 #include <cstdlib>
+#include <string_view>
 
 #include "terminal.h"
 
@@ -25,6 +26,11 @@ kvjit_error no_error() {
     kvjit_error error;
     kvjit_error_init(&error);
     return error;
+}
+
+/// The emulator blames a kernel by this argument, and nothing else does with this status.
+RunError run_error(const kvjit_error& error) {
+    return {error_text(error), error.status == KVJIT_CUDA_ERROR && std::string_view(error.argument) == "kernel"};
 }
 
 }  // namespace
@@ -77,15 +83,20 @@ Result<Plan> make_plan(kvjit_kernel* kernel, const kvjit_batch& batch, const kvj
     return Plan(plan);
 }
 
-Result<void> start_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer) {
-    kvjit_error error = no_error();
-    if (kvjit_run(plan, &tensors, layer, &error) != KVJIT_OK) return fail(error_text(error));
+Result<void> in_words(const RunResult<void>& ran) {
+    if (!ran) return fail(ran.error().why);
     return {};
 }
 
-Result<void> finish_plan(kvjit_plan* plan) {
+RunResult<void> start_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer) {
     kvjit_error error = no_error();
-    if (kvjit_plan_synchronize(plan, &error) != KVJIT_OK) return fail(error_text(error));
+    if (kvjit_run(plan, &tensors, layer, &error) != KVJIT_OK) return std::unexpected(run_error(error));
+    return {};
+}
+
+RunResult<void> finish_plan(kvjit_plan* plan) {
+    kvjit_error error = no_error();
+    if (kvjit_plan_synchronize(plan, &error) != KVJIT_OK) return std::unexpected(run_error(error));
     return {};
 }
 

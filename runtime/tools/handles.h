@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "kvjit/kvjit.h"
 #include "result.h"
@@ -34,10 +36,24 @@ std::string target_text(const kvjit_target* target);
 bool is_cuda(const std::string& name);
 Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target);
 
+/// Why a run failed.
+struct RunError {
+    std::string why;
+    bool found_wrong = false;  // the call ran, and the emulator found its kernel doing what no kernel may: a race, say
+};
+template <class T>
+using RunResult = std::expected<T, RunError>;
+
+[[nodiscard]] inline std::unexpected<RunError> not_run(std::string why) {
+    return std::unexpected(RunError{std::move(why)});
+}
+/// For who only tells why.
+Result<void> in_words(const RunResult<void>& ran);
+
 /// A plan, a run of one, and waiting for its runs.
 Result<Plan> make_plan(kvjit_kernel* kernel, const kvjit_batch& batch, const kvjit_plan_options& options);
-Result<void> start_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer);
-Result<void> finish_plan(kvjit_plan* plan);
+RunResult<void> start_plan(kvjit_plan* plan, const kvjit_tensors& tensors, std::int64_t layer);
+RunResult<void> finish_plan(kvjit_plan* plan);
 
 /// "head_dim=128 group=4".
 Result<kvjit_spec> parse_spec(const std::string& text);

@@ -108,7 +108,8 @@ private:
             refuse(escaped(file) + ": " + op_name(call->op()) + ": " + why + " [" + *spec + "]");
         };
         const auto ran = run_recording(machine_, *call);
-        if (!ran) return refuse_call(ran.error());
+        if (!ran && ran.error().found_wrong) return tell(file, op_name(call->op()), stopped(ran.error()), *spec);
+        if (!ran) return refuse_call(ran.error().why);
         Results expected = recorded_results(*call, call->out);
         if (options_.oracle) {
             auto computed = compute_results(*call);
@@ -184,9 +185,13 @@ private:
         const auto spec = of_op ? spec_text(*of_op) : Result<std::string>(fail(of_op.error()));
         if (!spec) return add_refusal(refusals, op, spec.error(), "");
         const auto verdict = replay_op(machine_, call, op);
-        if (!verdict) return add_refusal(refusals, op, verdict.error(), *spec);
+        if (!verdict && verdict.error().found_wrong) return tell(file, op_name(op), stopped(verdict.error()), *spec);
+        if (!verdict) return add_refusal(refusals, op, verdict.error().why, *spec);
         tell(file, op_name(op), *verdict, *spec);
     }
+
+    /// Of a call whose kernel the emulator found wrong: there is nothing to compare.
+    static Verdict stopped(const RunError& error) { return {.pass = false, .detail = escaped(error.why)}; }
 
     void tell(const std::string& file, const std::string& op, const Verdict& verdict, const std::string& spec) {
         ++(verdict.pass ? tally_.passed : tally_.failed);

@@ -66,15 +66,15 @@ kvjit_batch call_batch(const RecordedCall& call, const Starts& starts, kvjit_op 
     return batch;
 }
 
-Result<void> run(const Machine& machine, const RecordedCall& call, kvjit_op op, const kvjit_tensors& tensors) {
+RunResult<void> run(const Machine& machine, const RecordedCall& call, kvjit_op op, const kvjit_tensors& tensors) {
     const auto spec = op_spec(call, op);
-    if (!spec) return fail(spec.error());
+    if (!spec) return not_run(spec.error());
     const auto kernel = open_kernel(machine.engine, *spec, machine.target);
-    if (!kernel) return fail(kernel.error());
+    if (!kernel) return not_run(kernel.error());
     const Starts starts(call);
     const kvjit_batch batch = call_batch(call, starts, op);
     const auto plan = make_plan(kernel->get(), batch, plan_options(machine, batch));
-    if (!plan) return fail(plan.error());
+    if (!plan) return not_run(plan.error());
     const std::int64_t layer = op == KVJIT_OP_MULTI_HEAD_ATTENTION ? 0 : call.layer_idx;
     if (auto started = start_plan(plan->get(), tensors, layer); !started) return started;
     return finish_plan(plan->get());
@@ -122,7 +122,7 @@ kvjit_tensors call_tensors() {
     return tensors;
 }
 
-Result<Verdict> replay_cache_attention(const Machine& machine, const RecordedCall& call) {
+RunResult<Verdict> replay_cache_attention(const Machine& machine, const RecordedCall& call) {
     const CacheOutputs stored(call);
     const AttentionOutputs attended(call, call.t1());
     kvjit_tensors tensors = call_tensors();
@@ -133,13 +133,14 @@ Result<Verdict> replay_cache_attention(const Machine& machine, const RecordedCal
     tensors.sinks = call.sinks.view();
     stored.bind(tensors);
     attended.bind(tensors);
-    if (auto ran = run(machine, call, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, tensors); !ran) return fail(ran.error());
+    if (auto ran = run(machine, call, KVJIT_OP_MULTI_HEAD_CACHE_ATTENTION, tensors); !ran)
+        return std::unexpected(ran.error());
     Verdict verdict = attended.compare(call);
     verdict.join(stored.compare(call));
     return verdict;
 }
 
-Result<Verdict> replay_key_value_cache(const Machine& machine, const RecordedCall& call) {
+RunResult<Verdict> replay_key_value_cache(const Machine& machine, const RecordedCall& call) {
     const CacheOutputs stored(call);
     const Tensor key = output_like(call.out_key, call.t1());
     const Tensor value = output_like(call.out_value, call.t1());
@@ -149,7 +150,7 @@ Result<Verdict> replay_key_value_cache(const Machine& machine, const RecordedCal
     tensors.key = key.view();
     tensors.value = value.view();
     stored.bind(tensors);
-    if (auto ran = run(machine, call, KVJIT_OP_KEY_VALUE_CACHE, tensors); !ran) return fail(ran.error());
+    if (auto ran = run(machine, call, KVJIT_OP_KEY_VALUE_CACHE, tensors); !ran) return std::unexpected(ran.error());
     Verdict verdict = stored.compare(call);
     verdict.join(compare_exactly("out.key", key, converted(call.out_key, call.t1())));
     verdict.join(compare_exactly("out.value", value, converted(call.out_value, call.t1())));
@@ -164,7 +165,7 @@ kvjit_tensor without_repeats(const Tensor& tensor, std::int64_t num_repeat) {
     return view;
 }
 
-Result<Verdict> replay_attention(const Machine& machine, const RecordedCall& call) {
+RunResult<Verdict> replay_attention(const Machine& machine, const RecordedCall& call) {
     const kvjit_dtype type = attention_type(call);
     const AttentionOutputs attended(call, type);
     const Tensor query = converted(call.query, type);
@@ -178,7 +179,8 @@ Result<Verdict> replay_attention(const Machine& machine, const RecordedCall& cal
     tensors.attn_mask = mask.view();
     tensors.sinks = call.sinks.view();
     attended.bind(tensors);
-    if (auto ran = run(machine, call, KVJIT_OP_MULTI_HEAD_ATTENTION, tensors); !ran) return fail(ran.error());
+    if (auto ran = run(machine, call, KVJIT_OP_MULTI_HEAD_ATTENTION, tensors); !ran)
+        return std::unexpected(ran.error());
     return attended.compare(call);
 }
 
@@ -194,7 +196,7 @@ Result<kvjit_spec> op_spec(const RecordedCall& call, kvjit_op op) {
     return spec;
 }
 
-Result<Verdict> replay_op(const Machine& machine, const RecordedCall& call, kvjit_op op) {
+RunResult<Verdict> replay_op(const Machine& machine, const RecordedCall& call, kvjit_op op) {
     switch (op) {
         case KVJIT_OP_KEY_VALUE_CACHE:
             return replay_key_value_cache(machine, call);
@@ -206,7 +208,7 @@ Result<Verdict> replay_op(const Machine& machine, const RecordedCall& call, kvji
         case KVJIT_OP_RELAYOUT:
             break;
     }
-    return fail("a recorded call has no such operator");
+    return not_run("a recorded call has no such operator");
 }
 
 }  // namespace kvjit::tool

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compare.h"
+#include "handles.h"
 #include "kvjit/kvjit.h"
 #include "machine.h"
 #include "recorded_call.h"
@@ -17,7 +18,7 @@ namespace kvjit::tool {
 Result<kvjit_spec> op_spec(const RecordedCall& call, kvjit_op op);
 
 /// Runs `op` and compares every output. Outputs start as NaN, so what isn't written can't pass.
-/// Errors: kvjit refused the call, as a sentence.
-Result<Verdict> replay_op(const Machine& machine, const RecordedCall& call, kvjit_op op);
+/// Errors: kvjit refused the call, or the emulator stopped it.
+RunResult<Verdict> replay_op(const Machine& machine, const RecordedCall& call, kvjit_op op);
 
 }  // namespace kvjit::tool

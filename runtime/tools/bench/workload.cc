@@ -51,8 +51,8 @@ public:
         plan_ = *std::move(plan);
         return {};
     }
-    Result<void> start(std::int64_t layer) { return start_plan(plan_.get(), tensors_.tensors, layer); }
-    Result<void> finish() { return finish_plan(plan_.get()); }
+    Result<void> start(std::int64_t layer) { return in_words(start_plan(plan_.get(), tensors_.tensors, layer)); }
+    Result<void> finish() { return in_words(finish_plan(plan_.get())); }
 
 private:
     static calls::Allocate allocate(DeviceMemory& memory) {
@@ -111,8 +111,8 @@ public:
         run_.emplace(*std::move(made));
         return {};
     }
-    Result<void> start(std::int64_t) override { return run_->start(); }
-    Result<void> finish() override { return run_->finish(); }
+    Result<void> start(std::int64_t) override { return in_words(run_->start()); }
+    Result<void> finish() override { return in_words(run_->finish()); }
 
 private:
     Recording recording_;

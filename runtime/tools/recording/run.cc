@@ -158,11 +158,11 @@ Result<RecordedRun> RecordedRun::make(const Machine& machine, const Recording& r
     return run;
 }
 
-Result<void> RecordedRun::start() const {
+RunResult<void> RecordedRun::start() const {
     return start_plan(plan_.get(), call_->tensors(), 0);
 }
 
-Result<void> RecordedRun::finish() const {
+RunResult<void> RecordedRun::finish() const {
     return finish_plan(plan_.get());
 }
 
@@ -170,11 +170,11 @@ Results RecordedRun::results() const {
     return call_->results();
 }
 
-Result<Results> run_recording(const Machine& machine, const Recording& recording) {
+RunResult<Results> run_recording(const Machine& machine, const Recording& recording) {
     const Result<RecordedRun> made = RecordedRun::make(machine, recording);
-    if (!made) return fail(made.error());
-    if (const Result<void> started = made->start(); !started) return fail(started.error());
-    if (const Result<void> done = made->finish(); !done) return fail(done.error());
+    if (!made) return not_run(made.error());
+    if (const auto started = made->start(); !started) return std::unexpected(started.error());
+    if (const auto done = made->finish(); !done) return std::unexpected(done.error());
     return made->results();
 }
 

@@ -22,10 +22,10 @@ public:
     RecordedRun(RecordedRun&&) noexcept;
     ~RecordedRun();
 
-    /// Runs the call; on a GPU it is under way then. Errors: kvjit refused it, as a sentence.
-    Result<void> start() const;
-    /// Waits for what was started. Errors: it went wrong, as a sentence.
-    Result<void> finish() const;
+    /// Runs the call; on a GPU it is under way then. Errors: kvjit refused it, or the emulator stopped it.
+    RunResult<void> start() const;
+    /// Waits for what was started. Errors: it went wrong.
+    RunResult<void> finish() const;
     /// Precondition: the machine has no place of its own for tensors.
     Results results() const;
 
@@ -39,6 +39,6 @@ private:
 };
 
 /// Makes a run, runs it once and takes its results.
-Result<Results> run_recording(const Machine& machine, const Recording& recording);
+RunResult<Results> run_recording(const Machine& machine, const Recording& recording);
 
 }  // namespace kvjit::tool

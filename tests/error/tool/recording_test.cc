@@ -191,6 +191,34 @@ TEST_CASE("replay says what a recording gave, beside the oracle, and on which ta
     CHECK_MESSAGE(mentions(emulated.out, "head 3, d 5] is "), emulated.out);
 }
 
+/// The library's templates, in which one line is another one.
+std::string edited_templates(const TemporaryFolder& folder, const std::string& file, const std::string& line,
+                             const std::string& other) {
+    const std::string edited = folder.path("edited"), path = edited + "/" + file;
+    std::filesystem::copy(KVJIT_TEMPLATES, edited, std::filesystem::copy_options::recursive);
+    std::string text = read_file(path);
+    const std::size_t at = text.find(line);
+    REQUIRE(at != text.npos);
+    folder.write("edited/" + file, text.replace(at, line.size(), other));
+    return edited;
+}
+
+TEST_CASE("a kernel that the emulator finds wrong is a call that failed, with the line") {
+    const TemporaryFolder folder;
+    const Variable templates("KVJIT_TEMPLATE_DIR",
+                             edited_templates(folder, "cuda/attend_decode_dot.cu", "barrier();", ";"));
+    for (const auto& [file, tally] : {std::pair{recorded_file(), "0 passed, 1 failed, 0 could not run"},
+                                      std::pair{golden_file("000_"), "1 passed, 2 failed, 0 could not run"}}) {
+        const ChildResult wrong = run_kvjit({"replay", "--target", "cuda-emulated", file});
+        CHECK(wrong.exit_code == 1);
+        CHECK(wrong.err.empty());
+        CHECK_SAYS(wrong.out, tally);
+        CHECK_SAYS(wrong.out, "  FAIL  ");
+        CHECK_SAYS(wrong.out, "\n    KVJIT_CUDA_ERROR: an emulated kernel is wrong: ");
+        CHECK_SAYS(wrong.out, " at templates/cuda/");
+    }
+}
+
 TEST_CASE("replay names the formats that it reads, where a file has another, or says none") {
     const char* const kRead = ", expected kvjit.case.1, a reference case, or kvjit.case.2, a recording\n";
     RecordedFile file(recorded_file());

@@ -53,7 +53,7 @@ public:
         : engine_(*tool::open_engine(nullptr)), target_(*tool::open_target(target)), on_cuda_(tool::is_cuda(target)) {}
     tool::Results run(const tool::Recording& call) {
         auto results = tool::run_recording({engine_.get(), target_.get(), 1, on_cuda_}, call);
-        REQUIRE_MESSAGE(results, results.error());
+        if (!results) FAIL(results.error().why);
         return *std::move(results);
     }
 
