@@ -19,7 +19,7 @@ Backends make_backends([[maybe_unused]] const BackendOptions& options) {
     place(backends, gen::Backend::kCuda) = make_cuda_backend();
 #ifdef KVJIT_CPU_JIT
     place(backends, gen::Backend::kCpu) = make_cpu_backend(options);
-    place(backends, gen::Backend::kCudaEmulated) = make_emulated_backend(options.compiler);
+    place(backends, gen::Backend::kCudaEmulated) = make_emulated_backend(options);
 #endif
     return backends;
 }

@@ -58,7 +58,7 @@ gen::Result<bool> jit_of_environment();
 /// What KVJIT_EMULATION_SEED says; 1 where it isn't set. Errors: KVJIT_CUDA_ERROR.
 gen::Result<std::uint64_t> seed_of_environment();
 
-/// What KVJIT_DEBUG says of CPU kernels' code.
+/// What KVJIT_DEBUG says of the code of CPU kernels and of emulated ones.
 enum class CodeStyle {
     kOptimised,
     kFrames,  // optimised, with frame pointers

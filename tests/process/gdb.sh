@@ -32,3 +32,10 @@ expect locals "kvjit_attend_decode \(args=0x[0-9a-f]+, item=0x[0-9a-f]+\) at $fo
 if grep -E '^#[0-9]+ .*kvjit_attend_decode|^\$1 =|^(args|item) =' locals | grep 'optimized out'; then
     echo "KVJIT_DEBUG=1 hides a variable" && cat locals && exit 1
 fi
+
+# A CUDA kernel, as the emulator runs it.
+export KVJIT_TEST_TARGET=cuda-emulated
+session emulated 'tbreak attend_rows' continue 'info args' 'print work.sequence' 'info source'
+# shellcheck disable=SC2016 # they are patterns
+expect emulated "kvjit_attend_decode \(args=.*\) at $folder/edited/cuda/attend_decode_dot\.cu:[0-9]+" \
+    '^work = ' '^\$1 = \{query_begin = ' "Located in $folder/edited/cuda/"

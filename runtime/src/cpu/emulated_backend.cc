@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "cpu/clang_compiler.h"
+#include "cpu/code_style.h"
 #include "cpu/cpu_backend.h"
 #include "cpu/emulated_device.h"
 #include "cpu/loader.h"
@@ -13,10 +14,16 @@
 namespace kvjit::rt {
 namespace {
 
+CompilerSettings compiler_settings(const std::string& templates) {
+    CompilerSettings settings = settings_of_environment(templates);
+    settings.flags.insert(settings.flags.begin(), kEmulationFlags.begin(), kEmulationFlags.end());
+    return settings;
+}
+
 class EmulatedBackend final : public Backend {
 public:
-    explicit EmulatedBackend(const std::string& compiler)
-        : compiler_(make_compiler(compiler, {.flags = {kEmulationFlags.begin(), kEmulationFlags.end()}})) {}
+    explicit EmulatedBackend(const BackendOptions& options)
+        : compiler_(make_compiler(options.compiler, compiler_settings(options.templates))) {}
 
     Compiler& compiler() override { return *compiler_; }
 
@@ -65,8 +72,8 @@ private:
 
 }  // namespace
 
-std::unique_ptr<Backend> make_emulated_backend(const std::string& compiler) {
-    return std::make_unique<EmulatedBackend>(compiler);
+std::unique_ptr<Backend> make_emulated_backend(const BackendOptions& options) {
+    return std::make_unique<EmulatedBackend>(options);
 }
 
 }  // namespace kvjit::rt

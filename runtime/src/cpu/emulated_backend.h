@@ -2,13 +2,12 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "backend.h"
 
 namespace kvjit::rt {
 
-/// `compiler`: see make_compiler (cpu/clang_compiler.h).
-std::unique_ptr<Backend> make_emulated_backend(const std::string& compiler);
+/// Reads KVJIT_DEBUG.
+std::unique_ptr<Backend> make_emulated_backend(const BackendOptions& options);
 
 }  // namespace kvjit::rt

@@ -51,9 +51,10 @@ rt::ImagesOptions images_options(const Request& request) {
     const std::optional<kvjit_log_level> level = rt::log_level_of_environment();
     images.log = level ? rt::standard_error_log(level) : rt::Log(warn, KVJIT_LOG_WARNING);
     rt::report_environment(images.log);
-    images.backends = rt::make_backends({.compiler = compiler_path()});
+    const std::string templates = rt::environment_text(rt::Variable::kTemplateDir).value_or("");
+    images.backends = rt::make_backends({.compiler = compiler_path(), .templates = templates});
     images.disk = open_cache(request.cache_dir, images.log);
-    images.templates = gen::templates_of(rt::environment_text(rt::Variable::kTemplateDir).value_or(""));
+    images.templates = gen::templates_of(templates);
     return images;
 }
 
