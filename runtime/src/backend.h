@@ -10,6 +10,7 @@
 #include "generator/program.h"
 #include "images/image.h"
 #include "kvjit/kvjit.h"
+#include "log.h"
 #include "plan.h"
 #include "relayout/sides.h"
 
@@ -41,6 +42,7 @@ using Backends = std::array<std::unique_ptr<Backend>, gen::kBackends>;
 struct BackendOptions {
     std::string compiler = {};   // see make_compiler (cpu/clang_compiler.h)
     std::string templates = {};  // the folder of templates; empty: those in the library
+    Log log = {};                // of what a variable of the environment names and that can't be used
 };
 
 /// The backends of this build. Opens no library.

@@ -55,6 +55,12 @@ rt::Log make_log(const kvjit_engine_options& options) {
     return rt::both(callers_log(options), rt::standard_error_log(rt::log_level_of_environment()));
 }
 
+/// Who sets a variable expects something of it, and may not know the program's log: where there is none, a mistake goes
+/// to standard error.
+rt::Log log_of_environment(const rt::Log& log) {
+    return log.takes(KVJIT_LOG_WARNING) ? log : rt::standard_error_log(KVJIT_LOG_WARNING);
+}
+
 std::unique_ptr<rt::Cache> open_disk(const kvjit_engine_options& options, const rt::Log& log) {
     if (options.cache_dir != nullptr && *options.cache_dir == '\0') return nullptr;
     rt::DiskStoreOptions disk;
@@ -128,9 +134,10 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     rt::ImagesOptions images;
     images.jit = *jit;
     images.log = make_log(given);
-    rt::report_environment(images.log);
-    images.backends =
-        rt::make_backends({.compiler = given.compiler != nullptr ? given.compiler : "", .templates = templates});
+    const rt::Log environment_log = log_of_environment(images.log);
+    rt::report_environment(environment_log);
+    images.backends = rt::make_backends(
+        {.compiler = given.compiler != nullptr ? given.compiler : "", .templates = templates, .log = environment_log});
     images.disk = open_disk(given, images.log);
     images.on_late_compile = make_late_compile(given);
     images.trace = open_trace(given, images.log);

@@ -73,6 +73,29 @@ TEST_CASE("what isn't compiled is refused with the reason") {
     CHECK(count(lines, "kvjit: info: refused ", "why=\"compiling is off") == kCallPrograms);
 }
 
+TEST_CASE("a variable's mistake is said where there is no log, too, and once") {
+    const TemporaryFolder folder;
+    const auto record = lines_of(folder, "KVJIT_RECORD=" + folder.path("calls") + ":evry=2");
+    REQUIRE(record.size() == 1);
+    CHECK_MESSAGE(count(record, "kvjit: warning: KVJIT_RECORD has \"evry", "nothing is recorded") == 1, record[0]);
+    const auto name = lines_of(folder, "KVJIT_RECRD=" + folder.path("calls"));
+    REQUIRE(name.size() == 1);
+    CHECK_MESSAGE(count(name, "kvjit: warning: KVJIT_RECRD ", "the nearest is KVJIT_RECORD") == 1, name[0]);
+    const auto logged = lines_of(folder, "KVJIT_PERF=2 KVJIT_LOG=warning");
+    REQUIRE(logged.size() == 1);
+    CHECK_MESSAGE(count(logged, "kvjit: warning: KVJIT_PERF is \"2\"") == 1, logged[0]);
+}
+
+TEST_CASE("a profiler's library that can't be used is said when a kernel is loaded") {
+    const TemporaryFolder folder;
+    for (const char* library : {"/nowhere/collector.so", "libc.so.6"}) {
+        const auto lines = lines_of(folder, std::string("INTEL_JIT_PROFILER64=") + library);
+        REQUIRE(lines.size() == 1);
+        const std::string begin = std::string("kvjit: warning: INTEL_JIT_PROFILER64 is \"") + library + "\"";
+        CHECK_MESSAGE(count(lines, begin, "no profiler is told of kernels") == 1, lines[0]);
+    }
+}
+
 TEST_CASE("a level that there is not is said, and counts as warning") {
     const TemporaryFolder folder;
     const auto lines = lines_of(folder, "KVJIT_LOG=loud");

@@ -286,7 +286,7 @@ typedef struct kvjit_engine_options {
     const char *compiler;     /* path of libkvjit_compiler; NULL: $KVJIT_COMPILER, else beside the library */
     /* Called with messages, a line each, on any threads, on several at once; NULL: no log. It must not throw, and not
      * call kvjit for the engine that calls it. kvjit itself prints nothing, unless $KVJIT_LOG says from which level on
-     * messages go to standard error, with or without `log`. */
+     * messages go to standard error, with or without `log`; without a log, mistakes in its variables go there. */
     void (*log)(void *context, int32_t level, const char *message);
     void *log_context;
     int64_t max_idle_kernels; /* unreferenced kernels that stay for later requests; from 0; default 1024 */

@@ -1,10 +1,13 @@
 #include "cpu/cpu_backend.h"
 
+#include <mutex>
+
 #include "cpu/clang_compiler.h"
 #include "cpu/code_pages.h"
 #include "cpu/code_style.h"
 #include "cpu/cpu_plan.h"
 #include "cpu/host.h"
+#include "cpu/jit_collector.h"
 #include "cpu/loader.h"
 
 namespace kvjit::rt {
@@ -13,12 +16,15 @@ namespace {
 class CpuBackend final : public Backend {
 public:
     explicit CpuBackend(const BackendOptions& options)
-        : compiler_(make_compiler(options.compiler, settings_of_environment(options.templates))) {}
+        : compiler_(make_compiler(options.compiler, settings_of_environment(options.templates))), log_(options.log) {}
 
     Compiler& compiler() override { return *compiler_; }
     gen::Result<void> check_machine(const gen::Target& target) override { return check_cpu(target); }
 
     gen::Result<ImagePtr> load(std::string_view object, const gen::Program& program, const std::string& name) override {
+        std::call_once(collector_told_, [this] {
+            if (const auto& collector = JitCollector::get(); !collector) log_(KVJIT_LOG_WARNING, collector.error());
+        });
         return load_object(object, program.info->entry(), name, program.launch);
     }
 
@@ -34,6 +40,8 @@ public:
 
 private:
     std::unique_ptr<Compiler> compiler_;
+    const Log log_;
+    std::once_flag collector_told_;
 };
 
 }  // namespace

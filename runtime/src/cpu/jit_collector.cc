@@ -37,19 +37,24 @@ std::uint32_t next_id() {
 
 }  // namespace
 
-const JitCollector* JitCollector::open() {
+std::expected<const JitCollector*, std::string> JitCollector::open() {
     const std::optional<std::string> path = environment_text(kVariable);
     if (!path || path->empty()) return nullptr;
+    const auto refuse = [&](const std::string& why) {
+        return std::unexpected(std::string(kVariable) + " is \"" + *path + "\", which can't be used: " + why +
+                               "; no profiler is told of kernels");
+    };
     void* library = dlopen(path->c_str(), RTLD_LAZY | RTLD_LOCAL);
-    if (library == nullptr) return nullptr;
+    if (library == nullptr) return refuse(dlerror());
     const auto initialise = reinterpret_cast<unsigned (*)()>(dlsym(library, "Initialize"));
     const auto notify = reinterpret_cast<Notify>(dlsym(library, "NotifyEvent"));
-    if (initialise == nullptr || notify == nullptr || initialise() != kSamplingOn) return nullptr;
+    if (initialise == nullptr || notify == nullptr) return refuse("it lacks the function Initialize or NotifyEvent");
+    if (initialise() != kSamplingOn) return refuse("it doesn't collect now");
     return new JitCollector(notify);
 }
 
-const JitCollector* JitCollector::get() {
-    static const JitCollector* const collector = open();
+const std::expected<const JitCollector*, std::string>& JitCollector::get() {
+    static const auto collector = open();
     return collector;
 }
 

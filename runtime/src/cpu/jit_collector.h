@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <expected>
 #include <string>
 #include <vector>
 
@@ -25,9 +26,9 @@ struct JitMethod {
 /// The library. Functions are told one at a time.
 class JitCollector {
 public:
-    /// The process's, opened at the first call and never closed. Null where $INTEL_JIT_PROFILER64 names none, or one
-    /// that can't be used or doesn't collect now.
-    static const JitCollector* get();
+    /// The process's, opened at the first call and never closed. Null where $INTEL_JIT_PROFILER64 names none. Errors:
+    /// why the one that it names can't be used, as a sentence.
+    static const std::expected<const JitCollector*, std::string>& get();
 
     /// Gives the method its id, and tells of it: call this before its code runs.
     void tell_loaded(JitMethod& method) const;
@@ -37,7 +38,7 @@ public:
 private:
     using Notify = unsigned (*)(unsigned event, void* data);
     explicit JitCollector(Notify notify) : notify_(notify) {}
-    static const JitCollector* open();
+    static std::expected<const JitCollector*, std::string> open();
     void tell(unsigned event, const JitMethod& method) const;
 
     Notify notify_;

@@ -125,7 +125,8 @@ std::shared_ptr<orc::ObjectLinkingLayer::Plugin> make_jitdump(orc::ExecutionSess
 }  // namespace
 
 void add_profilers(orc::ExecutionSession& session, orc::ObjectLinkingLayer& layer) {
-    if (const JitCollector* collector = JitCollector::get()) layer.addPlugin(make_collector_plugin(*collector));
+    const JitCollector* collector = JitCollector::get().value_or(nullptr);
+    if (collector) layer.addPlugin(make_collector_plugin(*collector));
     const std::optional<std::string> wanted = environment_text(Variable::kPerf);
     if (wanted == "1") layer.addPlugin(std::make_shared<PerfMap>());
     if (wanted == "jitdump") {

@@ -5,6 +5,9 @@
 #include <optional>
 
 #include "cpu/host.h"
+#ifdef KVJIT_CPU_JIT
+#include "cpu/jit_collector.h"
+#endif
 #include "doctor/finding.h"
 #include "doctor/trial.h"
 #include "generator/render.h"
@@ -70,6 +73,17 @@ void add_named(Problems& problems, const std::map<std::string, std::string>& giv
     }
 }
 
+#ifdef KVJIT_CPU_JIT
+/// Not a variable of kvjit's own.
+void add_collector(Problems& problems) {
+    if (const auto& collector = rt::JitCollector::get(); !collector)
+        add(problems, "INTEL_JIT_PROFILER64", collector.error(),
+            "unset INTEL_JIT_PROFILER64, which a profiler sets for the programs that it starts");
+}
+#else
+void add_collector(Problems&) {}
+#endif
+
 }  // namespace
 
 Findings examine_environment() {
@@ -84,6 +98,7 @@ Findings examine_environment() {
         add(problems, name, message, "unset " + name + ", or correct it");
     });
     add_named(problems, given);
+    add_collector(problems);
     std::string good;
     for (const auto& [name, value] : given) {
         if (!problems.contains(name)) good += (good.empty() ? "" : ", ") + name + "=" + value;

@@ -140,6 +140,9 @@ TEST_CASE("what a variable names must be usable") {
              {"KVJIT_TRACE_SPECS", empty, "environment", "Is a directory", "set KVJIT_TRACE_SPECS to a file"},
              {"KVJIT_TRACE_SPECS", file + "/specs.txt", "environment", "Not a directory", "set KVJIT_TRACE_SPECS"},
              {"KVJIT_CACHE_DIR", "/proc/cache", "disk cache", "/proc/cache can't be used", "set KVJIT_CACHE_DIR"},
+             {"INTEL_JIT_PROFILER64", "/nowhere.so", "environment", "/nowhere.so: cannot open",
+              "which a profiler sets"},
+             {"INTEL_JIT_PROFILER64", "libc.so.6", "environment", "it lacks the function", "which a profiler sets"},
              {"KVJIT_DEBUG", "2", "environment", "it takes 0, 1 or frames", "unset KVJIT_DEBUG"},
          }) {
         CAPTURE(std::string(test.variable));
