@@ -29,10 +29,19 @@ struct Request {
     double seconds = 1;
     bool json = false;
 
-    bool is_recorded() const {
-        return std::ranges::all_of(words, [](const std::string& word) { return word.ends_with(".safetensors"); });
-    }
+    bool is_recorded() const { return std::ranges::all_of(words, is_file); }
+
+    static bool is_file(const std::string& word) { return word.ends_with(".safetensors"); }
 };
+
+/// Either kind of what is measured.
+Result<void> check_words(const std::vector<std::string>& words) {
+    const auto file = std::ranges::find_if(words, Request::is_file);
+    const auto field = std::ranges::find_if_not(words, Request::is_file);
+    if (file == words.end() || field == words.end()) return {};
+    return fail(in_quotes(*file) + " is a recorded call, and " + in_quotes(*field) +
+                " a part of a spec: measure them one after the other");
+}
 
 /// What makes the kernels other ones than a user's, so that nobody takes their times for these.
 std::string remarks_on_kernels() {
@@ -79,6 +88,11 @@ private:
         for (const std::string& word : request_.words) text += word + " ";
         const auto spec = parse_spec(text);
         if (!spec) return fail(spec.error());
+        if (spec->op == KVJIT_OP_RELAYOUT) {
+            return fail(
+                "op is Relayout; kvjit bench takes KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention or "
+                "Merge");
+        }
         return made_up_workload(setting, *spec, name, {request_.kv_heads, request_.layers});
     }
     /// What the device's memory throws becomes the error.
@@ -147,6 +161,7 @@ Action declare(Options& options) {
     options.json(request->json);
     options.check([&request = *request, batch, heads, layers]() -> Result<void> {
         if (!(request.seconds >= 0 && request.seconds <= 3600)) return fail("--seconds takes a number from 0 to 3600");
+        if (auto checked = check_words(request.words); !checked) return checked;
         if (!request.is_recorded()) return {};
         for (const CLI::Option* option : {batch, heads, layers}) {
             if (option->count() != 0) return fail(option->get_name() + " is given, and a recorded call has its own");

@@ -37,6 +37,15 @@ TEST_CASE("what is no batch is named with what a batch is") {
         CHECK_MESSAGE(parsed.error().find("SEQUENCESxTOKENS:KEYS") != std::string::npos, parsed.error());
     }
     const auto many = parse_batch("40000x1:1+40000x1:1");
+    const auto rule = [](const char* text) {
+        const std::string error = parse_batch(text).error();
+        return error.substr(0, error.find(';'));
+    };
+    CHECK(rule("8") == "--batch has '8': there is no colon before KEYS");
+    CHECK(rule("1x1:1+0x1:1") == "--batch has '0x1:1': SEQUENCES is '0', not an integer from 1 to 65536");
+    CHECK(rule("8*1:2") == "--batch has '8*1:2': TOKENS is '8*1', not an integer from 1 to 16777216");
+    CHECK(rule("1:16777217") == "--batch has '1:16777217': KEYS is '16777217', not an integer from 1 to 16777216");
+    CHECK(rule("1x2:1") == "--batch has '1x2:1': TOKENS is 2 and KEYS 1, but new tokens are among the keys");
     REQUIRE(!many.has_value());
     CHECK(many.error() == "--batch '40000x1:1+40000x1:1' has 80000 sequences; it takes up to 65536");
 }
