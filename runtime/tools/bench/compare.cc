@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/report.h"
+#include "bench/figures.h"
 #include "command/options.h"
 #include "commands.h"
 #include "input_file.h"
+#include "json.h"
 #include "table.h"
 #include "terminal.h"
 
@@ -125,11 +126,13 @@ Action declare(Options& options) {
     auto request = std::make_shared<Request>();
     options.text("A", request->before, kFile, "What `kvjit bench --json` printed before; - for standard input")
         ->required();
-    options.text("B", request->after, kFile, "What it printed afterwards")->required();
+    options.text("B", request->after, kFile, "What it printed afterwards; - for standard input")->required();
     options.text("--most", request->most, {"TIMES"},
                  "Exit with 1 if a call of B takes more than TIMES as long as A's, or is missing");
     options.json(request->json);
     options.check([&request = *request]() -> Result<void> {
+        if (request.before == "-" && request.after == "-")
+            return fail("A and B are both -: there is one standard input");
         if (request.most > 0) return {};
         return fail("--most is " + number(request.most, 3) + "; it takes a number above 0");
     });

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <exception>
-#include <stdexcept>
 
 #include "table.h"
-#include "terminal.h"
 
 namespace kvjit::tool {
 namespace {
@@ -101,45 +98,6 @@ Json bench_json(const BenchReport& report) {
             {"target", report.target},
             {"notes", report.notes},
             {"rows", std::move(rows)}};
-}
-
-namespace {
-
-/// A time, or a share: finite, and above 0 where it must be.
-double figure(const Json& row, const char* name, bool positive) {
-    const double value = row.at(name).get<double>();
-    if (std::isfinite(value) && value >= 0 && (value > 0 || !positive)) return value;
-    throw std::range_error(std::string(name) + " is " + row.at(name).dump());
-}
-
-/// Without the library's own "[json.exception.type_error.302] ".
-std::string reason(std::string_view what) {
-    const std::size_t end = what.starts_with('[') ? what.find("] ") : std::string_view::npos;
-    return escaped(end == std::string_view::npos ? what : what.substr(end + 2));
-}
-
-}  // namespace
-
-Result<BenchFigures> read_bench_json(const std::string& text, const std::string& name) {
-    try {
-        const Json json = Json::parse(text);
-        if (const std::string format = json.at("format"); format != kBenchFormat) {
-            return fail(in_quotes(name) + " has format " + in_quotes(format) + "; it takes " +
-                        std::string(kBenchFormat));
-        }
-        BenchFigures figures{
-            .machine = json.at("device").get<std::string>() + ", target " + json.at("target").get<std::string>(),
-            .rows = {}};
-        for (const Json& row : json.at("rows")) {
-            const double share =
-                std::max(figure(row, "share_of_reading", false), figure(row, "share_of_multiply_add", false));
-            figures.rows.push_back({row.at("spec"), row.at("batch"), row.at("layers").get<std::int64_t>(),
-                                    figure(row, "ms", true), share});
-        }
-        return figures;
-    } catch (const std::exception& error) {
-        return fail(in_quotes(name) + " is not what kvjit bench --json prints: " + reason(error.what()));
-    }
 }
 
 }  // namespace kvjit::tool

@@ -1,4 +1,4 @@
-// What `kvjit bench` prints, and `kvjit compare` reads.
+// What `kvjit bench` prints.
 #pragma once
 
 #include <string>
@@ -26,19 +26,5 @@ struct BenchReport {
 
 std::string bench_text(const BenchReport& report);
 Json bench_json(const BenchReport& report);
-
-/// What `kvjit compare` needs of a row.
-struct BenchFigure {
-    std::string spec, batch;
-    std::int64_t layers = 1;
-    double milliseconds = 0;
-    double share = 0;  // of the limit that is nearer
-};
-struct BenchFigures {
-    std::string machine;  // device and target
-    std::vector<BenchFigure> rows;
-};
-/// `name`: for messages. Errors: the text is no JSON that bench_json made, with the reason.
-Result<BenchFigures> read_bench_json(const std::string& text, const std::string& name);
 
 }  // namespace kvjit::tool

@@ -137,6 +137,7 @@ TEST_CASE("compare refuses what isn't a report") {
     expect_refused(run_kvjit({"compare", good, reports.folder().path("none")}), "none");
     expect_refused(run_kvjit({"compare", good, other}), "no spec and batch in common");
     expect_refused(run_kvjit({"compare", good}), "B is missing");
+    expect_refused(run_kvjit({"compare", "-", "-"}), "A and B are both -: there is one standard input");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bench/batch_text.h"
+#include "bench/figures.h"
 #include "bench/report.h"
 
 namespace kvjit::tool {
@@ -36,7 +37,6 @@ TEST_CASE("what is no batch is named with what a batch is") {
         REQUIRE(!parsed.has_value());
         CHECK_MESSAGE(parsed.error().find("SEQUENCESxTOKENS:KEYS") != std::string::npos, parsed.error());
     }
-    const auto many = parse_batch("40000x1:1+40000x1:1");
     const auto rule = [](const char* text) {
         const std::string error = parse_batch(text).error();
         return error.substr(0, error.find(';'));
@@ -46,6 +46,7 @@ TEST_CASE("what is no batch is named with what a batch is") {
     CHECK(rule("8*1:2") == "--batch has '8*1:2': TOKENS is '8*1', not an integer from 1 to 16777216");
     CHECK(rule("1:16777217") == "--batch has '1:16777217': KEYS is '16777217', not an integer from 1 to 16777216");
     CHECK(rule("1x2:1") == "--batch has '1x2:1': TOKENS is 2 and KEYS 1, but new tokens are among the keys");
+    const auto many = parse_batch("40000x1:1+40000x1:1");
     REQUIRE(!many.has_value());
     CHECK(many.error() == "--batch '40000x1:1+40000x1:1' has 80000 sequences; it takes up to 65536");
 }
@@ -110,7 +111,7 @@ TEST_CASE("other JSON is refused, with the file's name") {
     Json json = bench_json(report());
     json["format"] = "kvjit.bench.9";
     std::vector<std::string> texts = {"", "{", "[]", "{}", "7", dump(json)};
-    for (const char* field : {"spec", "batch", "ms", "share_of_reading", "share_of_multiply_add"}) {
+    for (const char* field : {"spec", "batch", "ms", "layers", "share_of_reading", "share_of_multiply_add"}) {
         Json without = bench_json(report());
         without["rows"][1].erase(field);
         texts.push_back(dump(without));
@@ -125,8 +126,32 @@ TEST_CASE("other JSON is refused, with the file's name") {
     for (const std::string& text : texts) {
         const auto read = read_bench_json(text, "a.json");
         REQUIRE_MESSAGE(!read.has_value(), text);
-        CHECK_MESSAGE(read.error().starts_with("'a.json' "), read.error());
+        CHECK_MESSAGE(read.error().starts_with("'a.json' is not what kvjit bench --json prints: "), read.error());
     }
+}
+
+TEST_CASE("what is wrong is named by row and field, with what it is and what is expected") {
+    const auto error = [](const char* field, const Json& value) {
+        Json json = bench_json(report());
+        (json.contains(field) ? json : json["rows"][1])[field] = value;
+        const std::string all = read_bench_json(dump(json), "a.json").error();
+        return all.substr(all.find(": ") + 2);
+    };
+    CHECK(error("format", "kvjit.bench.9") == "field 'format' is 'kvjit.bench.9', expected kvjit.bench.1");
+    CHECK(error("device", 7) == "field 'device' is 7, expected a text");
+    CHECK(error("target", nullptr) == "field 'target' is null, expected a text");
+    CHECK(error("rows", "none") == "field 'rows' is 'none', expected an array");
+    CHECK(error("ms", "fast") == "row 2: field 'ms' is 'fast', expected a number above 0");
+    CHECK(error("ms", 0) == "row 2: field 'ms' is 0, expected a number above 0");
+    CHECK(error("share_of_reading", -0.5) == "row 2: field 'share_of_reading' is -0.5, expected a number from 0 on");
+    CHECK(error("layers", 1.5) == "row 2: field 'layers' is 1.5, expected an integer above 0");
+    CHECK(error("spec", Json::object()) == "row 2: field 'spec' is an object, expected a text");
+    Json json = bench_json(report());
+    json["rows"][0].erase("batch");
+    CHECK(read_bench_json(dump(json), "a.json").error().ends_with("row 1: field 'batch' is missing, expected a text"));
+    json["rows"][0] = 7;
+    CHECK(read_bench_json(dump(json), "a.json").error().ends_with("row 1: field 'spec' is missing, expected a text"));
+    CHECK(read_bench_json("{", "a.json").error().ends_with(": it is no JSON, or not all of it"));
 }
 
 }  // namespace
