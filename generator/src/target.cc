@@ -90,10 +90,12 @@ Result<Target> named_target(std::string_view name, std::span<const int> further)
         return Target{Backend::kCuda, {}, *architecture};
     }
     if (const std::optional<Target> cpu = parse_cpu(name)) return *cpu;
-    return fail(KVJIT_BAD_TARGET, "target",
-                "target is \"" + std::string(name) + "\"; it takes host, " + level_list() +
-                    "one of these with further features that don't lack what they need (x86-64-v3+avxvnni, "
-                    "x86-64-v3+amx-emulated), cuda, cuda:N, sm_80 and newer, or cuda-emulated");
+    return fail(
+        KVJIT_BAD_TARGET, "target",
+        "target is \"" + std::string(name) + "\"; it takes host, " + level_list() +
+            "one of these with further features that don't lack what they need (x86-64-v3+avxvnni, "
+            "x86-64-v3+amx-emulated), cuda, cuda:N, a GPU's compute capability from sm_80 on (sm_90a is an H100's), or "
+            "cuda-emulated; kvjit targets lists them");
 }
 
 TargetList with_lesser(const Target& target) {

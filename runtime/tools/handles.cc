@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "generator/target.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -63,6 +64,12 @@ std::string target_text(const kvjit_target* target) {
     std::string text;
     kvjit_target_print(target, append, &text);
     return text;
+}
+
+std::string target_option(const std::string& text) {
+    const auto target = gen::parse_target(text);
+    if (!target) return text;
+    return target->backend == gen::Backend::kCudaEmulated ? "cuda-emulated" : target->name();
 }
 
 bool is_cuda(const std::string& name) {

@@ -33,6 +33,8 @@ Result<Target> open_target(const std::string& name);
 /// Its canonical text.
 std::string target_text(const kvjit_target* target);
 /// Whether `name` stands for a GPU, or its emulation.
+/// What --target takes for a canonical text, which may be another machine's; one that this version doesn't know stays.
+std::string target_option(const std::string& text);
 bool is_cuda(const std::string& name);
 Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target);
 

@@ -127,7 +127,7 @@ private:
         if (expected.empty() || options_.bits) tell(file, op, tool::judge(*call, *ran, recorded, options_.bits), *spec);
         if (!expected.empty()) tell(file, op, tool::judge(*call, *ran, expected, false), *spec);
         if (!expected.empty() && !recorded.empty()) {
-            tell(file, "  as recorded", tool::judge(*call, recorded, expected, false), call->target);
+            tell(file, "  as recorded", tool::judge(*call, recorded, expected, false), target_option(call->target));
         }
         progress_.advance(name_in_table(file));
     }

@@ -75,6 +75,10 @@ Result<int> diff(const std::string& before, const std::string& after, const Insp
     const Result<std::string> text = compare(before, after, options);
     if (!text) return fail(text.error());
     print(escaped_lines(in_words(*text)));
+    if (text->contains("\n  source: ")) {
+        print(
+            "Sources are told apart by digests. kvjit inspect SPEC --emit source, before and after, has the texts.\n");
+    }
     return kExitOk;
 }
 

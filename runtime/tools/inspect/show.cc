@@ -1,6 +1,7 @@
 #include "inspect/show.h"
 
 #include <algorithm>
+#include <set>
 
 #include "bundle/files.h"
 #include "handles.h"
@@ -87,9 +88,11 @@ Result<void> check_binary(const InspectOptions& options, const Output& output, c
 }
 
 Result<void> show_stages(const InspectOptions& options, const Opened& opened, Output& output) {
+    std::set<std::string> told;  // what one text says once; files stand alone
     for (const ShownImage& image : opened.images) {
+        if (output.has_folder()) told.clear();
         for (const std::string& stage : options.stages) {
-            Result<std::string> text = stage_text(stage, opened.shown(), image, {options.raw, options.lines});
+            Result<std::string> text = stage_text(stage, opened.shown(), image, {options.raw, options.lines}, told);
             if (!text) return fail(image.program + ": " + text.error());
             output.add(stage_file(stage, image), image.program + ": " + stage, *std::move(text));
         }
@@ -166,8 +169,9 @@ Result<std::string> identities(const InspectOptions& options) {
     if (auto found = find_images(asked_of(options), opened.kernel.get(), opened.images); !found)
         return fail(found.error());
     std::string all;
+    std::set<std::string> told;
     for (const ShownImage& image : opened.images) {
-        const Result<std::string> text = stage_text("identity", opened.shown(), image, {});
+        const Result<std::string> text = stage_text("identity", opened.shown(), image, {}, told);
         if (!text) return text;
         all += *text;
     }

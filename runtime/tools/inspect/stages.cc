@@ -134,11 +134,11 @@ std::string stage_file(const std::string& stage, const ShownImage& image) {
 }
 
 Result<std::string> stage_text(const std::string& name, const ShownKernel& shown, const ShownImage& image,
-                               AssemblyStyle style) {
+                               AssemblyStyle style, std::set<std::string>& told) {
     kvjit_kernel* const kernel = shown.kernel;
     const Stage& stage = find_stage(name);
     if (auto has = check_has(stage, image); !has) return fail(has.error());
-    if (name == "summary") return summary_text(summary_of(shown, image));
+    if (name == "summary") return summary_text(summary_of(shown, image), told);
     if (name == "asm") return assembly_of(kernel, image, style);
     if (stage.emitted) return emit(kernel, image, *stage.emitted);
     const Result<std::string> cubin = emit(kernel, image, KVJIT_STAGE_OBJECT);
@@ -148,7 +148,8 @@ Result<std::string> stage_text(const std::string& name, const ShownKernel& shown
 Result<Json> stage_of(const std::string& name, const ShownKernel& kernel, const ShownImage& image,
                       AssemblyStyle style) {
     if (name == "summary") return summary_json(summary_of(kernel, image));
-    const Result<std::string> text = stage_text(name, kernel, image, style);
+    std::set<std::string> told;
+    const Result<std::string> text = stage_text(name, kernel, image, style, told);
     if (!text) return fail(text.error());
     return Json(*text);
 }

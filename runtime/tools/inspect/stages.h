@@ -1,6 +1,7 @@
 // The stages that `kvjit inspect --emit` takes.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ struct ShownKernel {
 /// A stage's text or bytes; the summary as an object. Errors: the library's, or what the stage lacks.
 Result<Json> stage_of(const std::string& stage, const ShownKernel& kernel, const ShownImage& image,
                       AssemblyStyle style);
-/// The same as text or bytes to print.
+/// The same as text or bytes to print. `told`: see summary_text.
 Result<std::string> stage_text(const std::string& stage, const ShownKernel& kernel, const ShownImage& image,
-                               AssemblyStyle style);
+                               AssemblyStyle style, std::set<std::string>& told);
 
 }  // namespace kvjit::tool

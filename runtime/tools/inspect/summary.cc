@@ -168,6 +168,12 @@ void add_rows(const SassSummary& sass, Rows& rows) {
     rows.emplace_back("", "by a model, docs/gpu_model.md; not measured");
 }
 
+/// `lack`: what is missing, a colon, the reason.
+std::string lack_text(const std::string& lack, std::set<std::string>& told) {
+    const std::size_t colon = lack.find(": ");
+    return told.insert(lack.substr(colon)).second ? lack : lack.substr(0, colon) + ", for the reason above";
+}
+
 Json counts_json(const InstructionCounts& counts) {
     return {{"instructions", counts.instructions},
             {"fmas", counts.fmas},
@@ -236,13 +242,13 @@ Summary summarise(const SummarySource& source) {
     return summary;
 }
 
-std::string summary_text(const Summary& summary) {
+std::string summary_text(const Summary& summary, std::set<std::string>& told) {
     Rows rows = {{"image", summary.image + ", " + origin_text(summary.origin)}};
     if (summary.code_bytes >= 0) rows.emplace_back("code", bytes(summary.code_bytes));
     if (summary.cpu) add_rows(*summary.cpu, rows);
     if (summary.cuda) add_rows(*summary.cuda, rows);
     if (summary.sass) add_rows(*summary.sass, rows);
-    for (const std::string& lack : summary.lacks) rows.emplace_back("lacks", lack);
+    for (const std::string& lack : summary.lacks) rows.emplace_back("lacks", lack_text(lack, told));
     std::string text = summary.program + ": " + summary.variant + " revision " + std::to_string(summary.revision) +
                        " for " + short_target(summary.target) + "\n";
     for (const auto& [name, value] : rows) text += "  " + name + std::string(11 - name.size(), ' ') + value + "\n";

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +60,8 @@ struct Summary {
 };
 
 Summary summarise(const SummarySource& source);
-std::string summary_text(const Summary& summary);
+/// `told`: reasons for what other programs' summaries lack, above this one; gets this one's.
+std::string summary_text(const Summary& summary, std::set<std::string>& told);
 /// The figures; what names the image is not repeated.
 Json summary_json(const Summary& summary);
 

@@ -35,6 +35,7 @@ TEST_CASE("--diff tells what differs between two texts, or files of what inspect
         CHECK_MESSAGE(mentions(files.out, part), files.out);
     }
     CHECK(!mentions(files.out, "flags"));
+    CHECK_MESSAGE(files.out.ends_with("--emit source, before and after, has the texts.\n"), files.out);
 }
 
 TEST_CASE("--diff refuses what is no identity, with the reason") {

@@ -107,11 +107,19 @@ TEST_CASE("stages that a target lacks are refused with those that it has") {
     CHECK(mentions(inspect({"--emit", "asm,wasm"}).err, "--emit is 'wasm'; it takes summary, identity"));
 }
 
+TEST_CASE("a name that is no target is refused with what names are like") {
+    const ChildResult refused = run_kvjit({"inspect", "op=Merge,head_dim=64", "--target", "h100"});
+    CHECK(refused.exit_code == 2);
+    CHECK_MESSAGE(mentions(refused.err, "a GPU's compute capability from sm_80 on (sm_90a is an H100's)"), refused.err);
+    CHECK(mentions(refused.err, "kvjit targets lists them"));
+}
+
 TEST_CASE("without a compiler the summary says what it lacks") {
     const Variable compiler("KVJIT_COMPILER", "/nowhere/libkvjit_compiler.so"), cache("KVJIT_CACHE_DIR", "");
     const ChildResult shown = inspect({});
     CHECK(shown.exit_code == 0);
-    CHECK(mentions(shown.out, "lacks      frame, spills, hot loop: KVJIT_COMPILER_MISSING"));
+    CHECK(mentions(shown.out, "lacks      code: KVJIT_COMPILER_MISSING"));
+    CHECK(mentions(shown.out, "lacks      frame, spills, hot loop, for the reason above\n"));
 }
 
 /// A folder with a program of this name that prints its arguments and its file's first bytes.

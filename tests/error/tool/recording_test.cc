@@ -183,7 +183,11 @@ TEST_CASE("replay says what a recording gave, beside the oracle, and on which ta
     const ChildResult oracle = run_kvjit({"replay", "--oracle", path});
     CHECK(oracle.exit_code == 1);
     CHECK_MESSAGE(mentions(oracle.out, "1 passed, 1 failed"), oracle.out);
-    CHECK(mentions(oracle.out, "  as recorded"));
+    const std::size_t recorded = oracle.out.find("  as recorded");
+    REQUIRE(recorded != std::string::npos);
+    const std::string target = oracle.out.substr(oracle.out.find("FAIL    ", recorded) + 8);
+    const std::string taken = target.substr(0, target.find('\n'));
+    CHECK(run_kvjit({"replay", "--bits", "--target", taken, recorded_file()}).exit_code == 0);
     CHECK_MESSAGE(mentions(oracle.out, "attn_output[token 0 (sequence 0, its token 0), head 3, d 5] is "), oracle.out);
     CHECK(mentions(oracle.out, "1e-05 is allowed"));
     const ChildResult emulated = run_kvjit({"replay", "--target", "cuda-emulated", path});

@@ -22,15 +22,29 @@ SummarySource source(const std::string& target) {
             .listing = fail("no nvdisasm")};
 }
 
+std::string text_of(const Summary& summary) {
+    std::set<std::string> told;
+    return summary_text(summary, told);
+}
+
 TEST_CASE("without a compiler a summary says what it lacks, and why") {
     const Summary summary = summarise(source("x86_64-unknown-linux-gnu:x86-64-v3+avxvnni+f16c"));
     CHECK(!summary.cpu);
-    const std::string text = summary_text(summary);
+    const std::string text = text_of(summary);
     CHECK_MESSAGE(text.starts_with("decode: simd revision 2 for x86-64-v3 and 2 more features\n"), text);
     CHECK(text.find("lacks      frame, spills, hot loop: no compiler\n") != text.npos);
     CHECK(text.find("lacks      code: no object\n") != text.npos);
     CHECK(summary_json(summary)["code_bytes"].is_null());
     CHECK(summary_json(summary)["lacks"].size() == 2);
+}
+
+TEST_CASE("a reason that another program's summary has above is not said again") {
+    std::set<std::string> told;
+    const Summary summary = summarise(source("x86_64-unknown-linux-gnu:x86-64-v3"));
+    CHECK(summary_text(summary, told).contains("lacks      code: no object\n"));
+    const std::string again = summary_text(summary, told);
+    CHECK_MESSAGE(again.contains("lacks      code, for the reason above\n"), again);
+    CHECK(again.contains("lacks      frame, spills, hot loop, for the reason above\n"));
 }
 
 TEST_CASE("CUDA's figures are those of ptxas' report and of the launch") {
@@ -51,7 +65,7 @@ TEST_CASE("CUDA's figures are those of ptxas' report and of the launch") {
     CHECK(json["occupancy"]["blocks"] == 2);
     CHECK(json["occupancy"]["limit"] == "shared memory");
     cuda.log = "warning: nothing\n";
-    CHECK(summary_text(summarise(cuda)).find("the log has no report of ptxas") != std::string::npos);
+    CHECK(text_of(summarise(cuda)).find("the log has no report of ptxas") != std::string::npos);
 }
 
 /// A loop over tiles: one product, a copy of 16 bytes a lane, and a counter.
@@ -87,7 +101,7 @@ TEST_CASE("attention's shares are predicted on the GPUs of its architecture") {
     // 8 warps with 1024 bytes each on their way for 600 ns, of what the memory gives to one of 132 multiprocessors
     CHECK(json["predicted"][0]["share"].get<double>() == doctest::Approx(8 * 1024 / 600e-9 * 132 / 3.35e12));
     CHECK(json["predicted"][0]["bound"] == "flight");
-    const std::string text = summary_text(summary);
+    const std::string text = text_of(summary);
     CHECK_MESSAGE(text.contains("\n  predicted  H100 0.54 of the memory's bandwidth, bound by flight; H200 0.38 "),
                   text);
     CHECK(text.contains("not measured"));
