@@ -5,7 +5,7 @@
 
 namespace kvjit::tool {
 
-extern const Command kReplayCommand, kInspectCommand, kBenchCommand, kCompareCommand, kBundleCommand, kCacheCommand,
-    kSpecCommand, kTargetsCommand, kDoctorCommand, kCompletionCommand, kHelpCommand;
+extern const Command kReplayCommand, kRecordCommand, kInspectCommand, kBenchCommand, kCompareCommand, kBundleCommand,
+    kCacheCommand, kSpecCommand, kTargetsCommand, kDoctorCommand, kCompletionCommand, kHelpCommand;
 
 }  // namespace kvjit::tool

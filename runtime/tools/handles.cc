@@ -40,12 +40,12 @@ std::string error_text(const kvjit_error& error) {
     return std::string(kvjit_status_name(static_cast<kvjit_status>(error.status))) + ": " + error.message;
 }
 
-Result<Engine> open_engine(const char* cache_dir, bool count_runs) {
+Result<Engine> open_engine(const char* cache_dir, bool count_runs, const char* record) {
     kvjit_engine_options options;
     kvjit_engine_options_init(&options);
     options.cache_dir = cache_dir;
     if (!logs_by_itself()) options.log = log_warnings;
-    options.record = "";  // $KVJIT_RECORD is for engines: a replay isn't recorded
+    options.record = record;  // $KVJIT_RECORD is for engines: a replay isn't recorded
     options.count_runs = count_runs ? 1 : 0;
     kvjit_engine* engine = nullptr;
     kvjit_error error = no_error();

@@ -28,13 +28,14 @@ using Plan = std::unique_ptr<kvjit_plan, Release<kvjit_plan_release>>;
 std::string error_text(const kvjit_error& error);
 
 /// `cache_dir` as kvjit_engine_options has it, null for the default. Warnings go to standard error.
-Result<Engine> open_engine(const char* cache_dir, bool count_runs = false);
+/// `record`: where calls are recorded, and which; "" for none.
+Result<Engine> open_engine(const char* cache_dir, bool count_runs = false, const char* record = "");
 Result<Target> open_target(const std::string& name);
 /// Its canonical text.
 std::string target_text(const kvjit_target* target);
-/// Whether `name` stands for a GPU, or its emulation.
 /// What --target takes for a canonical text, which may be another machine's; one that this version doesn't know stays.
 std::string target_option(const std::string& text);
+/// Whether `name` stands for a GPU, or its emulation.
 bool is_cuda(const std::string& name);
 Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target);
 

@@ -9,9 +9,9 @@
 namespace kvjit::tool {
 namespace {
 
-constexpr const Command* kCommands[] = {&kReplayCommand, &kInspectCommand,    &kBenchCommand, &kCompareCommand,
-                                        &kBundleCommand, &kCacheCommand,      &kSpecCommand,  &kTargetsCommand,
-                                        &kDoctorCommand, &kCompletionCommand, &kHelpCommand};
+constexpr const Command* kCommands[] = {&kReplayCommand,  &kRecordCommand, &kInspectCommand,    &kBenchCommand,
+                                        &kCompareCommand, &kBundleCommand, &kCacheCommand,      &kSpecCommand,
+                                        &kTargetsCommand, &kDoctorCommand, &kCompletionCommand, &kHelpCommand};
 
 constexpr Command kRoot = {
     .name = "kvjit",

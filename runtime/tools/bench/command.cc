@@ -88,11 +88,6 @@ private:
         for (const std::string& word : request_.words) text += word + " ";
         const auto spec = parse_spec(text);
         if (!spec) return fail(spec.error());
-        if (spec->op == KVJIT_OP_RELAYOUT) {
-            return fail(
-                "op is Relayout; kvjit bench takes KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention or "
-                "Merge");
-        }
         return made_up_workload(setting, *spec, name, {request_.kv_heads, request_.layers});
     }
     /// What the device's memory throws becomes the error.

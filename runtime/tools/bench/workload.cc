@@ -153,6 +153,11 @@ bool has_layer_axis(const kvjit_spec& spec) {
 
 Result<std::unique_ptr<Workload>> made_up_workload(const Setting& setting, const kvjit_spec& spec,
                                                    const std::string& batch, const WorkloadShape& shape) {
+    if (spec.op == KVJIT_OP_RELAYOUT) {
+        return fail(
+            "op is Relayout; calls are made up of KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention and "
+            "Merge");
+    }
     const Result<Lengths> lengths = parse_batch(batch);
     if (!lengths) return fail(lengths.error());
     const Result<std::int64_t> layers =

@@ -66,9 +66,10 @@ TEST_CASE("bad arguments") {
     expect_refused(run_kvjit({"bench", "head_dim=64", "--seconds", "nan"}), "--seconds");
     expect_refused(bench({"head_dim=512", "--batch", "65536x1:1000000"}), "there is memory for");
     expect_refused(run_kvjit({"bench"}), "SPEC is missing");
-    expect_refused(run_kvjit({"bench", "op=Relayout"}),
-                   "op is Relayout; kvjit bench takes KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention or "
-                   "Merge");
+    expect_refused(
+        run_kvjit({"bench", "op=Relayout"}),
+        "op is Relayout; calls are made up of KeyValueCache, MultiHeadAttention, MultiHeadCacheAttention and "
+        "Merge");
     expect_refused(run_kvjit({"bench", "none.safetensors", "head_dim=64"}),
                    "'none.safetensors' is a recorded call, and 'head_dim=64' a part of a spec: measure them one after "
                    "the other");

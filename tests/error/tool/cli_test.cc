@@ -92,7 +92,7 @@ TEST_CASE("a command that there is not is named, and so are those that there are
         CHECK(result.exit_code == 2);
         CHECK(result.out.empty());
         CHECK_MESSAGE(mentions(result.err, named), result.err);
-        CHECK_MESSAGE(mentions(result.err, "replay, inspect, bench, "), result.err);
+        CHECK_MESSAGE(mentions(result.err, "replay, record, inspect, bench, "), result.err);
     }
     const ChildResult result = run_kvjit({"help", "replay", "foo"});
     CHECK(result.exit_code == 2);

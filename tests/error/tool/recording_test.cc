@@ -329,5 +329,52 @@ TEST_CASE("--oracle -o refuses what has out.* already, and what it can't write o
     CHECK(!std::filesystem::exists(path));
 }
 
+TEST_CASE("a made-up call is recorded, the same each time, and replays on every target") {
+    const TemporaryFolder folder;
+    const std::string first = folder.path("first"), second = folder.path("second");
+    for (const char* spec :
+         {"head_dim=64,group=2,cache_mode=page_table,page_size=4,quant_bit=8", "op=KeyValueCache,head_dim=64",
+          "op=MultiHeadAttention,head_dim=64,t1=f32", "op=Merge,head_dim=64",
+          "head_dim=64,cache_mode=block_pointers,page_size=8,layout=L2HTD"}) {
+        CAPTURE(std::string(spec));
+        for (const std::string& file : {first, second}) {
+            const ChildResult made = run_kvjit({"record", spec, "--batch", "2x1:9+1x3:5", "-o", file});
+            REQUIRE_MESSAGE(made.exit_code == 0, made.err);
+            CHECK(made.err.empty());
+            CHECK_SAYS(made.out, file + ": ");
+            CHECK(mentions(made.out, "head_dim=64"));
+        }
+        const bool has_addresses = mentions(spec, "block_pointers");  // was.cachestarts, which differ between processes
+        CHECK((has_addresses || read_file(first) == read_file(second)));
+        CHECK(run_kvjit({"replay", "--bits", first}).exit_code == 0);
+        const ChildResult oracle = run_kvjit({"replay", "--oracle", "--target", "cuda-emulated", first});
+        CHECK_MESSAGE(oracle.exit_code == 0, oracle.out);
+    }
+    CHECK((std::filesystem::status(first).permissions() & std::filesystem::perms::group_all) ==
+          std::filesystem::perms::none);
+    const Variable nothing("KVJIT_RECORD", folder.path("calls"));
+    CHECK(run_kvjit({"record", "op=Merge,head_dim=64", "-o", first}).exit_code == 0);
+    CHECK(!std::filesystem::exists(folder.path("calls")));
+}
+
+TEST_CASE("record refuses what makes no call") {
+    const TemporaryFolder folder;
+    const auto error = [&](std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), {"record", "-o", folder.path("call")});
+        const ChildResult refused = run_kvjit(arguments);
+        CHECK(refused.exit_code == 2);
+        CHECK(!std::filesystem::exists(folder.path("call")));
+        return refused.err;
+    };
+    CHECK_SAYS(error({"head_dim=63x"}), "head_dim is");
+    CHECK_SAYS(error({"op=Relayout"}), "op is Relayout; calls are made up of");
+    CHECK_SAYS(error({"head_dim=64", "--batch", "1x2:1"}), "new tokens are among the keys");
+    CHECK_SAYS(error({"head_dim=64", "--target", "cuda"}), "--target is cuda, a GPU; kvjit record runs on CPUs");
+    CHECK_SAYS(error({}), "SPEC is missing");
+    const Variable nowhere("TMPDIR", "/nowhere");
+    CHECK_SAYS(error({"head_dim=64"}), "can't be created");
+    CHECK(run_kvjit({"record", "head_dim=64"}).exit_code == 2);
+}
+
 }  // namespace
 }  // namespace kvjit::test
