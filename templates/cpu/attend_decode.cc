@@ -1,21 +1,25 @@
 // attend for few query rows (docs/semantics.md, section 3). Reading keys and values bounds it: each is read once for
 // all rows of a kv head.
-#include "cpu/attend/decode_factors.h"
+#include "cpu/attend/decode_lanes.h"
 #include "cpu/attend/decode_nibbles.h"
 
 namespace kvjit {
 
 // ---- 4. Per key chunk: the products that serve the spec -------------------------------------------------------------
 
-template <bool>
+template <bool kNibbles, bool kInLanes>
 struct ProductsOf {
     using Type = FactorProducts;
 };
 template <>
-struct ProductsOf<true> {
+struct ProductsOf<false, true> {
+    using Type = LaneProducts<kLanes>;
+};
+template <bool kInLanes>
+struct ProductsOf<true, kInLanes> {
     using Type = NibbleProducts<kLanes>;
 };
-using Products = ProductsOf<kNibblePairs>::Type;
+using Products = ProductsOf<kNibblePairs, kLaneScores>::Type;
 
 }  // namespace kvjit
 

@@ -19,13 +19,20 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-/// All kinds of rows that products of bytes take. CUDA's kernels end at head_dim 256.
+/// All kinds of rows that products of bytes take, and those whose lanes are summed before they are scaled. CUDA's
+/// kernels end at head_dim 256.
 std::vector<std::string> specs() {
     std::vector<std::string> all = {
         "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8,quant_group=32,",
         "op=MultiHeadCacheAttention,head_dim=64,group=8,layout=TL2HD,quant_bit=4,quant_group=32,",
-        "op=MultiHeadCacheAttention,head_dim=96,group=2,layout=L2HTD,quant_bit=8,quant_group=16,",
-        "op=MultiHeadCacheAttention,head_dim=128,group=5,layout=TL2HD,quant_bit=4,quant_group=128,"};
+        "op=MultiHeadCacheAttention,head_dim=96,group=2,layout=L2HTD,quant_bit=8,quant_group=32,",
+        "op=MultiHeadCacheAttention,head_dim=128,group=5,layout=TL2HD,quant_bit=4,quant_group=128,",
+        "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8,quant_group=8,",
+        "op=MultiHeadCacheAttention,head_dim=128,group=8,layout=TL2HD,quant_bit=4,quant_group=16,",
+        "op=MultiHeadCacheAttention,head_dim=64,group=2,layout=TL2HD,quant_bit=8,quant_group=4,",
+        "op=MultiHeadCacheAttention,head_dim=64,group=1,layout=L2HTD,quant_bit=4,quant_group=8,",
+        "op=MultiHeadCacheAttention,head_dim=32,group=4,layout=L2HTD,quant_bit=8,quant_group=8,",
+        "op=MultiHeadCacheAttention,head_dim=8,group=3,layout=L2HTD,quant_bit=4,quant_group=4,"};
     if (!options().on_cuda())
         all.emplace_back("op=MultiHeadCacheAttention,head_dim=512,group=1,layout=L2HTD,quant_bit=8,quant_group=512,");
     return all;
