@@ -118,8 +118,8 @@ Result<void> serves_amx(const KernelSpec& spec, const Target& target) {
     return {};
 }
 
-/// AVX512-VNNI multiplies bytes: codes of quantised keys and values, 16 bytes of which share a scale. Where fewer do,
-/// what each scale costs outweighs the products.
+/// AVX512-VNNI multiplies bytes: codes of quantised keys and values, 32 of which share a scale. Where fewer do, what
+/// each scale costs outweighs the products.
 Result<void> serves_vnni(const KernelSpec& spec, const Target& target) {
     if (auto attention = serves_attention(spec, target); !attention) return attention;
     for (const std::string_view feature : {"avx512vnni", "avx512vbmi"}) {
@@ -140,7 +140,7 @@ Result<void> serves_vnni(const KernelSpec& spec, const Target& target) {
                     is, of);
     };
     if (auto whole = multiple("head_dim", spec.head_dim, 256 / bits); !whole) return whole;
-    return multiple("quant_group", spec.quant_group, 128 / bits);
+    return multiple("quant_group", spec.quant_group, 32);
 }
 
 Result<void> serves_dot(const KernelSpec& spec, const Target& target) {

@@ -9,7 +9,7 @@
 
 namespace kvjit {
 
-static_assert(kQuantised && kHeadDim % kStepElements == 0 && kQuantGroup % (16 * kByteCodes) == 0);
+static_assert(kQuantised && kHeadDim % kStepElements == 0 && kQuantGroup % 32 == 0);
 static_assert(kSegmentElements * kSegments == kHeadDim && kAhead >= 16);
 static_assert(kLanes == 16 || !kHasVnni);  // softmax writes the probabilities of 16 keys together
 
@@ -160,11 +160,6 @@ struct ByteProducts {
         }
     }
 
-    /// The quantisation group of codes[half] of elements d..d+31.
-    KVJIT_INLINE static int span_group(int d, int half) {
-        return (d + (kByteCodes == 1 ? 16 * half : 0)) / kQuantGroup;
-    }
-
     using SpanSums = vi<16>[2][kRowsTogether][kDigits];
 
     /// sums += weights times the codes of the block's elements d..d+31, for the rows from `row` on.
@@ -179,7 +174,7 @@ struct ByteProducts {
 #pragma clang loop unroll(full)
             for (int i = 0; i < 2 * kRowsTogether * kDigits; ++i) {
                 const int half = i % 2, r = i / 2 / kDigits, digit = i / 2 % kDigits;
-                const i32 weight = block.digits[k / 16][span_group(d, half)][row + r][k / 4 % 4][digit];
+                const i32 weight = block.digits[k / 16][d / kQuantGroup][row + r][k / 4 % 4][digit];
                 sums[half][r][digit] = add_byte_products(sums[half][r][digit], vi<16>(weight), codes[half]);
             }
         }
@@ -200,7 +195,7 @@ struct ByteProducts {
             for (int half = 0; half < 2; ++half) {
                 const vi<16>* digits = added[half][r];
                 part[half] =
-                    sum_of_digits(digits[0], (digits[2] << 8) + digits[1], block.unit[span_group(d, half)][row + r]);
+                    sum_of_digits(digits[0], (digits[2] << 8) + digits[1], block.unit[d / kQuantGroup][row + r]);
             }
             vf<32> both = join<float, 16>(part[0], part[1]);
             if constexpr (kByteCodes == 2) both = interleave<float, 16>(part[0], part[1]);

@@ -85,12 +85,12 @@ TEST_CASE("products of bytes decode quantised caches where the target has AVX512
     const std::string bytes = kPlain + ",quant_bit=8,", nibbles = kPlain + ",quant_bit=4,";
     for (const char* target : {"x86-64-v4-vnni", "x86-64-v4-bf16+sse4a", "x86-64-v4-amx"}) {
         CAPTURE(target);
-        CHECK(chosen(kDecode, bytes + "quant_group=32", target) == "vnni");
-        CHECK(chosen(kDecode, bytes + "quant_group=16,t1=f32", target) == "vnni");
+        CHECK(chosen(kDecode, bytes + "quant_group=32,t1=f32", target) == "vnni");
         CHECK(chosen(kDecode, bytes + "quant_group=64,t1=bf16", target) == "vnni");
         CHECK(chosen(kDecode, nibbles + "quant_group=32,attn_mask=3", target) == "vnni");
         CHECK(chosen(kDecode, "head_dim=96,quant_bit=8,quant_group=96", target) == "vnni");
         CHECK(chosen(kDecode, bytes + "quant_group=8", target) == "simd");
+        CHECK(chosen(kDecode, bytes + "quant_group=16", target) == "simd");
         CHECK(chosen(kDecode, nibbles + "quant_group=16", target) == "simd");
         CHECK(chosen(kDecode, "head_dim=96,quant_bit=4,quant_group=32", target) == "simd");
         CHECK(chosen(kDecode, "head_dim=80,quant_bit=8,quant_group=16", target) == "simd");
@@ -104,7 +104,7 @@ TEST_CASE("products of bytes decode quantised caches where the target has AVX512
         CHECK(chosen(kDecode, bytes + "quant_group=32", target) == "simd");
     CHECK(explain(spec_of(bytes + "quant_group=8"), target_of("x86-64-v4-vnni"), kDecode) ==
           "decode:\n"
-          "vnni (cpu/attend_decode_vnni.cc) declines: quant_group is 8; products of bytes take multiples of 16\n"
+          "vnni (cpu/attend_decode_vnni.cc) declines: quant_group is 8; products of bytes take multiples of 32\n"
           "simd (cpu/attend_decode.cc) serves\n");
     CHECK(explain(spec_of(bytes + "quant_group=32"), target_of("x86-64-v4+avx512vnni"), kDecode)
               .contains("declines: target is x86-64-v4+avx512vnni, which lacks avx512vbmi\n"));
