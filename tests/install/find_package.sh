@@ -3,14 +3,14 @@
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname -- "$0")/common.sh"
 
-program=$KVJIT_WORK/program build=$KVJIT_WORK/find_package
+program=$KVJIT_TEST_WORK/program build=$KVJIT_TEST_WORK/find_package
 rm -rf "$program" "$build"
 mkdir "$program"
-cp "$KVJIT_SOURCES/tests/install/version.c" "$KVJIT_SOURCES/examples/quickstart.cc" "$program"
-cp "$KVJIT_SOURCES/tests/install/program.cmake" "$program/CMakeLists.txt" # it is no part of this tree's build
+cp "$KVJIT_TEST_SOURCES/tests/install/version.c" "$KVJIT_TEST_SOURCES/examples/quickstart.cc" "$program"
+cp "$KVJIT_TEST_SOURCES/tests/install/program.cmake" "$program/CMakeLists.txt" # it is no part of this tree's build
 
 configure() {
-    "$CMAKE" -S "$program" -B "$build" "-DCMAKE_PREFIX_PATH=$KVJIT_TREE" "-DWANTED=$1" 2>&1
+    "$CMAKE" -S "$program" -B "$build" "-DCMAKE_PREFIX_PATH=$KVJIT_TEST_TREE" "-DWANTED=$1" 2>&1
 }
 
 for wanted in "${serves_not[@]}"; do

@@ -7,8 +7,8 @@ if ! command -v pkg-config >/dev/null; then
     echo "SKIP: there is no pkg-config"
     exit 77
 fi
-export PKG_CONFIG_PATH=$KVJIT_TREE/$KVJIT_LIBDIR/pkgconfig
-build=$KVJIT_WORK/pkg_config
+export PKG_CONFIG_PATH=$KVJIT_TEST_TREE/$KVJIT_TEST_LIBDIR/pkgconfig
+build=$KVJIT_TEST_WORK/pkg_config
 rm -rf "$build"
 mkdir "$build"
 
@@ -16,7 +16,7 @@ mkdir "$build"
 build() {
     local compiler=$1 program=$2 flags
     read -ra flags <<<"$(pkg-config --cflags --libs kvjit)"
-    "$compiler" "${@:3}" -o "$build/$program" "${flags[@]}" "-Wl,-rpath,$KVJIT_TREE/$KVJIT_LIBDIR"
+    "$compiler" "${@:3}" -o "$build/$program" "${flags[@]}" "-Wl,-rpath,$KVJIT_TEST_TREE/$KVJIT_TEST_LIBDIR"
 }
 
 [[ $(pkg-config --modversion kvjit) == "$version" ]] || fail "the version is $(pkg-config --modversion kvjit)"
@@ -26,6 +26,6 @@ for wanted in "${serves_not[@]}"; do
 done
 read -ra c_flags <<<"${CFLAGS:-}"
 read -ra cxx_flags <<<"${CXXFLAGS:-}"
-build "$CC" version -std=c11 "${c_flags[@]}" "$KVJIT_SOURCES/tests/install/version.c"
-build "$CXX" quickstart -std=c++17 "${cxx_flags[@]}" "$KVJIT_SOURCES/examples/quickstart.cc"
+build "$CC" version -std=c11 "${c_flags[@]}" "$KVJIT_TEST_SOURCES/tests/install/version.c"
+build "$CXX" quickstart -std=c++17 "${cxx_flags[@]}" "$KVJIT_TEST_SOURCES/examples/quickstart.cc"
 check_programs "$build"

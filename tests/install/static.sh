@@ -3,7 +3,7 @@
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname -- "$0")/common.sh"
 
-library=$KVJIT_TREE/$KVJIT_LIBDIR
+library=$KVJIT_TEST_TREE/$KVJIT_TEST_LIBDIR
 if [[ ! -f $library/libkvjit.a ]]; then
     echo "SKIP: this build has no libkvjit.a (KVJIT_BUILD_STATIC)"
     exit 77
@@ -16,7 +16,7 @@ diff <(names --extern-only "$library/libkvjit.a") <(names --dynamic "$library/li
     fail "libkvjit.a and libkvjit.so have different names"
 [[ $(names --extern-only "$library/libkvjit.a") == *kvjit_engine_create* ]] || fail "libkvjit.a has no names"
 if readelf --section-groups --wide "$library/libkvjit.a" | grep 'COMDAT'; then fail "libkvjit.a has section groups"; fi
-if [[ $KVJIT_RUNS_STEP == 0 ]]; then exit 0; fi
+if [[ $KVJIT_TEST_RUNS_STEP == 0 ]]; then exit 0; fi
 if [[ ${CXXFLAGS:-} == *-fsanitize=* ]]; then
     echo "SKIP: sanitizers want to be linked dynamically"
     exit 77
@@ -24,16 +24,16 @@ fi
 
 # ---- Found by CMake: programs that start shared libraries ------------------------------------------------------
 
-program=$KVJIT_WORK/static compiler=$library/libkvjit_compiler.so child=$KVJIT_BUILD/tests/process/process_child
+program=$KVJIT_TEST_WORK/static compiler=$library/libkvjit_compiler.so child=$KVJIT_BUILD/tests/process/process_child
 rm -rf "$program"
 mkdir "$program"
-cp "$KVJIT_SOURCES/tests/install/static/program.cmake" "$program/CMakeLists.txt"
+cp "$KVJIT_TEST_SOURCES/tests/install/static/program.cmake" "$program/CMakeLists.txt"
 compiled=$(KVJIT_TRACE_SPECS=$program/specs.txt "$child" "$program/cache" | sed -n 's/^output //p')
 [[ -n $compiled ]] || fail "process_child says nothing"
 
 # build FOLDER ARGUMENT...
 build() {
-    "$CMAKE" -S "$program" -B "$program/$1" "-DCMAKE_PREFIX_PATH=$KVJIT_TREE" "-DSOURCES=$KVJIT_SOURCES/tests" "${@:2}" >/dev/null
+    "$CMAKE" -S "$program" -B "$program/$1" "-DCMAKE_PREFIX_PATH=$KVJIT_TEST_TREE" "-DSOURCES=$KVJIT_TEST_SOURCES/tests" "${@:2}" >/dev/null
     "$CMAKE" --build "$program/$1" >"$program/$1.log" 2>&1 || fail "$1 is not built: $(cat "$program/$1.log")"
 }
 
@@ -44,7 +44,7 @@ says() {
     [[ $line == *"$2"* ]] || fail "no \"$2\" in: $line"
 }
 
-build dynamic "-DLIBLLVM=$KVJIT_LIBLLVM" "-DLLVM_INCLUDE=$KVJIT_LLVM_INCLUDE"
+build dynamic "-DLIBLLVM=$KVJIT_TEST_LIBLLVM" "-DLLVM_INCLUDE=$KVJIT_TEST_LLVM_INCLUDE"
 said=$("$program/dynamic/bundled") || fail "bundled says $said"
 says output "$compiled"
 says compiles ' 0'
@@ -73,7 +73,7 @@ read -ra cxx_flags <<<"${CXXFLAGS:-}"
 if command -v pkg-config >/dev/null; then
     export PKG_CONFIG_PATH=$library/pkgconfig
     read -ra flags <<<"$(pkg-config --cflags kvjit) $(pkg-config --libs --static kvjit | sed s/-lkvjit/-l:libkvjit.a/)"
-    "$CXX" -std=c++17 "${cxx_flags[@]}" -o "$program/quickstart" "$KVJIT_SOURCES/examples/quickstart.cc" "${flags[@]}"
+    "$CXX" -std=c++17 "${cxx_flags[@]}" -o "$program/quickstart" "$KVJIT_TEST_SOURCES/examples/quickstart.cc" "${flags[@]}"
     if needed "$program/quickstart" | grep kvjit; then fail "quickstart needs a libkvjit"; fi
     said=$(KVJIT_COMPILER=$compiler "$program/quickstart")
     [[ $said == 'attn_output[0, 0, 0] = 0.00125286' ]] || fail "quickstart says $said"
@@ -97,7 +97,7 @@ if [[ $said == *missing* ]]; then fail "with what another program cached, bundle
 
 if command -v pkg-config >/dev/null; then
     read -ra flags <<<"$(pkg-config --cflags --libs --static kvjit)"
-    "$CC" -static -o "$program/version" "$KVJIT_SOURCES/tests/install/version.c" "-L$program/static" "${flags[@]}" \
+    "$CC" -static -o "$program/version" "$KVJIT_TEST_SOURCES/tests/install/version.c" "-L$program/static" "${flags[@]}" \
         2>"$program/warnings.log" || fail "version is not built: $(cat "$program/warnings.log")"
     [[ $("$program/version") == "$version" ]] || fail "without shared libraries, version says another one"
 fi
