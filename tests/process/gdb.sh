@@ -35,7 +35,7 @@ fi
 
 # A CUDA kernel, as the emulator runs it.
 export KVJIT_TEST_TARGET=cuda-emulated
-session emulated 'tbreak attend_rows' continue 'info args' 'print work.sequence' 'info source'
+session emulated 'tbreak attend_dot' continue 'info args' 'print work.sequence' 'info source'
 # shellcheck disable=SC2016 # they are patterns
 expect emulated "kvjit_attend_decode \(args=.*\) at $folder/edited/cuda/attend_decode_dot\.cu:[0-9]+" \
     '^work = ' '^\$1 = \{query_begin = ' "Located in $folder/edited/cuda/"

@@ -209,8 +209,8 @@ std::string edited_templates(const TemporaryFolder& folder, const std::string& f
 
 TEST_CASE("a kernel that the emulator finds wrong is a call that failed, with the line") {
     const TemporaryFolder folder;
-    const Variable templates("KVJIT_TEMPLATE_DIR",
-                             edited_templates(folder, "cuda/attend_decode_dot.cu", "barrier();", ";"));
+    const Variable templates("KVJIT_TEMPLATE_DIR", edited_templates(folder, "cuda/attend/dot/attend.h",
+                                                                    "if constexpr (kDecode) barrier();", ""));
     for (const auto& [file, tally] : {std::pair{recorded_file(), "0 passed, 1 failed, 0 could not run"},
                                       std::pair{golden_file("000_"), "1 passed, 2 failed, 0 could not run"}}) {
         const ChildResult wrong = run_kvjit({"replay", "--target", "cuda-emulated", file});
