@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -36,21 +37,38 @@ struct Scratch {
     std::string path;
 };
 
-/// Elements of float16 with mean 0 and deviation 1, over and over.
-std::vector<half> normal_halves(std::size_t count) {
-    constexpr std::size_t kPattern = 1 << 16;
-    std::vector<half> memory(count);
+/// Numbers of type T, mean 0 and deviation 1, that bfloat16 holds, so that none is NaN where other types are read from
+/// the same bytes.
+template <class T>
+std::vector<std::byte> normal_pattern() {
+    constexpr int kNumbers = 1 << 16;
+    std::vector<T> numbers;
     test::Rng rng(1);
-    for (std::size_t i = 0; i < std::min(kPattern, count); ++i) {
-        memory[i] = half(static_cast<float>(rng.normal()));
-    }
-    for (std::size_t i = kPattern; i < count; ++i) memory[i] = memory[i - kPattern];
-    return memory;
+    for (int i = 0; i < kNumbers; ++i)
+        numbers.push_back(T(static_cast<float>(bfloat16(static_cast<float>(rng.normal())))));
+    const auto bytes = std::as_bytes(std::span(numbers));
+    return {bytes.begin(), bytes.end()};
 }
 
-/// What caches lie in: one pattern serves float16, codes and scales.
-std::vector<half>& arena() {
-    static std::vector<half> memory = normal_halves(static_cast<std::size_t>((bytes_beyond_cache() + kArenaSlack) / 2));
+std::vector<std::byte> pattern_of(kvjit_dtype type) {
+    if (type == KVJIT_F32) return normal_pattern<float>();
+    return type == KVJIT_BF16 ? normal_pattern<bfloat16>() : normal_pattern<half>();
+}
+
+/// The pattern over and over.
+void fill(std::span<std::byte> memory, std::span<const std::byte> pattern) {
+    for (; memory.size() > pattern.size(); memory = memory.subspan(pattern.size()))
+        std::ranges::copy(pattern, memory.begin());
+    std::ranges::copy(pattern.first(memory.size()), memory.begin());
+}
+
+/// What caches lie in, as numbers of `type`, which serve as codes and scales, too. Numbers of another type would be
+/// read as tiny ones, whose products are subnormal and take many processors a hundred cycles.
+std::span<std::byte> arena(kvjit_dtype type) {
+    static std::vector<std::byte> memory(static_cast<std::size_t>(bytes_beyond_cache() + kArenaSlack));
+    static std::optional<kvjit_dtype> held;
+    if (held != type) fill(memory, pattern_of(type));
+    held = type;
     return memory;
 }
 
@@ -60,11 +78,11 @@ std::size_t bytes_to_multiple(std::size_t unit, std::size_t of) {
 }
 
 /// The arena from its first page on, and null where it ends. Every tensor begins with a cache line, as engines' do.
-test::Allocate arena_memory() {
-    const auto address = reinterpret_cast<std::uintptr_t>(arena().data());
-    return [next = bytes_to_multiple(kPage, address)](std::size_t bytes) mutable -> void* {
+test::Allocate arena_memory(kvjit_dtype type) {
+    const std::span<std::byte> memory = arena(type);
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
+    return [memory, next = bytes_to_multiple(kPage, address)](std::size_t bytes) mutable -> void* {
         const std::size_t begin = std::exchange(next, next + bytes + bytes_to_multiple(64, bytes));
-        const auto memory = std::as_writable_bytes(std::span(arena()));
         return next <= memory.size() ? memory.data() + begin : nullptr;
     };
 }
@@ -104,6 +122,10 @@ test::CallShape shape_of(const std::string& spec, const Call::Size& size) {
     return shape;
 }
 
+kvjit_dtype type_of(const std::string& spec) {
+    return static_cast<kvjit_dtype>(KernelSpec::parse(spec).value().t1);
+}
+
 /// Makes scales of the arena's numbers: kvjit stores none below 0.
 void clear_signs(std::span<std::byte> halves) {
     for (std::size_t i = 1; i < halves.size(); i += 2) halves[i] &= std::byte{0x7f};
@@ -112,7 +134,7 @@ void clear_signs(std::span<std::byte> halves) {
 }  // namespace
 
 Call::Call(const std::string& spec_text, Size call_size)
-    : ApiCall(shape_of(spec_text, call_size), arena_memory()), size(call_size) {
+    : ApiCall(shape_of(spec_text, call_size), arena_memory(type_of(spec_text))), size(call_size) {
     if (right() && spec.quant_bit != 0) clear_signs(test::bytes_of(tensors.scale));
     test::Rng rng(2);
     if (test::has_pages(spec) || spec.cache_mode == KVJIT_TOKEN_TABLE) place_tokens(&rng);
