@@ -42,8 +42,7 @@ bool has_layer_tables(const gen::KernelSpec& spec, const kvjit_batch& batch) {
     return gen::has_cache(spec) && batch.cachestarts.rank == table_rank(spec, batch) + 1;
 }
 
-CacheView::Places CacheView::places(const gen::KernelSpec& spec, int part) {
-    const gen::Axes axes = gen::axes_of(part == 0 ? gen::layout_axes(spec) : gen::value_axes(spec));
+CacheView::Places CacheView::places(const gen::KernelSpec& spec, const gen::Axes& axes, int part) {
     const gen::Cut cut = gen::cut_of(spec, part), whole = gen::whole(spec);
     return {.block = axes.find('N'),
             .token = axes.find(axes.has('t') ? 't' : 'T'),
@@ -55,9 +54,11 @@ CacheView::Places CacheView::places(const gen::KernelSpec& spec, int part) {
 }
 
 CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std::int64_t num_kv_heads)
-    : spec_(spec),
-      cached_(gen::has_cache(spec)),
+    : cached_(gen::has_cache(spec)),
       quantised_(cached_ && spec.quant_bit != 0),
+      apart_(gen::is_apart(spec)),
+      key_axes_(gen::axes_of(gen::layout_axes(spec))),
+      value_axes_(gen::axes_of(gen::value_axes(spec))),
       paging_{gen::page_tokens(spec), gen::table_entries(spec)},
       table_(table_of(spec, batch)),
       has_layers_(has_layer_tables(spec, batch)),
@@ -69,8 +70,8 @@ CacheView::CacheView(const gen::KernelSpec& spec, const kvjit_batch& batch, std:
       page_tokens_(paging_.blocks() && paging_.page != 0 ? paging_.page : batch.max_tokens),
       num_layers_(batch.num_layers),
       num_kv_heads_(num_kv_heads),
-      key_at_(places(spec, 0)),
-      value_at_(gen::is_apart(spec) ? places(spec, 1) : key_at_) {
+      key_at_(places(spec, key_axes_, 0)),
+      value_at_(apart_ ? places(spec, value_axes_, 1) : key_at_) {
     if (paging_.entries != Entries::kAddresses) return;
     code_block_ = block(gen::cache_type(spec), gen::code_elements(spec));
     if (quantised_) scale_block_ = block(gen::scale_type(spec), gen::scale_elements(spec));
@@ -106,13 +107,12 @@ std::int64_t CacheView::extent(const gen::Axes& axes, char axis, std::int64_t ro
 }
 
 kvjit_tensor CacheView::block(kvjit_dtype type, std::int64_t row_elements) const {
-    const gen::Axes axes = gen::axes_of(gen::layout_axes(spec_));
     kvjit_tensor tensor{};
     tensor.dtype = type;
-    tensor.rank = axes.rank;
+    tensor.rank = key_axes_.rank;
     std::int64_t stride = 1;
     for (std::int32_t axis = tensor.rank; axis-- > 0;) {
-        tensor.shape[axis] = extent(axes, axes.order()[static_cast<std::size_t>(axis)], row_elements);
+        tensor.shape[axis] = extent(key_axes_, key_axes_.order()[static_cast<std::size_t>(axis)], row_elements);
         tensor.strides[axis] = stride;
         stride *= tensor.shape[axis];
     }
@@ -143,13 +143,13 @@ abi::Plane CacheView::plane(const kvjit_tensor& tensor, const Places& at, std::i
 
 const kvjit_tensor& CacheView::codes(const kvjit_tensors& tensors, int part) const {
     if (paging_.entries == Entries::kAddresses) return code_block_;
-    if (!gen::is_apart(spec_)) return tensors.cache;
+    if (!apart_) return tensors.cache;
     return part == 0 ? tensors.key_cache : tensors.value_cache;
 }
 
 const kvjit_tensor& CacheView::scales(const kvjit_tensors& tensors, int part) const {
     if (paging_.entries == Entries::kAddresses) return scale_block_;
-    if (!gen::is_apart(spec_)) return tensors.scale;
+    if (!apart_) return tensors.scale;
     return part == 0 ? tensors.key_scale : tensors.value_scale;
 }
 

@@ -37,6 +37,10 @@ public:
     /// These blocks, which no tensor of the call describes, as tensors at address 0.
     const kvjit_tensor& code_block() const { return code_block_; }
     const kvjit_tensor& scale_block() const { return scale_block_; }
+    /// The layout's axes, parsed once: of keys (part 0) and of values (part 1), which may be the same.
+    const gen::Axes& axes(int part) const { return part == 0 ? key_axes_ : value_axes_; }
+    /// Whether keys and values lie in tensors of their own.
+    bool is_apart() const { return apart_; }
     /// Extent of a layout's axis in a tensor whose rows have `row_elements`.
     std::int64_t extent(const gen::Axes& axes, char axis, std::int64_t row_elements) const;
     /// The layers that a call may name.
@@ -56,7 +60,7 @@ private:
         std::int32_t block, token, layer, part, head;
         std::int32_t token_pieces, element_pieces;  // -1: not split
     };
-    static Places places(const gen::KernelSpec& spec, int part);
+    static Places places(const gen::KernelSpec& spec, const gen::Axes& axes, int part);
 
     kvjit_tensor block(kvjit_dtype type, std::int64_t row_elements) const;
     /// The tensor with the keys (part 0) or values (part 1) of all layers.
@@ -64,8 +68,8 @@ private:
     const kvjit_tensor& scales(const kvjit_tensors& tensors, int part) const;
     abi::Plane plane(const kvjit_tensor& tensor, const Places& at, std::int64_t layer, std::int64_t part) const;
 
-    gen::KernelSpec spec_;
-    bool cached_, quantised_;
+    bool cached_, quantised_, apart_;
+    gen::Axes key_axes_, value_axes_;
     Paging paging_;
     abi::Table table_;  // of layer 0
     bool has_layers_;

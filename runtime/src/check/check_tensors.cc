@@ -29,11 +29,13 @@ struct Call {
 };
 
 /// Why the spec's cache has no such tensor; null: it has one.
-const char* unused_cache(const KernelSpec& spec, const Tensor& tensor) {
+const char* unused_cache(const Call& call, const Tensor& tensor) {
+    const KernelSpec& spec = call.spec();
+    const bool is_apart = call.batch.cache.is_apart();
     if (!gen::has_cache_tensors(spec)) return "blocks lie where cachestarts says";
-    if (gen::is_apart(spec) && tensor.part == gen::Part::kBoth)
+    if (is_apart && tensor.part == gen::Part::kBoth)
         return "keys and values lie apart, the spec's layout has no axis 2";
-    if (!gen::is_apart(spec) && tensor.part != gen::Part::kBoth)
+    if (!is_apart && tensor.part != gen::Part::kBoth)
         return "keys and values lie in one tensor, the spec's layout has an axis 2";
     return tensor.use == Use::kScale && spec.quant_bit == 0 ? "the spec's quant_bit is 0" : nullptr;
 }
@@ -54,7 +56,7 @@ std::optional<Use> use_of(const Call& call, const Tensor& tensor) {
             return call.batch.stores ? std::optional(Use::kInputOpt) : std::nullopt;
         case Use::kScale:
         case Use::kCache:
-            if (unused_cache(call.spec(), tensor) != nullptr) return std::nullopt;
+            if (unused_cache(call, tensor) != nullptr) return std::nullopt;
             return call.batch.stores ? tensor.use : Use::kInput;
         case Use::kOutputOpt:
             if (call.batch.batch_size == 0 || !needs_key_rows(tensor) || is_given(call.batch.keys.starts))
@@ -128,12 +130,12 @@ Axis layout_axis(const Call& call, const gen::Axes& axes, char axis, Type type) 
     return {name, call.batch.cache.extent(axes, axis, row_elements(call.spec(), type)), false};
 }
 
-gen::Axes axes_of(const KernelSpec& spec, const Tensor& tensor) {
-    return gen::axes_of(tensor.part == gen::Part::kValue ? gen::value_axes(spec) : gen::layout_axes(spec));
+const gen::Axes& axes_of(const CacheView& cache, const Tensor& tensor) {
+    return cache.axes(tensor.part == gen::Part::kValue ? 1 : 0);
 }
 
 ViewRule layout_rule(const Call& call, const Tensor& tensor, Use use) {
-    const gen::Axes axes = axes_of(call.spec(), tensor);
+    const gen::Axes& axes = axes_of(call.batch.cache, tensor);
     ViewRule rule{tensor.name, type_of(call.spec(), tensor.type), axes.rank, {}, true, is_written(use)};
     std::ranges::transform(axes.order(), rule.axes.begin(),
                            [&](char axis) { return layout_axis(call, axes, axis, tensor.type); });
@@ -157,7 +159,7 @@ ViewRule plain_rule(const Call& call, const Tensor& tensor, Use use) {
 // ---- The checks -------------------------------------------------------------------------------------------
 
 /// Why this call takes no such tensor.
-std::string_view no_use(const KernelSpec& spec, const Tensor& tensor) {
+std::string_view no_use(const Call& call, const Tensor& tensor) {
     switch (tensor.use) {
         case Use::kMask:
             return "the spec's attn_mask is 0";
@@ -165,7 +167,7 @@ std::string_view no_use(const KernelSpec& spec, const Tensor& tensor) {
             return "the spec's has_sinks is 0";
         case Use::kCache:
         case Use::kScale:
-            return unused_cache(spec, tensor);
+            return unused_cache(call, tensor);
         case Use::kOutputOpt:
             return "the batch has no kvstarts, by which its rows have their places";
         default:
@@ -187,7 +189,7 @@ Result<void> check_tensor(const Call& call, const Tensor& tensor) {
     const kvjit_tensor& view = call.tensors.*tensor.member;
     const std::optional<Use> use = use_of(call, tensor);
     if (!is_present(view)) return check_absent(call, tensor, use);
-    if (!use) return refuse_given(tensor.name, no_use(call.spec(), tensor));
+    if (!use) return refuse_given(tensor.name, no_use(call, tensor));
     return check_view(view, is_cache(tensor) ? layout_rule(call, tensor, *use) : plain_rule(call, tensor, *use));
 }
 
@@ -240,8 +242,8 @@ Result<void> check_overlaps(const Call& call) {
 }
 
 /// Contiguous elements of a row, on the last axis.
-std::int64_t neighbours(const KernelSpec& spec, const Tensor& tensor, const kvjit_tensor& view) {
-    const bool of_row = !is_cache(tensor) || std::string_view("Dd").contains(axes_of(spec, tensor).order().back());
+std::int64_t neighbours(const CacheView& cache, const Tensor& tensor, const kvjit_tensor& view) {
+    const bool of_row = !is_cache(tensor) || std::string_view("Dd").contains(axes_of(cache, tensor).order().back());
     return of_row ? view.shape[view.rank - 1] : 1;
 }
 
@@ -265,14 +267,14 @@ Result<void> check_layer(const Call& call, std::int64_t layer_idx) {
 
 }  // namespace
 
-Result<void> check_row_alignment(const KernelSpec& spec, const kvjit_tensors& tensors) {
-    for (const Tensor& tensor : gen::operator_of(spec).tensors) {
+Result<void> check_row_alignment(const BatchView& batch, const kvjit_tensors& tensors) {
+    for (const Tensor& tensor : gen::operator_of(batch.spec).tensors) {
         const kvjit_tensor& view = tensors.*tensor.member;
         const bool rows = tensor.axes.empty() ? tensor.type != Type::kT1 : tensor.type != Type::kF32;
         if (!rows || !is_present(view) || is_empty(view)) continue;
         const std::int64_t past = misalignment(view.data, kCudaAlignment);
         if (past != 0) return refuse_misaligned(std::string(tensor.name), past, kCudaAlignment);
-        if (Result<void> strides = check_strides(tensor.name, view, neighbours(spec, tensor, view)); !strides)
+        if (Result<void> strides = check_strides(tensor.name, view, neighbours(batch.cache, tensor, view)); !strides)
             return strides;
     }
     return {};

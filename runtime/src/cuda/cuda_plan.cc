@@ -185,7 +185,7 @@ private:
     }
 
     gen::Result<void> check_run(const kvjit_tensors& tensors) override {
-        if (auto aligned = check_row_alignment(spec(), tensors); !aligned) return aligned;
+        if (auto aligned = check_row_alignment(batch(), tensors); !aligned) return aligned;
         return check_rows(tensors);
     }
 

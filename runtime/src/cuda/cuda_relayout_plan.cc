@@ -63,9 +63,9 @@ private:
     }
 
     gen::Result<void> check_run(const kvjit_tensors& from, const kvjit_tensors& to) override {
-        if (auto aligned = check_row_alignment(view().from.batch.spec, from); !aligned)
+        if (auto aligned = check_row_alignment(view().from.batch, from); !aligned)
             return std::unexpected(error_of_side(kFromSide, aligned.error()));
-        if (auto aligned = check_row_alignment(view().to.batch.spec, to); !aligned)
+        if (auto aligned = check_row_alignment(view().to.batch, to); !aligned)
             return std::unexpected(error_of_side(kToSide, aligned.error()));
         return {};
     }
