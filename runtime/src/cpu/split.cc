@@ -52,7 +52,8 @@ struct Tile {
 constexpr std::int64_t kCostLevels = 256;
 
 /// The tiles by descending level of cost, those of one level as they were.
-std::vector<Tile> by_cost(const std::vector<Tile>& tiles) {
+std::vector<Tile> by_cost(std::vector<Tile> tiles) {
+    if (tiles.size() < 2) return tiles;
     std::int64_t most = 1;
     for (const Tile& tile : tiles) most = std::max(most, tile.cost);
     const std::int64_t step = most / kCostLevels + 1;

@@ -13,7 +13,7 @@ CallRecord::CallRecord(std::shared_ptr<Recorder> recorder, const Kernel& kernel,
                        const kvjit_plan_options& options)
     : recorder_(std::move(recorder)),
       spec_(kernel.spec()),
-      target_(kernel.target().text()),
+      target_(kernel.target()),
       batch_(batch),
       stores_nothing_(options.stores_nothing != 0),
       split_keys_(options.split_keys) {
@@ -89,7 +89,7 @@ gen::Result<void> CallRecord::run(Recording& recording, Plan& plan, const kvjit_
         return plan.run(tensors, layer_idx);
     }
     Draft draft(recording, plan);
-    const CasePlan how{target_, stores_nothing_, split_keys_};
+    const CasePlan how{target_.text(), stores_nothing_, split_keys_};
     const bool begun = survives(draft, [&] { return draft.begin(spec_, batch_, slopes_, how, tensors, layer_idx); });
     auto ran = plan.run(tensors, layer_idx);
     if (begun && ran) survives(draft, [&] { return draft.end(spec_), true; });

@@ -31,7 +31,7 @@ private:
     std::shared_ptr<Recorder> recorder_;
     const std::atomic<Recording*>* current_ = &kNever;  // the recorder's
     gen::KernelSpec spec_;
-    std::string target_;
+    gen::Target target_;  // its text is made for recordings alone
     kvjit_batch batch_;
     std::vector<float> slopes_;  // the caller's needn't outlive the plan's making
     bool stores_nothing_ = false;
