@@ -60,7 +60,10 @@ KVJIT_INLINE vf<N> exp(vf<N> x) {
 /// where it is below 2^-126; NaN stays.
 template <int N>
 KVJIT_INLINE vf<N> exp_short(vf<N> x) {
-    constexpr float kLog2e = 0x1.715476p+0f;
+    constexpr float kLog2e = 0x1.715476p+0f, kLeast = -0x1.5d589ep+6f;
+    const auto vanishes = x < kLeast;
+    // Products in place of AVX-512's scaling would be subnormal, though nobody reads them. NaN stays.
+    if constexpr (!kHasAvx512) x = max_fast(vf<N>(kLeast), x);
     const vf<N> n = fma<N>(x, vf<N>(kLog2e), vf<N>(kRoundMagic)) - kRoundMagic;
     const vf<N> f = fma<N>(x, vf<N>(kLog2e), -n);  // in -1/2..1/2
     // 2^f, its largest relative error made least.
@@ -70,7 +73,7 @@ KVJIT_INLINE vf<N> exp_short(vf<N> x) {
     p = fma<N>(p, f, vf<N>(0x1.ebf918p-3f));
     p = fma<N>(p, f, vf<N>(0x1.62e428p-1f));
     p = fma<N>(p, f, vf<N>(1.0f));
-    return x < -0x1.5d589ep+6f ? vf<N>(0.0f) : scale_by_power<N>(p, n);
+    return vanishes ? vf<N>(0.0f) : scale_by_power<N>(p, n);
 }
 
 template <class V>
