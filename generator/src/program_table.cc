@@ -309,7 +309,7 @@ constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda,
                                  {"cut", "cuda/load_cut.cu", 1, serves_cuda, by_token}};
 
 constexpr Variant kCpuDecode[] = {{"vnni", "cpu/attend_decode_vnni.cc", 1, serves_vnni, by_item},
-                                  {"simd", "cpu/attend_decode.cc", 3, serves_attention, by_item}};
+                                  {"simd", "cpu/attend_decode.cc", 4, serves_attention, by_item}};
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 4, serves_mma_decode, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 3, serves_dot, by_dot<true>}};
 

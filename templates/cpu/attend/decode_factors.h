@@ -8,8 +8,6 @@
 
 namespace kvjit {
 
-/// Whether factors are bfloat16 pairs, as they lie in queries and in the cache, in place of floats.
-inline constexpr bool kPairs = kFastBfloat16 && kSame<T1, bf16_t> && kSame<T2, bf16_t>;
 using Factor = FactorOf<kPairs>::Type;
 inline constexpr int kFactorElements = kPairs ? 2 : 1;
 
@@ -19,25 +17,32 @@ KVJIT_INLINE vec<Factor, N> as_factors(vf<N> v) {
     return __builtin_bit_cast(vec<Factor, N>, v);
 }
 
-/// A line: kLanes factors, of kLineElements elements, of each row of a tile in turn. A tile's queries are kLines lines.
-using QueryLine = vec<Factor, kRows * kLanes>;
-inline constexpr int kLineElements = kLanes * kFactorElements;
+/// kLanes factors of each row of a tile in turn.
+using QueryVector = vec<Factor, kRows * kLanes>;
+/// A line: the vectors of kLineElements elements. A tile's queries are kLines lines.
+inline constexpr int kLineVectors = kOrderLanes / kLanes;
+inline constexpr int kLineElements = kOrderLanes * kFactorElements;
+inline constexpr int kLineFactors = kLineVectors * kRows * kLanes;
 inline constexpr int kLines = (kHeadDim + kLineElements - 1) / kLineElements;
 inline constexpr int kWholeLines = kHeadDim / kLineElements;
 inline constexpr int kTailElements = kHeadDim % kLineElements;
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
 
-/// kLanes factors from the query's element on that `from` points to. kTail: only kTailElements elements are left,
-/// followed by zeros.
-template <bool kTail>
-KVJIT_INLINE vec<Factor, kLanes> load_query_factors(const T1* from) {
-    if constexpr (kPairs)
-        return load_pairs<kTail ? kTailElements : kLineElements>(from);
-    else if constexpr (kTail)
-        return as_factors(pad(load<8>(from)));
-    else
-        return as_factors(to_lanes(load<kLanes>(from)));
+/// Stores a row's factors of kCount elements, followed by zeros, into its lanes of a line.
+template <int kCount>
+KVJIT_INLINE void store_query_line(Factor* line, const T1* from) {
+    if constexpr (kPairs) {
+        store_raw<Factor, kLanes>(line, load_pairs<kLanes, kCount>(from));
+    } else {
+        constexpr bool kStaysInOrder = kHalvesOrder && kCount == 8;
+        const vf<kOrderLanes> elements = load_first<kOrderLanes, kCount>(from);
+        alignas(64) float vectors[kLineVectors][kLanes];
+        store<kOrderLanes>(vectors[0], kStaysInOrder ? elements : to_lanes<kOrderLanes>(elements));
+#pragma clang loop unroll(full)
+        for (int v = 0; v < kLineVectors; ++v)
+            store_raw<Factor, kLanes>(line + v * kRows * kLanes, load_raw<Factor, kLanes>(vectors[v]));
+    }
 }
 
 /// A tile's keys: their rows and, if quantised, their scales as float32.
@@ -46,25 +51,37 @@ struct KeyTile {
     alignas(64) float scales[kKeys][kScalesPerRow];
 };
 
-/// kLanes factors of key k from element d on. kTail: only kTailElements elements are left, followed by zeros.
-template <bool kTail>
+/// Vector kVector of a line of kCount elements from element d of key k on, followed by zeros.
+template <int kCount, int kVector>
 KVJIT_INLINE vec<Factor, kLanes> load_key(const KeyTile& keys, int k, int d) {
+    const T2* codes = keys.codes[k];
     if constexpr (kPairs)
-        return load_pairs<kTail ? kTailElements : kLineElements>(advance(keys.codes[k], d));
-    else if constexpr (kTail)
-        return as_factors(pad(load_lanes<8>(keys.codes[k], keys.scales[k], d)));
+        return load_pairs<kLanes, kCount>(advance(codes, d));
+    else if constexpr (kEvenOddOrder)
+        return as_factors(every_other_of<kVector, kLanes>(load_pairs<kLanes, kCount>(advance(codes, d))));
+    else if constexpr (kCount < kLanes)
+        return as_factors(pad(load_lanes<kCount>(codes, keys.scales[k], d)));
     else
-        return as_factors(load_lanes<kLanes>(keys.codes[k], keys.scales[k], d));
+        return as_factors(load_lanes<kLanes>(codes, keys.scales[k], d));
 }
 
-template <bool kTail>
+template <int kCount, int kVector = 0>
+KVJIT_INLINE void add_key(ProductLine& sum, const QueryVector (&query)[kLineVectors], const KeyTile& keys, int k,
+                          int d) {
+    const vec<Factor, kLanes> key = load_key<kCount, kVector>(keys, k, d);
+    sum = multiply_add<kRows * kLanes>(repeat_for_rows<Factor>(key), query[kVector], sum);
+    if constexpr (kVector + 1 < kLineVectors) add_key<kCount, kVector + 1>(sum, query, keys, k, d);
+}
+
+/// sums[k] += products of a line's first kCount elements.
+template <int kCount>
 KVJIT_INLINE void add_products(ProductLine (&sums)[kKeys], const Factor* query, const KeyTile& keys, int line) {
-    const QueryLine factors = load_raw<Factor, kRows * kLanes>(query + line * kLanes * kRows);
+    QueryVector factors[kLineVectors];
 #pragma clang loop unroll(full)
-    for (int k = 0; k < kKeys; ++k) {
-        const vec<Factor, kLanes> key = load_key<kTail>(keys, k, line * kLineElements);
-        sums[k] = multiply_add<kRows * kLanes>(repeat_for_rows<Factor>(key), factors, sums[k]);
-    }
+    for (int v = 0; v < kLineVectors; ++v)
+        factors[v] = load_raw<Factor, kRows * kLanes>(query + line * kLineFactors + v * kRows * kLanes);
+#pragma clang loop unroll(full)
+    for (int k = 0; k < kKeys; ++k) add_key<kCount>(sums[k], factors, keys, k, line * kLineElements);
 }
 
 /// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic, since a burst of
@@ -80,11 +97,11 @@ KVJIT_INLINE void multiply_keys(ProductLine (&sums)[kKeys], const Factor* query,
 #pragma clang loop unroll(disable)
     for (int line = 0; line < kWholeLines; ++line) {
         if constexpr (kPrefetch) prefetch_share<kLines>(rows, scored.at, scored.head, line);
-        add_products<false>(sums, query, keys, line);
+        add_products<kLineElements>(sums, query, keys, line);
     }
     if constexpr (kWholeLines < kLines) {
         if constexpr (kPrefetch) prefetch_share<kLines>(rows, scored.at, scored.head, kWholeLines);
-        add_products<true>(sums, query, keys, kWholeLines);
+        add_products<kTailElements>(sums, query, keys, kWholeLines);
     }
 }
 
@@ -152,12 +169,21 @@ KVJIT_INLINE void add_spans(float* sums, const float* probabilities, const Chunk
     if constexpr (kTo < kHeadDim) add_spans<N / 2, kTo>(sums, probabilities, rows, range);
 }
 
+/// Puts sums from element kFrom on into the elements' order: blocks of N, then of half as many, down to 8.
+template <int N, int kFrom = 0>
+KVJIT_INLINE void order_elements(float* sums) {
+    constexpr int kTo = kHeadDim - (kHeadDim - kFrom) % N;
+#pragma clang loop unroll(disable)
+    for (int d = kFrom; d < kTo; d += N) store<N>(sums + d, from_lanes<N>(load<N>(sums + d)));
+    if constexpr (kTo < kHeadDim) order_elements<N / 2, kTo>(sums);
+}
+
 // ---- What decode asks for ------------------------------------------------------------------------------------------
 
 struct FactorProducts {
     using Factor = kvjit::Factor;
     /// Lines of kRows rows in turn.
-    using Query = Factor[kLines * kRows * kLanes];
+    using Query = Factor[kLines * kLineFactors];
     /// Keys whose scores are made together.
     static constexpr int kKeys = kvjit::kKeys;
     /// Keys whose values are one step.
@@ -170,11 +196,9 @@ struct FactorProducts {
         Factor* to = tile + r * kLanes;
 #pragma clang loop unroll(disable)
         for (int line = 0; line < kWholeLines; ++line)
-            store_raw<Factor, kLanes>(to + line * kLanes * kRows,
-                                      load_query_factors<false>(from + line * kLineElements));
+            store_query_line<kLineElements>(to + line * kLineFactors, from + line * kLineElements);
         if constexpr (kWholeLines < kLines)
-            store_raw<Factor, kLanes>(to + kWholeLines * kLanes * kRows,
-                                      load_query_factors<true>(from + kWholeLines * kLineElements));
+            store_query_line<kTailElements>(to + kWholeLines * kLineFactors, from + kWholeLines * kLineElements);
     }
 
     /// scores[r * kScoreStride + k] = query row r · key at+k, for kRows rows and kKeys keys.
@@ -210,8 +234,7 @@ struct FactorProducts {
     /// Puts sums of values back into the order of elements.
     KVJIT_INLINE static void order_row(float* row) {
         if constexpr (kOrdered) return;
-#pragma clang loop unroll(disable)
-        for (int d = 0; d < kWholeDim; d += kLanes) store<kLanes>(row + d, from_lanes(load<kLanes>(row + d)));
+        order_elements<kOrderLanes>(row);
     }
 };
 

@@ -3,39 +3,59 @@
 #pragma once
 
 #include "cpu/cache/elements.h"
+#include "cpu/machine/pairs.h"
 
 namespace kvjit {
 
-/// Whether lane order is the elements' order. It is, but for int4 on AVX-512: there lane 2i of 16 lanes holds element i
-/// and lane 2i+1 element 8+i, because a pair of lanes is the two halves of a row's 8 bytes, shifted alike.
-inline constexpr bool kOrdered = !(kSame<T2, i4x2_t> && kHasAvx512 && kLanes == 16);
+/// Whether factors are bfloat16 pairs, as they lie in queries and in the cache, in place of floats.
+inline constexpr bool kPairs = kFastBfloat16 && kSame<T1, bf16_t> && kSame<T2, bf16_t>;
 
+/// Lane orders of a block of kOrderLanes elements; of what is left at a row's end, of 8, or of 16 and then 8.
+/// - halves: lane 2i holds element i and lane 2i+1 element 8+i. For int4 on AVX-512: a pair of lanes is the two halves
+///   of a row's 8 bytes, shifted alike. The last 8 elements stay in order.
+/// - evens and odds: the lower half of the lanes holds elements 0, 2, 4..., the upper one 1, 3, 5... For bfloat16, whose
+///   odd elements become floats where they lie, by clearing the even ones, and even ones by one shift.
+/// - the elements' order elsewhere.
+inline constexpr bool kHalvesOrder = kSame<T2, i4x2_t> && kHasAvx512 && kLanes == 16;
+inline constexpr bool kEvenOddOrder = kSame<T2, bf16_t> && kHasAvx2 && !kPairs;
+inline constexpr bool kOrdered = !kHalvesOrder && !kEvenOddOrder;
+inline constexpr int kOrderLanes = kEvenOddOrder ? 2 * kLanes : kLanes;
+
+/// The element that a lane of a block of kCount has.
+template <int kCount>
 constexpr int element_of_lane(int lane) {
-    return kOrdered ? lane : lane / 16 * 16 + lane % 16 / 2 + lane % 2 * 8;
+    if constexpr (kEvenOddOrder) return lane % (kCount / 2) * 2 + lane / (kCount / 2);
+    if constexpr (kHalvesOrder && kCount == 16) return lane / 2 + lane % 2 * 8;
+    return lane;
 }
+template <int kCount>
 constexpr int lane_of_element(int element) {
-    return kOrdered ? element : element / 16 * 16 + element % 8 * 2 + element % 16 / 8;
+    if constexpr (kEvenOddOrder) return element / 2 + element % 2 * (kCount / 2);
+    if constexpr (kHalvesOrder && kCount == 16) return element % 8 * 2 + element / 8;
+    return element;
 }
 
 template <int N, int... I>
 KVJIT_INLINE vf<N> pick_to_lanes(vf<N> v, Sequence<int, I...>) {
-    return __builtin_shufflevector(v, v, element_of_lane(I)...);
+    return __builtin_shufflevector(v, v, element_of_lane<N>(I)...);
 }
 template <int N, int... I>
 KVJIT_INLINE vf<N> pick_from_lanes(vf<N> v, Sequence<int, I...>) {
-    return __builtin_shufflevector(v, v, lane_of_element(I)...);
+    return __builtin_shufflevector(v, v, lane_of_element<N>(I)...);
 }
 template <int N, int kGroupSize, int M, int... I>
 KVJIT_INLINE vf<N> spread_lanes(vf<M> v, Sequence<int, I...>) {
-    return __builtin_shufflevector(v, v, ((N < 16 ? I : element_of_lane(I)) / kGroupSize)...);
+    return __builtin_shufflevector(v, v, ((N < 16 ? I : I / 16 * 16 + element_of_lane<16>(I % 16)) / kGroupSize)...);
 }
 
-/// kLanes consecutive elements to lane order, and back.
-KVJIT_INLINE vf<kLanes> to_lanes(vf<kLanes> elements) {
-    return pick_to_lanes<kLanes>(elements, Lanes<kLanes>{});
+/// A block of N consecutive elements to lane order, and back.
+template <int N>
+KVJIT_INLINE vf<N> to_lanes(vf<N> elements) {
+    return pick_to_lanes<N>(elements, Lanes<N>{});
 }
-KVJIT_INLINE vf<kLanes> from_lanes(vf<kLanes> lanes) {
-    return pick_from_lanes<kLanes>(lanes, Lanes<kLanes>{});
+template <int N>
+KVJIT_INLINE vf<N> from_lanes(vf<N> lanes) {
+    return pick_from_lanes<N>(lanes, Lanes<N>{});
 }
 
 /// values[g] for the quantisation group g of the element in each of lanes d..d+N-1. d is a multiple of N, or of 16.
@@ -66,14 +86,18 @@ KVJIT_INLINE vf<16> codes_by_table(const i4x2_t* p) {
 /// The codes of N elements, in lane order.
 template <int N, class T>
 KVJIT_INLINE vf<N> load_codes(const T* p) {
-    if constexpr (!kSame<T, i4x2_t>)
+    if constexpr (kEvenOddOrder && N <= kOrderLanes) {
+        const vec<u32, N / 2> pairs = load_raw<u32, N / 2>(p);
+        return join<float, N / 2>(every_other_of<0, N / 2>(pairs), every_other_of<1, N / 2>(pairs));
+    } else if constexpr (!kEvenOddOrder && !kSame<T, i4x2_t>) {
         return load<N>(p);
-    else if constexpr (N == 8)
+    } else if constexpr (N == 8) {
         return shift_codes(p);
-    else if constexpr (N == 16 && !kOrdered)
+    } else if constexpr (N == 16 && kHalvesOrder) {
         return codes_by_table(p);
-    else
+    } else {
         return join<float, N / 2>(load_codes<N / 2>(p), load_codes<N / 2>(advance(p, N / 2)));
+    }
 }
 
 /// Lanes d..d+N-1 of a cache row, dequantised.

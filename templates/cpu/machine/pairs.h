@@ -45,15 +45,21 @@ KVJIT_INLINE vf<N> multiply_add(vec<u32, N> a, vec<u32, N> b, vf<N> sum) {
     }
 }
 
-/// The pairs of kCount numbers from p on, followed by zeros.
-template <int kCount>
-KVJIT_INLINE vec<u32, 16> load_pairs(const bf16_t* p) {
-    static_assert(kCount % 8 == 0 && kCount <= 32);
-    const vec<u32, 4> none(0u);
-    if constexpr (kCount == 32) return load_raw<u32, 16>(p);
-    if constexpr (kCount == 8) return join<u32, 8>(join<u32, 4>(load_raw<u32, 4>(p), none), vec<u32, 8>(0u));
-    if constexpr (kCount == 16) return join<u32, 8>(load_raw<u32, 8>(p), vec<u32, 8>(0u));
-    if constexpr (kCount == 24) return join<u32, 8>(load_raw<u32, 8>(p), join<u32, 4>(load_raw<u32, 4>(p + 16), none));
+/// N pairs: of the kCount numbers from p on, then zeros.
+template <int N, int kCount>
+KVJIT_INLINE vec<u32, N> load_pairs(const bf16_t* p) {
+    if constexpr (kCount == 2 * N)
+        return load_raw<u32, N>(p);
+    else if constexpr (kCount > N)
+        return join<u32, N / 2>(load_raw<u32, N / 2>(p), load_pairs<N / 2, kCount - N>(p + N));
+    else
+        return join<u32, N / 2>(load_pairs<N / 2, kCount>(p), vec<u32, N / 2>(0u));
+}
+
+/// The even (kPart 0) or the odd numbers of pairs, as floats.
+template <int kPart, int N>
+KVJIT_INLINE vf<N> every_other_of(vec<u32, N> pairs) {
+    return __builtin_bit_cast(vf<N>, kPart == 0 ? pairs << 16 : pairs & 0xffff0000u);
 }
 
 /// The pairs (even[i], odd[i]).

@@ -109,6 +109,17 @@ KVJIT_INLINE vf<N> load_splat(const bf16_t* p) {
     return vf<N>(load_one(p));
 }
 
+/// kCount elements from p on, then zeros.
+template <int N, int kCount, class T>
+KVJIT_INLINE vf<N> load_first(const T* p) {
+    if constexpr (kCount == N)
+        return load<N>(p);
+    else if constexpr (kCount > N / 2)
+        return join<float, N / 2>(load<N / 2>(p), load_first<N / 2, kCount - N / 2>(p + N / 2));
+    else
+        return join<float, N / 2>(load_first<N / 2, kCount>(p), vf<N / 2>(0.0f));
+}
+
 KVJIT_INLINE void store_one(float* p, float x) {
     *p = x;
 }
