@@ -84,6 +84,16 @@ KVJIT_INLINE void add_products(ProductLine (&sums)[kKeys], const Factor* query, 
     for (int k = 0; k < kKeys; ++k) add_key<kCount>(sums[k], factors, keys, k, line * kLineElements);
 }
 
+/// Lines of a turn of the loop over them: few, yet enough that each turn prefetches as much as the others, which takes
+/// no branch; 1 where that takes many.
+constexpr int turn_lines() {
+    constexpr int kPrefetches = kKeys * kRowLines;
+    for (int lines = 1; lines <= 4; lines *= 2)
+        if (kWholeLines % lines == 0 && kPrefetches % (kLines / lines) == 0) return lines;
+    return 1;
+}
+inline constexpr int kTurnLines = kWholeLines == kLines ? turn_lines() : 1;
+
 /// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic, since a burst of
 /// them would delay loads.
 template <bool kPrefetch>
@@ -95,9 +105,10 @@ KVJIT_INLINE void multiply_keys(ProductLine (&sums)[kKeys], const Factor* query,
         sums[k] = ProductLine(0.0f);
     }
 #pragma clang loop unroll(disable)
-    for (int line = 0; line < kWholeLines; ++line) {
-        if constexpr (kPrefetch) prefetch_share<kLines>(rows, scored.at, scored.head, line);
-        add_products<kLineElements>(sums, query, keys, line);
+    for (int line = 0; line < kWholeLines; line += kTurnLines) {
+        if constexpr (kPrefetch) prefetch_share<kLines / kTurnLines>(rows, scored.at, scored.head, line / kTurnLines);
+#pragma clang loop unroll(full)
+        for (int i = 0; i < kTurnLines; ++i) add_products<kLineElements>(sums, query, keys, line + i);
     }
     if constexpr (kWholeLines < kLines) {
         if constexpr (kPrefetch) prefetch_share<kLines>(rows, scored.at, scored.head, kWholeLines);

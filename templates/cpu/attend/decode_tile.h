@@ -31,6 +31,7 @@ inline constexpr int kChunkKeys = static_cast<int>(abi::kChunk);
 inline constexpr int kScoreStride = kChunkKeys + 16;
 
 inline constexpr int kRowBytes = static_cast<int>(bytes_of<T2>(kHeadDim));
+inline constexpr int kRowLines = (kRowBytes + 63) / 64;  // of the processor's caches
 /// Prefetch distances in rows. A row is fetched into the second-level cache kAhead rows early, enough to cover memory's
 /// latency, and into the first kNear rows early: some processors have few lines under way to that from memory. Products
 /// of bytes pass over more rows in that time.
@@ -117,7 +118,7 @@ KVJIT_INLINE void prefetch_span(const ChunkRows& rows, i64 at, i64 head, int d) 
 /// Prefetches, while the kCount rows from `at` on are read, part `share` of kShares of those that come later.
 template <int kShares, int kCount = kKeys>
 KVJIT_INLINE void prefetch_share(const ChunkRows& rows, i64 at, i64 head, int share) {
-    constexpr int kRowLines = (kRowBytes + 63) / 64, kCacheLines = kCount * kRowLines;
+    constexpr int kCacheLines = kCount * kRowLines;
     constexpr int kNext = kNear > kCount ? kNear : kCount;
     constexpr int kMost = (kCacheLines + kShares - 1) / kShares;
     const int begin = share * kCacheLines / kShares, end = (share + 1) * kCacheLines / kShares;
