@@ -148,8 +148,9 @@ KVJIT_INLINE vec<Factor, N> load_values(const ChunkRows& rows, const ValueRange&
     }
 }
 
-/// sums[r][d..d+N-1] += probabilities[r][t] * value t [d..d+N-1], for kRows rows and the range's keys.
-template <int N>
+/// sums[r][d..d+N-1] += probabilities[r][t] * value t [d..d+N-1], for kRows rows and the range's keys. kPrefetch: later
+/// values are prefetched meanwhile.
+template <int N, bool kPrefetch>
 KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range, int d) {
     vf<N> sum[kRows];
 #pragma clang loop unroll(full)
@@ -157,7 +158,7 @@ KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkR
 #pragma clang loop unroll(disable)
     for (i64 t = range.begin / kFactorElements * kFactorElements; t < range.end; t += kFactorElements) {
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kFactorElements; ++i) prefetch_span<N>(rows, t + i, range.head, d);
+        for (int i = 0; kPrefetch && i < kFactorElements; ++i) prefetch_span<N>(rows, t + i, range.head, d);
         const u32 seen = kMaskRank > 0 ? seen_bits(probabilities, t) : 1;
         if (kMaskRank > 0 && seen == 0) continue;
         const vec<Factor, N> value = load_values<N>(rows, range, seen, t, d);
@@ -171,12 +172,18 @@ KVJIT_INLINE void add_span(float* sums, const float* probabilities, const ChunkR
     for (int r = 0; r < kRows; ++r) store<N>(sums + r * kPadDim + d, sum[r]);
 }
 
-/// add_span for all elements: in spans of N, then of half as many, down to 8.
+/// add_span for all elements: in spans of N, then of half as many, down to 8. A cache line is prefetched with the span
+/// that begins it, not once more with others in it.
 template <int N, int kFrom = 0>
 KVJIT_INLINE void add_spans(float* sums, const float* probabilities, const ChunkRows& rows, ValueRange range) {
     constexpr int kTo = kHeadDim - (kHeadDim - kFrom) % N;
 #pragma clang loop unroll(disable)
-    for (int d = kFrom; d < kTo; d += N) add_span<N>(sums, probabilities, rows, range, d);
+    for (int d = kFrom; d < kTo; d += N) {
+        if (bytes_of<T2>(N) >= 64 || bytes_of<T2>(d) % 64 == 0)
+            add_span<N, true>(sums, probabilities, rows, range, d);
+        else
+            add_span<N, false>(sums, probabilities, rows, range, d);
+    }
     if constexpr (kTo < kHeadDim) add_spans<N / 2, kTo>(sums, probabilities, rows, range);
 }
 
