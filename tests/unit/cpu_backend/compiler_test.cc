@@ -104,12 +104,14 @@ TEST_CASE("IR and assembly are those of the object: small functions are inlined,
     CHECK_FALSE(contains(assembly, "_Z5scale"));
 }
 
-TEST_CASE("a pass that LLVM doesn't know is refused by its name") {
+namespace {
+
+/// The log of a compile with these passes, which fails.
+std::string log_of_passes(std::string_view passes) {
     void* plugin = dlopen(KVJIT_TEST_COMPILER, RTLD_LOCAL | RTLD_NOW);
     REQUIRE(plugin != nullptr);
     const auto* clang = static_cast<const kvjit_clang_functions*>(dlsym(plugin, KVJIT_CLANG_FUNCTIONS));
     REQUIRE(clang != nullptr);
-    constexpr std::string_view passes = "function(sroa),make-it-fast";
     const std::array arguments = {"-triple", "x86_64-unknown-linux-gnu", "-emit-obj", "-disable-llvm-passes", "-x",
                                   "c++"};
     std::string log;
@@ -119,7 +121,18 @@ TEST_CASE("a pass that LLVM doesn't know is refused by its name") {
     const kvjit_clang_request request{kTwice.data(), kTwice.size(), "test.cc", arguments.data(), arguments.size(),
                                       passes.data(), passes.size(), append,    append,           &log};
     CHECK(clang->compile(&request) == 1);
-    CHECK(log == "error: unknown module pass 'make-it-fast'\n");
+    return log;
+}
+
+}  // namespace
+
+TEST_CASE("a pass that LLVM doesn't know is refused by its name") {
+    CHECK(log_of_passes("function(sroa),make-it-fast") == "error: unknown module pass 'make-it-fast'\n");
+}
+
+TEST_CASE("so is one that is to be left out of code generation, which lacks it") {
+    CHECK(log_of_passes("function(sroa),-livedebugvalues,-make-it-slow") ==
+          "error: code generation has no pass 'make-it-slow' to leave out\n");
 }
 
 TEST_CASE("an undefined symbol is refused by its name") {

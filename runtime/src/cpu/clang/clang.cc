@@ -1,6 +1,5 @@
 // libkvjit_compiler: Clang as a function. The only folder that includes Clang's headers.
 #include <clang/Basic/Diagnostic.h>
-#include <clang/CodeGen/BackendUtil.h>
 #include <clang/Frontend/CompilerInstance.h>
 #include <clang/Frontend/CompilerInvocation.h>
 #include <clang/Frontend/TextDiagnosticPrinter.h>
@@ -14,6 +13,7 @@
 
 #include <mutex>
 
+#include "code_generation.h"
 #include "code_line.h"
 #include "ir.h"
 #include "passes.h"
@@ -59,12 +59,14 @@ private:
 class Compilation {
 public:
     explicit Compilation(const kvjit_clang_request& request) : request_(request), log_stream_(log_) {
+        llvm::StringRef(request.passes, request.passes_size).split(passes_, ",-");
         context_.setDiagnosticHandler(std::make_unique<LogHandler>(log_stream_, failed_));
     }
 
     int run() {
         initialise_llvm();
-        const bool done = parse_arguments() && make_ir() && optimise() && generate() && check_symbols();
+        const bool done =
+            parse_arguments() && make_ir() && make_machine() && optimise() && generate() && check_symbols();
         request_.log(request_.context, log_.data(), log_.size());
         if (done) request_.output(request_.context, output_.data(), output_.size());
         return done ? 0 : 1;
@@ -103,41 +105,41 @@ private:
         return module_ != nullptr;
     }
 
-    bool optimise() {
+    bool make_machine() {
         std::string message;
         const clang::TargetOptions& target = instance_.getTargetOpts();
+        const clang::CodeGenOptions& code = instance_.getCodeGenOpts();
         const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(target.Triple, message);
         if (!backend) return report(message);
-        const std::unique_ptr<llvm::TargetMachine> machine(
-            backend->createTargetMachine(target.Triple, target.CPU, llvm::join(target.Features, ","), {}, std::nullopt,
-                                         std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+        llvm::TargetOptions options;
+        options.EmitStackSizeSection = code.StackSizeSection;
+        options.MCOptions.AsmVerbose = code.AsmVerbose;
+        const auto level = llvm::CodeGenOpt::getLevel(static_cast<int>(code.OptimizationLevel));
+        machine_.reset(backend->createTargetMachine(target.Triple, target.CPU, llvm::join(target.Features, ","), options,
+                                                    code.RelocationModel, std::nullopt, *level));
+        return true;
+    }
+
+    bool optimise() {
         const bool sanitize_threads = instance_.getLangOpts().Sanitize.has(clang::SanitizerKind::Thread);
-        llvm::Error error = run_passes(*module_, *machine, {request_.passes, request_.passes_size}, sanitize_threads);
+        llvm::Error error = run_passes(*module_, *machine_, passes_.front(), sanitize_threads);
         return error ? report(llvm::toString(std::move(error))) : !failed_;
     }
 
     bool generate() {
-        const std::optional<clang::BackendAction> action = product(instance_.getFrontendOpts().ProgramAction);
-        if (!action) return report("no such product: -emit-obj, -emit-llvm and -S are");
-        clang::EmitBackendOutput(instance_.getDiagnostics(), instance_.getHeaderSearchOpts(),
-                                 instance_.getCodeGenOpts(), instance_.getTargetOpts(), instance_.getLangOpts(),
-                                 instance_.getTarget().getDataLayoutString(), module_.get(), *action,
-                                 &instance_.getVirtualFileSystem(),
-                                 std::make_unique<llvm::raw_svector_ostream>(output_));
-        return !failed_ && !instance_.getDiagnostics().hasErrorOccurred();
-    }
-
-    static std::optional<clang::BackendAction> product(clang::frontend::ActionKind kind) {
-        switch (kind) {
-            case clang::frontend::EmitObj:
-                return clang::Backend_EmitObj;
-            case clang::frontend::EmitLLVM:
-                return clang::Backend_EmitLL;
-            case clang::frontend::EmitAssembly:
-                return clang::Backend_EmitAssembly;
-            default:
-                return std::nullopt;
+        llvm::raw_svector_ostream output(output_);
+        const clang::frontend::ActionKind product = instance_.getFrontendOpts().ProgramAction;
+        if (product == clang::frontend::EmitLLVM) {
+            module_->print(output, nullptr);
+            return true;
         }
+        const bool is_object = product == clang::frontend::EmitObj;
+        if (!is_object && product != clang::frontend::EmitAssembly)
+            return report("no such product: -emit-obj, -emit-llvm and -S are");
+        const auto type = is_object ? llvm::CodeGenFileType::ObjectFile : llvm::CodeGenFileType::AssemblyFile;
+        const llvm::ArrayRef left_out = llvm::ArrayRef(passes_).drop_front();
+        llvm::Error error = generate_code(*module_, *machine_, left_out, type, output);
+        return error ? report(llvm::toString(std::move(error))) : !failed_;
     }
 
     bool check_symbols() {
@@ -164,6 +166,7 @@ private:
     }
 
     const kvjit_clang_request& request_;
+    llvm::SmallVector<llvm::StringRef> passes_;  // from Clang's IR on; then those that code generation leaves out
     std::string log_;
     llvm::raw_string_ostream log_stream_;
     llvm::SmallString<0> output_;
@@ -171,6 +174,7 @@ private:
     clang::CompilerInstance instance_;
     llvm::LLVMContext context_;
     std::unique_ptr<llvm::Module> module_;
+    std::unique_ptr<llvm::TargetMachine> machine_;
 };
 
 struct Job {
@@ -213,7 +217,7 @@ void find_line(const char* object, size_t size, uint64_t address, kvjit_clang_si
 }  // namespace
 }  // namespace kvjit::rt
 
-extern "C" __attribute__((visibility("default"))) const kvjit_clang_functions kvjit_clang_3 = {
+extern "C" __attribute__((visibility("default"))) const kvjit_clang_functions kvjit_clang_4 = {
     kvjit::rt::compile,
     kvjit::rt::find_line,
 };

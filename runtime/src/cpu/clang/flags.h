@@ -67,7 +67,9 @@ inline constexpr std::string_view kClangPasses =
     // 512.
     "loop-unroll<O2;no-runtime>,"
     // A transformation that a template requests and doesn't get is a warning.
-    "transform-warning)";
+    "transform-warning),"
+    // Left out of code generation: it follows variables for debuggers, whom optimised code tells lines alone.
+    "-livedebugvalues";
 
 /// KVJIT_DEBUG=frames, beyond kClangFlags: profilers walk from a kernel's code to its callers.
 inline constexpr std::array kFramesFlags = std::to_array<const char*>({"-mframe-pointer=all"});

@@ -19,7 +19,9 @@ typedef struct kvjit_clang_request {
     const char *name;             /* what diagnostics, #line-less debug info and the object call the source */
     const char *const *arguments; /* Clang's cc1 arguments, the action ("-emit-obj") included, input and output not */
     size_t argument_count;
-    const char *passes;      /* LLVM's, from Clang's IR to code generation, in the language of opt -passes= */
+    /* LLVM's, from Clang's IR to code generation, in the language of opt -passes=; after them ",-NAME" for each pass of
+     * code generation that doesn't run, by its name in llc -print-after= */
+    const char *passes;
     size_t passes_size;      /* bytes */
     kvjit_clang_sink output; /* the finished product, once; not called after a failure */
     kvjit_clang_sink log;    /* warnings and errors */
@@ -39,7 +41,7 @@ typedef struct kvjit_clang_functions {
 } kvjit_clang_functions;
 
 /* The number in the table's name is the version of this interface. */
-#define KVJIT_CLANG_FUNCTIONS "kvjit_clang_3"
+#define KVJIT_CLANG_FUNCTIONS "kvjit_clang_4"
 
 #ifdef __cplusplus
 }
