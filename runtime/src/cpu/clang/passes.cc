@@ -1,10 +1,19 @@
 #include "passes.h"
 
+#include <llvm/Analysis/BranchProbabilityInfo.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Transforms/Instrumentation/ThreadSanitizer.h>
 
 namespace kvjit::rt {
 namespace {
+
+// Takes the place of LLVM's estimate of how likely each branch is. The inliner has it made anew for each function that
+// it changes, for frequencies that no pass of ours then looks at. An empty result: all branches of a block are alike.
+struct EvenBranches : llvm::AnalysisInfoMixin<EvenBranches> {
+    using Result = llvm::BranchProbabilityInfo;
+    static llvm::AnalysisKey* ID() { return llvm::BranchProbabilityAnalysis::ID(); }
+    static Result run(llvm::Function&, llvm::FunctionAnalysisManager&) { return {}; }
+};
 
 // Declared so that the modules' analyses are destroyed first, since they refer to the functions'.
 struct Analyses {
@@ -14,6 +23,7 @@ struct Analyses {
     llvm::ModuleAnalysisManager modules;
 
     explicit Analyses(llvm::PassBuilder& builder) {
+        functions.registerPass([] { return EvenBranches(); });  // before the builder's: the first one counts
         builder.registerModuleAnalyses(modules);
         builder.registerCGSCCAnalyses(components);
         builder.registerFunctionAnalyses(functions);
