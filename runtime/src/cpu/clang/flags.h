@@ -21,6 +21,8 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
     "-nostdsysteminc",
     "-nobuiltininc",
     "-fno-rtti",
+    // The bodies of templates that a program doesn't use, such as other types' products, are not parsed.
+    "-fdelayed-template-parsing",
     // A global's constructor would never run: the loader calls only the entry point.
     "-Werror=global-constructors",
     "-Wall",
