@@ -66,6 +66,9 @@ KVJIT_INLINE i32 entry_key(i32 begin) {
     return kTileInPage ? begin : begin + lane_index() % kTileKeys;
 }
 
+/// Whether that key has the same place in its page in all of a warp's tiles.
+inline constexpr bool kSteadyToken = kPageSize != 0 && kAttendWarps * kTileKeys % kPageDivisor == 0;
+
 /// The table's entry of that key; only entries of the block's keys are read.
 KVJIT_INLINE LoadedEntry load_entry(const AttendWork& work, i32 begin) {
     const ShortRange keys = short_range(work.keys);
@@ -84,10 +87,12 @@ struct RowAccesses {
     static constexpr int kRowStep = kWarpSize / kOfRow;
     static constexpr bool kSteady = kTileInPage && kAligned;  // and at addresses with a constant distance
 
-    abi::Plane lane;  // of the lane's first access if kSteady, else of the plane's rows
+    abi::Plane lane;  // of the lane's first access if kSteady, else of the plane's rows; of entry_key if kSteadyToken
 
-    KVJIT_INLINE static RowAccesses of(const abi::Plane& plane, const AttendWork& work) {
-        char* rows = slot_address(plane, 0, kSteady ? row(0) : 0, work.kv_head);
+    /// `begin`: first key of one of the warp's tiles.
+    KVJIT_INLINE static RowAccesses of(const abi::Plane& plane, const AttendWork& work, i32 begin) {
+        const i64 token = kSteadyToken ? token_in_page(static_cast<u32>(entry_key(begin))) : 0;
+        char* rows = slot_address(plane, 0, token + (kSteady ? row(0) : 0), work.kv_head);
         return {{rows + (kSteady ? byte(0) : 0), plane.page_stride, plane.token_stride, 0}};
     }
 
@@ -108,7 +113,8 @@ struct RowAccesses {
     /// `keys`, which are counted from `begin`. The warp calls it together; `entry` is the one that the lane has loaded.
     template <class F>
     KVJIT_INLINE void for_each(i32 begin, i64 entry, ShortRange keys, F&& f) const {
-        const char* first = slot_address(lane, entry, token_in_page(static_cast<u32>(entry_key(begin))), 0);
+        const i64 token = kSteadyToken ? 0 : token_in_page(static_cast<u32>(entry_key(begin)));
+        const char* first = slot_address(lane, entry, token, 0);
         const ShortRange own = kAligned ? ShortRange{keys.begin - row(0), keys.end - row(0)} : keys;
 #pragma unroll
         for (int access = 0; access < kOfLane; ++access) {
@@ -157,10 +163,11 @@ struct RowCopies {
     }
 };
 
-/// The copies of a plane's rows before the first: to finish them writes zeros to `to`.
+/// The copies of a plane's rows, of tiles of which one begins at key `begin`, before the first: to finish them writes
+/// zeros to `to`.
 template <class Copies>
-KVJIT_INLINE Copies start_copies(const abi::Plane& plane, const AttendWork& work, char* to) {
-    return {Copies::Accesses::of(plane, work), to, {}};
+KVJIT_INLINE Copies start_copies(const abi::Plane& plane, const AttendWork& work, char* to, i32 begin) {
+    return {Copies::Accesses::of(plane, work, begin), to, {}};
 }
 
 // ---- The ring ------------------------------------------------------------------------------------------------------
@@ -230,10 +237,10 @@ KVJIT_INLINE Ring start_ring(const AttendWork& work, char* stages) {
     const i32 origin = static_cast<i32>(first_tile_key<Ring::kTurn>(work)), begin = origin + warp_index() * kTileKeys;
     return {work,
             stages,
-            start_copies<decltype(Ring::keys)>(cache.key, work, first.keys()),
-            start_copies<decltype(Ring::key_scales)>(cache.key_scale, work, first.key_scales()),
-            start_copies<decltype(Ring::values)>(cache.value, work, first.values()),
-            start_copies<decltype(Ring::value_scales)>(cache.value_scale, work, first.value_scales()),
+            start_copies<decltype(Ring::keys)>(cache.key, work, first.keys(), begin),
+            start_copies<decltype(Ring::key_scales)>(cache.key_scale, work, first.key_scales(), begin),
+            start_copies<decltype(Ring::values)>(cache.value, work, first.values(), begin),
+            start_copies<decltype(Ring::value_scales)>(cache.value_scale, work, first.value_scales(), begin),
             {},
             load_entry(work, begin),
             origin,
