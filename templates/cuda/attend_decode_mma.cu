@@ -45,11 +45,12 @@ static_assert(sizeof(DecodeShared) == kShape.shared_bytes);
 struct WarpState {
     ValueSums sums;
     RowStateOf<kRowTiles> rows;
+    float headroom = kHeadroom;  // of probabilities; see fit_headroom
 };
 
 using DecodeRows = TileRowsOf<kRowTiles>;
 
-/// Turns scores of one tile of keys into weights of its values, and rescales the running sums.
+/// Turns scores of one tile of keys into weights of its values, by which running sums are to be rescaled.
 KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, WarpState& state, const DecodeRows& rows,
                                ProductRule rule, i32 begin, bool whole) {
     modify_tile(scores, rows, rule, begin, whole);
@@ -57,11 +58,33 @@ KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, WarpState& stat
 #pragma unroll
         for (int n = 0; n < kKeyTiles; ++n) weights.seen[n] = seen_pair<kRowTiles>(scores, n);
     }
-    float rescale[kRowTiles];
-    exponentiate_tile(scores, state.rows, rule.factor, rescale);
-    rescale_sums(state.sums, rescale);
+    exponentiate_tile(scores, state.rows, rule.factor, weights.rescale, state.headroom);
 #pragma unroll
     for (int step = 0; step < kKeySteps; ++step) pack_fragment(weights.probabilities[step], scores, step);
+}
+
+/// Lowers the headroom of probabilities, so that their products with the tile's scales are finite as float16: a
+/// probability is at most 2^15, which fits where scales are less than 2, as those of most caches are.
+KVJIT_INLINE void fit_headroom(Weights& weights, WarpState& state) {
+    u32 large = 0;
+    for (PairScales& each : weights.scales.of_keys) large |= each.large();
+    if (ballot(large != 0) == 0) return;
+    const float largest = fold_row(weights.scales.largest(), [](float a, float b) { return max_nan(a, b); });
+    const i32 exponent = __builtin_bit_cast(i32, largest) >> 23, most = 127 + 15;  // of infinity and NaN, too
+    const float headroom = kHeadroom + 127 - (exponent < most ? exponent : most);
+    if (headroom >= state.headroom) return;
+    const float shrink = exp2(headroom - state.headroom);
+    state.headroom = headroom;
+#pragma unroll
+    for (int h = 0; h < kRowTiles; ++h) {
+        state.rows.sum[h] *= shrink;
+        weights.rescale[h] *= shrink;
+    }
+#pragma unroll
+    for (u32(&step)[4] : weights.probabilities) {
+#pragma unroll
+        for (u32& pair : step) pair = multiply_pairs(pair, pack_pair(shrink, shrink));
+    }
 }
 
 KVJIT_INLINE DecodeRows rows_of_lane(const AttendWork& work) {
@@ -80,6 +103,8 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
     Ring ring = start_ring(work, keep_shared(shared.warps[warp_index()]).ring);
     QueryOperands query;
     load_query(query, shared.query, work);
+    ProductZeros zeros;
+    start_zeros(zeros, query, shared.query);
     const DecodeRows rows = rows_of_lane(work);
     const ShortRange low = seen_by_row(work, work.row_begin), high = seen_by_row(work, work.row_end - 1);
     const ShortRange seen_by_all = {high.begin, low.end};
@@ -90,12 +115,15 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
         wait_keys(ring);
         if (ring.is_filled()) {
             Scores scores;
-            score_keys(scores, query, shared.query, stage);
+            score_keys(scores, query, zeros, shared.query, stage);
             softmax_tile(weights, scores, state, rows, rule, ring.begin,
                          seen_by_all.holds({ring.begin, ring.begin + kTileKeys}));
         }
         wait_values(ring);
         if (!ring.is_filled()) continue;
+        if constexpr (kScalesApart) load_value_scales(weights, stage);
+        if constexpr (kScalesApart && !kBfloat16) fit_headroom(weights, state);
+        rescale_sums(state.sums, weights.rescale);
 #pragma unroll
         for (int step = 0; step < kKeySteps; ++step) add_values(state.sums, weights, stage, step);
     }
@@ -129,7 +157,7 @@ KVJIT_INLINE void stage_sums(WarpSums& staged, const WarpState& state, float fac
     float units[kRowTiles];
 #pragma unroll
     for (int h = 0; h < kRowTiles; ++h) {
-        const FinishedState finished = finish_state(state.rows, factor, h);
+        const FinishedState finished = finish_state(state.rows, factor, h, state.headroom);
         units[h] = finished.weight * kFragmentUnit;
         if (lane_pair() == 0)
             store_pair(staged.rows[lane_row() + 8 * h].running, {finished.running.max, finished.running.sum});
@@ -155,7 +183,7 @@ KVJIT_INLINE RowParts parts_of(const DecodeShared& shared) {
 /// Attends a tile of rows and a split of its keys. The block calls it together.
 KVJIT_INLINE void attend_mma(const AttendWork& work) {
     DecodeShared& shared = shared_memory<DecodeShared>();
-    const ProductRule rule = product_rule(work);
+    const ProductRule rule = product_rule(work, kProductUnit);
     WarpState state;
 #pragma unroll
     for (Fragment<kRowTiles>& sums : state.sums) sums.clear();

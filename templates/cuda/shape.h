@@ -120,13 +120,19 @@ constexpr int mma_decode_rows(int group) {
     return group <= 8 ? 8 : kDecodeTileRows;
 }
 
+/// Whether decode multiplies codes, and applies scales elsewhere, as each is one for 32 elements or more.
+constexpr bool mma_scales_apart(const CacheFormat& format) {
+    return format.scale_bytes != 0 && format.quant_group % 32 == 0;
+}
+
 /// Elements of decode's rows in shared memory, with zeros past head_dim: a lane takes 8 elements at a time, of each 32
-/// of a key and of each 64 of a quantised value. Other values are taken by matrices of 16 elements.
+/// of a key and of each 64 of a quantised value; where scales are apart 4 of each 32 of a value, unless 64 share one.
+/// Other values are taken by matrices of 16 elements.
 constexpr int mma_key_elements(const CacheFormat& format) {
     return round_up(format.head_dim, 32);
 }
 constexpr int mma_value_elements(const CacheFormat& format) {
-    return round_up(format.head_dim, format.scale_bytes == 0 ? 16 : 64);
+    return round_up(format.head_dim, format.scale_bytes == 0 ? 16 : mma_scales_apart(format) ? 32 : 64);
 }
 
 /// Strides of rows, such that lanes which load together touch each bank once. For keys, 4 lanes load 4 * 8 elements of
@@ -139,7 +145,9 @@ constexpr int mma_key_stride(const CacheFormat& format) {
 constexpr int mma_value_stride(const CacheFormat& format) {
     return dot_stride(mma_value_elements(format) * format.t2_bits / 8);
 }
+/// Where a row has one scale, those of neighbouring keys are neighbours, so that a lane loads two at once.
 constexpr int mma_scale_stride(const CacheFormat& format, int elements) {
+    if (mma_scales_apart(format) && format.quant_group == format.head_dim) return format.scale_bytes;
     return dot_stride((elements + format.quant_group - 1) / format.quant_group * format.scale_bytes);
 }
 

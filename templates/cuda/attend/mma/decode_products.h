@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cuda/attend/mma/accumulator.h"
+#include "cuda/attend/mma/decode_codes.h"
 #include "cuda/attend/mma/decode_ring.h"
 #include "cuda/attend/mma/operands.h"
 #include "cuda/attend/mma/softmax.h"
@@ -28,6 +29,8 @@ using Scores = Fragment<kKeyTiles>;
 struct Weights {
     u32 probabilities[kKeySteps][4];  // packed in pairs of keys
     u32 seen[kKeyTiles];              // with masks: seen_pair of the lane's keys
+    TileScales scales;                // if kScalesApart
+    float rescale[kRowTiles];         // what sums of former values are to be multiplied by
 };
 
 // ---- Queries -------------------------------------------------------------------------------------------------------
@@ -47,6 +50,9 @@ KVJIT_INLINE void load_query_part(u32 (&first)[4], u32 (&second)[4], const Atten
         u32 pairs[4] = {0, 0, 0, 0};
         if (row < work.row_end && element < kHeadDim) load16(pairs, query_row(work, row) + element);
         if constexpr (kQuantBit == 4) interleave_pairs(pairs);
+        if constexpr (kOddNibbles) {
+            for (int i = 1; i < 4; i += 2) pairs[i] = multiply_pairs(pairs[i], kSixteenth);
+        }
 #pragma unroll
         for (int i = 0; i < 4; ++i) (i < 2 ? first : second)[i % 2 * 2 + h] = pairs[i] ^ query_sign(work);
     }
@@ -73,10 +79,36 @@ KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWor
 
 // ---- Scores --------------------------------------------------------------------------------------------------------
 
-/// Whether a scale is one for all elements of some parts of a key: products are then summed over these parts before
-/// they are scaled, which rounds nothing and takes one product where scaled keys take two.
-inline constexpr bool kScalesProducts = kQuantised && kQuantGroup % 32 == 0;
-inline constexpr int kScaleParts = kScalesProducts ? kQuantGroup / 32 : 1;  // of one scale
+inline constexpr int kScaleParts = kScalesApart ? kQuantGroup / 32 : 1;  // of one scale
+
+/// The left operands of the two steps of part `part`: their place in query.step, where those of long rows are put
+/// first.
+KVJIT_INLINE int take_query_part(QueryOperands& query, const char* shared, int part) {
+    if constexpr (!kQueryShared) return 2 * part;
+    load16(query.step[0], shared_step(const_cast<char*>(shared), 2 * part));
+    load16(query.step[1], shared_step(const_cast<char*>(shared), 2 * part + 1));
+    return 0;
+}
+
+/// What sums of products with codes of a group begin with: the queries' products with -kZero.
+struct ProductZeros {
+    float of_group[kSubnormalKeys ? kApartScales : 1][4];
+};
+
+KVJIT_INLINE void start_zeros(ProductZeros& zeros, QueryOperands& query, const char* shared) {
+#pragma unroll
+    for (float(&zero)[4] : zeros.of_group) zero[0] = zero[1] = zero[2] = zero[3] = 0.0f;
+    if constexpr (kSubnormalKeys) {
+#pragma unroll
+        for (int part = 0; part < kKeyParts; ++part) {
+            const int step = take_query_part(query, shared, part);
+#pragma unroll
+            for (int i = 0; i < 2; ++i)
+                mma_16x8x16<T1>(zeros.of_group[part / kScaleParts], query.step[step + i],
+                                {kMinusZero[0], kMinusZero[1]});
+        }
+    }
+}
 
 /// products += part `part` of the packed rows * that of the stage's keys 8n..8n+7, as far as these are scaled here.
 KVJIT_INLINE void multiply_part(float (&products)[4], const u32 (&first)[4], const u32 (&second)[4], const Stage& stage,
@@ -85,30 +117,27 @@ KVJIT_INLINE void multiply_part(float (&products)[4], const u32 (&first)[4], con
     const char* codes = stage.keys() + (key * Stage::kKeyStride + lane_pair() * kFragmentBytes) +
                         (8 * n * Stage::kKeyStride + 4 * part * kFragmentBytes);
     KeyPairs pairs;
-    if constexpr (kScalesProducts) {
-        load_key_codes(pairs.high, codes);
+    if constexpr (kScalesApart) {
+        load_key_numbers(pairs.high, codes);
     } else {
         const char* scales = stage.key_scales() + key * Stage::kKeyScaleStride + 8 * n * Stage::kKeyScaleStride;
         load_key_pairs(pairs, codes, scale_of_fragment<4>(scales, 4 * part, lane_pair()));
     }
     mma_16x8x16<T1>(products, first, {pairs.high[0], pairs.high[1]});
     mma_16x8x16<T1>(products, second, {pairs.high[2], pairs.high[3]});
-    if constexpr (kQuantised && !kScalesProducts) {
+    if constexpr (kQuantised && !kScalesApart) {
         mma_16x8x16<T1>(products, first, {pairs.low[0], pairs.low[1]});
         mma_16x8x16<T1>(products, second, {pairs.low[2], pairs.low[3]});
     }
 }
 
 /// scores += products * the keys' scales of group `group`.
-KVJIT_INLINE void add_scaled(Scores& scores, const Scores& products, const Stage& stage, int group) {
+KVJIT_INLINE void add_scaled(Scores& scores, const Scores& products, const TileScales& scales, int group) {
 #pragma unroll
     for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-            const char* scales =
-                stage.key_scales() + 2 * lane_pair() * Stage::kKeyScaleStride + (8 * n + i) * Stage::kKeyScaleStride;
-            const float stored = load_one(reinterpret_cast<const T3*>(scales) + group);
-            const float scale = fma(stored, 0.0f, stored);  // NaN for infinity, as is a sum of infinities of both signs
+            const float scale = scales.of_keys[n].of(i, group);
 #pragma unroll
             for (int h = 0; h < kRowTiles; ++h)
                 scores.at(n, h, i) = fma(products.at(n, h, i), scale, scores.at(n, h, i));
@@ -117,23 +146,28 @@ KVJIT_INLINE void add_scaled(Scores& scores, const Scores& products, const Stage
 }
 
 /// Products of the packed rows with the keys of a stage.
-KVJIT_INLINE void score_keys(Scores& scores, QueryOperands& query, const char* shared, const Stage& stage) {
+KVJIT_INLINE void score_keys(Scores& scores, QueryOperands& query, const ProductZeros& zeros, const char* shared,
+                             const Stage& stage) {
+    TileScales scales;
+    if constexpr (kScalesApart) {
+        scales.load<Stage::kKeyScaleStride>(stage.key_scales());
+        for (PairScales& each : scales.of_keys) each.refuse_infinity();
+    }
     Scores products;
     scores.clear();
 #pragma unroll
     for (int part = 0; part < kKeyParts; ++part) {
-        const int step = kQueryShared ? 0 : 2 * part;
-        if constexpr (kQueryShared) {
-            load16(query.step[0], shared_step(const_cast<char*>(shared), 2 * part));
-            load16(query.step[1], shared_step(const_cast<char*>(shared), 2 * part + 1));
+        const int step = take_query_part(query, shared, part);
+        if (part % kScaleParts == 0) {
+            const float(&zero)[4] = zeros.of_group[kSubnormalKeys ? part / kScaleParts : 0];
+            products.for_each([&](float& product, FragmentPlace at) { product = zero[2 * at.h + at.i]; });
         }
-        if (part % kScaleParts == 0) products.clear();
 #pragma unroll
         for (int n = 0; n < kKeyTiles; ++n)
-            multiply_part(kScalesProducts ? products.c[n] : scores.c[n], query.step[step], query.step[step + 1], stage,
-                          n, part);
-        if (kScalesProducts && part % kScaleParts == kScaleParts - 1)
-            add_scaled(scores, products, stage, part / kScaleParts);
+            multiply_part(kScalesApart ? products.c[n] : scores.c[n], query.step[step], query.step[step + 1], stage, n,
+                          part);
+        if (kScalesApart && part % kScaleParts == kScaleParts - 1)
+            add_scaled(scores, products, scales, part / kScaleParts);
     }
 }
 
@@ -142,27 +176,39 @@ KVJIT_INLINE void score_keys(Scores& scores, QueryOperands& query, const char* s
 /// Sums of values: of matrix m the lane has elements value_element(m, h), for packed rows 8n + 2*lane_pair() + i.
 using ValueSums = Fragment<kRowTiles>[kValueMatrices];
 
-/// Matrices are 16 neighbouring elements. Quantised values are loaded 8 neighbours a lane, which are rows lane_row()
-/// and lane_row() + 8 of four matrices.
+/// Matrices of a part, whose elements a lane takes together.
+inline constexpr int kPartMatrices = kQuantised ? kValueSpan / 2 : 4;
+
+/// Matrices are 16 neighbouring elements. Quantised values are loaded kValueSpan neighbours a lane, which are rows
+/// lane_row() and lane_row() + 8 of a part's matrices.
 KVJIT_INLINE i32 value_element(int m, int h) {
-    return kQuantised ? 64 * (m / 4) + kFragment * lane_row() + 2 * (m % 4) + h : 16 * m + 8 * h + lane_row();
+    if constexpr (!kQuantised) return 16 * m + 8 * h + lane_row();
+    return 8 * kValueSpan * (m / kPartMatrices) + kValueSpan * lane_row() + 2 * (m % kPartMatrices) + h;
 }
 
-/// The left operands of matrices 4*part..4*part+3, elements by the stage's keys 16*step..16*step+15.
-KVJIT_INLINE void load_value_matrices(u32 (&matrices)[4][4], const Stage& stage, int part, int step) {
+/// Values of the stage's keys 16*step + 8*half + 2*lane_pair() and the next one, in pairs: the lane's elements of part
+/// `part`, as codes are numbers or scaled.
+KVJIT_INLINE void load_value_pairs(u32 (&pairs)[kValueSpan], const Stage& stage, int part, int step, int half) {
+    const i32 key = 2 * lane_pair();
+    const char* codes = stage.values() + (key * Stage::kValueStride + lane_row() * kValueSpanBytes) +
+                        ((16 * step + 8 * half) * Stage::kValueStride + 8 * part * kValueSpanBytes);
+    load_value_codes<Stage::kValueStride>(pairs, codes);
+    if constexpr (!kScalesApart) {
+        const char* scales =
+            stage.value_scales() + key * Stage::kValueScaleStride + (16 * step + 8 * half) * Stage::kValueScaleStride;
+        scale_value_pairs<Stage::kValueScaleStride>(pairs, scale_of_fragment<8>(scales, 8 * part, lane_row()));
+    }
+}
+
+/// The left operands of the matrices of part `part`, elements by the stage's keys 16*step..16*step+15.
+KVJIT_INLINE void load_value_matrices(u32 (&matrices)[kPartMatrices][4], const Stage& stage, int part, int step) {
     if constexpr (kQuantised) {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const i32 key = 2 * lane_pair();
-            const char* codes = stage.values() + (key * Stage::kValueStride + lane_row() * kFragmentBytes) +
-                                ((16 * step + 8 * half) * Stage::kValueStride + 8 * part * kFragmentBytes);
-            const char* scales = stage.value_scales() + key * Stage::kValueScaleStride +
-                                 (16 * step + 8 * half) * Stage::kValueScaleStride;
-            u32 pairs[8];
-            load_value_pairs<Stage::kValueStride, Stage::kValueScaleStride>(
-                pairs, codes, scale_of_fragment<8>(scales, 8 * part, lane_row()));
+            u32 pairs[kValueSpan];
+            load_value_pairs(pairs, stage, part, step, half);
 #pragma unroll
-            for (int e = 0; e < 8; ++e) matrices[e / 2][2 * half + e % 2] = pairs[e];
+            for (int e = 0; e < kValueSpan; ++e) matrices[e / 2][2 * half + e % 2] = pairs[e];
         }
     } else {
         const i32 key = lane_index() % 8 + lane_index() / 16 * 8, element = lane_index() / 8 % 2 * 8;
@@ -173,24 +219,43 @@ KVJIT_INLINE void load_value_matrices(u32 (&matrices)[4][4], const Stage& stage,
     }
 }
 
-/// sums += the stage's values of 16 keys * their probabilities.
-KVJIT_INLINE void add_values(ValueSums& sums, const Weights& weights, const Stage& stage, int step) {
-    const u32(&probabilities)[4] = weights.probabilities[step];
+/// Right operands of a step: the weights by which elements of part `part` are multiplied.
+KVJIT_INLINE void weigh_part(u32 (&factors)[4], const Weights& weights, int part, int step) {
 #pragma unroll
-    for (int part = 0; 4 * part < kValueMatrices; ++part) {
-        u32 matrices[4][4];
+    for (int i = 0; i < 4; ++i) {
+        const int n = 2 * step + i / 2, group = 8 * kValueSpan * part / kQuantGroup;
+        factors[i] = weights.probabilities[step][i];
+        if constexpr (kScalesApart) factors[i] = weights.scales.of_keys[n].weigh(factors[i], group);
+    }
+}
+
+/// sums += the stage's values of 16 keys * their weights.
+KVJIT_INLINE void add_values(ValueSums& sums, const Weights& weights, const Stage& stage, int step) {
+#pragma unroll
+    for (int part = 0; kPartMatrices * part < kValueMatrices; ++part) {
+        u32 factors[4], matrices[kPartMatrices][4];
+        weigh_part(factors, weights, part, step);
         load_value_matrices(matrices, stage, part, step);
 #pragma unroll
-        for (int m = 0; m < 4; ++m) {
-            if (4 * part + m >= kValueMatrices) continue;
-            if constexpr (kMaskRank > 0) {
+        for (int m = 0; m < kPartMatrices; ++m) {
+            if (kPartMatrices * part + m >= kValueMatrices) continue;
+            if constexpr (kMaskRank > 0 && !kScalesApart) {
 #pragma unroll
                 for (int i = 0; i < 4; ++i) matrices[m][i] &= weights.seen[2 * step + i / 2];
             }
 #pragma unroll
             for (int n = 0; n < kRowTiles; ++n)
-                mma_16x8x16<T1>(sums[4 * part + m].c[n], matrices[m], {probabilities[n], probabilities[n + 2]});
+                mma_16x8x16<T1>(sums[kPartMatrices * part + m].c[n], matrices[m], {factors[n], factors[n + 2]});
         }
+    }
+}
+
+/// Loads the scales of the stage's values; 0 for keys that a mask hides from all rows.
+KVJIT_INLINE void load_value_scales(Weights& weights, const Stage& stage) {
+    weights.scales.load<Stage::kValueScaleStride>(stage.value_scales());
+    if constexpr (kMaskRank > 0) {
+#pragma unroll
+        for (int n = 0; n < kKeyTiles; ++n) weights.scales.of_keys[n].hide(weights.seen[n]);
     }
 }
 

@@ -2,9 +2,9 @@
 // (accumulator.h has those of accumulators.) A byte or nibble becomes a number by being put into the mantissa of a
 // power of two, which is then subtracted: exact, and cheaper than any conversion.
 //
-// code * scale has more digits than T1. Values are rounded, an error as small as the output's own. Keys keep twice
-// as many digits, since softmax would magnify the error: what rounding takes from a pair, its residual, has a matrix
-// product of its own. That is all of them where scales are T1.
+// code * scale has more digits than T1 (decode_codes.h has what avoids such products). Values are rounded, an error as
+// small as the output's own. Keys keep twice as many digits, since softmax would magnify the error: what rounding takes
+// from a pair, its residual, has a matrix product of its own. That is all of them where scales are T1.
 //
 // Pairs hold element / kFragmentUnit, as code * scale of keys and values that were T1 may exceed T1's largest number by
 // a little. Sums of products are multiplied by kFragmentUnit.
@@ -210,47 +210,6 @@ KVJIT_INLINE void load_ordered_pairs(u32 (&pairs)[4], const char* codes, const c
     load_ordered_pairs(key, codes, scales, element);
 #pragma unroll
     for (int i = 0; i < 4; ++i) pairs[i] = key.high[i];
-}
-
-// ---- Two values' fragments, for products that sum over keys --------------------------------------------------------
-
-/// Pair i is element i of a and of b, not yet scaled.
-KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[4], const u32 (&b)[4]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        pairs[2 * i] = pair_lows(a[i], b[i]);
-        pairs[2 * i + 1] = pair_highs(a[i], b[i]);
-    }
-}
-KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[2], const u32 (&b)[2]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const u32 codes = permute_bytes(a[i / 2], b[i / 2], i % 2 == 0 ? 0x5140 : 0x7362);
-        pairs[2 * i] = first_bytes(codes);
-        pairs[2 * i + 1] = last_bytes(codes);
-    }
-}
-KVJIT_INLINE void pair_codes(u32 (&pairs)[8], const u32 (&a)[1], const u32 (&b)[1]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        const u32 codes = (i < 2 ? pair_lows(a[0], b[0]) : pair_highs(a[0], b[0])) >> 8 * (i % 2);
-        pairs[2 * i] = even_nibbles(codes);
-        pairs[2 * i + 1] = odd_nibbles(codes);
-    }
-}
-
-/// Pair i is element i of the fragment at `codes` and of that in the next row.
-template <int kRowStride, int kScaleStride>
-KVJIT_INLINE void load_value_pairs(u32 (&pairs)[8], const char* codes, const T3* scales) {
-    u32 a[kFragmentWords], b[kFragmentWords];
-    load_fragment(a, codes);
-    load_fragment(b, codes + kRowStride);
-    pair_codes(pairs, a, b);
-    const FragmentScales scale_a = load_scales(scales), scale_b = load_scales(scales + kScaleStride / sizeof(T3));
-#pragma unroll
-    for (int i = 0; i < 8; ++i)
-        pairs[i] = i < 4 ? scale_pair(pairs[i], scale_a.first, scale_b.first)
-                         : scale_pair(pairs[i], scale_a.last, scale_b.last);
 }
 
 }  // namespace kvjit

@@ -20,10 +20,10 @@ struct ProductRule {
 };
 
 /// A factor of 0, with which a hidden key's -inf would become NaN, is replaced by a tiny one. A negative scale's sign
-/// goes to the queries (query_sign).
-KVJIT_INLINE ProductRule product_rule(const AttendWork& work) {
+/// goes to the queries (query_sign). Products are to be multiplied by `unit`.
+KVJIT_INLINE ProductRule product_rule(const AttendWork& work, float unit = kFragmentUnit) {
     ScoreTerms<float> score = score_terms<float>(work.args);
-    score.scale *= kFragmentUnit;
+    score.scale *= unit;
     if constexpr (kModified) return {score, kLog2E};
     const float factor = (score.scale < 0.0f ? -score.scale : score.scale) * kLog2E;
     return {score, factor < 1e-30f ? 1e-30f : factor};
@@ -110,16 +110,16 @@ KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRowsOf<kRows>&
 /// float32's exponents, and needs no such scale.
 inline constexpr float kHeadroom = kBfloat16 ? 0.0f : 15.0f;
 
-/// The exponent that a row's probabilities are relative to: p = 2^(score * factor - base).
-KVJIT_INLINE float base_of(float max, float factor) {
-    return max == -kInfinity ? 0.0f : fma(max, factor, -kHeadroom);
+/// The exponent that a row's probabilities are relative to: p = 2^(score * factor - base), at most 2^headroom.
+KVJIT_INLINE float base_of(float max, float factor, float headroom) {
+    return max == -kInfinity ? 0.0f : fma(max, factor, -headroom);
 }
 
 /// Rescale factor of the running sums, computed from the rounded bases because the probabilities were. Exactly 1 if the
 /// largest score hasn't changed.
-KVJIT_INLINE float rescale_of(float old_max, float max, float base, float factor) {
+KVJIT_INLINE float rescale_of(float old_max, float max, float base, float factor, float headroom) {
     if (old_max == max) return 1.0f;
-    return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor) - base);
+    return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor, headroom) - base);
 }
 
 /// Of each of a lane's rows: largest score so far, the same in the 4 lanes of the row, and the lane's own part of the
@@ -147,15 +147,15 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
 /// Turns scores into probabilities. The caller is to multiply the running sums of values by `rescale`.
 template <int kTiles, int kRows>
 KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowStateOf<kRows>& state, float factor,
-                                    float (&rescale)[kRows]) {
+                                    float (&rescale)[kRows], float headroom = kHeadroom) {
 #pragma unroll
     for (int h = 0; h < kRows; ++h) {
         float max = state.max[h];
 #pragma unroll
         for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores.at(n, h, 0), scores.at(n, h, 1)));
         max = fold_row(max, [](float a, float b) { return max_nan(a, b); });
-        const float base = base_of(max, factor);
-        rescale[h] = rescale_of(state.max[h], max, base, factor);
+        const float base = base_of(max, factor, headroom);
+        rescale[h] = rescale_of(state.max[h], max, base, factor, headroom);
         float sum = 0.0f;
         scores.for_row(h, [&](float& score, FragmentPlace) {
             score = exp2(fma(score, factor, -base));
@@ -198,11 +198,12 @@ struct FinishedState {
     float weight;
 };
 template <int kRows>
-KVJIT_INLINE FinishedState finish_state(const RowStateOf<kRows>& state, float factor, int h) {
+KVJIT_INLINE FinishedState finish_state(const RowStateOf<kRows>& state, float factor, int h,
+                                        float headroom = kHeadroom) {
     const float sum = fold_row(state.sum[h], [](float a, float b) { return a + b; });
     if (is_empty_part(state.max[h])) return {{-kInfinity, sum}, 1.0f};
     const float max = state.max[h] * (factor * kLn2);
-    const float weight = exp2(-fma(max, kLog2E, -base_of(state.max[h], factor)));
+    const float weight = exp2(-fma(max, kLog2E, -base_of(state.max[h], factor, headroom)));
     return {{max, sum * weight}, weight};
 }
 
