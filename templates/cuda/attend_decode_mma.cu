@@ -50,7 +50,8 @@ struct WarpState {
 
 using DecodeRows = TileRowsOf<kRowTiles>;
 
-/// Turns scores of one tile of keys into weights of its values, by which running sums are to be rescaled.
+/// Turns scores of one tile of keys into weights of its values, and rescales the running sums, unless these wait for the
+/// values' scales.
 KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, WarpState& state, const DecodeRows& rows,
                                ProductRule rule, i32 begin, bool whole) {
     modify_tile(scores, rows, rule, begin, whole);
@@ -59,6 +60,7 @@ KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, WarpState& stat
         for (int n = 0; n < kKeyTiles; ++n) weights.seen[n] = seen_pair<kRowTiles>(scores, n);
     }
     exponentiate_tile(scores, state.rows, rule.factor, weights.rescale, state.headroom);
+    if constexpr (!kScalesApart) rescale_sums(state.sums, weights.rescale);
 #pragma unroll
     for (int step = 0; step < kKeySteps; ++step) pack_fragment(weights.probabilities[step], scores, step);
 }
@@ -121,9 +123,11 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
         }
         wait_values(ring);
         if (!ring.is_filled()) continue;
-        if constexpr (kScalesApart) load_value_scales(weights, stage);
-        if constexpr (kScalesApart && !kBfloat16) fit_headroom(weights, state);
-        rescale_sums(state.sums, weights.rescale);
+        if constexpr (kScalesApart) {
+            load_value_scales(weights, stage);
+            if constexpr (!kBfloat16) fit_headroom(weights, state);
+            rescale_sums(state.sums, weights.rescale);
+        }
 #pragma unroll
         for (int step = 0; step < kKeySteps; ++step) add_values(state.sums, weights, stage, step);
     }
