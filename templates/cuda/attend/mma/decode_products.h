@@ -40,21 +40,37 @@ struct QueryOperands {
     u32 step[kQueryShared ? 2 : 2 * kKeyParts][4];
 };
 
-/// Loads the left operands of the two steps over elements 32*part..32*part+31; zeros for rows that don't exist. If the
-/// block has 8 rows, the other 8 aren't left out: the compiler would move zeros that it knows before each product.
-KVJIT_INLINE void load_query_part(u32 (&first)[4], u32 (&second)[4], const AttendWork& work, int part) {
-    const i32 element = 32 * part + kFragment * lane_pair();
+/// The lane's rows of queries; null where there is none.
+struct QueryRows {
+    const T1* row[2];
+    u32 sign;
+};
+KVJIT_INLINE QueryRows query_rows(const AttendWork& work) {
+    QueryRows rows;
+    rows.sign = query_sign(work);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
         const i64 row = work.row_begin + lane_row() + 8 * h;
+        rows.row[h] = row < work.row_end ? query_row(work, row) : nullptr;
+    }
+    return rows;
+}
+
+/// Loads the left operands of the two steps over elements 32*part..32*part+31; zeros for rows that don't exist. If the
+/// block has 8 rows, the other 8 aren't left out: the compiler would move zeros that it knows before each product.
+KVJIT_INLINE void load_query_part(u32 (&first)[4], u32 (&second)[4], const QueryRows& rows, int part) {
+    const i32 element = 32 * part + kFragment * lane_pair();
+    const bool exists = mma_key_elements(kFormat) == kHeadDim || element < kHeadDim;
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
         u32 pairs[4] = {0, 0, 0, 0};
-        if (row < work.row_end && element < kHeadDim) load16(pairs, query_row(work, row) + element);
+        if (rows.row[h] && exists) load16(pairs, rows.row[h] + element);
         if constexpr (kQuantBit == 4) interleave_pairs(pairs);
         if constexpr (kOddNibbles) {
             for (int i = 1; i < 4; i += 2) pairs[i] = multiply_pairs(pairs[i], kSixteenth);
         }
 #pragma unroll
-        for (int i = 0; i < 4; ++i) (i < 2 ? first : second)[i % 2 * 2 + h] = pairs[i] ^ query_sign(work);
+        for (int i = 0; i < 4; ++i) (i < 2 ? first : second)[i % 2 * 2 + h] = pairs[i] ^ rows.sign;
     }
 }
 
@@ -64,12 +80,13 @@ KVJIT_INLINE char* shared_step(char* query, int step) {
 
 /// Loads the queries into registers, or long ones into shared memory. The block calls it together.
 KVJIT_INLINE void load_query(QueryOperands& query, char* shared, const AttendWork& work) {
+    const QueryRows rows = query_rows(work);
 #pragma unroll
     for (int part = 0; part < kKeyParts; ++part) {
         if constexpr (!kQueryShared) {
-            load_query_part(query.step[2 * part], query.step[2 * part + 1], work, part);
+            load_query_part(query.step[2 * part], query.step[2 * part + 1], rows, part);
         } else if (part % kAttendWarps == warp_index()) {
-            load_query_part(query.step[0], query.step[1], work, part);
+            load_query_part(query.step[0], query.step[1], rows, part);
             store16(shared_step(shared, 2 * part), query.step[0]);
             store16(shared_step(shared, 2 * part + 1), query.step[1]);
         }
