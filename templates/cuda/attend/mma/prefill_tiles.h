@@ -195,13 +195,19 @@ KVJIT_INLINE void for_each_access(F&& f) {
 }
 
 /// Issues copies of a tile's rows of kBytes bytes, KeyAddresses::rows[kWhich], to rows kStride apart, of which kFilled
-/// bytes are written: zeros for keys outside of `keys`, and past kBytes.
+/// bytes are written: zeros for keys outside of `keys`, and past kBytes. Where rows allow it, 8 threads share one, so
+/// that each loads an address for several copies.
 template <int kWhich, int kBytes, int kFilled, int kStride>
 KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, ShortRange keys) {
-    constexpr int kWidth = widest_access(kBytes);
-    for_each_access<kWidth, kFilled, 4>([&](i32 key, i32 byte) {
-        copy_async<kWidth>(to + key * kStride + byte, addresses[key].rows[kWhich] + byte,
-                           keys.holds(key) && byte < kBytes);
+    constexpr int kWidth = widest_access(kBytes), kSpan = kFilled % (8 * kWidth) == 0 ? 8 * kWidth : kFilled;
+    constexpr int kTurns = round_up(kBlockKeys * kSpan / kWidth, kBlockThreads) / kBlockThreads;
+    constexpr int kUnrolled = (kTurns <= 4 ? 4 : 2) * kSpan / kFilled;
+    for_each_access<kWidth, kSpan, (kUnrolled < 1 ? 1 : kUnrolled)>([&](i32 key, i32 byte) {
+        const char* from = addresses[key].rows[kWhich] + byte;
+        const bool valid = keys.holds(key);
+#pragma unroll
+        for (int part = 0; part < kFilled; part += kSpan)
+            copy_async<kWidth>(to + key * kStride + byte + part, from + part, valid && byte + part < kBytes);
     });
 }
 
