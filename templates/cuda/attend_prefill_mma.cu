@@ -254,23 +254,23 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, HeldScales& held, PrefillSha
     barrier();
 }
 
-/// Prepares the first tile: saves the context, loads the queries, and issues the copies of the tile's keys.
+/// Prepares the first tile: saves the context, copies the queries, and issues the copies of the tile's keys.
 KVJIT_INLINE void start_tiles(PrefillShared& shared, HeldScales& held, const AttendWork& work) {
     PrefillTiles& tiles = shared.tiles;
     const ShortRange keys = short_range(work.keys);
     const i32 tile = first_key_tile(work.keys);
     issue_entry(tiles, work.table, keys, tile);
+    copy_query(tiles, work);
     commit_copies();
     save_context(shared.context, tiles, work);
     wait_copies<0>();
+    sign_query(tiles, query_sign(work));
     barrier();
     store_addresses(tiles, shared.context, tile);
     issue_entry(tiles, work.table, keys, tile + 1);
     barrier();
     issue_tile<0>(tiles, held, keys, tile);
     if constexpr (kQuantised) issue_tile<1>(tiles, held, keys, tile);
-    load_query(tiles, work);
-    barrier();
 }
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------

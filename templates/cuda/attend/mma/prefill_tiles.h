@@ -138,19 +138,33 @@ KVJIT_INLINE TileRows rows_of(const BlockContext& context, const PrefillTiles& t
 
 // ---- Queries -------------------------------------------------------------------------------------------------------
 
-/// Loads the block's query rows; zeros for rows that don't exist, and past the last element.
-KVJIT_INLINE void load_query(PrefillTiles& tiles, const AttendWork& work) {
-    const u32 sign = query_sign(work);
-#pragma unroll 4
-    for (i32 at = thread_index(); at < kBlockRows * kOperandFragments; at += kBlockThreads) {
-        const i32 r = at / kOperandFragments, fragment = at % kOperandFragments;
-        u32 words[4] = {0, 0, 0, 0};
-        if (work.row_begin + r < work.row_end && fragment * kFragment < kHeadDim)
-            load16(words, query_row(work, work.row_begin + r) + fragment * kFragment);
+/// f(row, byte) for the thread's fragments of the block's query rows.
+template <class F>
+KVJIT_INLINE void for_each_query_fragment(F&& f) {
+#pragma unroll 1
+    for (i32 at = opaque(thread_index()); at < kBlockRows * kOperandFragments; at += kBlockThreads)
+        f(at / kOperandFragments, at % kOperandFragments * 16);
+}
+
+/// Issues copies of the block's query rows; zeros for rows that don't exist, and past the last element.
+KVJIT_INLINE void copy_query(PrefillTiles& tiles, const AttendWork& work) {
+    for_each_query_fragment([&](i32 r, i32 byte) {
+        const i64 row = work.row_begin + r;
+        copy_async<16>(tiles.query[r] + byte, reinterpret_cast<const char*>(query_row(work, row)) + byte,
+                       row < work.row_end && byte < 2 * kHeadDim);
+    });
+}
+
+/// Gives the queries that the thread has copied the sign of the scale, once they have arrived.
+KVJIT_INLINE void sign_query(PrefillTiles& tiles, u32 sign) {
+    if (sign == 0) return;
+    for_each_query_fragment([&](i32 r, i32 byte) {
+        u32 words[4];
+        load16(words, tiles.query[r] + byte);
 #pragma unroll
         for (int i = 0; i < 4; ++i) words[i] ^= sign;
-        store16(tiles.query[r] + fragment * 16, words);
-    }
+        store16(tiles.query[r] + byte, words);
+    });
 }
 
 // ---- Addresses of keys: each of the block's first threads looks up one key of a tile, two tiles ahead --------------
