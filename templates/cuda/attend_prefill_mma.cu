@@ -18,7 +18,12 @@ inline constexpr int kSteps = round_up(kHeadDim, 16) / 16;      // of products t
 inline constexpr int kScoreTiles = kBlockKeys / 8;              // of 8 keys
 inline constexpr int kValueTiles = round_up(kHeadDim, 16) / 8;  // of 8 elements
 inline constexpr int kSumTiles = round_up(kValueTiles, 2 * kTeamWarps) / kTeamWarps;  // of these, a warp's
-inline constexpr bool kQueryHeld = kHeadDim <= 64;  // in registers, for all tiles of keys
+
+/// Steps whose queries a warp holds in registers, as far as sums and scores leave room, and masks of two matrices' rows;
+/// it loads the others' for each tile of keys.
+inline constexpr int kRegisters = kMaskRank > 0 && kRowTiles > 1 ? 128 : 184;
+inline constexpr int kRoom = (kRegisters - 4 * (kTeamMatrices * kSumTiles + kRowTiles * kScoreTiles)) / (4 * kRowTiles);
+inline constexpr int kHeldSteps = kRoom < 0 ? 0 : kRoom < kSteps ? kRoom : kSteps;
 
 /// The block's results, staged for the output.
 struct alignas(16) OutputRows {
@@ -42,7 +47,7 @@ struct alignas(16) PrefillShared {
 static_assert(sizeof(PrefillShared) <= kShape.shared_bytes);
 
 struct QueryMatrices {
-    u32 a[kQueryHeld ? kSteps : 1][kRowTiles][4];
+    u32 a[kHeldSteps < kSteps ? kHeldSteps + 1 : kSteps][kRowTiles][4];
 };
 
 /// A warp's part of its team's sums: all rows, and kSumTiles tiles of elements.
@@ -94,8 +99,8 @@ KVJIT_INLINE void score_tile(Scores& scores, QueryMatrices& query, const Prefill
     const char* residuals = kQuantised ? tiles.key_residuals[key] + fragment * 16 : nullptr;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-        const int held = kQueryHeld ? step : 0;
-        if constexpr (!kQueryHeld) load_step(query.a[0], rows, step);
+        const int held = step < kHeldSteps ? step : kHeldSteps;
+        if (step >= kHeldSteps) load_step(query.a[held], rows, step);
 #pragma unroll
         for (int n = 0; n < kScoreTiles; n += 2) {
             multiply_keys(scores, query.a[held], n, keys + 8 * n * kOperandStride + 32 * step);
@@ -105,16 +110,15 @@ KVJIT_INLINE void score_tile(Scores& scores, QueryMatrices& query, const Prefill
     }
 }
 
-/// What a tile's values are multiplied by, of kMatrices matrices of 16 rows.
-template <int kMatrices>
+/// What a tile's values are multiplied by, of the rows that the warp scores.
 struct Weights {
-    u32 probabilities[kScoreTiles / 2][kMatrices][4];  // as left operands
-    float rescale[kMatrices][2];                       // of the running sums
+    u32 probabilities[kScoreTiles / 2][kRowTiles][4];  // as left operands
+    float rescale[kRowTiles][2];                       // of the running sums
     u32 seen[kMaskRank > 0 ? kScoreTiles : 1];         // seen_pair of the lane's keys over all rows
 };
 
 /// Turns scores into weights. whole: all rows of the team see all keys of the tile.
-KVJIT_INLINE void softmax_tile(Weights<kRowTiles>& weights, Scores& scores, PrefillState& state,
+KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, PrefillState& state,
                                const PrefillShared& shared, ProductRule rule, i32 begin, bool whole) {
     if constexpr (kMaskRank > 0) {
 #pragma unroll
@@ -134,15 +138,15 @@ KVJIT_INLINE void softmax_tile(Weights<kRowTiles>& weights, Scores& scores, Pref
     }
 }
 
-// Where a team is one warp, it has all weights itself, and nothing is shared.
-KVJIT_INLINE void share_weights(PrefillTiles&, const Weights<kTeamMatrices>&) {}
-KVJIT_INLINE void load_weights(Weights<kTeamMatrices>& weights, const PrefillTiles&,
-                               const Weights<kTeamMatrices>& own) {
-    weights = own;
+/// The warp whose rows matrix m of the warp's sums has: its own come first.
+KVJIT_INLINE i32 warp_of_matrix(int m) {
+    const i32 warp = opaque(thread_index()) / kWarpSize;
+    return kTeamWarps == 1 ? warp : warp / kTeamWarps * kTeamWarps + (warp + m) % kTeamWarps;
 }
 
 /// Gives the warp's weights to its team. A team_barrier must follow.
-KVJIT_INLINE void share_weights(PrefillTiles& tiles, const Weights<1>& weights) {
+KVJIT_INLINE void share_weights(PrefillTiles& tiles, const Weights& weights) {
+    if constexpr (kTeamWarps == 1) return;
     SharedWeights& shared = tiles.weights[warp_index()];
 #pragma unroll
     for (int step = 0; step < kScoreTiles / 2; ++step)
@@ -159,23 +163,30 @@ KVJIT_INLINE void share_weights(PrefillTiles& tiles, const Weights<1>& weights) 
     }
 }
 
-/// Loads the weights of all rows of the warp's team.
-KVJIT_INLINE void load_weights(Weights<kTeamMatrices>& weights, const PrefillTiles& tiles, const Weights<1>&) {
-    const SharedWeights* team = tiles.weights + warp_index() / kTeamWarps * kTeamWarps;
+/// The weights of the warp's team.
+struct TeamWeights {
+    const Weights& own;
+    const SharedWeights* others[kTeamMatrices];  // of each matrix past the warp's own
+
+    KVJIT_INLINE TeamWeights(const PrefillTiles& tiles, const Weights& weights) : own(weights) {
 #pragma unroll
-    for (int m = 0; m < kTeamMatrices; ++m) {
-#pragma unroll
-        for (int step = 0; step < kScoreTiles / 2; ++step)
-            load16(weights.probabilities[step][m], team[m].probabilities[step][lane_index()]);
-#pragma unroll
-        for (int h = 0; h < 2; ++h) weights.rescale[m][h] = team[m].rescale[lane_row() + 8 * h];
+        for (int m = kRowTiles; m < kTeamMatrices; ++m) others[m] = tiles.weights + warp_of_matrix(m);
     }
-    if constexpr (kMaskRank > 0) {
+    KVJIT_INLINE void load_probabilities(u32 (&to)[4], int step, int m) const {
+        if (m >= kRowTiles) return load16(to, others[m]->probabilities[step][opaque(lane_index())]);
 #pragma unroll
-        for (int n = 0; n < kScoreTiles; ++n)
-            weights.seen[n] = team[0].seen[n][lane_pair()] | team[1].seen[n][lane_pair()];
+        for (int i = 0; i < 4; ++i) to[i] = own.probabilities[step][m][i];
     }
-}
+    KVJIT_INLINE float rescale(int m, int h) const {
+        return m < kRowTiles ? own.rescale[m][h] : others[m]->rescale[lane_row() + 8 * h];
+    }
+    KVJIT_INLINE u32 seen(int n) const {
+        u32 any = own.seen[n];
+#pragma unroll
+        for (int m = kRowTiles; m < kTeamMatrices; ++m) any |= others[m]->seen[n][lane_pair()];
+        return any;
+    }
+};
 
 /// The first of the tiles of elements that the warp sums.
 KVJIT_INLINE i32 first_sum_tile() {
@@ -189,12 +200,19 @@ KVJIT_INLINE bool has_sum_tile(i32 first, int n) {
 }
 
 /// sums += probabilities * the tile's values.
-KVJIT_INLINE void add_tile(Sums& sums, const Weights<kTeamMatrices>& weights, const PrefillTiles& tiles) {
+KVJIT_INLINE void add_tile(Sums& sums, const TeamWeights& weights, const PrefillTiles& tiles) {
     const i32 lane = opaque(lane_index()), key = lane % 16, first = first_sum_tile(), fragment = first + lane / 16;
 #pragma unroll
-    for (int m = 0; m < kTeamMatrices; ++m) scale_sums(sums[m], weights.rescale[m]);
+    for (int m = 0; m < kTeamMatrices; ++m) scale_sums(sums[m], {weights.rescale(m, 0), weights.rescale(m, 1)});
 #pragma unroll
     for (int step = 0; step < kScoreTiles / 2; ++step) {
+        u32 probabilities[kTeamMatrices][4], seen[2];
+#pragma unroll
+        for (int m = 0; m < kTeamMatrices; ++m) weights.load_probabilities(probabilities[m], step, m);
+        if constexpr (kMaskRank > 0) {
+#pragma unroll
+            for (int i = 0; i < 2; ++i) seen[i] = weights.seen(2 * step + i);
+        }
 #pragma unroll
         for (int n = 0; n < kSumTiles; n += 2) {
             if (!has_sum_tile(first, n)) break;
@@ -202,12 +220,12 @@ KVJIT_INLINE void add_tile(Sums& sums, const Weights<kTeamMatrices>& weights, co
             load_matrices_transposed(b, tiles.values[16 * step + key] + (n + fragment) * 16);
             if constexpr (kMaskRank > 0) {
 #pragma unroll
-                for (int i = 0; i < 4; ++i) b[i] &= weights.seen[2 * step + i % 2];
+                for (int i = 0; i < 4; ++i) b[i] &= seen[i % 2];
             }
 #pragma unroll
             for (int m = 0; m < kTeamMatrices; ++m) {
-                mma_16x8x16<T1>(sums[m].c[n], weights.probabilities[step][m], {b[0], b[1]});
-                mma_16x8x16<T1>(sums[m].c[n + 1], weights.probabilities[step][m], {b[2], b[3]});
+                mma_16x8x16<T1>(sums[m].c[n], probabilities[m], {b[0], b[1]});
+                mma_16x8x16<T1>(sums[m].c[n + 1], probabilities[m], {b[2], b[3]});
             }
         }
     }
@@ -224,10 +242,8 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, HeldScales& held, PrefillSha
     PrefillTiles& tiles = shared.tiles;
     const BlockContext& context = shared.context;
     QueryMatrices query;
-    if constexpr (kQueryHeld) {
 #pragma unroll
-        for (int step = 0; step < kSteps; ++step) load_step(query.a[step], query_of_lane(tiles), step);
-    }
+    for (int step = 0; step < kHeldSteps; ++step) load_step(query.a[step], query_of_lane(tiles), step);
 #pragma unroll 1
     for (i32 begin = first_key_tile(context.keys) * kBlockKeys; begin < static_cast<i32>(context.keys.end);
          begin += kBlockKeys) {
@@ -235,7 +251,7 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, HeldScales& held, PrefillSha
         const KeyBounds& bounds = context.bounds[warp_index()];
         const ShortRange keys = {begin, begin + kBlockKeys};
         const bool seen_by_team = bounds.some.meets(keys);
-        Weights<kRowTiles> own;
+        Weights own;
         wait_keys(tiles, held, context, tile);
         if (seen_by_team) {
             Scores scores;
@@ -246,9 +262,7 @@ KVJIT_INLINE void attend_tiles(PrefillState& state, HeldScales& held, PrefillSha
         }
         wait_values(tiles, held, context, tile);
         if (!seen_by_team) continue;
-        Weights<kTeamMatrices> weights;
-        load_weights(weights, tiles, own);
-        add_tile(state.sums, weights, tiles);
+        add_tile(state.sums, {tiles, own}, tiles);
     }
     wait_copies<0>();
     barrier();
@@ -290,6 +304,11 @@ KVJIT_INLINE void stage_rows(OutputRows& output, const PrefillState& state, floa
     }
 }
 
+/// The block's packed row that matrix m of the warp's sums begins with.
+KVJIT_INLINE i32 row_of_sums(int m) {
+    return warp_of_matrix(m) * kRowTiles * 16 + (kTeamWarps == 1 ? 16 * m : 0);
+}
+
 /// Stages the warp's sums.
 KVJIT_INLINE void stage_sums(OutputRows& output, const Sums& sums) {
     const i32 first = first_sum_tile();
@@ -297,7 +316,7 @@ KVJIT_INLINE void stage_sums(OutputRows& output, const Sums& sums) {
     for (int m = 0; m < kTeamMatrices; ++m) {
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
-            const i32 row = warp_index() / kTeamWarps * kTeamRows + 16 * m + 8 * h + lane_row();
+            const i32 row = row_of_sums(m) + 8 * h + lane_row();
             const float unit = output.rows[row].unit;
 #pragma unroll
             for (int n = 0; n < kSumTiles; ++n) {

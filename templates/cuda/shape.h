@@ -199,15 +199,18 @@ constexpr LaunchShape mma_decode_shape(const CacheFormat& format, int group, int
             mma_query_bytes(format) + kAttendWarps * mma_warp_bytes(format, group, max_shared_bytes)};
 }
 
-/// Prefill: a team of warps has 32 rows, two matrices, so that values which it loads are multiplied twice. It is one
-/// warp; of long rows two, since one has registers for half of their sums.
-inline constexpr int kTeamMatrices = 2;
-constexpr int mma_team_warps(const CacheFormat& format) {
-    return format.head_dim <= 128 ? 1 : 2;
-}
-/// Number of matrices of 16 rows whose scores a warp computes.
+/// Prefill: number of matrices of 16 rows whose scores a warp computes. Values that a warp loads are multiplied twice at
+/// least. Where it has registers for all sums of two matrices, these are its own.
 constexpr int mma_row_tiles(const CacheFormat& format) {
-    return kTeamMatrices / mma_team_warps(format);
+    return format.head_dim <= 128 ? 2 : 1;
+}
+/// Warps of a team, which sum values for all of its rows, each a part of the elements: of long rows all warps of the
+/// block, or two where these split the elements more evenly.
+constexpr int mma_team_warps(const CacheFormat& format) {
+    return format.head_dim <= 128 ? 1 : round_up(format.head_dim, 32) % 64 == 0 ? kAttendWarps : 2;
+}
+constexpr int mma_team_matrices(const CacheFormat& format) {
+    return mma_team_warps(format) * mma_row_tiles(format);
 }
 constexpr int mma_prefill_rows(const CacheFormat& format) {
     return kAttendWarps * 16 * mma_row_tiles(format);

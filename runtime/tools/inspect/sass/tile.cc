@@ -12,7 +12,7 @@ int prefill_products(const CacheFormat& cache, int keys) {
     const int steps = round_up(cache.head_dim, 16) / 16;
     const int scores = mma_row_tiles(cache) * (keys / 8) * steps;
     const int team = mma_team_warps(cache);
-    const int values = kTeamMatrices * round_up(2 * steps, 2 * team) / team * (keys / 16);
+    const int values = mma_team_matrices(cache) * round_up(2 * steps, 2 * team) / team * (keys / 16);
     return (cache.scale_bytes == 0 ? 1 : 2) * scores + values;
 }
 

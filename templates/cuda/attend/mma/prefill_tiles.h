@@ -16,7 +16,9 @@ namespace kvjit {
 inline constexpr int kBlockThreads = kAttendWarps * kWarpSize;
 inline constexpr int kTeamWarps = mma_team_warps(kFormat);
 inline constexpr int kRowTiles = mma_row_tiles(kFormat);  // matrices of 16 rows that a warp scores
+inline constexpr int kTeamMatrices = mma_team_matrices(kFormat);
 inline constexpr int kTeamRows = 16 * kTeamMatrices;
+static_assert(kTeamWarps == 1 || kRowTiles == 1);
 inline constexpr int kBlockRows = mma_prefill_rows(kFormat);
 /// Whether scales lie in rows that are aligned to 2 bytes only, which copy_async doesn't take: threads hold them.
 inline constexpr bool kHoldsScales = kQuantised && scale_row_bytes(kFormat) % 4 != 0;
