@@ -12,22 +12,18 @@ inline constexpr bool kScalesApart = mma_scales_apart(kFormat);
 
 // ---- Codes of keys -------------------------------------------------------------------------------------------------
 //
-// As float16 they take no arithmetic: a code plus kZero, 128 or, of int4, 8, isn't negative, and as a float16's bits it
-// is a subnormal number, which counts units of 2^-24. Sums of products then have too much by those of queries and
-// kZero, with whose negative they begin.
+// As float16 they take no arithmetic: a code plus 128 isn't negative, and as a float16's bits it is a subnormal number,
+// which counts units of 2^-24. So it is for int4, whose codes are taken 16 times as large: tensor cores drop digits of
+// sums relative to the operands' exponents, which are the same for all subnormals, so that larger ones lose less. Sums
+// of products then have too much by those of queries and 128, with whose negative they begin.
 
 inline constexpr bool kSubnormalKeys = kScalesApart && !kBfloat16;
 
 /// What products are to be multiplied by.
-inline constexpr float kProductUnit = kSubnormalKeys ? 16777216.0f : kFragmentUnit;
+inline constexpr float kProductUnit = !kSubnormalKeys ? kFragmentUnit : kQuantBit == 4 ? 1048576.0f : 16777216.0f;
 
-/// Pairs of int4's odd nibbles stay four bits further left: their queries are divided by 16, which rounds those that
-/// are less than 2^-10.
-inline constexpr bool kOddNibbles = kSubnormalKeys && kQuantBit == 4;
-inline constexpr u32 kSixteenth = 0x2c002c00;
-
-/// -kZero in pairs, of even and odd nibbles.
-inline constexpr u32 kMinusZero[2] = {kQuantBit == 4 ? 0x80088008 : 0x80808080, 0x80808080};
+/// A pair of what 128 is as subnormal number, negative.
+inline constexpr u32 kMinus128 = 0x80808080;
 
 /// Codes of a key's fragment as numbers, in the order of widen_codes.
 KVJIT_INLINE void number_codes(u32 (&pairs)[4], const u32 (&words)[4]) {
@@ -39,10 +35,8 @@ KVJIT_INLINE void number_codes(u32 (&pairs)[4], const u32 (&words)[2]) {
 }
 KVJIT_INLINE void number_codes(u32 (&pairs)[4], const u32 (&words)[1]) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        pairs[2 * i] = and_xor(words[0] >> 8 * i, 0x000f000f, 0x00080008);
-        pairs[2 * i + 1] = and_xor(words[0] >> 8 * i, 0x00f000f0, 0x00800080);
-    }
+    for (int i = 0; i < 4; ++i)
+        pairs[i] = and_xor(i == 0 ? words[0] << 4 : words[0] >> 4 * (i - 1), 0x00f000f0, 0x00800080);
 }
 KVJIT_INLINE void load_key_numbers(u32 (&pairs)[4], const char* codes) {
     u32 words[kFragmentWords];

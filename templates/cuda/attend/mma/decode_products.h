@@ -66,9 +66,6 @@ KVJIT_INLINE void load_query_part(u32 (&first)[4], u32 (&second)[4], const Query
         u32 pairs[4] = {0, 0, 0, 0};
         if (rows.row[h] && exists) load16(pairs, rows.row[h] + element);
         if constexpr (kQuantBit == 4) interleave_pairs(pairs);
-        if constexpr (kOddNibbles) {
-            for (int i = 1; i < 4; i += 2) pairs[i] = multiply_pairs(pairs[i], kSixteenth);
-        }
 #pragma unroll
         for (int i = 0; i < 4; ++i) (i < 2 ? first : second)[i % 2 * 2 + h] = pairs[i] ^ rows.sign;
     }
@@ -107,7 +104,7 @@ KVJIT_INLINE int take_query_part(QueryOperands& query, const char* shared, int p
     return 0;
 }
 
-/// What sums of products with codes of a group begin with: the queries' products with -kZero.
+/// What sums of products with codes of a group begin with: the queries' products with -128.
 struct ProductZeros {
     float of_group[kSubnormalKeys ? kApartScales : 1][4];
 };
@@ -121,8 +118,7 @@ KVJIT_INLINE void start_zeros(ProductZeros& zeros, QueryOperands& query, const c
             const int step = take_query_part(query, shared, part);
 #pragma unroll
             for (int i = 0; i < 2; ++i)
-                mma_16x8x16<T1>(zeros.of_group[part / kScaleParts], query.step[step + i],
-                                {kMinusZero[0], kMinusZero[1]});
+                mma_16x8x16<T1>(zeros.of_group[part / kScaleParts], query.step[step + i], {kMinus128, kMinus128});
         }
     }
 }
