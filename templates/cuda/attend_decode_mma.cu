@@ -45,13 +45,13 @@ static_assert(sizeof(DecodeShared) == kShape.shared_bytes);
 struct WarpState {
     ValueSums sums;
     RowStateOf<kRowTiles> rows;
-    float headroom = kHeadroom;  // of probabilities; see fit_headroom
+    float headroom = kFirstHeadroom;  // of probabilities; see fit_headroom
 };
 
 using DecodeRows = TileRowsOf<kRowTiles>;
 
-/// Turns scores of one tile of keys into weights of its values, and rescales the running sums, unless these wait for the
-/// values' scales.
+/// Turns scores of one tile of keys into weights of its values, and rescales the running sums, unless fit_headroom may
+/// change by how much.
 KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, WarpState& state, const DecodeRows& rows,
                                ProductRule rule, i32 begin, bool whole) {
     modify_tile(scores, rows, rule, begin, whole);
@@ -65,15 +65,16 @@ KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, WarpState& stat
     for (int step = 0; step < kKeySteps; ++step) pack_fragment(weights.probabilities[step], scores, step);
 }
 
-/// Lowers the headroom of probabilities, so that their products with the tile's scales are finite as float16: a
-/// probability is at most 2^15, which fits where scales are less than 2, as those of most caches are.
+/// Lowers the headroom of probabilities, so that their products with the tile's scales are at most 2^15, which is
+/// finite as float16. They are where scales are less than 2, as most caches' are. A scale of 2^16 or more may make a
+/// product infinite.
 KVJIT_INLINE void fit_headroom(Weights& weights, WarpState& state) {
     u32 large = 0;
     for (PairScales& each : weights.scales.of_keys) large |= each.large();
     if (ballot(large != 0) == 0) return;
     const float largest = fold_row(weights.scales.largest(), [](float a, float b) { return max_nan(a, b); });
     const i32 exponent = __builtin_bit_cast(i32, largest) >> 23, most = 127 + 15;  // of infinity and NaN, too
-    const float headroom = kHeadroom + 127 - (exponent < most ? exponent : most);
+    const float headroom = kFirstHeadroom + 127 - (exponent < most ? exponent : most);
     if (headroom >= state.headroom) return;
     const float shrink = exp2(headroom - state.headroom);
     state.headroom = headroom;
@@ -105,8 +106,8 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
     Ring ring = start_ring(work, keep_shared(shared.warps[warp_index()]).ring);
     QueryOperands query;
     load_query(query, shared.query, work);
-    ProductZeros zeros;
-    start_zeros(zeros, query, shared.query);
+    FirstSums first;
+    make_first_sums(first, query, shared.query);
     const DecodeRows rows = rows_of_lane(work);
     const ShortRange low = seen_by_row(work, work.row_begin), high = seen_by_row(work, work.row_end - 1);
     const ShortRange seen_by_all = {high.begin, low.end};
@@ -117,7 +118,7 @@ KVJIT_INLINE void attend_keys(WarpState& state, DecodeShared& shared, const Atte
         wait_keys(ring);
         if (ring.is_filled()) {
             Scores scores;
-            score_keys(scores, query, zeros, shared.query, stage);
+            score_keys(scores, query, first, shared.query, stage);
             softmax_tile(weights, scores, state, rows, rule, ring.begin,
                          seen_by_all.holds({ring.begin, ring.begin + kTileKeys}));
         }

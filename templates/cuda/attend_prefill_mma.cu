@@ -19,8 +19,8 @@ inline constexpr int kScoreTiles = kBlockKeys / 8;              // of 8 keys
 inline constexpr int kValueTiles = round_up(kHeadDim, 16) / 8;  // of 8 elements
 inline constexpr int kSumTiles = round_up(kValueTiles, 2 * kTeamWarps) / kTeamWarps;  // of these, a warp's
 
-/// Steps whose queries a warp holds in registers, as far as sums and scores leave room, and masks of two matrices' rows;
-/// it loads the others' for each tile of keys.
+/// Steps whose queries a warp holds in registers for all tiles of keys; it loads the others' for each tile. kRegisters
+/// are for queries, sums and scores; masks of two matrices' rows take the rest.
 inline constexpr int kRegisters = kMaskRank > 0 && kRowTiles > 1 ? 128 : 184;
 inline constexpr int kRoom = (kRegisters - 4 * (kTeamMatrices * kSumTiles + kRowTiles * kScoreTiles)) / (4 * kRowTiles);
 inline constexpr int kHeldSteps = kRoom < 0 ? 0 : kRoom < kSteps ? kRoom : kSteps;
@@ -118,8 +118,8 @@ struct Weights {
 };
 
 /// Turns scores into weights. whole: all rows of the team see all keys of the tile.
-KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, PrefillState& state,
-                               const PrefillShared& shared, ProductRule rule, i32 begin, bool whole) {
+KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, PrefillState& state, const PrefillShared& shared,
+                               ProductRule rule, i32 begin, bool whole) {
     if constexpr (kMaskRank > 0) {
 #pragma unroll
         for (int n = 0; n < kScoreTiles; ++n) weights.seen[n] = 0;

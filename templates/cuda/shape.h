@@ -120,14 +120,14 @@ constexpr int mma_decode_rows(int group) {
     return group <= 8 ? 8 : kDecodeTileRows;
 }
 
-/// Whether decode multiplies codes, and applies scales elsewhere, as each is one for 32 elements or more.
+/// Whether decode multiplies codes, and applies scales elsewhere, as each is one for a multiple of 32 elements.
 constexpr bool mma_scales_apart(const CacheFormat& format) {
     return format.scale_bytes != 0 && format.quant_group % 32 == 0;
 }
 
 /// Elements of decode's rows in shared memory, with zeros past head_dim: a lane takes 8 elements at a time, of each 32
-/// of a key and of each 64 of a quantised value; where scales are apart 4 of each 32 of a value, unless 64 share one.
-/// Other values are taken by matrices of 16 elements.
+/// of a key and of each 64 of a quantised value; where scales are apart 4 of each 32 of a value, unless each is one for
+/// a multiple of 64. Other values are taken by matrices of 16 elements.
 constexpr int mma_key_elements(const CacheFormat& format) {
     return round_up(format.head_dim, 32);
 }
@@ -199,13 +199,14 @@ constexpr LaunchShape mma_decode_shape(const CacheFormat& format, int group, int
             mma_query_bytes(format) + kAttendWarps * mma_warp_bytes(format, group, max_shared_bytes)};
 }
 
-/// Prefill: number of matrices of 16 rows whose scores a warp computes. Values that a warp loads are multiplied twice at
-/// least. Where it has registers for all sums of two matrices, these are its own.
+/// Prefill: number of matrices of 16 rows whose scores a warp computes. Values that a warp loads are multiplied twice
+/// at least: with probabilities of two matrices of its own, where it has registers for their sums, else with its
+/// team's.
 constexpr int mma_row_tiles(const CacheFormat& format) {
     return format.head_dim <= 128 ? 2 : 1;
 }
-/// Warps of a team, which sum values for all of its rows, each a part of the elements: of long rows all warps of the
-/// block, or two where these split the elements more evenly.
+/// Warps of a team, which sum values for all of its rows, each a part of the elements, two tiles of 8 at a time: of
+/// long rows all warps of the block, or two where four would have parts that differ.
 constexpr int mma_team_warps(const CacheFormat& format) {
     return format.head_dim <= 128 ? 1 : round_up(format.head_dim, 32) % 64 == 0 ? kAttendWarps : 2;
 }

@@ -125,6 +125,29 @@ TEST_CASE("quantised decode: scales of keys and values that kvjit doesn't store"
     }
 }
 
+// The largest probabilities times such scales are as large as a number of 16 bits may be, or as scores' rounding lets
+// it.
+TEST_CASE("quantised decode: values' scales a little less than a power of two, under small and large scores") {
+    for (const std::string& spec : specs()) {
+        for (const double scale : {1.9998, 3.9996, 255.99}) {
+            for (const double key_scale : {0.01, 800.0}) {
+                for (const std::string type : {"t1=f16", "t1=f16,t3=f32", "t1=bf16"}) {
+                    CAPTURE(spec);
+                    CAPTURE(scale);
+                    CAPTURE(key_scale);
+                    CAPTURE(type);
+                    judge_changed(decode_of(spec + type), [&](Call& call, std::int64_t b) {
+                        for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t) {
+                            Part(call, 0).set_scales(b, t, key_scale);
+                            Part(call, 1).set_scales(b, t, scale);
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
 TEST_CASE("quantised decode: no scale but 0, and the code -128") {
     for (const std::string& spec : specs()) {
         for (const int part : {0, 1}) {
@@ -157,13 +180,17 @@ TEST_CASE("quantised decode: what no row sees changes no bit") {
         }
         call.remember();
         REQUIRE(run_call(call) == "");
+        CHECK(judge(call) == "");
         return call.attn_output.packed();
     };
     for (const std::string& spec : specs()) {
-        CAPTURE(spec);
-        const std::string rules = spec + "t1=f32,attn_mask=2,has_window=1";
-        const auto expected = bits(rules, 0.01);
-        for (const double scale : {kNan, -1.0, kInfinity, 60000.0}) CHECK(bits(rules, scale) == expected);
+        for (const std::string type : {"t1=f32", "t1=f16"}) {
+            CAPTURE(spec);
+            CAPTURE(type);
+            const std::string rules = spec + type + ",attn_mask=2,has_window=1";
+            const auto expected = bits(rules, 0.01);
+            for (const double scale : {kNan, -1.0, kInfinity, 60000.0}) CHECK(bits(rules, scale) == expected);
+        }
     }
 }
 

@@ -1,9 +1,10 @@
-// Decode's quantised keys and values where a scale is one for 32 elements or more. Scales then stay out of matrix
+// Decode's quantised keys and values where a scale is one for a multiple of 32 elements. Scales then stay out of matrix
 // products, whose operands are codes alone: those of keys multiply sums of products, those of values probabilities.
 #pragma once
 
 #include "cuda/attend/mma/decode_ring.h"
 #include "cuda/attend/mma/operands.h"
+#include "cuda/attend/mma/softmax.h"
 #include "cuda/shape.h"
 
 namespace kvjit {
@@ -13,9 +14,11 @@ inline constexpr bool kScalesApart = mma_scales_apart(kFormat);
 // ---- Codes of keys -------------------------------------------------------------------------------------------------
 //
 // As float16 they take no arithmetic: a code plus 128 isn't negative, and as a float16's bits it is a subnormal number,
-// which counts units of 2^-24. So it is for int4, whose codes are taken 16 times as large: tensor cores drop digits of
-// sums relative to the operands' exponents, which are the same for all subnormals, so that larger ones lose less. Sums
-// of products then have too much by those of queries and 128, with whose negative they begin.
+// which counts units of 2^-24. A sum of products with such numbers is too large by 128 times the sum of the queries, so
+// it begins with the negative of that (FirstSums).
+//
+// int4's codes are taken 16 times as large. Tensor cores drop digits of a sum relative to its operands' exponents,
+// which are the same for all subnormal numbers: larger ones lose less.
 
 inline constexpr bool kSubnormalKeys = kScalesApart && !kBfloat16;
 
@@ -25,31 +28,35 @@ inline constexpr float kProductUnit = !kSubnormalKeys ? kFragmentUnit : kQuantBi
 /// A pair of what 128 is as subnormal number, negative.
 inline constexpr u32 kMinus128 = 0x80808080;
 
-/// Codes of a key's fragment as numbers, in the order of widen_codes.
-KVJIT_INLINE void number_codes(u32 (&pairs)[4], const u32 (&words)[4]) {
-    widen_codes(pairs, words);
-}
-KVJIT_INLINE void number_codes(u32 (&pairs)[4], const u32 (&words)[2]) {
+/// Makes subnormal numbers of the codes of a key's fragment, in the order of widen_codes.
+KVJIT_INLINE void shift_codes(u32 (&pairs)[4], const u32 (&words)[2]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) pairs[i] = permute_bytes(words[i / 2] ^ 0x80808080, 0, i % 2 == 0 ? 0x4140 : 0x4342);
 }
-KVJIT_INLINE void number_codes(u32 (&pairs)[4], const u32 (&words)[1]) {
+KVJIT_INLINE void shift_codes(u32 (&pairs)[4], const u32 (&words)[1]) {
 #pragma unroll
     for (int i = 0; i < 4; ++i)
         pairs[i] = and_xor(i == 0 ? words[0] << 4 : words[0] >> 4 * (i - 1), 0x00f000f0, 0x00800080);
 }
+KVJIT_INLINE void shift_codes(u32 (&)[4], const u32 (&)[4]) {}  // of keys that aren't quantised: never called
+
+/// Loads a key's fragment as the numbers that products take.
 KVJIT_INLINE void load_key_numbers(u32 (&pairs)[4], const char* codes) {
+    if constexpr (!kSubnormalKeys) return load_key_codes(pairs, codes);
     u32 words[kFragmentWords];
     load_fragment(words, codes);
-    if constexpr (kSubnormalKeys)
-        number_codes(pairs, words);
-    else
-        widen_codes(pairs, words);
+    shift_codes(pairs, words);
 }
+
+// ---- Probabilities ------------------------------------------------------------------------------------------------
+
+/// Their headroom until fit_headroom lowers it. Where scales multiply them, a scale less than 2 and a rounded base may
+/// each add a factor of 2.
+inline constexpr float kFirstHeadroom = kScalesApart && !kBfloat16 ? kHeadroom - 1 : kHeadroom;
 
 // ---- Codes of values -----------------------------------------------------------------------------------------------
 
-/// Neighbouring elements of a value that a lane loads, of each 8 * kValueSpan, which share a scale if they are apart.
+/// Neighbouring elements of a value that a lane loads, of each 8 * kValueSpan; these share a scale if scales are apart.
 inline constexpr int kValueSpan = kScalesApart && kQuantGroup % 64 != 0 ? 4 : 8;
 inline constexpr int kValueSpanBytes = kFragmentBytes * kValueSpan / kFragment;
 inline constexpr int kSpanWords = (kValueSpanBytes + 3) / 4;
@@ -99,7 +106,7 @@ inline constexpr int kApartScales = kScalesApart ? kScalesPerRow : 1;  // of a r
 template <bool kPacked>
 struct PairScalesOf {
     static constexpr int kRows = kApartScales == 1 ? 1 : 2, kWords = kApartScales <= 2 ? 1 : kApartScales / 2;
-    u32 words[kRows][kWords];
+    u32 words[kRows][kWords];  // an index "% kRows" stays valid where there is one row
 
     template <int kStride>
     KVJIT_INLINE void load(const char* scales) {
@@ -190,7 +197,7 @@ struct PairScalesOf<false> {
         }
     }
 };
-/// 3 scales of 16 bits can't be loaded at once.
+/// Of 16 bits are loaded at once, 2, 4 or 8 of a row; other types and numbers one by one.
 using PairScales = PairScalesOf<kSame<T3, T1> && (kApartScales & (kApartScales - 1)) == 0>;
 
 /// Of the lane's keys in each 8 of a tile, 2*lane_pair() and the next one.

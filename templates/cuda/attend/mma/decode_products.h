@@ -105,20 +105,20 @@ KVJIT_INLINE int take_query_part(QueryOperands& query, const char* shared, int p
 }
 
 /// What sums of products with codes of a group begin with: the queries' products with -128.
-struct ProductZeros {
+struct FirstSums {
     float of_group[kSubnormalKeys ? kApartScales : 1][4];
 };
 
-KVJIT_INLINE void start_zeros(ProductZeros& zeros, QueryOperands& query, const char* shared) {
+KVJIT_INLINE void make_first_sums(FirstSums& first, QueryOperands& query, const char* shared) {
 #pragma unroll
-    for (float(&zero)[4] : zeros.of_group) zero[0] = zero[1] = zero[2] = zero[3] = 0.0f;
+    for (float(&sums)[4] : first.of_group) sums[0] = sums[1] = sums[2] = sums[3] = 0.0f;
     if constexpr (kSubnormalKeys) {
 #pragma unroll
         for (int part = 0; part < kKeyParts; ++part) {
             const int step = take_query_part(query, shared, part);
 #pragma unroll
             for (int i = 0; i < 2; ++i)
-                mma_16x8x16<T1>(zeros.of_group[part / kScaleParts], query.step[step + i], {kMinus128, kMinus128});
+                mma_16x8x16<T1>(first.of_group[part / kScaleParts], query.step[step + i], {kMinus128, kMinus128});
         }
     }
 }
@@ -159,7 +159,7 @@ KVJIT_INLINE void add_scaled(Scores& scores, const Scores& products, const TileS
 }
 
 /// Products of the packed rows with the keys of a stage.
-KVJIT_INLINE void score_keys(Scores& scores, QueryOperands& query, const ProductZeros& zeros, const char* shared,
+KVJIT_INLINE void score_keys(Scores& scores, QueryOperands& query, const FirstSums& first, const char* shared,
                              const Stage& stage) {
     TileScales scales;
     if constexpr (kScalesApart) {
@@ -172,8 +172,8 @@ KVJIT_INLINE void score_keys(Scores& scores, QueryOperands& query, const Product
     for (int part = 0; part < kKeyParts; ++part) {
         const int step = take_query_part(query, shared, part);
         if (part % kScaleParts == 0) {
-            const float(&zero)[4] = zeros.of_group[kSubnormalKeys ? part / kScaleParts : 0];
-            products.for_each([&](float& product, FragmentPlace at) { product = zero[2 * at.h + at.i]; });
+            const float(&sums)[4] = first.of_group[kSubnormalKeys ? part / kScaleParts : 0];
+            products.for_each([&](float& product, FragmentPlace at) { product = sums[2 * at.h + at.i]; });
         }
 #pragma unroll
         for (int n = 0; n < kKeyTiles; ++n)
@@ -192,8 +192,8 @@ using ValueSums = Fragment<kRowTiles>[kValueMatrices];
 /// Matrices of a part, whose elements a lane takes together.
 inline constexpr int kPartMatrices = kQuantised ? kValueSpan / 2 : 4;
 
-/// Matrices are 16 neighbouring elements. Quantised values are loaded kValueSpan neighbours a lane, which are rows
-/// lane_row() and lane_row() + 8 of a part's matrices.
+/// Matrices of values that aren't quantised are 16 neighbouring elements. Quantised values are loaded kValueSpan
+/// neighbours a lane, which are rows lane_row() and lane_row() + 8 of a part's matrices.
 KVJIT_INLINE i32 value_element(int m, int h) {
     if constexpr (!kQuantised) return 16 * m + 8 * h + lane_row();
     return 8 * kValueSpan * (m / kPartMatrices) + kValueSpan * lane_row() + 2 * (m % kPartMatrices) + h;

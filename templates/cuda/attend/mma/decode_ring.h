@@ -87,7 +87,9 @@ struct RowAccesses {
     static constexpr int kRowStep = kWarpSize / kOfRow;
     static constexpr bool kSteady = kTileInPage && kAligned;  // and at addresses with a constant distance
 
-    abi::Plane lane;  // of the lane's first access if kSteady, else of the plane's rows; of entry_key if kSteadyToken
+    /// The plane, its base moved to the lane's first access if kSteady, and to entry_key's place in its page if
+    /// kSteadyToken.
+    abi::Plane lane;
 
     /// `begin`: first key of one of the warp's tiles.
     KVJIT_INLINE static RowAccesses of(const abi::Plane& plane, const AttendWork& work, i32 begin) {

@@ -110,7 +110,8 @@ KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRowsOf<kRows>&
 /// float32's exponents, and needs no such scale.
 inline constexpr float kHeadroom = kBfloat16 ? 0.0f : 15.0f;
 
-/// The exponent that a row's probabilities are relative to: p = 2^(score * factor - base), at most 2^headroom.
+/// The exponent that a row's probabilities are relative to: p = 2^(score * factor - base), which is 2^headroom at most,
+/// but for what rounding of the base adds: a factor of less than 2.
 KVJIT_INLINE float base_of(float max, float factor, float headroom) {
     return max == -kInfinity ? 0.0f : fma(max, factor, -headroom);
 }
