@@ -226,7 +226,10 @@ Problem shape_problem(const Case& which, Rng& rng) {
     // Nobody looks at the positions of what nobody stores.
     const bool ignored = which.stores == Stores::kNever && rng.chance(0.5);
     if (ignored) problem.start_pos.assign(u(which.batch_size), -77);
-    if (which.own_scale) problem.softmax_scale = static_cast<float>(0.05 + 0.2 * rng.uniform());
+    if (which.own_scale) {
+        const double u = rng.uniform();
+        problem.softmax_scale = static_cast<float>((u < 0.25 ? -1 : 1) * (0.05 + 0.2 * u));
+    }
     if (problem.spec.has_window) problem.window_left = which.window_left, problem.window_right = which.window_right;
     if (problem.spec.has_soft_cap) problem.soft_cap = which.soft_cap;
     for (std::int64_t h = 0; problem.spec.has_sinks && h < problem.num_heads; ++h) {

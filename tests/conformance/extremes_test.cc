@@ -152,6 +152,47 @@ TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and n
     }
 }
 
+// Tiles of prefill leave out values that none of their rows sees, or that none of a part of them does.
+TEST_CASE("a mask hides each key from every other 16 rows") {
+    for (const std::string spec : {"op=MultiHeadAttention,head_dim=64", "op=MultiHeadAttention,head_dim=128",
+                                   "op=MultiHeadAttention,head_dim=160", "op=MultiHeadAttention,head_dim=256",
+                                   "op=MultiHeadCacheAttention,head_dim=256,quant_bit=8,quant_group=64"}) {
+        for (const std::string type : {"f16", "f32"}) {
+            CAPTURE(spec);
+            CAPTURE(type);
+            Case which = ragged(spec + ",attn_mask=2,is_causal=0,group=4,t1=" + type);
+            which.new_tokens = NewTokens::kTileEdge;
+            Call call = make_call(which, 115, 116);
+            const Strided& mask = call.mask.strided();
+            for (std::int64_t token = 0; token < mask.shape[0]; ++token) {
+                for (std::int64_t key = 0; key < mask.shape[1]; ++key) {
+                    if ((token * which.spec.group / 16 + key) % 2 != 0)
+                        call.mask.set(mask.index(token, key), -HUGE_VAL);
+                }
+            }
+            call.remember();
+            REQUIRE(run_call(call) == "");
+            CHECK(judge(call) == "");
+        }
+    }
+}
+
+TEST_CASE("a negative softmax_scale") {
+    for (const std::string& spec : attention_specs()) {
+        for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
+            CAPTURE(spec);
+            CAPTURE(tokens);
+            Case which = ragged(spec);
+            which.new_tokens = tokens;
+            Call call = make_call(which, 117, 118);
+            call.problem.softmax_scale = -0.2F;
+            call.remember();
+            REQUIRE(run_call(call) == "");
+            CHECK(judge(call) == "");
+        }
+    }
+}
+
 TEST_CASE("scores of hundreds of thousands neither overflow nor lose the winner") {
     for (const std::string shape : {"head_dim=64,group=1", "head_dim=128,group=8"}) {
         Case which = ragged("op=MultiHeadAttention,t1=f32," + shape);
