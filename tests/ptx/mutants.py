@@ -50,6 +50,7 @@ def stages(build):
     on_ptx = [str(HERE / "on_ptx.sh"), "--libraries", str(build / "tests/ptx/lib")]
     ptx = {"PTX_MACHINE": "multiprocessors=132"}
     random = ["-tc=random calls*", "--shard", "4/20"]
+    edges = ["-tc=a negative softmax_scale,a mask hides*,quantised decode*"]
     nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*"]
     return [
         ("ptx: recorded calls", on_ptx + [tool, "replay", "--quiet", "--target", "cuda"] + calls(), ptx),
@@ -60,6 +61,7 @@ def stages(build):
         ("emulator: recorded calls", [tool, "replay", "--quiet", "--target", "cuda-emulated"] + calls(), {}),
         ("emulator: conformance", [conformance, "--target", "cuda-emulated"] + random, {}),
         ("emulator: long rows", [conformance, "--target", "cuda-emulated", "-tc=few rows of many elements*"], {}),
+        ("emulator: edges", [conformance, "--target", "cuda-emulated"] + edges, {}),
     ]
 
 
