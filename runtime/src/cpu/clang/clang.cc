@@ -115,8 +115,8 @@ private:
         options.EmitStackSizeSection = code.StackSizeSection;
         options.MCOptions.AsmVerbose = code.AsmVerbose;
         const auto level = llvm::CodeGenOpt::getLevel(static_cast<int>(code.OptimizationLevel));
-        machine_.reset(backend->createTargetMachine(target.Triple, target.CPU, llvm::join(target.Features, ","), options,
-                                                    code.RelocationModel, std::nullopt, *level));
+        machine_.reset(backend->createTargetMachine(target.Triple, target.CPU, llvm::join(target.Features, ","),
+                                                    options, code.RelocationModel, std::nullopt, *level));
         return true;
     }
 

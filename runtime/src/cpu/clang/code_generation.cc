@@ -37,9 +37,8 @@ private:
 
 }  // namespace
 
-llvm::Error generate_code(llvm::Module& module, llvm::TargetMachine& machine,
-                          llvm::ArrayRef<llvm::StringRef> left_out, llvm::CodeGenFileType type,
-                          llvm::raw_pwrite_stream& output) {
+llvm::Error generate_code(llvm::Module& module, llvm::TargetMachine& machine, llvm::ArrayRef<llvm::StringRef> left_out,
+                          llvm::CodeGenFileType type, llvm::raw_pwrite_stream& output) {
     PassesWithout passes(left_out);
     if (machine.addPassesToEmitFile(passes, output, nullptr, type)) {
         return llvm::createStringError("the target emits no such file");
