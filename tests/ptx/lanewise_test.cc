@@ -187,6 +187,12 @@ const Example kExamples[] = {
     {"lg2.approx.f32", {0}, 0xff800000},
     {"lg2.approx.f32", {kMinusOne}, kNan},
     {"lg2.approx.f32", {kSmallest}, bits_of(-149.0F)},
+    {"rcp.approx.ftz.f32", {kThree}, 0x3eaaaaab},
+    {"rcp.approx.ftz.f32", {kMinusZero}, 0xff800000},
+    {"rcp.approx.ftz.f32", {kSmallest}, kInfinity},  // subnormal
+    {"rcp.approx.ftz.f32", {kInfinity}, 0},
+    {"rcp.approx.ftz.f32", {0xfe800001}, kMinusZero},  // -2^126 and more: the result is subnormal
+    {"rcp.approx.ftz.f32", {kNan}, kNan},
     // float16 0x3c00 is 1, 0x3c01 1 + 2^-10, 0x7bff 65504, 0x7c00 infinity; bfloat16 0x3f80 is 1.
     {"add.rn.f16x2", {0x7bff3c00, 0x7bff3c00}, 0x7c004000},
     {"sub.rn.f16x2", {0x3c003c01, 0x40003c00}, 0xbc001400},
@@ -306,8 +312,9 @@ TEST_CASE("noise stays within what the ISA allows, and is there") {
     for (std::size_t l = 0; l < 32; ++l) bench.data[l] = bits_of(-0.37F * static_cast<float>(l + 1));
     bench.run(word_of_thread(0) +
               "ld.global.f32 %f1, [%rd1]; ex2.approx.ftz.f32 %f2, %f1; lg2.approx.f32 %f3, %f2;"
-              "st.global.f32 [%rd1], %f2; st.global.f32 [%rd1+4], %f3;");
-    int off = 0;
+              "st.global.f32 [%rd1], %f2; st.global.f32 [%rd1+4], %f3;"
+              "rcp.approx.ftz.f32 %f3, %f1; st.global.f32 [%rd1+256], %f3;");
+    int off = 0, off_reciprocals = 0;
     for (std::size_t l = 0; l < 32; ++l) {
         const double exponent = static_cast<double>(-0.37F * static_cast<float>(l + 1));
         const double power = static_cast<double>(std::bit_cast<float>(static_cast<u32>(bench.data[l])));
@@ -316,8 +323,12 @@ TEST_CASE("noise stays within what the ISA allows, and is there") {
         CHECK(std::fabs(power / std::exp2(exponent) - 1) <= allowed);
         CHECK(std::fabs(logarithm - std::log2(power)) <= allowed * std::fmax(1, std::fabs(std::log2(power))));
         off += std::fabs(power / std::exp2(exponent) - 1) > half_unit;
+        const double reciprocal = static_cast<double>(std::bit_cast<float>(static_cast<u32>(bench.data[32 + l])));
+        CHECK(std::fabs(reciprocal * exponent - 1) <= std::ldexp(1.0, -23) + half_unit);
+        off_reciprocals += std::fabs(reciprocal * exponent - 1) > half_unit;
     }
     CHECK(off > 16);
+    CHECK(off_reciprocals > 8);
 }
 
 TEST_CASE("copies of registers that were never written do no harm, their use does") {

@@ -42,7 +42,7 @@ struct Running {
     float sum = 0.0f;
 };
 
-/// A part that saw no key (max -inf) must be left out: its acc and sum may hold anything.
+/// A part that saw no key (max -inf) has weight 0, and its acc must not be read: that may hold anything.
 KVJIT_INLINE bool is_empty_part(float part_max) {
     return part_max == -kInfinity;
 }
@@ -73,7 +73,7 @@ KVJIT_INLINE float finish_lse(Running running) {
 /// Output row of kHeadDim elements of T: acc * (1/sum), 0 where no key was seen.
 template <class T>
 KVJIT_INLINE void finish_row(T* out, const RowLanes& acc, Running running) {
-    const float factor = divide(1.0f, running.sum);
+    const float factor = reciprocal(running.sum);
     RowLanes result;
 #pragma unroll
     for (int c = 0; c < kLanePairs; ++c) {
@@ -94,6 +94,10 @@ KVJIT_INLINE float largest_max(i64 parts, Stat&& stat) {
     return max;
 }
 
+/// Parts whose rows are loaded before the first of them is added: a row comes from memory or L2, hundreds of cycles
+/// away, and a merge has few warps to wait beside. Divides kWarpSize.
+inline constexpr i32 kPartsAhead = 4;
+
 /// Merges parts 0..parts-1 of one row: returns max and sum, and sets `acc` to the weighted sum of rows.
 ///     stat(part) -> Running,  row(part) -> const T*, kHeadDim elements
 /// kReadEmpty: rows of parts that saw no key exist, too, and are added with weight 0, so that a NaN in them shows.
@@ -108,15 +112,22 @@ KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& ro
         const Running running = own < parts ? stat(own) : Running{};
         const float weight = part_weight(running.max, merged.max);
         const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);
-        // Not unrolled: programs that merge compile a seventh faster. Empty parts take no branch, but add zeros.
+        // Not unrolled further: it would take NVRTC longer. A group's parts past `count` are empty, and those take no
+        // branch, but add zeros.
 #pragma unroll 1
-        for (i32 k = 0; k < count; ++k) {
-            const float max = shuffle(running.max, k), sum = shuffle(running.sum, k), factor = shuffle(weight, k);
-            const bool counts = !is_empty_part(max);
-            RowLanes part;
-            load_lanes(part, row(first + k), kReadEmpty || counts);
-            add_weighted(acc, part, factor);
-            merged.sum = fma(counts ? sum : 0.0f, factor, merged.sum);
+        for (i32 k = 0; k < count; k += kPartsAhead) {
+            RowLanes rows[kPartsAhead];
+#pragma unroll
+            for (i32 i = 0; i < kPartsAhead; ++i) {
+                const bool is_read = kReadEmpty ? k + i < count : !is_empty_part(shuffle(running.max, k + i));
+                load_lanes(rows[i], row(first + k + i), is_read);
+            }
+#pragma unroll
+            for (i32 i = 0; i < kPartsAhead; ++i) {
+                const float factor = shuffle(weight, k + i);
+                add_weighted(acc, rows[i], factor);
+                merged.sum = fma(shuffle(running.sum, k + i), factor, merged.sum);
+            }
         }
     }
     return merged;

@@ -67,16 +67,6 @@ struct RowParts {
     }
 };
 
-/// Row r of all parts. The warp calls it together.
-KVJIT_INLINE Running join_parts(RowLanes& acc, const RowParts& parts, i64 r) {
-    if (parts.count != 1)
-        return merge_parts(
-            acc, parts.count, [&](i64 part) { return parts.state(part, r); },
-            [&](i64 part) { return parts.row(part, r); });
-    load_lanes(acc, parts.row(0, r));
-    return parts.state(0, r);
-}
-
 /// Joins the parts in which the block has its rows, in shared memory, and writes the rows. Where the tile's keys are
 /// split these are partials; the tile's last block then does the same with the partials of all. The block calls it
 /// together.
@@ -91,7 +81,9 @@ KVJIT_INLINE void finish_rows(const AttendWork& work, RowParts parts) {
 #pragma unroll 1
         for (i32 r = later_warp(); work.row_begin + r < work.row_end; r += kAttendWarps) {
             RowLanes acc;
-            const Running running = join_parts(acc, parts, r);
+            const Running running = merge_parts(
+                acc, parts.count, [&](i64 part) { return parts.state(part, r); },
+                [&](i64 part) { return parts.row(part, r); });
             emit_row(work, work.row_begin + r, to ? to + r * kPartialStride : nullptr, acc, running);
         }
         if (!to || !is_last_block(splits)) return;

@@ -214,8 +214,8 @@ KVJIT_PRIMITIVE float fma(float a, float b, float c) {
     return static_cast<float>(emulation::sum_to_odd(a, b, c));
 #endif
 }
-KVJIT_PRIMITIVE float divide(float a, float b) {
-    return a / b;
+KVJIT_PRIMITIVE float reciprocal(float v) {
+    return 1.0f / v;
 }
 KVJIT_PRIMITIVE float exp2(float v) {
     return emulation::power_of_two(v);

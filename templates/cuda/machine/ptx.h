@@ -264,8 +264,10 @@ KVJIT_INLINE i32 count_ones(u32 v) {
 KVJIT_INLINE float fma(float a, float b, float c) {
     return __fmaf_rn(a, b, c);
 }
-KVJIT_INLINE float divide(float a, float b) {
-    return __fdiv_rn(a, b);
+KVJIT_INLINE float reciprocal(float v) {
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(v));
+    return result;
 }
 KVJIT_INLINE float exp2(float v) {
     float result;

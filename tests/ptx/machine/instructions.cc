@@ -165,6 +165,7 @@ constexpr InstructionRow kTable[] = {
     {"max.NaN.f32", "w=ww", binary<float, kMaxNan, float>},
     {"ex2.approx.ftz.f32", "w=w", approximate<power_of_two>},
     {"lg2.approx.f32", "w=w", approximate<logarithm_of_two>},
+    {"rcp.approx.ftz.f32", "w=w", approximate<reciprocal>},
 
     // ---- float16 and bfloat16 ----
     {"add.rn.f16x2", "w=ww", binary<u32, kPairwise<kHalfAdd>, u32>},

@@ -289,6 +289,15 @@ inline float logarithm_of_two(float a, bool has_noise) {
     return static_cast<float>(a > 0.5F && a < 2 ? exact + error : exact * (1 + error));
 }
 
+/// rcp.approx.ftz.f32: relative error up to 2^-23.
+inline float reciprocal(float a, bool has_noise) {
+    a = flushed(a);
+    if (std::isnan(a)) return kCanonicalNan;
+    if (a == 0 || std::isinf(a)) return 1 / a;
+    const double error = has_noise ? 0x1p-23 * noise_of(a) : 0;
+    return flushed(static_cast<float>((1 + error) / static_cast<double>(a)));
+}
+
 template <auto kFunction>
 void approximate(Warp& warp, const Instruction& in) {
     const auto* a = warp.lanes<float>(in.source(0));

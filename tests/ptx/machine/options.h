@@ -24,7 +24,7 @@ struct Options {
     int resident_blocks = 2;  // whose warps take turns
     Copies copies = Copies::kPoisoned;
     Sums sums;
-    bool has_noise = true;        // ex2.approx and lg2.approx are off by what the ISA allows
+    bool has_noise = true;        // ex2, lg2 and rcp.approx are off by what the ISA allows
     bool has_late_stores = true;  // other blocks see plain stores after a fence, or when the kernel has ended
 };
 
