@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Whether tests notice mistakes: mutants.py [--build FOLDER] [--only TEXT] [--check]
+"""Whether tests notice mistakes: mutants.py [--build FOLDER] [--only TEXT] [--quick | --check]
 
 Runs tests against copies of the templates, each with one mistake of mutants.txt, and prints which test noticed it: first
 on the PTX interpreter, then, where that noticed nothing, in the emulator. Fails where a mistake survives that
-mutants.txt does not expect to, or where an expected survivor is noticed after all."""
+mutants.txt does not expect to, or where an expected survivor is noticed after all. --quick makes only those for which
+mutants.txt names a recorded call ("call:"), and replays that one call alone; it says SKIP where NVRTC is missing."""
 
 import argparse
 import os
@@ -17,7 +18,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CALLS = ["pmx/003", "pmx/004", "pmx/017", "pmx/028", "pmx/037", "pmx/049", "pmx/060", "rules/all", "types/bf16",
          "types/int8"]
-FIELDS = ("file", "old", "new", "why", "expect")
+FIELDS = ("file", "old", "new", "why", "call", "expect")
+NO_NVRTC = "NVRTC, which compiles CUDA kernels, can't be opened"
 
 
 def read_mutants(path):
@@ -39,26 +41,40 @@ def read_mutants(path):
     return mutants
 
 
-def calls():
-    return [str(path) for call in CALLS for path in sorted((ROOT / "tests/golden").glob(call + "*"))]
+PTX = {"PTX_MACHINE": "multiprocessors=132"}
+
+
+def files_of(calls):
+    return [str(path) for call in calls for path in sorted((ROOT / "tests/golden").glob(call + "*"))]
+
+
+def on_ptx(build):
+    return [str(HERE / "on_ptx.sh"), "--libraries", str(build / "tests/ptx/lib")]
+
+
+def replay(build, calls, target):
+    return [str(build / "kvjit"), "replay", "--quiet", "--target", target] + files_of(calls)
+
+
+def quick_stage(build, mutant):
+    return (mutant["call"], on_ptx(build) + replay(build, [mutant["call"]], "cuda"), PTX)
 
 
 def stages(build):
     """(name, command, environment) of the tests, the quickest first."""
-    tool, conformance = build / "kvjit", build / "tests/conformance/kvjit_conformance"
-    device = build / "tests/gpu/kvjit_gpu_test"
-    on_ptx = [str(HERE / "on_ptx.sh"), "--libraries", str(build / "tests/ptx/lib")]
-    ptx = {"PTX_MACHINE": "multiprocessors=132"}
+    conformance, device = build / "tests/conformance/kvjit_conformance", build / "tests/gpu/kvjit_gpu_test"
     random = ["-tc=random calls*", "--shard", "4/20"]
     edges = ["-tc=a negative softmax_scale,a mask hides*,quantised decode*"]
+    parts = ["-tc=attention over parts of the keys*"]
     nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*"]
     return [
-        ("ptx: recorded calls", on_ptx + [tool, "replay", "--quiet", "--target", "cuda"] + calls(), ptx),
-        ("ptx: rows before keys", on_ptx + [conformance, "--target", "cuda", "--case", "116"], ptx),
-        ("ptx: conformance", on_ptx + [conformance, "--target", "cuda"] + random, ptx),
-        ("ptx: device tests", on_ptx + [device, "--target", "cuda", "-tc=the plan's own choice*,one plan serves*"], ptx),
-        ("ptx: NaN", on_ptx + [conformance, "--target", "cuda"] + nan, ptx),
-        ("emulator: recorded calls", [tool, "replay", "--quiet", "--target", "cuda-emulated"] + calls(), {}),
+        ("ptx: recorded calls", on_ptx(build) + replay(build, CALLS, "cuda"), PTX),
+        ("ptx: rows before keys", on_ptx(build) + [conformance, "--target", "cuda", "--case", "116"], PTX),
+        ("ptx: conformance", on_ptx(build) + [conformance, "--target", "cuda"] + random, PTX),
+        ("ptx: device tests", on_ptx(build) + [device, "--target", "cuda", "-tc=the plan's own choice*,one plan serves*"], PTX),
+        ("ptx: Merge", on_ptx(build) + [conformance, "--target", "cuda"] + parts, PTX),
+        ("ptx: NaN", on_ptx(build) + [conformance, "--target", "cuda"] + nan, PTX),
+        ("emulator: recorded calls", replay(build, CALLS, "cuda-emulated"), {}),
         ("emulator: conformance", [conformance, "--target", "cuda-emulated"] + random, {}),
         ("emulator: long rows", [conformance, "--target", "cuda-emulated", "-tc=few rows of many elements*"], {}),
         ("emulator: edges", [conformance, "--target", "cuda-emulated"] + edges, {}),
@@ -73,28 +89,49 @@ def mutated(mutant):
     return text.replace(mutant["old"], mutant["new"], 1)
 
 
-def first_to_notice(mutant, build, folder):
-    """The first stage that fails; "" where none does."""
+def run(stage, folder):
+    """What the stage's command returns, or None where it does not end; its standard error."""
+    _, command, options = stage
+    environment = dict(os.environ, KVJIT_TEMPLATE_DIR=str(folder / "templates"), KVJIT_CACHE_DIR=str(folder / "cache"),
+                       **options)
+    try:
+        done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=900,
+                              check=False, text=True, errors="replace")
+        return done.returncode, done.stderr
+    except subprocess.TimeoutExpired:
+        return None, ""
+
+
+def first_to_notice(mutant, candidates, folder):
+    """The first of the stages that fails with the mistake; "" where none does."""
     templates = folder / "templates"
     shutil.rmtree(templates, ignore_errors=True)
     shutil.copytree(ROOT / "templates", templates)
     (templates / mutant["file"]).write_text(mutated(mutant))
-    for name, command, options in stages(build):
-        environment = dict(os.environ, KVJIT_TEMPLATE_DIR=str(templates), KVJIT_CACHE_DIR=str(folder / "cache"), **options)
-        try:
-            done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                  timeout=900, check=False)
-            if done.returncode != 0:
-                return name
-        except subprocess.TimeoutExpired:
-            return name + " (it does not end)"
+    for stage in candidates:
+        code, _ = run(stage, folder)
+        if code != 0:
+            return stage[0] + (" (it does not end)" if code is None else "")
     return ""
+
+
+def without_mistake(candidates, folder):
+    """Ends the program where one of the stages fails on the templates as they are: it would "notice" anything."""
+    shutil.copytree(ROOT / "templates", folder / "templates")
+    for stage in candidates:
+        code, error = run(stage, folder)
+        if NO_NVRTC in error:
+            print(f"SKIP: {NO_NVRTC}")
+            sys.exit(0)
+        if code != 0:
+            sys.exit(f"{stage[0]} fails without any mistake:\n{error}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--only", default="", help="mutants whose reason or file has this text")
+    parser.add_argument("--quick", action="store_true", help="only mutants that name a call, and only that call")
     parser.add_argument("--check", action="store_true", help="only look whether the templates still have the texts")
     arguments = parser.parse_args()
     surprises = 0
@@ -103,9 +140,16 @@ def main():
         for mutant in mutants:
             mutated(mutant)
         return 0
+    build = arguments.build.resolve()
+    if arguments.quick:
+        mutants = [m for m in mutants if "call" in m]
     with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        without_mistake([quick_stage(build, {"call": call}) for call in sorted({m["call"] for m in mutants})]
+                        if arguments.quick else stages(build), folder)
         for mutant in mutants:
-            noticed = first_to_notice(mutant, arguments.build.resolve(), pathlib.Path(folder))
+            candidates = [quick_stage(build, mutant)] if arguments.quick else stages(build)
+            noticed = first_to_notice(mutant, candidates, folder)
             surprise = bool(noticed) == ("expect" in mutant)
             surprises += surprise
             print(f"{'! ' if surprise else '  '}{noticed or 'survives':26} {mutant['file']}: {mutant['why']}", flush=True)
