@@ -5,27 +5,34 @@
 
 #include "common/abi.h"
 #include "generator/identity.h"
+#include "generator/x86.h"
 
 namespace kvjit::gen {
 namespace {
 
-/// A GPU's decode works on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles. A
-/// CPU's reads each key anew for every token, prefill packs keys for tiles of 32 rows, few or many: decode takes tokens
-/// as long as that costs less. In units of a row's arithmetic (BM_decode_cached). AMX makes prefill cheaper where
-/// queries are bfloat16, most of all where keys need no packing.
-int cpu_prefill_cost(const KernelSpec& spec, std::span<const Program> programs) {
+// A GPU's decode works on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles. A
+// CPU's reads each key anew for every token, prefill packs keys for tiles of 32 rows, few or many: decode takes tokens
+// as long as that costs less. Costs are in units of a row's arithmetic, measured by `kvjit bench`, for keys from
+// memory.
+
+/// Of rows as far as costs were compared.
+constexpr int kMostDecodeRows = 64;
+
+/// On AMD's processors decode waits less for memory than prefill, which passes over the keys for every 32 rows. AMX
+/// makes prefill cheaper where queries are bfloat16, most of all where keys need no packing.
+int cpu_prefill_cost(const KernelSpec& spec, const Target& target, std::span<const Program> programs, int rows) {
     const bool tiles = std::ranges::any_of(programs, [](const Program& program) {
         return program.info->bit == KVJIT_PROGRAM_PREFILL && program.variant->uses_tiles;
     });
-    if (!tiles || spec.t1 != KVJIT_BF16) return 30;
     const bool needs_packing = spec.quant_bit != 0 || (has_cache(spec) && cache_type(spec) != KVJIT_BF16);
-    return needs_packing ? 20 : 10;
+    if (tiles && spec.t1 == KVJIT_BF16) return needs_packing ? 20 : 10;
+    return is_amd(target.features) ? 18 + 31 * ((rows + 31) / 32) : 30;
 }
 
-/// Of decode, a token: its rows, padded to the tiles of attend_decode, and the loading of keys and values.
-int cpu_token_cost(const KernelSpec& spec) {
+/// Of decode, `tokens` tokens: their rows, padded to the tiles of attend_decode, and the loading of keys and values.
+int cpu_decode_cost(const KernelSpec& spec, int tokens) {
     const int rows = spec.group <= 2 ? spec.group : (spec.group + 3) / 4 * 4;
-    return rows + (spec.quant_bit != 0 ? 2 : 1);
+    return tokens * (rows + (spec.quant_bit != 0 ? 2 : 1));
 }
 
 auto programs_of(const KernelSpec& spec, Backend backend) {
@@ -68,8 +75,15 @@ Result<const Variant*> choose_variant(const ProgramInfo& info, const KernelSpec&
     return chosen;
 }
 
-int cpu_decode_tokens(const KernelSpec& spec, std::span<const Program> programs) {
-    return cpu_prefill_cost(spec, programs) / cpu_token_cost(spec);
+int cpu_decode_tokens(const KernelSpec& spec, const Target& target, std::span<const Program> programs) {
+    const auto pays = [&](int tokens) {
+        const int rows = tokens * spec.group;
+        return rows <= kMostDecodeRows &&
+               cpu_decode_cost(spec, tokens) <= cpu_prefill_cost(spec, target, programs, rows);
+    };
+    int tokens = 0;
+    while (pays(tokens + 1)) ++tokens;
+    return tokens;
 }
 
 int gpu_decode_tokens(const KernelSpec& spec) {

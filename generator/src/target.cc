@@ -46,7 +46,7 @@ int Target::vector_bytes() const {
 }
 
 bool Target::multiplies_bfloat16() const {
-    return vector_bytes() == 64 && has("avx512bf16") && has("sse4a");
+    return vector_bytes() == 64 && has("avx512bf16") && is_amd(features);
 }
 
 bool Target::multiplies_tiles() const {

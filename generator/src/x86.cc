@@ -175,17 +175,21 @@ std::string_view missing_feature(const X86Features& program, const X86Features& 
     return {};
 }
 
+bool is_amd(const X86Features& features) {
+    return has_feature(features, "sse4a");
+}
+
 std::string_view tuning_cpu(const X86Features& features) {
     struct Row {
         std::string_view feature, cpu;
     };
-    // The first row whose feature is present decides. sse4a is AMD's.
+    // The first row whose feature is present decides.
     constexpr Row kAmd[] = {{"avx512f", "znver4"}, {"avx2", "znver3"}};
     constexpr Row kOthers[] = {{"amx-tile", "sapphirerapids"},
                                {"avx512vbmi", "icelake-server"},
                                {"avx512f", "skylake-avx512"},
                                {"avx2", "haswell"}};
-    const std::span<const Row> rows = has_feature(features, "sse4a") ? std::span<const Row>(kAmd) : kOthers;
+    const std::span<const Row> rows = is_amd(features) ? std::span<const Row>(kAmd) : kOthers;
     for (const Row& row : rows) {
         if (has_feature(features, row.feature)) return row.cpu;
     }

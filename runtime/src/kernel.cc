@@ -96,7 +96,7 @@ gen::Result<std::uint32_t> Kernel::take_stored(std::uint32_t asked) {
 
 int Kernel::decode_tokens() const {
     if (target().backend != gen::Backend::kCpu) return gen::gpu_decode_tokens(spec_);
-    return gen::cpu_decode_tokens(spec_, lowered_[made_as(0)].programs);
+    return gen::cpu_decode_tokens(spec_, target(), lowered_[made_as(0)].programs);
 }
 
 gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {

@@ -44,6 +44,9 @@ std::optional<X86Features> parse_mask(std::string_view text);
 /// The first feature that `program` has and `machine` lacks; empty if the machine can run it.
 std::string_view missing_feature(const X86Features& program, const X86Features& machine);
 
+/// Whether AMD made the CPU, by a feature (sse4a) that no Intel has.
+bool is_amd(const X86Features& features);
+
 /// The CPU whose timings LLVM's instruction scheduling uses for these features. Features decide, since hypervisors
 /// invent CPU names. Adds no instruction and changes no result.
 std::string_view tuning_cpu(const X86Features& features);

@@ -230,7 +230,7 @@ TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a G
     const auto tokens = [](std::string_view fields, std::string_view target) {
         const KernelSpec spec = spec_of("group=" + std::string(fields));
         const Target on = target_of(std::string(target));
-        return on.backend == Backend::kCpu ? cpu_decode_tokens(spec, *lower(spec, on)) : gpu_decode_tokens(spec);
+        return on.backend == Backend::kCpu ? cpu_decode_tokens(spec, on, *lower(spec, on)) : gpu_decode_tokens(spec);
     };
     CHECK(tokens("1", "x86-64-v4") == 15);
     CHECK(tokens("4", "x86-64-v4") == 6);
@@ -239,6 +239,20 @@ TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a G
     CHECK(tokens("4,quant_bit=8", "x86-64-v3") == 5);
     CHECK(tokens("28", "x86-64-v3") == 1);
     CHECK(tokens("29", "x86-64-v3") == 0);
+
+    // AMD: more than the rows of one pass of prefill.
+    for (const char* target : {"x86-64-v3+sse4a", "x86-64-v4-bf16+sse4a"}) {
+        CHECK(tokens("1", target) == 24);
+        CHECK(tokens("4", target) == 16);
+        CHECK(tokens("8", target) == 8);
+        CHECK(tokens("4,quant_bit=8", target) == 13);
+        CHECK(tokens("4,t1=bf16,t2=bf16", target) == 16);
+        CHECK(tokens("64", target) == 1);
+        CHECK(tokens("65", target) == 0);
+    }
+    CHECK(tokens("4,t1=bf16,t2=bf16", "x86-64-v4-amx+sse4a") == 2);
+
+    // GPUs.
     CHECK(tokens("7", "sm_80") == 2);
     CHECK(tokens("16", "cuda-emulated") == 1);
     CHECK(tokens("17", "sm_80") == 1);

@@ -31,7 +31,7 @@ rt::Work split_of(const std::string& text, const Lengths& lengths, std::int64_t 
     arrays.batch.seqstarts = lengths.seqstarts.data();
     arrays.batch.kvstarts = lengths.kvstarts.data();
     return rt::split(rt::batch_view(arrays.spec, arrays.batch, true),
-                     {gen::cpu_decode_tokens(arrays.spec, {}), threads});
+                     {gen::cpu_decode_tokens(arrays.spec, {}, {}), threads});
 }
 
 void check_items(const rt::Work& work, std::int64_t sequences) {

@@ -33,7 +33,7 @@ rt::Work split(const gen::KernelSpec& spec, const Lengths& lengths, std::int64_t
                bool stores = true) {
     test::IndexArrays arrays({spec, lengths.tokens, lengths.keys, kv_heads});
     arrays.batch.window_left = kWindow;  // counts where the spec has a window
-    return rt::split(rt::batch_view(spec, arrays.batch, stores), {gen::cpu_decode_tokens(spec, {}), threads});
+    return rt::split(rt::batch_view(spec, arrays.batch, stores), {gen::cpu_decode_tokens(spec, {}, {}), threads});
 }
 
 /// (sequence, row, kv head, chunk) -> how often an item covers it.
