@@ -39,7 +39,7 @@ def draw_bars_of(axes, case):
     for label in axes.bar_label(bars, [f"{row.ratio.median:.2f}" for row in rows], padding=3):
         label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.6})
     axes.margins(x=0.12)
-    axes.set_title(case["title"], fontsize=9)
+    axes.set_title(case["title"], fontsize=8)
 
 
 def draw_bars(results):

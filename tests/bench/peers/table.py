@@ -76,23 +76,20 @@ def case_table(case, units):
     return lines
 
 
-def overview_cell(case, variants):
-    """The ratios of some of a peer's variants."""
-    found = [case["variants"].get(name) and summary.row(case, name).ratio for name in variants]
-    return " / ".join(ratio_text(each) for each in found) if any(found) else _NOTHING
+def overview_cell(case, name):
+    """A variant's ratio."""
+    return ratio_text(summary.row(case, name).ratio) if name in case["variants"] else _NOTHING
 
 
 def overview(results):
-    """A row a peer, a column a case: times over the reference's. Markdown."""
+    """A row a variant, a column a case: times over the reference's. Markdown."""
     cases = {name: results["cases"][name] for name in _OVERVIEW if name in results["cases"]}
     lines = header("time / kvjit float16's", *(_OVERVIEW[name] for name in cases))
-    lines.append(line("kvjit float16 L2HTD", *(reference_cell(case) for case in cases.values())))
-    for peer, told in results["peers"].items():
-        names = [f"{peer} {variant}" for variant in told["variants"] if f"{peer} {variant}" != summary.REFERENCE]
-        names = [name for name in names if any(name in case["variants"] for case in cases.values())]
-        if names:
-            title = f"{peer} " + " / ".join(name.removeprefix(peer + " ") for name in names)
-            lines.append(line(title, *(overview_cell(case, names) for case in cases.values())))
+    lines.append(line(summary.REFERENCE, *(reference_cell(case) for case in cases.values())))
+    names = [f"{peer} {variant}" for peer, told in results["peers"].items() for variant in told["variants"]]
+    for name in names:
+        if name != summary.REFERENCE and any(name in case["variants"] for case in cases.values()):
+            lines.append(line(name, *(overview_cell(case, name) for case in cases.values())))
     return "\n".join(lines)
 
 
