@@ -16,6 +16,9 @@ namespace {
 
 /// Query rows of a prefill item: enough to spread the cost of packing a key block.
 constexpr std::int64_t kPrefillRows = 256;
+/// Query rows whose arithmetic takes as long as their keys and values take from memory: fewer cost a decode item no
+/// less.
+constexpr std::int64_t kRowsPerRead = 10;
 /// Limit of the workspace for a plan's partials: 64 MiB. A tile that would need more stays whole; it has rows to share.
 constexpr std::int64_t kMaxPartialFloats = 16 * 1024 * 1024;
 /// Elements that a store or load item moves.
@@ -149,7 +152,8 @@ private:
         const KeyRange keys = seen(b, row_begin, row_end);
         const std::int64_t first = keys.empty() ? 0 : keys.begin / abi::kChunk;
         const std::int64_t last = keys.empty() ? 0 : ceil_div(keys.end, abi::kChunk);
-        const std::int64_t rows = decode ? 1 : (row_end - row_begin) * spec_.group;
+        const std::int64_t least = decode ? kRowsPerRead : 1;
+        const std::int64_t rows = std::max(least, (row_end - row_begin) * spec_.group);
         const std::int64_t cost = std::max<std::int64_t>(1, saturating_product(rows, heads, last - first));
         tiles.emplace_back(b, row_begin, row_end, 0, heads, first, last, cost, decode);
     }

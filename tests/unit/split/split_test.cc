@@ -156,6 +156,19 @@ TEST_CASE("the longest sequences go first, all heads of one before the next") {
     CHECK(order == decltype(order){{1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {0, 0}, {0, 1}, {0, 2}});
 }
 
+TEST_CASE("a decode tile costs what its rows do, once they outweigh its keys") {
+    Lengths lengths;
+    lengths.add(2, 65536);  // 8 rows
+    lengths.add(1, 65536);
+    lengths.add(6, 65536);  // 24 rows
+    const rt::Work work = split(spec_of("group=4,layout=L2HTD"), lengths, 1, 8);
+    std::array<std::int64_t, 3> items{};
+    for (const abi::AttendItem& item : work.decode) ++items[static_cast<std::size_t>(item.sequence)];
+    CHECK(items[0] == items[1]);
+    CHECK(items[2] >= 2 * items[1]);
+    CHECK(work.decode.front().sequence == 2);
+}
+
 TEST_CASE("partials of long prefills stay within a budget, and what is left whole is still covered once") {
     Lengths lengths;
     lengths.add(128, 1 << 18);
