@@ -11,15 +11,16 @@ namespace kvjit::gen {
 namespace {
 
 // A GPU's decode works on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles. A
-// CPU's reads each key anew for every token, prefill packs keys for tiles of 32 rows, few or many: decode takes tokens
-// as long as that costs less. Costs are in units of a row's arithmetic, measured by `kvjit bench`, for keys from
-// memory.
+// CPU's converts each key anew for every token, prefill packs keys for tiles of rows, few or many: decode takes tokens
+// as long as that costs less. Costs are in units of a row's arithmetic.
 
-/// Of rows as far as costs were compared.
+/// The most rows for which costs were compared.
 constexpr int kMostDecodeRows = 64;
 
-/// On AMD's processors decode waits less for memory than prefill, which passes over the keys for every 32 rows. AMX
-/// makes prefill cheaper where queries are bfloat16, most of all where keys need no packing.
+/// On AMD's processors, by a Zen 5 and keys from memory (`kvjit bench`): packing, which waits for memory, and full
+/// tiles of 32 rows (two or four of AVX2's and SSE's). Elsewhere by keys in the second-level cache (BM_decode_cached),
+/// as if all tiles were one. AMX makes prefill cheaper where queries are bfloat16, most of all where keys need no
+/// packing.
 int cpu_prefill_cost(const KernelSpec& spec, const Target& target, std::span<const Program> programs, int rows) {
     const bool tiles = std::ranges::any_of(programs, [](const Program& program) {
         return program.info->bit == KVJIT_PROGRAM_PREFILL && program.variant->uses_tiles;
@@ -81,6 +82,7 @@ int cpu_decode_tokens(const KernelSpec& spec, const Target& target, std::span<co
         return rows <= kMostDecodeRows &&
                cpu_decode_cost(spec, tokens) <= cpu_prefill_cost(spec, target, programs, rows);
     };
+    // Where a further tile of prefill begins it may pay once more; those tokens are left to prefill.
     int tokens = 0;
     while (pays(tokens + 1)) ++tokens;
     return tokens;

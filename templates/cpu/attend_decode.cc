@@ -1,5 +1,5 @@
 // attend for few query rows (docs/semantics.md, section 3). Reading keys and values bounds it: each is read once for
-// all rows of a kv head.
+// 32 rows of a kv head.
 #include "cpu/attend/decode_lanes.h"
 #include "cpu/attend/decode_nibbles.h"
 

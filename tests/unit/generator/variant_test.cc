@@ -243,6 +243,7 @@ TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a G
     // AMD: more than the rows of one pass of prefill.
     for (const char* target : {"x86-64-v3+sse4a", "x86-64-v4-bf16+sse4a"}) {
         CHECK(tokens("1", target) == 24);
+        CHECK(tokens("3", target) == 9);
         CHECK(tokens("4", target) == 16);
         CHECK(tokens("8", target) == 8);
         CHECK(tokens("4,quant_bit=8", target) == 13);
