@@ -19,6 +19,7 @@ ROOT = HERE.parent.parent
 CALLS = ["pmx/003", "pmx/004", "pmx/017", "pmx/028", "pmx/037", "pmx/049", "pmx/060", "rules/all", "types/bf16",
          "types/int8"]
 FIELDS = ("file", "old", "new", "why", "call", "expect")
+NOT_COMPILED = "KVJIT_COMPILE_FAILED"
 NO_NVRTC = "NVRTC, which compiles CUDA kernels, can't be opened"
 
 
@@ -45,7 +46,11 @@ PTX = {"PTX_MACHINE": "multiprocessors=132"}
 
 
 def files_of(calls):
-    return [str(path) for call in calls for path in sorted((ROOT / "tests/golden").glob(call + "*"))]
+    files = {call: sorted((ROOT / "tests/golden").glob(call + "*")) for call in calls}
+    for call, found in files.items():
+        if not found:
+            sys.exit(f"tests/golden has no call {call}")
+    return [str(path) for found in files.values() for path in found]
 
 
 def on_ptx(build):
@@ -109,7 +114,9 @@ def first_to_notice(mutant, candidates, folder):
     shutil.copytree(ROOT / "templates", templates)
     (templates / mutant["file"]).write_text(mutated(mutant))
     for stage in candidates:
-        code, _ = run(stage, folder)
+        code, error = run(stage, folder)
+        if NOT_COMPILED in error:
+            sys.exit(f"mutants.txt: {mutant['why']}: that doesn't compile:\n{error}")
         if code != 0:
             return stage[0] + (" (it does not end)" if code is None else "")
     return ""
@@ -139,10 +146,13 @@ def main():
     if arguments.check:
         for mutant in mutants:
             mutated(mutant)
+            files_of([mutant["call"]] if "call" in mutant else [])
         return 0
     build = arguments.build.resolve()
     if arguments.quick:
         mutants = [m for m in mutants if "call" in m]
+    if not mutants:
+        sys.exit("mutants.txt: no mistake is asked for")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         without_mistake([quick_stage(build, {"call": call}) for call in sorted({m["call"] for m in mutants})]
