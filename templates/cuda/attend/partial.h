@@ -42,7 +42,7 @@ struct Running {
     float sum = 0.0f;
 };
 
-/// A part that saw no key (max -inf) has weight 0, and its acc must not be read: that may hold anything.
+/// A part that saw no key (max -inf) has weight 0 and sum 0; its acc must not be read, as that may hold anything.
 KVJIT_INLINE bool is_empty_part(float part_max) {
     return part_max == -kInfinity;
 }
@@ -94,8 +94,8 @@ KVJIT_INLINE float largest_max(i64 parts, Stat&& stat) {
     return max;
 }
 
-/// Parts whose rows are loaded before the first of them is added: a row comes from memory or L2, hundreds of cycles
-/// away, and a merge has few warps to wait beside. Divides kWarpSize.
+/// Parts whose rows are loaded before the first of them is added: other blocks' rows come from memory or L2,
+/// hundreds of cycles away, and a merge has few warps to wait beside. Divides kWarpSize.
 inline constexpr i32 kPartsAhead = 4;
 
 /// Merges parts 0..parts-1 of one row: returns max and sum, and sets `acc` to the weighted sum of rows.
@@ -112,8 +112,8 @@ KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& ro
         const Running running = own < parts ? stat(own) : Running{};
         const float weight = part_weight(running.max, merged.max);
         const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);
-        // Not unrolled further: it would take NVRTC longer. A group's parts past `count` are empty, and those take no
-        // branch, but add zeros.
+        // Not unrolled further: it would take NVRTC longer. Parts past `count` are empty, and those take no branch, but
+        // add zeros.
 #pragma unroll 1
         for (i32 k = 0; k < count; k += kPartsAhead) {
             RowLanes rows[kPartsAhead];

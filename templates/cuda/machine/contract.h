@@ -70,7 +70,7 @@
 //
 // float32
 //   float fma(float a, float b, float c)   a*b + c, rounded once
-//   float reciprocal(float v)              1/v to 2^-23, relative, for |v| from 2^-126 to 2^126; smaller
+//   float reciprocal(float v)              1/v to 2^-22, relative, for |v| from 2^-126 to 2^126; smaller
 //                                          ones may count as 0, larger ones as infinity
 //   float exp2(float v)                    2^v to 2^-22; results below 2^-126 may be 0. exp2(-inf) is 0, exp2(0) is 1
 //   float log2(float v)                    to 2^-21, relative or, for v near 1, absolute
