@@ -97,38 +97,36 @@ struct LaneProducts : FactorProducts {
     }
 
     /// The same for word kWord.., while later keys are prefetched.
-    template <bool kPrefetch, int kWord = 0>
+    template <int kWord = 0>
     KVJIT_INLINE static void add_words(ProductLine (&sums)[kKeys], const float (*query)[kRows * N],
                                        const ChunkRows& rows, ScoredKeys scored) {
+        if (scored.prefetch) prefetch_share<kWords>(rows, scored.at, scored.head, kWord);
         vi<N> words[kKeys];
 #pragma clang loop unroll(full)
-        for (int k = 0; k < kKeys; ++k) {
-            constexpr int kShares = kWords * kKeys;
-            if constexpr (kPrefetch) prefetch_share<kShares>(rows, scored.at, scored.head, kWord * kKeys + k);
-            words[k] = load_words<kWord>(rows.codes(scored.at + k, scored.head));
-        }
+        for (int k = 0; k < kKeys; ++k) words[k] = load_words<kWord>(rows.codes(scored.at + k, scored.head));
         add_elements(sums, words, query + kWord * kWordElements);
-        if constexpr (kWord + 1 < kWords) add_words<kPrefetch, kWord + 1>(sums, query, rows, scored);
+        if constexpr (kWord + 1 < kWords) add_words<kWord + 1>(sums, query, rows, scored);
     }
 
-    template <bool kPrefetch>
+    KVJIT_INLINE static void prefetch_scales(const ChunkRows& rows, ScoredKeys scored) {
+#pragma clang loop unroll(full)
+        for (int k = 0; k < kKeys; ++k) prefetch_far(rows.scales(scored.at + kAhead + k, scored.head));
+    }
+
+    /// sums[k] = products of the tile's queries and key k. Whether later keys are prefetched is asked in between: two
+    /// copies of so long a text would compile longer.
     KVJIT_INLINE static void multiply_keys(ProductLine (&sums)[kKeys], const Query& query, const ChunkRows& rows,
                                            ScoredKeys scored) {
-        add_words<kPrefetch>(sums, query, rows, scored);
+        if (scored.prefetch) prefetch_scales(rows, scored);
+        add_words(sums, query, rows, scored);
 #pragma clang loop unroll(full)
-        for (int k = 0; k < kKeys; ++k) {
-            const i64 at = scored.at + k;
-            if constexpr (kPrefetch) prefetch_far(rows.scales(at + kAhead, scored.head));
-            sums[k] *= repeat_for_rows<float>(load_scales(rows.scales(at, scored.head)));
-        }
+        for (int k = 0; k < kKeys; ++k)
+            sums[k] *= repeat_for_rows<float>(load_scales(rows.scales(scored.at + k, scored.head)));
     }
 
     KVJIT_INLINE static void score_keys(float* scores, const Query& query, const ChunkRows& rows, ScoredKeys scored) {
         ProductLine sums[kKeys] = {};
-        if (scored.prefetch)
-            multiply_keys<true>(sums, query, rows, scored);
-        else
-            multiply_keys<false>(sums, query, rows, scored);
+        multiply_keys(sums, query, rows, scored);
         store_scores<kRows * N>(scores, sums);
     }
 };
