@@ -10,7 +10,9 @@ namespace {
 using Span = CacheRows::Span;
 
 constexpr std::int64_t kChunkKeys = 512;
-constexpr std::size_t kLine = 64, kAheadBytes = 4096;
+constexpr std::size_t kLine = 64, kPiece = 1024, kMemoryPage = 4096;
+/// How far ahead prefetches go, and the first one of each page of memory, whose address is to be looked up.
+constexpr std::size_t kAheadBytes = 8192, kReachBytes = 2 * kAheadBytes;
 
 /// Finds rows of a call's cache.
 class RowFinder {
@@ -97,29 +99,50 @@ void prefetch(const std::byte& line) {
     __builtin_prefetch(&line, 0, 2);
 }
 
+/// Passes over spans in pieces of up to `piece` bytes, each of one span.
+class Pieces {
+public:
+    Pieces(std::span<const Span> spans, std::size_t piece) : spans_(spans), piece_(piece) {}
+
+    bool at_end() const { return spans_.empty(); }
+    bool is_before(std::size_t bytes) const { return !at_end() && passed_ < bytes; }
+    std::size_t passed() const { return passed_; }
+
+    Span next() {
+        const Span rest = spans_.front().subspan(at_), piece = rest.first(std::min(piece_, rest.size()));
+        passed_ += piece.size();
+        at_ += piece.size();
+        if (piece.size() == rest.size()) {
+            spans_ = spans_.subspan(1);
+            at_ = 0;
+        }
+        return piece;
+    }
+
+private:
+    std::span<const Span> spans_;  // from the one that holds the next piece on
+    std::size_t piece_;
+    std::size_t at_ = 0, passed_ = 0;
+};
+
 void prefetch_lines(Span bytes) {
     for (std::size_t i = 0; i < bytes.size(); i += kLine) prefetch(bytes[i]);
 }
 
-/// Prefetches what is kAheadBytes further on, as far as the span reaches.
-void load_span(Span bytes) {
-    for (std::size_t i = 0; i < bytes.size(); i += kLine) {
-        if (i + kAheadBytes < bytes.size()) prefetch(bytes[i + kAheadBytes]);
-        static_cast<void>(*reinterpret_cast<const volatile std::byte*>(&bytes[i]));
+/// Loads a piece and prefetches `coming`, line by line: a burst of prefetches would delay loads.
+void load_lines(Span bytes, Span coming) {
+    for (std::size_t i = 0; i < std::max(bytes.size(), coming.size()); i += kLine) {
+        if (i < coming.size()) prefetch(coming[i]);
+        if (i < bytes.size()) static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[i]));
     }
 }
 
-/// Prefetches the beginnings of the spans that come next, too, so that kAheadBytes are under way.
 void load_spans(std::span<const Span> spans) {
-    const auto begin_of = [](Span span) { return span.first(std::min(span.size(), kAheadBytes)); };
-    std::size_t next = 0, ahead = 0;
-    for (const Span& span : spans) {
-        for (; next < spans.size() && ahead <= kAheadBytes; ++next) {
-            prefetch_lines(begin_of(spans[next]));
-            ahead += begin_of(spans[next]).size();
-        }
-        load_span(span);
-        ahead -= begin_of(span).size();
+    Pieces pages(spans, kMemoryPage), ahead(spans, kPiece), loaded(spans, kPiece);
+    while (!loaded.at_end()) {
+        while (pages.is_before(loaded.passed() + kReachBytes)) prefetch(pages.next().front());
+        while (ahead.is_before(loaded.passed() + kAheadBytes)) prefetch_lines(ahead.next());
+        load_lines(loaded.next(), ahead.at_end() ? Span() : ahead.next());
     }
 }
 
