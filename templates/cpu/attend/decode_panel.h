@@ -74,7 +74,7 @@ KVJIT_INLINE KeyRange in_chunk(KeyRange seen, i64 begin) {
 }
 
 /// Lists a chunk's keys or values from place `at` of the list on, padded to whole tiles, and after them the first rows
-/// of `next`, what is read next, so that prefetches continue into it. Returns where the listed rows end. Up to kAhead
+/// of `next`, what is read next, so that prefetches continue into it. Returns where the listed rows end. Up to kReach
 /// rows further on, as far as prefetches reach, the last row is repeated; in the tile of `at`, before it, the first.
 KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const Positions& next) {
     if (rows.count == 0) return at;
@@ -85,7 +85,7 @@ KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const
     const i64 listed = end + next.count;
     repeat_last(panel.list, last, end);
     list_rows_at(panel.list, end, table, next);  // with another head stride it prefetches other rows: only slower
-    repeat_last(panel.list, listed, end + kAhead);
+    repeat_last(panel.list, listed, end + kReach);
     return listed;
 }
 
@@ -106,6 +106,7 @@ KVJIT_INLINE bool is_first_of_head(const Panel& panel, i64 row) {
 KVJIT_NOINLINE void score_chunk(Panel& panel, KeyRange keys) {
 #pragma clang loop unroll(disable)
     for (i64 t = keys.begin / Products::kKeys * Products::kKeys; t < keys.end; t += Products::kKeys) {
+        prefetch_pages(panel.list, t, Products::kKeys, panel.first_head);
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows)
             Products::score_keys(panel.scores + row * kScoreStride + t, panel.query[row / kRows], panel.list,
@@ -174,6 +175,7 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
     const i64 first = keys.begin / Products::kKeysTogether * Products::kKeysTogether;
 #pragma clang loop unroll(disable)
     for (i64 t = first; t < keys.end; t += Products::kValueBlock) {
+        prefetch_pages(panel.list, t, smaller(Products::kValueBlock, keys.end - t), panel.first_head);
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows) {
             const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + Products::kValueBlock});
@@ -190,14 +192,14 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const KeyRange coming = c + 1 < panel.item->chunk_end ? in_chunk(panel.seen, next) : KeyRange{0, 0};
     const i64 first = begin + keys.begin, count = keys.count();
     const i64 listed = list_chunk(panel, keys.begin, {cache.key, cache.key_scale, first, count},
-                                  {cache.value, cache.value_scale, first, smaller(count, kAhead)});
+                                  {cache.value, cache.value_scale, first, smaller(count, kReach)});
     // The first chunk's rows were not prefetched by a predecessor, and scoring fewer than kAhead keys does not prefetch
     // all of the chunk's values.
     if (c == panel.item->chunk_begin || first == panel.seen.begin || count < kAhead)
         prefetch_first(panel, keys.begin, listed);
     score_chunk(panel, keys);
     list_chunk(panel, keys.begin, {cache.value, cache.value_scale, first, count},
-               {cache.key, cache.key_scale, next + coming.begin, smaller(coming.count(), kAhead)});
+               {cache.key, cache.key_scale, next + coming.begin, smaller(coming.count(), kReach)});
     softmax_chunk(panel, begin);
     sum_values(panel, begin, keys);
 }

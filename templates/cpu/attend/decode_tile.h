@@ -41,7 +41,13 @@ inline constexpr int kAhead = kHeadInner         ? 32
                               : kRowBytes < 1536 ? 12288 / kRowBytes
                                                  : 8;
 inline constexpr int kNear = kHeadInner ? 4 : 8;
-using ChunkRows = RowList<kChunkKeys + kAhead>;
+/// A prefetch from a page of memory that was not used lately waits for the page's address to be looked up, and delays
+/// those behind it. So a first one goes to each page early, kReach rows ahead. Where heads are neighbours a page has a
+/// row or two, too few for that to pay, and over quantised rows arithmetic hides the wait.
+inline constexpr bool kPagesAhead = !kHeadInner && !kQuantised;
+inline constexpr int kMemoryPage = 4096, kPageRows = kRowBytes < kMemoryPage ? kMemoryPage / kRowBytes : 1;
+inline constexpr int kReach = kAhead + (kPagesAhead ? kPageRows : 0);
+using ChunkRows = RowList<kChunkKeys + kReach>;
 
 /// Keys whose values are summed before the next span of elements and the next tile: few, since those continue in
 /// neighbouring memory, so that memory is read in order.
@@ -100,6 +106,14 @@ KVJIT_INLINE void prefetch_row(const ChunkRows& rows, i64 at, i64 head) {
 #pragma clang loop unroll(full)
     for (int byte = 0; byte < kRowBytes; byte += 64) prefetch_far(row_bytes(rows, at, head) + byte);
     if constexpr (kQuantised) prefetch_far(rows.scales(at, head));
+}
+
+/// Prefetches, while rows at..at+count-1 are read, a line of each page of memory that prefetches come to next.
+KVJIT_INLINE void prefetch_pages(const ChunkRows& rows, i64 at, i64 count, i64 head) {
+    if constexpr (!kPagesAhead) return;
+#pragma clang loop unroll(disable)
+    for (i64 t = (at + kPageRows - 1) / kPageRows * kPageRows; t < at + count; t += kPageRows)
+        prefetch_far(row_bytes(rows, t + kReach, head));
 }
 
 /// Prefetches, while row `at` is read, elements d..d+N-1 of rows that come later.
