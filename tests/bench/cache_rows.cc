@@ -83,11 +83,11 @@ void add_sequence(std::vector<Span>& spans, const RowFinder& finder, std::int64_
 
 std::vector<Span> spans_of(const Call& call) {
     const RowFinder finder(call);
-    const std::int64_t step = finder.is_head_inner() ? kKvHeads : 1;
+    const std::int64_t step = finder.is_head_inner() ? call.size.kv_heads : 1;
     std::vector<Span> spans;
     for (std::int64_t layer = 0; layer < call.size.layers; ++layer) {
         for (std::int64_t sequence = 0; sequence < call.size.sequences; ++sequence) {
-            for (std::int64_t head = 0; head < kKvHeads; head += step)
+            for (std::int64_t head = 0; head < call.size.kv_heads; head += step)
                 add_sequence(spans, finder, layer, sequence, call.size.keys, {head, head + step});
         }
     }
