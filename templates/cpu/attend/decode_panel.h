@@ -171,14 +171,21 @@ KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
     }
 }
 
+/// Keys whose values each tile sums in turn.
+KVJIT_INLINE i64 value_block(const Panel& panel) {
+    const bool one_tile_a_head = panel.count == panel.heads * kRows;
+    if (kHeadInner && one_tile_a_head) return larger(kValuesOfHeads, Products::kKeysTogether);
+    return Products::kValueBlock;
+}
+
 KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
-    const i64 first = keys.begin / Products::kKeysTogether * Products::kKeysTogether;
+    const i64 first = keys.begin / Products::kKeysTogether * Products::kKeysTogether, step = value_block(panel);
 #pragma clang loop unroll(disable)
-    for (i64 t = first; t < keys.end; t += Products::kValueBlock) {
-        prefetch_pages(panel.list, t, smaller(Products::kValueBlock, keys.end - t), panel.first_head);
+    for (i64 t = first; t < keys.end; t += step) {
+        prefetch_pages(panel.list, t, smaller(step, keys.end - t), panel.first_head);
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows) {
-            const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + Products::kValueBlock});
+            const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + step});
             Products::add_values(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
                                  {block.begin, block.end, panel.rows[row].kv_head, t == first}, panel.scratch);
         }

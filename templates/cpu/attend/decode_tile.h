@@ -50,8 +50,9 @@ inline constexpr int kReach = kAhead + (kPagesAhead ? kPageRows : 0);
 using ChunkRows = RowList<kChunkKeys + kReach>;
 
 /// Keys whose values are summed before the next span of elements and the next tile: few, since those continue in
-/// neighbouring memory, so that memory is read in order.
-inline constexpr int kValueBlock = 32;
+/// neighbouring memory, so that memory is read in order. Fewer for tiles of different heads that are neighbours, whose
+/// sums are loaded and stored once more, but whose values the tile before has not read yet.
+inline constexpr int kValueBlock = 32, kValuesOfHeads = 8;
 
 /// Keys at..at+kKeys-1 of a kv head. prefetch: later keys are prefetched meanwhile.
 struct ScoredKeys {
