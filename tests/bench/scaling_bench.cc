@@ -31,7 +31,7 @@ double seconds_of(Plan& plan, const Call& call, int count) {
 }
 
 /// One sequence of range(0) keys and one kv head, over as many layers as no cache holds, on one thread and on
-/// thread_count() in turn. cores: how many times as fast the latter are.
+/// thread_count() in turn. cores: how many times as fast the latter are. us: a layer's time (lengths.py draws it).
 void BM_decode_length(benchmark::State& state) {
     const std::string spec = spec_text(kAttention, kF16, "L2HTD", kPages);
     Call::Size size{1, 1, state.range(0), 1, 1};
@@ -40,7 +40,7 @@ void BM_decode_length(benchmark::State& state) {
     if (!call.right()) return state.SkipWithError("larger than the benchmarks' memory");
     auto one = plan_on(call, 1), all = plan_on(call, thread_count());
     if (failed(state, one) || failed(state, all)) return;
-    std::vector<double> rates, single_rates, ratios;
+    std::vector<double> rates, single_rates, ratios, times, single_times;
     const double bytes = static_cast<double>(size.layers) * call.layer_bytes();
     for (auto _ : state) {
         const double single = seconds_of(*one, call, 1), together = seconds_of(*all, call, 1);
@@ -48,7 +48,11 @@ void BM_decode_length(benchmark::State& state) {
         rates.push_back(bytes / together / 1e9);
         single_rates.push_back(bytes / single / 1e9);
         ratios.push_back(single / together);
+        times.push_back(together / static_cast<double>(size.layers) * 1e6);
+        single_times.push_back(single / static_cast<double>(size.layers) * 1e6);
     }
+    state.counters["us"] = median(times);
+    state.counters["one_core_us"] = median(single_times);
     state.counters["GB/s"] = median(rates);
     state.counters["one_core_GB/s"] = median(single_rates);
     state.counters["cores"] = median(ratios);
