@@ -11,7 +11,7 @@ using Span = CacheRows::Span;
 
 constexpr std::int64_t kChunkKeys = 512;
 constexpr std::size_t kLine = 64, kPiece = 1024, kMemoryPage = 4096;
-/// How far ahead prefetches go, and the first one of each page of memory, whose address is to be looked up.
+/// How far ahead lines are prefetched, and how far one line of each page of memory, whose address must be looked up.
 constexpr std::size_t kAheadBytes = 8192, kReachBytes = 2 * kAheadBytes;
 
 /// Finds rows of a call's cache.
@@ -142,7 +142,8 @@ void load_spans(std::span<const Span> spans) {
     while (!loaded.at_end()) {
         while (pages.is_before(loaded.passed() + kReachBytes)) prefetch(pages.next().front());
         while (ahead.is_before(loaded.passed() + kAheadBytes)) prefetch_lines(ahead.next());
-        load_lines(loaded.next(), ahead.at_end() ? Span() : ahead.next());
+        const Span piece = loaded.next();
+        load_lines(piece, ahead.is_before(loaded.passed() + kAheadBytes) ? ahead.next() : Span());
     }
 }
 

@@ -1,5 +1,6 @@
-// The rows that a decode step reads, by their addresses, and a loop that only loads them: the most that a kernel can
-// reach with its layout, pages and slots.
+// The rows that a decode step reads, by their addresses, and a loop that only loads them: a yardstick for kernels with
+// its layout, pages and slots. It is no bound, since another distance or order of prefetches may suit a processor
+// better.
 #pragma once
 
 #include <cstddef>
