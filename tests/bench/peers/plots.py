@@ -15,7 +15,7 @@ import summary
 
 _COLOURS = {"kvjit": "#d1495b", "vllm": "#2e86ab", "torch": "#e98a15", "openvino": "#59a14f", "onnxruntime": "#8d6cab",
             "ggml": "#7d7d7d"}
-_STYLE = {"svg.hashsalt": "kvjit", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
+STYLE = {"svg.hashsalt": "kvjit", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False}
 _BARS = ("decode-1x4k", "decode-8x4k", "decode-64x512", "mixed", "prefill-2048", "step-128")
 
 
@@ -120,7 +120,7 @@ def main(path):
     with open(path, encoding="utf-8") as file:
         results = json.load(file)
     base = os.path.splitext(path)[0]
-    plt.rcParams.update(_STYLE)
+    plt.rcParams.update(STYLE)
     for name, draw in (("bars", draw_bars), ("keys", draw_keys), ("roofline", draw_roofline)):
         save(draw(results), f"{base}-{name}")
 
