@@ -171,11 +171,12 @@ KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
     }
 }
 
-/// Keys whose values each tile sums in turn.
+/// Keys whose values each tile sums in turn, whole steps of the products.
 KVJIT_INLINE i64 value_block(const Panel& panel) {
+    constexpr i64 kFew = kFewValues > Products::kKeysTogether ? kFewValues : Products::kKeysTogether;
+    static_assert(kFew % Products::kKeysTogether == 0 && kFew <= Products::kValueBlock);
     const bool one_tile_a_head = panel.count == panel.heads * kRows;
-    if (kHeadInner && one_tile_a_head) return larger(kValuesOfHeads, Products::kKeysTogether);
-    return Products::kValueBlock;
+    return one_tile_a_head ? kFew : Products::kValueBlock;
 }
 
 KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {

@@ -43,16 +43,17 @@ inline constexpr int kAhead = kHeadInner         ? 32
 inline constexpr int kNear = kHeadInner ? 4 : 8;
 /// A prefetch from a page of memory that was not used lately waits for the page's address to be looked up, and delays
 /// those behind it. So a first one goes to each page early, kReach rows ahead. Where heads are neighbours a page has a
-/// row or two, too few for that to pay, and over quantised rows arithmetic hides the wait.
+/// row or two, too few for that to pay, and over quantised rows arithmetic hides the wait. A page is taken to begin at
+/// each multiple of kPageRows in the list; where memory's begin elsewhere, a page's first prefetch comes less early.
 inline constexpr bool kPagesAhead = !kHeadInner && !kQuantised;
-inline constexpr int kMemoryPage = 4096, kPageRows = kRowBytes < kMemoryPage ? kMemoryPage / kRowBytes : 1;
+inline constexpr int kMemoryPage = 4096, kPageRows = kMemoryPage / kRowBytes;
 inline constexpr int kReach = kAhead + (kPagesAhead ? kPageRows : 0);
 using ChunkRows = RowList<kChunkKeys + kReach>;
 
-/// Keys whose values are summed before the next span of elements and the next tile: few, since those continue in
-/// neighbouring memory, so that memory is read in order. Fewer for tiles of different heads that are neighbours, whose
-/// sums are loaded and stored once more, but whose values the tile before has not read yet.
-inline constexpr int kValueBlock = 32, kValuesOfHeads = 8;
+/// Keys whose values a tile sums before the next span of elements and the next tile: few, so that memory is read in
+/// order, since those continue in neighbouring memory. More where several tiles of one head take turns over the same
+/// values: each time they load and store their sums.
+inline constexpr int kFewValues = 8, kValueBlock = 32;
 
 /// Keys at..at+kKeys-1 of a kv head. prefetch: later keys are prefetched meanwhile.
 struct ScoredKeys {
@@ -109,7 +110,7 @@ KVJIT_INLINE void prefetch_row(const ChunkRows& rows, i64 at, i64 head) {
     if constexpr (kQuantised) prefetch_far(rows.scales(at, head));
 }
 
-/// Prefetches, while rows at..at+count-1 are read, a line of each page of memory that prefetches come to next.
+/// Prefetches, while rows at..at+count-1 are read, a line of each page of memory that other prefetches reach next.
 KVJIT_INLINE void prefetch_pages(const ChunkRows& rows, i64 at, i64 count, i64 head) {
     if constexpr (!kPagesAhead) return;
 #pragma clang loop unroll(disable)
