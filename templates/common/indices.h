@@ -11,7 +11,7 @@ KVJIT_INLINE bool is_given(const abi::Indices& array) {
     return array.data != nullptr;
 }
 
-KVJIT_INLINE i64 index_at(const abi::Indices& array, i64 i) {
+KVJIT_COLD i64 index_at(const abi::Indices& array, i64 i) {
     return array.narrow != 0 ? static_cast<const i32*>(array.data)[i] : static_cast<const i64*>(array.data)[i];
 }
 

@@ -13,6 +13,14 @@
 /// A long part of a program stays a function of its own: compile time grows faster than a function's length.
 #define KVJIT_NOINLINE [[gnu::noinline, maybe_unused]] static
 
+/// What several cold places share: a function of its own on CPUs, where copies would only be more to compile. On GPUs a
+/// call would take registers from the whole kernel.
+#ifdef __CUDACC_RTC__
+#define KVJIT_COLD KVJIT_INLINE
+#else
+#define KVJIT_COLD KVJIT_NOINLINE
+#endif
+
 namespace kvjit {
 
 // Defined by keywords, since NVRTC has neither <stdint.h> nor the compilers' __INT8_TYPE__.

@@ -18,7 +18,7 @@ static_assert(!kSame<T1, i8_t>);
 /// Merges into `sum`. `acc` and `stat`: offsets of part 0, in elements of Partial and in floats.
 KVJIT_INLINE Running merge_head(const abi::MergeArgs& args, const abi::MergeItem& item, i64 acc, i64 stat, float* sum) {
     for_each_vector<kHeadDim>([&]<int N>(int d) { store<N>(sum + d, vf<N>(0.0f)); });
-    Running running;
+    Running running = no_key();
     const Partial* partials = reinterpret_cast<const Partial*>(args.acc);
     for (i64 part = 0; part < item.parts; ++part) {
         const i64 at = stat + part * item.stat_part;

@@ -57,7 +57,7 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
         const i64 kv_head = panel.item->head_begin + tile / tiles_per_head;
         const i64 head = kv_head * kGroup + member;
         const KeyRange seen = visible_keys(panel.sequence, token);
-        panel.rows[row] = {token, head, kv_head, seen, 0.0f, 0.0f, {}};
+        panel.rows[row] = {token, head, kv_head, seen, 0.0f, 0.0f, no_key()};
         panel.seen = {smaller(panel.seen.begin, seen.begin), larger(panel.seen.end, seen.end)};
         const i64 at = (panel.sequence.query_begin + token) * query.token_stride + head * query.head_stride;
         Products::load_query(panel.query[row / kRows], row % kRows, reinterpret_cast<const T1*>(query.base + at));

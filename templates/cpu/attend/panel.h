@@ -274,7 +274,7 @@ template <class Buffers, class F>
 KVJIT_NOINLINE void attend_chunks(const Panel& panel, Buffers& buffers, F&& attend_chunk) {
     const abi::AttendItem& item = panel.item;
 #pragma clang loop unroll(disable)
-    for (i64 row = 0; row < panel.tiles * kTileRows; ++row) buffers.running[row] = Running{};
+    for (i64 row = 0; row < panel.tiles * kTileRows; ++row) buffers.running[row] = no_key();
     const KeyRange seen = seen_by_panel(panel, buffers);
 #pragma clang loop unroll(disable)
     for (i64 c = item.chunk_begin; c < item.chunk_end; ++c) {

@@ -8,11 +8,14 @@
 
 namespace kvjit {
 
-/// max and sum of all parts admitted so far; the caller keeps the accumulator. Starts as "no key".
+/// max and sum of all parts admitted so far; the caller keeps the accumulator. Starts as no_key().
 struct Running {
-    float max = -kInfinity;
-    float sum = 0.0f;
+    float max;
+    float sum;
 };
+KVJIT_INLINE Running no_key() {
+    return {-kInfinity, 0.0f};
+}
 
 /// Factors of the running accumulator and of the part's.
 struct Weights {
@@ -29,9 +32,13 @@ KVJIT_INLINE bool is_empty_part(float part_max) {
 /// Returns (a, b), with which merge_acc then updates the accumulator.
 KVJIT_INLINE Weights admit(Running& running, float part_max, float part_sum) {
     const float max = max_nan(running.max, part_max);
-    const vf<4> weights = exp<4>(vf<4>{running.max, part_max, max, max} - max);
+    // Of all lanes two are used: softmax has this function at this width.
+    vf<kLanes> exponents(max);
+    exponents[0] = running.max;
+    exponents[1] = part_max;
+    const vf<kLanes> weights = exp<kLanes>(exponents - max);
     running.max = max;
-    running.sum = fma<4>(vf<4>(part_sum), vf<4>(weights[1]), vf<4>(running.sum * weights[0]))[0];
+    running.sum = fma<kLanes>(vf<kLanes>(part_sum), vf<kLanes>(weights[1]), vf<kLanes>(running.sum * weights[0]))[0];
     return {weights[0], weights[1]};
 }
 
@@ -46,7 +53,7 @@ KVJIT_INLINE vf<N> merge_acc(vf<N> running, vf<N> part, Weights weights) {
 /// does not; a row without a key stays empty.
 KVJIT_INLINE Running add_sink(Running running, const float* sinks, i64 head) {
     if constexpr (!kSinks) return running;
-    if (!is_empty_part(running.max)) running.sum += exp<4>(vf<4>(sinks[head] - running.max))[0];
+    if (!is_empty_part(running.max)) running.sum += exp<kLanes>(vf<kLanes>(sinks[head] - running.max))[0];
     return running;
 }
 
@@ -69,21 +76,21 @@ KVJIT_INLINE void merge_row(float* acc, const T* part, Weights weights) {
         [&]<int N>(int d) { store<N>(acc + d, merge_acc<N>(load<N>(acc + d), load<N>(part + d), weights)); });
 }
 
-/// Admits the first part, with weights 0 and 1: a copy. (Adding 0 turns -0 into 0, as a merge would.)
+/// Admits the first part, with weights 0 and 1: a copy. (Adding 0 turns -0 into 0, as a merge would.) If its max isn't
+/// finite, the weight is NaN, as e^(m-M') is.
 template <class T>
 KVJIT_INLINE void admit_first_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
-    running = {part_max, part_sum + 0.0f};
-    for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(acc + d, load<N>(part + d) + vf<N>(0.0f)); });
+    const float weight = 1.0f + (part_max - part_max);
+    running = {part_max, part_sum * weight + 0.0f};
+    for_each_vector_rolled<kHeadDim>(
+        [&]<int N>(int d) { store<N>(acc + d, fma<N>(load<N>(part + d), vf<N>(weight), vf<N>(0.0f))); });
 }
 
 /// Admits a part that attention computed. `acc`: the running accumulator; before the first part it may hold anything.
 template <class T>
 KVJIT_INLINE void admit_row(float* acc, Running& running, const T* part, float part_max, float part_sum) {
     if (is_empty_part(part_max)) return;
-    if (is_empty_part(running.max)) {
-        if (part_max < kInfinity) return admit_first_row(acc, running, part, part_max, part_sum);
-        for_each_vector_rolled<kHeadDim>([&]<int N>(int d) { store<N>(acc + d, vf<N>(0.0f)); });
-    }
+    if (is_empty_part(running.max)) return admit_first_row(acc, running, part, part_max, part_sum);
     merge_row(acc, part, admit(running, part_max, part_sum));
 }
 

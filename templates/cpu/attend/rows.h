@@ -53,7 +53,7 @@ struct Positions {
 };
 
 /// rows[k] = first + k * stride, k < count, eight at a time while so many are left.
-KVJIT_INLINE void list_equidistant(const char** rows, const char* first, i64 stride, i64 count) {
+KVJIT_NOINLINE void list_equidistant(const char** rows, const char* first, i64 stride, i64 count) {
     i64 k = 0;
     if (count >= 8) {
         vec<i64, 8> addresses = reinterpret_cast<i64>(first) + stride * vec<i64, 8>{0, 1, 2, 3, 4, 5, 6, 7};
@@ -66,7 +66,11 @@ KVJIT_INLINE void list_equidistant(const char** rows, const char* first, i64 str
 
 /// rows[k] = row of the run's token k. `entry`: the run's entry in the plane's table.
 KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, i64 entry, const Run& run) {
-    list_equidistant(rows, slot_address(plane, entry, run.first, 0), plane.token_stride, run.count);
+    const char* first = slot_address(plane, entry, run.first, 0);
+    if constexpr (kPageSize == 1)
+        rows[0] = first;
+    else
+        list_equidistant(rows, first, plane.token_stride, run.count);
 }
 
 /// Sets rows of `list` from `at` on to those of `positions`.

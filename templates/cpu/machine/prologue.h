@@ -1,4 +1,4 @@
-// The three functions that Clang may call on its own (for struct copies and `= {}`). They are defined here, hidden,
+// The two functions that Clang may call on its own (for struct copies and `= {}`). They are defined here, hidden,
 // because a kernel may have no undefined symbol, and as plain loops, because no hot path calls them.
 #pragma once
 
@@ -17,15 +17,6 @@ extern "C" {
     const char* q = static_cast<const char*>(from);
 #pragma clang loop vectorize(disable) unroll(disable)
     for (__SIZE_TYPE__ i = 0; i < bytes; ++i) p[i] = q[i];
-    return to;
-}
-
-[[gnu::used, clang::no_builtin]] inline void* memmove(void* to, const void* from, __SIZE_TYPE__ bytes) {
-    char* p = static_cast<char*>(to);
-    const char* q = static_cast<const char*>(from);
-    if (p <= q) return memcpy(to, from, bytes);
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (__SIZE_TYPE__ i = bytes; i > 0; --i) p[i - 1] = q[i - 1];
     return to;
 }
 
