@@ -9,7 +9,7 @@ namespace kvjit {
 
 template <bool kNibbles, bool kInLanes>
 struct ProductsOf {
-    using Type = FactorProducts;
+    using Type = FactorProducts<kLanes>;
 };
 template <>
 struct ProductsOf<false, true> {

@@ -179,7 +179,9 @@ KVJIT_INLINE void add_spans(float* sums, const float* probabilities, const Chunk
     constexpr int kTo = kHeadDim - (kHeadDim - kFrom) % N;
 #pragma clang loop unroll(disable)
     for (int d = kFrom; d < kTo; d += N) {
-        if (bytes_of<T2>(N) >= 64 || bytes_of<T2>(d) % 64 == 0)
+        if constexpr (bytes_of<T2>(N) >= 64)
+            add_span<N, true>(sums, probabilities, rows, range, d);
+        else if (bytes_of<T2>(d) % 64 == 0)
             add_span<N, true>(sums, probabilities, rows, range, d);
         else
             add_span<N, false>(sums, probabilities, rows, range, d);
@@ -198,6 +200,8 @@ KVJIT_INLINE void order_elements(float* sums) {
 
 // ---- What decode asks for ------------------------------------------------------------------------------------------
 
+/// kWidth: lanes of a vector, kLanes. A template, so that a variant which takes only some of this compiles no more.
+template <int kWidth>
 struct FactorProducts {
     using Factor = kvjit::Factor;
     /// Lines of kRows rows in turn.
@@ -251,8 +255,7 @@ struct FactorProducts {
 
     /// Puts sums of values back into the order of elements.
     KVJIT_INLINE static void order_row(float* row) {
-        if constexpr (kOrdered) return;
-        order_elements<kOrderLanes>(row);
+        if constexpr (!kOrdered) order_elements<kOrderLanes>(row);
     }
 };
 

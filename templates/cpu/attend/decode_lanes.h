@@ -14,7 +14,7 @@ inline constexpr bool kLaneScores =
 
 /// N: lanes of a vector, kLanes. A template, so that it is compiled only where it serves. Values are FactorProducts'.
 template <int N>
-struct LaneProducts : FactorProducts {
+struct LaneProducts : FactorProducts<N> {
     /// A word is 32 bits of a lane: 4 elements of int8, or all of int4.
     static constexpr int kWordElements = kQuantBit == 8 ? 4 : kLaneElements;
     static constexpr int kWords = kLaneElements / kWordElements;
