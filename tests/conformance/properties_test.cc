@@ -2,10 +2,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "call/oracle.h"
@@ -166,6 +168,33 @@ TEST_CASE("grouped heads equal replicated kv heads") {
           "");
 }
 
+/// Outputs and lse of `parts` parts of a call with 64 elements a head.
+struct Parts {
+    Placed outputs, lses;
+
+    Parts(const Problem& problem, std::int64_t parts) {
+        const std::int64_t tokens = problem.seqstarts.back(), heads = problem.num_heads;
+        outputs = Placed(problem.spec.t1, {parts, tokens, heads, 64}, {tokens * heads * 64, heads * 64, 64, 1},
+                         Guard::kAfter);
+        lses = Placed(KVJIT_F32, {parts, tokens, heads}, {tokens * heads, heads, 1}, Guard::kAfter);
+    }
+
+    /// Merge of all parts into the outputs of `merged`.
+    Bound merge_into(const Call& merged) const {
+        Bound merge = bind(merged);
+        const kvjit_spec attention = merge.spec;
+        kvjit_spec_init(&merge.spec);
+        merge.spec.op = KVJIT_OP_MERGE;
+        merge.spec.head_dim = 64;
+        merge.spec.t1 = attention.t1;
+        merge.spec.has_sinks = attention.has_sinks;
+        merge.tensors.query = merge.tensors.key = merge.tensors.value = {};
+        merge.tensors.partial_output = outputs.view();
+        merge.tensors.partial_lse = lses.view();
+        return merge;
+    }
+};
+
 /// Parts: the first is empty, all but three have one key. Sinks count once: they are Merge's, not the parts'.
 void check_merged(const std::string& type, std::int64_t parts) {
     Case which = ragged("op=MultiHeadAttention,head_dim=64,group=2,is_causal=0,t1=" + type);
@@ -180,11 +209,7 @@ void check_merged(const std::string& type, std::int64_t parts) {
     std::vector<std::int64_t> cuts = {0, 0, 1};
     for (std::int64_t cut = 600; std::ssize(cuts) < parts; ++cut) cuts.push_back(cut);
     cuts.push_back(problem.kvstarts.back());
-    const std::vector<std::int64_t> shape = {parts, tokens, problem.num_heads, 64};
-    Placed outputs(which.spec.t1, shape, {tokens * problem.num_heads * 64, problem.num_heads * 64, 64, 1},
-                   Guard::kAfter);
-    Placed lses(KVJIT_F32, {parts, tokens, problem.num_heads}, {tokens * problem.num_heads, problem.num_heads, 1},
-                Guard::kAfter);
+    const Parts made(problem, parts);
     for (std::int64_t part = 0; part < parts; ++part) {
         Bound bound = bind(whole);
         bound.spec.has_sinks = 0;
@@ -201,25 +226,17 @@ void check_merged(const std::string& type, std::int64_t parts) {
             std::copy(view.strides + 1, view.strides + KVJIT_MAX_RANK, view.strides);
             return view;
         };
-        bound.tensors.attn_output = drop_part(outputs.view());
-        bound.tensors.lse = drop_part(lses.view());
+        bound.tensors.attn_output = drop_part(made.outputs.view());
+        bound.tensors.lse = drop_part(made.lses.view());
         REQUIRE(run_bound(bound, {}) == "");
     }
     const Call merged = make_call(which, seed, 62);
-    Bound merge = bind(merged);
-    kvjit_spec_init(&merge.spec);
-    merge.spec.op = KVJIT_OP_MERGE;
-    merge.spec.head_dim = 64;
-    merge.spec.t1 = which.spec.t1;
-    merge.spec.has_sinks = which.spec.has_sinks;
-    merge.tensors.query = merge.tensors.key = merge.tensors.value = {};
-    merge.tensors.partial_output = outputs.view();
-    merge.tensors.partial_lse = lses.view();
+    const Bound merge = made.merge_into(merged);
     const double tolerance = tolerance_of(which.spec.t1);
     // The empty part's lse: as kvjit writes it, and as others do.
     for (const float infinity : {-std::numeric_limits<float>::infinity(), std::numeric_limits<float>::infinity()}) {
         CAPTURE(infinity);
-        std::fill_n(static_cast<float*>(lses.view().data), tokens * problem.num_heads, infinity);
+        std::fill_n(static_cast<float*>(made.lses.view().data), tokens * problem.num_heads, infinity);
         REQUIRE(run_bound(merge, {}) == "");
         CHECK(compare_close("attn_output", numbers_of(merged.attn_output), numbers_of(whole.attn_output), tolerance) ==
               "");
@@ -233,6 +250,35 @@ TEST_CASE("attention over parts of the keys, merged, equals attention over all")
         for (const std::int64_t parts : {5, 35}) {  // a GPU's warp takes 32 together, by fours
             CAPTURE(parts);
             check_merged(type, parts);
+        }
+    }
+}
+
+TEST_CASE("a NaN lse makes its row of Merge NaN, and no other row") {
+    for (const std::string type : {"f32", "f16,has_sinks=1"}) {
+        for (const std::int64_t parts : {1, 2, 35}) {
+            for (const double beside :
+                 {1.0, -HUGE_VAL, HUGE_VAL}) {  // the row's other parts; infinite: they saw no key
+                CAPTURE(type);
+                CAPTURE(parts);
+                CAPTURE(beside);
+                Case which = ragged("op=MultiHeadAttention,head_dim=64,group=2,t1=" + type);
+                which.batch_size = 1;
+                which.new_tokens = NewTokens::kFew;
+                const Call merged = make_call(which, 63, 64);
+                Parts made(merged.problem, parts);
+                made.outputs.fill([] { return 0.5; });
+                made.lses.fill([&] { return beside; });
+                made.lses.set(made.lses.strided().index(parts / 2, 0, 1), std::nan(""));
+                REQUIRE(run_bound(made.merge_into(merged), {}) == "");
+                const std::int64_t row = merged.lse.strided().index(0, 1);
+                const std::vector<double> lse = numbers_of(merged.lse), output = numbers_of(merged.attn_output);
+                for (std::size_t i = 0; i < lse.size(); ++i) {
+                    const bool is_row = std::cmp_equal(i, row);
+                    CHECK(std::isnan(lse[i]) == is_row);
+                    for (std::size_t d = 0; d < 64; ++d) CHECK(std::isnan(output[64 * i + d]) == is_row);
+                }
+            }
         }
     }
 }

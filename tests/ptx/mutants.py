@@ -71,7 +71,7 @@ def stages(build):
     random = ["-tc=random calls*", "--shard", "4/20"]
     edges = ["-tc=a negative softmax_scale,a mask hides*,quantised decode*"]
     parts = ["-tc=attention over parts of the keys*"]
-    nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*"]
+    nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*,a NaN lse*"]
     return [
         ("ptx: recorded calls", on_ptx(build) + replay(build, CALLS, "cuda"), PTX),
         ("ptx: rows before keys", on_ptx(build) + [conformance, "--target", "cuda", "--case", "116"], PTX),
