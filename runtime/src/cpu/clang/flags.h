@@ -27,7 +27,6 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
     "-Werror=global-constructors",
     // Of warnings those that Clang has on by default. -Wall's follow each function's flow: 2% of a compile.
     "-Wno-psabi",
-    "-Wno-unused-const-variable",  // the spec block serves all programs
     // All code and data of an image lie in one mapping and are reached relative to the program counter.
     "-mrelocation-model",
     "pic",
@@ -60,9 +59,9 @@ inline constexpr std::array kClangFlags = std::to_array<const char*>({
 /// need. All of it would take three times as long for code that is no faster. Templates are many small functions whose
 /// loops are written as they should run: there is nothing to vectorise or to version.
 inline constexpr std::string_view kClangPasses =
-    // Small functions shrink before they are inlined; after that only the long parts and the entry remain. Clang's code
-    // for `a ? b : c` of vectors, ten operations on masks, must become a select here: inlined first, it becomes narrow
-    // operations, which cost instructions (9% of storing int8).
+    // Small functions shrink before they are inlined; after that only the entry and what is never inlined remain.
+    // Clang's code for `a ? b : c` of vectors, ten operations on masks, must become a select here: inlined first, it
+    // becomes narrow operations, which cost instructions (9% of storing int8).
     "function(sroa<modify-cfg>,instcombine<no-verify-fixpoint>),cgscc(inline),globaldce,"
     "function(sroa<modify-cfg>,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
     // Loops to unroll fully become straight code, whose arrays become registers.
@@ -82,7 +81,8 @@ inline constexpr std::array kFramesFlags = std::to_array<const char*>({"-mframe-
 /// KVJIT_DEBUG=1, beyond kClangFlags, whose level and lines they replace: every variable has its place on the stack,
 /// and each function of a template is a function of its own. Clang warns of what it finds in those.
 inline constexpr std::array kLocalsFlags =
-    std::to_array<const char*>({"-O0", "-debug-info-kind=limited", "-mframe-pointer=all", "-Wall"});
+    std::to_array<const char*>({"-O0", "-debug-info-kind=limited", "-mframe-pointer=all", "-Wall",
+                                "-Wno-unused-const-variable"});  // the spec block serves all programs
 inline constexpr std::string_view kLocalsPasses = "no-op-module";
 
 }  // namespace kvjit::rt
