@@ -10,12 +10,14 @@
 #define KVJIT_INLINE [[gnu::always_inline]] inline
 #endif
 
-/// A long part of a program stays a function of its own: compile time grows faster than a function's length.
+/// A long part of a program, or one that stands in several places, stays a function of its own: compile time grows
+/// faster than a function's length.
 #define KVJIT_NOINLINE [[gnu::noinline, maybe_unused]] static
 
-/// What several cold places share: a function of its own on CPUs, where copies would only be more to compile. On GPUs a
-/// call would take registers from the whole kernel.
-#ifdef __CUDACC_RTC__
+/// What several cold places share: a function of its own in kernels for CPUs, where copies would only be more to
+/// compile. In kernels for GPUs a call would take registers from all of the kernel; the library, which calls the same
+/// functions, is compiled ahead.
+#if defined(__CUDACC_RTC__) || __STDC_HOSTED__
 #define KVJIT_COLD KVJIT_INLINE
 #else
 #define KVJIT_COLD KVJIT_NOINLINE
