@@ -200,8 +200,8 @@ KVJIT_INLINE void order_elements(float* sums) {
 
 // ---- What decode asks for ------------------------------------------------------------------------------------------
 
-/// kWidth: lanes of a vector, kLanes. A template, so that a variant which takes only some of this compiles no more.
-template <int kWidth>
+/// N: lanes of a vector, kLanes. A template, so that a variant which takes only some of this compiles no more.
+template <int N>
 struct FactorProducts {
     using Factor = kvjit::Factor;
     /// Lines of kRows rows in turn.

@@ -74,8 +74,8 @@ KVJIT_INLINE KeyRange in_chunk(KeyRange seen, i64 begin) {
 }
 
 /// Lists a chunk's keys or values from place `at` of the list on, padded to whole tiles, and after them the first rows
-/// of `next`, what is read next, so that prefetches continue into it. Returns where the listed rows end. Up to kReach
-/// rows further on, as far as prefetches reach, the last row is repeated; in the tile of `at`, before it, the first.
+/// of `next`, what is read next, so that prefetches continue into it. Returns where the listed rows end. For prefetches
+/// the last is repeated after them, to kReach rows after the padded ones; before `at`, in its tile, the first.
 KVJIT_NOINLINE i64 list_chunk(Panel& panel, i64 at, const Positions& rows, const Positions& next) {
     if (rows.count == 0) return at;
     const TableRow table = table_row(panel.args->table, panel.item->sequence);

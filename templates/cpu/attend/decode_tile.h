@@ -43,8 +43,8 @@ inline constexpr int kAhead = kHeadInner         ? 32
 inline constexpr int kNear = kHeadInner ? 4 : 8;
 /// A prefetch from a page of memory that was not used lately waits for the page's address to be looked up, and delays
 /// those behind it. So a first one goes to each page early, kReach rows ahead. Where heads are neighbours a page has a
-/// row or two, too few for that to pay, and over quantised rows arithmetic hides the wait. A page is taken to begin at
-/// each multiple of kPageRows in the list; where memory's begin elsewhere, a page's first prefetch comes less early.
+/// row or two, too few for that to pay, and over quantised rows arithmetic hides the wait. A page is taken to begin
+/// at every kPageRows-th row of the list; where memory's begin elsewhere, a page's first prefetch comes less early.
 inline constexpr bool kPagesAhead = !kHeadInner && !kQuantised;
 inline constexpr int kMemoryPage = 4096, kPageRows = kMemoryPage / kRowBytes;
 inline constexpr int kReach = kAhead + (kPagesAhead ? kPageRows : 0);

@@ -13,8 +13,7 @@ inline constexpr bool kPairs = kFastBfloat16 && kSame<T1, bf16_t> && kSame<T2, b
 /// Lane orders of a block of kOrderLanes elements; of what is left at a row's end, of 8, or of 16 and then 8.
 /// - halves: lane 2i holds element i and lane 2i+1 element 8+i. For int4 on AVX-512: a pair of lanes is the two halves
 ///   of a row's 8 bytes, shifted alike. The last 8 elements stay in order.
-/// - evens and odds: the lower half of the lanes holds elements 0, 2, 4..., the upper one 1, 3, 5... For bfloat16,
-/// whose
+/// - evens and odds: the lower half of the lanes holds elements 0, 2, 4..., the upper one 1, 3, 5... For bfloat16: its
 ///   odd elements become floats where they lie, by clearing the even ones, and even ones by one shift.
 /// - the elements' order elsewhere.
 inline constexpr bool kHalvesOrder = kSame<T2, i4x2_t> && kHasAvx512 && kLanes == 16;

@@ -32,7 +32,7 @@ KVJIT_INLINE bool is_empty_part(float part_max) {
 /// Returns (a, b), with which merge_acc then updates the accumulator.
 KVJIT_INLINE Weights admit(Running& running, float part_max, float part_sum) {
     const float max = max_nan(running.max, part_max);
-    // Of all lanes two are used: softmax has this function at this width.
+    // Two lanes are used. At another width exp would be compiled once more, beside softmax's.
     vf<kLanes> exponents(max);
     exponents[0] = running.max;
     exponents[1] = part_max;

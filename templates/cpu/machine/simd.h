@@ -155,8 +155,7 @@ KVJIT_INLINE vec<E, 2 * N> interleave(vec<E, N> even, vec<E, N> odd) {
     return interleave_lanes<E, N>(even, odd, Lanes<2 * N>{});
 }
 
-// ---- Reductions, always by halves: the source fixes the order of additions
-// -------------------------------------------
+// ---- Reductions, always by halves: the source fixes the order of additions -----------------------------------------
 
 template <int N>
 KVJIT_INLINE float sum_of(vf<N> v) {

@@ -67,7 +67,7 @@ KVJIT_HOOKS(16)
     return memcpy(to, from, bytes);
 }
 
-// Clang calls the hook, never the function itself: the prologue has none.
+// Clang may call this hook where a template moves memory, but nothing calls memmove: kernels have none.
 [[gnu::used]] inline void* __tsan_memmove(void* to, const void* from, __SIZE_TYPE__ bytes) {
     kvjit::emulation::note_access(from, static_cast<long>(bytes), {false, 1}, __builtin_return_address(0));
     kvjit::emulation::note_access(to, static_cast<long>(bytes), {true, 1}, __builtin_return_address(0));
