@@ -95,14 +95,14 @@ def mutated(mutant):
 
 
 def run(stage, folder):
-    """What the stage's command returns, or None where it does not end; its standard error."""
+    """What the stage's command returns, or None where it does not end; what it prints."""
     _, command, options = stage
     environment = dict(os.environ, KVJIT_TEMPLATE_DIR=str(folder / "templates"), KVJIT_CACHE_DIR=str(folder / "cache"),
                        **options)
     try:
-        done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=900,
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900,
                               check=False, text=True, errors="replace")
-        return done.returncode, done.stderr
+        return done.returncode, done.stdout
     except subprocess.TimeoutExpired:
         return None, ""
 
@@ -143,6 +143,8 @@ def main():
     arguments = parser.parse_args()
     surprises = 0
     mutants = [m for m in read_mutants(HERE / "mutants.txt") if arguments.only in m["why"] + m["file"]]
+    if not mutants:
+        sys.exit("mutants.txt: no mistake is asked for")
     if arguments.check:
         for mutant in mutants:
             mutated(mutant)
