@@ -227,8 +227,8 @@ Problem shape_problem(const Case& which, Rng& rng) {
     const bool ignored = which.stores == Stores::kNever && rng.chance(0.5);
     if (ignored) problem.start_pos.assign(u(which.batch_size), -77);
     if (which.own_scale) {
-        const double u = rng.uniform();
-        problem.softmax_scale = static_cast<float>((u < 0.25 ? -1 : 1) * (0.05 + 0.2 * u));
+        const double sign = rng.chance(0.25) ? -1 : 1;
+        problem.softmax_scale = static_cast<float>(sign * (0.05 + 0.2 * rng.uniform()));
     }
     if (problem.spec.has_window) problem.window_left = which.window_left, problem.window_right = which.window_right;
     if (problem.spec.has_soft_cap) problem.soft_cap = which.soft_cap;
