@@ -7,7 +7,6 @@
 #include <cstring>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "call/oracle.h"
@@ -195,7 +194,8 @@ struct Parts {
     }
 };
 
-/// Parts: the first is empty, all but three have one key. Sinks count once: they are Merge's, not the parts'.
+/// Parts: the first is empty, the third and the last have many keys, all others one. Sinks count once: they are
+/// Merge's, not the parts'.
 void check_merged(const std::string& type, std::int64_t parts) {
     Case which = ragged("op=MultiHeadAttention,head_dim=64,group=2,is_causal=0,t1=" + type);
     which.batch_size = 1;
@@ -271,10 +271,10 @@ TEST_CASE("a NaN lse makes its row of Merge NaN, and no other row") {
                 made.lses.fill([&] { return beside; });
                 made.lses.set(made.lses.strided().index(parts / 2, 0, 1), std::nan(""));
                 REQUIRE(run_bound(made.merge_into(merged), {}) == "");
-                const std::int64_t row = merged.lse.strided().index(0, 1);
+                constexpr std::size_t kRow = 1;  // token 0's, of query head 1
                 const std::vector<double> lse = numbers_of(merged.lse), output = numbers_of(merged.attn_output);
                 for (std::size_t i = 0; i < lse.size(); ++i) {
-                    const bool is_row = std::cmp_equal(i, row);
+                    const bool is_row = i == kRow;
                     CHECK(std::isnan(lse[i]) == is_row);
                     for (std::size_t d = 0; d < 64; ++d) CHECK(std::isnan(output[64 * i + d]) == is_row);
                 }
