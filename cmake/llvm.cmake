@@ -1,9 +1,11 @@
 # LLVM 19, and Clang 19 for the compiler.
 #   kvjit_orc    ORC over JITLink, with Object and TargetParser, static: their symbols stay inside whatever links them, so
 #                that another LLVM in the process can't interfere, and a process that compiles nothing never maps libLLVM.
-#   kvjit_clang  the shared libclang-cpp and libLLVM, for the compiler plugin alone; with KVJIT_CPU_COMPILER.
+#   kvjit_clang  Clang, with LLVM's passes and code generation for x86, static, for the compiler plugin alone; with
+#                KVJIT_CPU_COMPILER. The shared libclang-cpp and libLLVM take 12 ms more to load, most of it relocations
+#                for other machines' code, and another LLVM in the process would share them.
 set(KVJIT_LLVM_APT "apt install llvm-19-dev libzstd-dev zlib1g-dev")
-set(KVJIT_CLANG_APT "apt install libclang-19-dev libclang-cpp19-dev")
+set(KVJIT_CLANG_APT "apt install libclang-19-dev")
 
 find_package(LLVM 19.1 CONFIG QUIET HINTS /usr/lib/llvm-19/lib/cmake/llvm)
 if(NOT LLVM_FOUND)
@@ -37,16 +39,30 @@ target_link_options(kvjit_orc INTERFACE "LINKER:--exclude-libs,${KVJIT_LLVM_ARCH
 if(NOT KVJIT_CPU_COMPILER)
   return()
 endif()
-find_library(KVJIT_LIBCLANG_CPP NAMES clang-cpp HINTS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH)
-find_library(KVJIT_LIBLLVM NAMES LLVM LLVM-19 HINTS ${LLVM_LIBRARY_DIR} NO_DEFAULT_PATH)
-find_path(KVJIT_CLANG_INCLUDE clang/Frontend/CompilerInstance.h HINTS ${LLVM_INCLUDE_DIRS} NO_DEFAULT_PATH)
-if(NOT KVJIT_LIBCLANG_CPP OR NOT KVJIT_LIBLLVM OR NOT KVJIT_CLANG_INCLUDE)
-  message(FATAL_ERROR "kvjit's CPU compiler needs Clang 19's shared library and headers in ${LLVM_LIBRARY_DIR}: "
-                      "${KVJIT_CLANG_APT}, or pass -DKVJIT_CPU_COMPILER=OFF to run kernels out of bundles alone")
+set(KVJIT_CLANG_PARTS CodeGen Frontend Driver Serialization Parse Sema APINotes Edit Analysis ASTMatchers Support AST
+                      Lex Basic)
+list(TRANSFORM KVJIT_CLANG_PARTS REPLACE "(.+)" "${LLVM_LIBRARY_DIR}/libclang\\1.a" OUTPUT_VARIABLE KVJIT_CLANG_FILES)
+set(missing)
+foreach(file ${KVJIT_CLANG_FILES} ${LLVM_INCLUDE_DIR}/clang/Frontend/CompilerInstance.h)
+  if(NOT EXISTS ${file})
+    list(APPEND missing ${file})
+  endif()
+endforeach()
+if(missing)
+  list(JOIN missing ", " missing)
+  message(FATAL_ERROR "kvjit's CPU compiler needs Clang 19's archives and headers in ${LLVM_LIBRARY_DIR}: "
+                      "${KVJIT_CLANG_APT}, or pass -DKVJIT_CPU_COMPILER=OFF to run kernels out of bundles alone. "
+                      "Missing: ${missing}")
 endif()
-mark_as_advanced(KVJIT_LIBCLANG_CPP KVJIT_LIBLLVM KVJIT_CLANG_INCLUDE)
+# Of LLVM all archives: the linker takes what Clang and the code generation of x86 refer to.
+set(KVJIT_LLVM_FILES ${LLVM_AVAILABLE_LIBS})
+list(FILTER KVJIT_LLVM_FILES INCLUDE REGEX "^LLVM.")
+list(TRANSFORM KVJIT_LLVM_FILES REPLACE "(.+)" "${LLVM_LIBRARY_DIR}/lib\\1.a")
 
 add_library(kvjit_clang INTERFACE)
-target_include_directories(kvjit_clang SYSTEM INTERFACE ${KVJIT_CLANG_INCLUDE} ${LLVM_INCLUDE_DIRS})
+target_include_directories(kvjit_clang SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 target_compile_definitions(kvjit_clang INTERFACE ${KVJIT_LLVM_DEFINITIONS})
-target_link_libraries(kvjit_clang INTERFACE ${KVJIT_LIBCLANG_CPP} ${KVJIT_LIBLLVM})
+target_link_libraries(kvjit_clang INTERFACE
+  -Wl,--start-group ${KVJIT_CLANG_FILES} ${KVJIT_LLVM_FILES} -Wl,--end-group ${KVJIT_LIBZ} ${KVJIT_LIBZSTD}
+  ${CMAKE_DL_LIBS})
+target_link_options(kvjit_clang INTERFACE LINKER:--gc-sections LINKER:--as-needed LINKER:--no-undefined)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# KVJIT_CPU_COMPILER=OFF: it is configured where LLVM has archives and headers, but neither libLLVM nor Clang. Its library
+# KVJIT_CPU_COMPILER=OFF: it is configured where LLVM has archives and headers, but nothing of Clang. Its library
 # runs what a bundle holds, and says what to do about the rest.
 # CMakeLists.txt sets the environment: SOURCES, BUILD, WITHOUT (the folder of a libkvjit that was compiled so), WORK,
 # LLVM_CMAKE (the folder of LLVMConfig.cmake), CMAKE, CMAKE_GENERATOR, CC, CXX.
@@ -18,7 +18,7 @@ mkdir -p "$llvm/include" "$llvm/lib/cmake"
 
 from=$(cd -- "$LLVM_CMAKE/../../.." && pwd -P)
 ln -s "$from/include/llvm" "$from/include/llvm-c" "$llvm/include/"
-ln -s "$from"/lib/*.a "$llvm/lib/"
+ln -s "$from"/lib/libLLVM*.a "$llvm/lib/"
 cp -rL "$LLVM_CMAKE" "$llvm/lib/cmake/llvm"
 sed -i '/_cmake_import_check_/d' "$llvm"/lib/cmake/llvm/LLVMExports-*.cmake # it wants the tools and libLLVM to be there
 
@@ -28,9 +28,9 @@ configure() {
 
 if said=$(configure); then fail "it is configured without Clang"; fi
 said=$(tr -s ' \n' ' ' <<<"$said")
-[[ $said == *"needs Clang 19's shared library and headers"*"-DKVJIT_CPU_COMPILER=OFF"* ]] || fail "configuring says $said"
+[[ $said == *"needs Clang 19's archives and headers"*"-DKVJIT_CPU_COMPILER=OFF"* ]] || fail "configuring says $said"
 said=$(configure -DKVJIT_CPU_COMPILER=OFF) || fail "it is not configured without Clang: $said"
-if grep -iE '^[^#/]*(libclang|libLLVM[.-])[^=]*\.so' "$configured/CMakeCache.txt"; then fail "Clang or libLLVM was found"; fi
+if grep -iE '^[^#/]*(libclang|libLLVM[.-])[^=]*\.(so|a)' "$configured/CMakeCache.txt"; then fail "Clang or libLLVM was found"; fi
 
 # ---- What is tested there: nothing that compiles ----------------------------------------------------------------
 

@@ -75,8 +75,7 @@ kvjit::Result<void> run(const char* folder) {
     say("disk_hits", stats.disk_hits);
     say("bundle_hits", stats.bundle_hits);
     say("output", std::to_string(kvjit::test::output_hash(call)));
-    for (const char* text :
-         {"libkvjit.so", "libLLVM", "libclang", "libkvjit_compiler", "libkvjit_emulation", "libnvrtc", "rwx"}) {
+    for (const char* text : {"libkvjit.so", "libkvjit_compiler", "libkvjit_emulation", "libnvrtc", "rwx"}) {
         say(text, mappings(text));
     }
     return {};

@@ -43,7 +43,7 @@ TEST_CASE("a warm disk cache is used without Clang, and nothing is ever writable
     REQUIRE(cold["status"] == "KVJIT_OK");
     CHECK(cold.number("compiles") == kCallPrograms);
     CHECK(cold.number("disk_hits") == 0);
-    CHECK(cold.number("libLLVM") > 0);
+    CHECK(cold.number("libkvjit_compiler") > 0);
     CHECK(cold.number("rwx") == 0);
 
     const Report warm = run_child(cache.path());
@@ -51,7 +51,7 @@ TEST_CASE("a warm disk cache is used without Clang, and nothing is ever writable
     CHECK(warm.number("compiles") == 0);
     CHECK(warm.number("disk_hits") == kCallPrograms);
     CHECK(warm["output"] == cold["output"]);
-    for (const char* library : {"libLLVM", "libclang", "libkvjit_compiler", "rwx"}) {
+    for (const char* library : {"libkvjit_compiler", "rwx"}) {
         CAPTURE(library);
         CHECK(warm.number(library) == 0);
     }

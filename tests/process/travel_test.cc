@@ -8,8 +8,6 @@
 
 #include "call.h"
 #include "fixture.h"
-#include "library_file.h"
-#include "library_search.h"
 #include "support/build_id.h"
 
 using namespace kvjit::test;
@@ -20,31 +18,18 @@ bool holds(const std::string& text, const std::string& part) {
     return text.find(part) != text.npos;
 }
 
-/// The compiler with Clang and LLVM in a folder of its own, all of another time.
+/// The compiler in a folder of its own, of another time.
 class CopiedCompiler {
 public:
     CopiedCompiler() {
-        copy(KVJIT_TEST_COMPILER, "libkvjit_compiler.so");
-        const auto compiler = kvjit::rt::LibraryFile::open(KVJIT_TEST_COMPILER);
-        const std::vector<std::string> runpath = compiler->elf().dynamic_texts(DT_RUNPATH);
-        for (const std::string& name : compiler->elf().dynamic_texts(DT_NEEDED)) {
-            if (!name.starts_with("libLLVM") && !name.starts_with("libclang")) continue;
-            const std::string folder = runpath.empty() ? "" : runpath.front().substr(0, runpath.front().find(':'));
-            copy(kvjit::rt::find_library(name, {folder}), name);
-        }
+        const auto time = std::filesystem::last_write_time(KVJIT_TEST_COMPILER);
+        REQUIRE(std::filesystem::copy_file(KVJIT_TEST_COMPILER, path()));
+        std::filesystem::last_write_time(path(), time - std::chrono::hours(24));
     }
     std::string path() const { return folder_.path("libkvjit_compiler.so"); }
-    std::vector<std::string> environment() const {
-        return {"KVJIT_COMPILER=" + path(), "LD_LIBRARY_PATH=" + folder_.path()};
-    }
+    std::vector<std::string> environment() const { return {"KVJIT_COMPILER=" + path()}; }
 
 private:
-    void copy(const std::string& from, const std::string& name) {
-        const std::string to = folder_.path(name);
-        REQUIRE(std::filesystem::copy_file(from, to));
-        std::filesystem::last_write_time(to, std::filesystem::last_write_time(from) - std::chrono::hours(24));
-    }
-
     TemporaryFolder folder_;
 };
 

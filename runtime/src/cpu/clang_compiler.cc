@@ -24,9 +24,7 @@ namespace {
 /// The begin of a missing compiler's error, and the advice.
 #ifdef KVJIT_CPU_COMPILER
 constexpr const char* kMissing = "kvjit's compiler can't be opened: ";
-constexpr const char* kRemedy =
-    "; install libkvjit_compiler.so there together with libclang-cpp19 (Debian: apt install libclang-cpp19), or set "
-    "KVJIT_COMPILER to its path";
+constexpr const char* kRemedy = "; install libkvjit_compiler.so there, or set KVJIT_COMPILER to its path";
 #else
 constexpr const char* kMissing = "this build of kvjit has no compiler (KVJIT_CPU_COMPILER=OFF): ";
 constexpr const char* kRemedy =

@@ -51,7 +51,7 @@ Findings examine_compiler() {
     }
     const bool is_missing = made.error().status == KVJIT_COMPILER_MISSING;
     return {{is_missing ? Health::kNote : Health::kProblem, "compiler", made.error().message,
-             is_missing ? "apt install libclang-cpp19, or serve kernels from bundles alone"
+             is_missing ? "install libkvjit_compiler.so there, or serve kernels from bundles alone"
                         : "reinstall kvjit with its own compiler library"}};
 }
 #else

@@ -218,21 +218,21 @@ TEST_CASE("sixty compiles leave no memory behind" * doctest::skip(kSanitized)) {
     CHECK(after < before + (8U << 20));
 }
 
-TEST_CASE("the identity names the plugin, the libraries that get mapped, every flag and the passes") {
+TEST_CASE("the identity names the plugin, every flag and the passes; no other Clang or LLVM gets mapped") {
     const auto identity = compiler().identity();
     REQUIRE_MESSAGE(identity.has_value(), identity.error().message);
     for (const char* flag : rt::kClangFlags) CHECK(contains(*identity, flag));
     CHECK(contains(*identity, rt::kClangPasses));
-    CHECK(identity->starts_with("libkvjit_compiler build="));
+    CHECK(identity->starts_with("libkvjit_compiler build=" + build_id(KVJIT_TEST_COMPILER) + "\n"));
     compile(kTwice, rt::host_target());
     std::ifstream maps("/proc/self/maps");
-    int libraries = 0;
+    int compilers = 0;
     for (std::string line; std::getline(maps, line);) {
-        if (!contains(line, "libLLVM") && !contains(line, "libclang-cpp")) continue;
-        ++libraries;
-        CHECK(contains(*identity, build_id(line.substr(line.find('/')))));
+        compilers += contains(line, "libkvjit_compiler");
+        CHECK_FALSE(contains(line, "libLLVM"));
+        CHECK_FALSE(contains(line, "libclang"));
     }
-    CHECK(libraries > 1);
+    CHECK(compilers > 0);
 }
 
 TEST_CASE("a copy in another folder, of another time, is the same compiler; another build is another one") {
@@ -259,7 +259,7 @@ TEST_CASE("a missing compiler is an error that says where it was looked for and 
     CHECK(output.error().status == KVJIT_COMPILER_MISSING);
     CHECK(contains(output.error().message, "/nowhere/libkvjit_compiler.so"));
     CHECK(contains(output.error().message, "KVJIT_COMPILER"));
-    CHECK(contains(output.error().message, "apt install"));
+    CHECK(contains(output.error().message, "install libkvjit_compiler.so there"));
 }
 
 TEST_CASE("a file that is no compiler is refused") {

@@ -28,7 +28,7 @@ int probe(const char* path, const char* entry, const char* plugin, int expected)
     const auto image = kvjit::rt::load_object(object, entry, "probe");
     if (!image) return kNotLoaded;
     if (reinterpret_cast<int (*)(int)>((*image)->entry())(20) != expected) return kWrongResult;
-    for (const char* unwanted : {"libLLVM", "libclang", "rwx"}) {
+    for (const char* unwanted : {"libkvjit_compiler", "rwx"}) {
         if (maps_hold(unwanted)) return kMapped;
     }
     return kRight;

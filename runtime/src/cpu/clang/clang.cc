@@ -27,11 +27,11 @@ constexpr unsigned kStackBytes = 8U << 20;  // what a main thread, which Clang i
 void initialise_llvm() {
     static std::once_flag once;
     std::call_once(once, [] {
-        llvm::InitializeAllTargetInfos();
-        llvm::InitializeAllTargets();
-        llvm::InitializeAllTargetMCs();
-        llvm::InitializeAllAsmPrinters();
-        llvm::InitializeAllAsmParsers();
+        LLVMInitializeX86TargetInfo();
+        LLVMInitializeX86Target();
+        LLVMInitializeX86TargetMC();
+        LLVMInitializeX86AsmPrinter();
+        LLVMInitializeX86AsmParser();
     });
 }
 
