@@ -17,9 +17,9 @@ public:
     /// nullopt if there is no readable ELF file at `path`.
     static std::optional<LibraryFile> open(const std::string& path);
 
-    /// A line that distinguishes the library from others of the same `name`: "libLLVM.so.19.1 build=5f1c...", wherever
-    /// and whenever it was installed. A library without a build id is identified by place, size and time of change:
-    /// "libLLVM.so.19.1 /opt/lib/libLLVM.so.19.1 size=129271672 mtime=1750723200.000000000".
+    /// A line that distinguishes the library from others of the same `name`: "libkvjit_compiler build=5f1c...",
+    /// wherever and whenever it was installed. A library without a build id is identified by place, size and time of
+    /// change: "libkvjit_compiler /opt/lib/libkvjit_compiler.so size=82380328 mtime=1750723200.000000000".
     std::string describe(const std::string& name) const;
 
     const ElfView& elf() const { return elf_; }

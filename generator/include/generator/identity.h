@@ -35,12 +35,12 @@ Result<Identity> parse_identity(std::string_view text);
 /// How code was made.
 struct Provenance {
     std::string source;                 // digest of the rendered source, 64 hexadecimal digits
-    std::vector<NamedValue> libraries;  // the compiler's: {"libLLVM.so.19.1", "build=5f1c..."}
+    std::vector<NamedValue> libraries;  // the compiler's: {"libkvjit_compiler", "build=5f1c..."}
     std::vector<std::string> flags;
     std::string passes;  // Clang's passes; empty for other compilers
 };
 
-/// A provenance without its source. `libraries`: a line each, "libLLVM.so.19.1 build=5f1c...\n".
+/// A provenance without its source. `libraries`: a line each, "libkvjit_compiler build=5f1c...\n".
 std::string print_maker(std::string_view libraries, std::span<const char* const> flags, std::string_view passes = {});
 
 /// "source=69ee...;libkvjit_compiler build=...": the digest of the rendered source, then the maker.

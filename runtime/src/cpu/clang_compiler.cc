@@ -12,10 +12,10 @@
 
 #include "cpu/clang/flags.h"
 #include "cpu/clang/plugin.h"
-#include "cpu/compiler_identity.h"
 #include "cpu/loaded_objects.h"
 #include "environment.h"
 #include "generator/identity.h"
+#include "library_file.h"
 #include "library_search.h"
 
 namespace kvjit::rt {
@@ -102,13 +102,10 @@ public:
         if (!identity_.empty()) return identity_;
         const gen::Result<std::string> path = locate();
         if (!path) return std::unexpected(path.error());
-        std::optional<std::string> text = describe_compiler(*path);
-        if (!text) {
-            if (const auto opened = open(); !opened) return std::unexpected(opened.error());
-            text = describe_compiler(*path);
-        }
-        if (!text) return unopened(*path + " is no compiler of kvjit's");
-        return identity_ = gen::print_maker(*text, flags_, settings_.passes);  // whole: memory may run out before
+        const std::optional<LibraryFile> file = LibraryFile::open(*path);
+        if (!file) return unopened(*path + " is no compiler of kvjit's");
+        const std::string text = file->describe("libkvjit_compiler");
+        return identity_ = gen::print_maker(text, flags_, settings_.passes);  // whole: memory may run out before
     }
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
