@@ -1,6 +1,5 @@
 #include "elf_view.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace kvjit::rt {
@@ -88,45 +87,6 @@ std::string ElfView::build_id() const {
         if (std::string id = build_id_in(*found); !id.empty()) return id;
     }
     return {};
-}
-
-std::vector<Elf64_Dyn> ElfView::dynamic_entries() const {
-    std::vector<Elf64_Dyn> entries;
-    for (unsigned i = 0; i < header_.e_phnum; ++i) {
-        const auto found = segment(i);
-        if (!found || found->p_type != PT_DYNAMIC || !is_inside(found->p_offset, found->p_filesz)) continue;
-        for (std::size_t at = 0; at + sizeof(Elf64_Dyn) <= found->p_filesz; at += sizeof(Elf64_Dyn)) {
-            const auto entry = read<Elf64_Dyn>(found->p_offset + at);
-            if (!entry || entry->d_tag == DT_NULL) break;
-            entries.push_back(*entry);
-        }
-    }
-    return entries;
-}
-
-std::string_view ElfView::bytes_from(std::uint64_t address) const {
-    for (unsigned i = 0; i < header_.e_phnum; ++i) {
-        const auto found = segment(i);
-        if (!found || found->p_type != PT_LOAD || address < found->p_vaddr) continue;
-        const std::uint64_t within = address - found->p_vaddr;
-        if (within < found->p_filesz && is_inside(found->p_offset, found->p_filesz)) {
-            return bytes_.substr(found->p_offset + within);
-        }
-    }
-    return {};
-}
-
-std::vector<std::string> ElfView::dynamic_texts(std::int64_t tag) const {
-    const std::vector<Elf64_Dyn> entries = dynamic_entries();
-    const auto table = std::ranges::find(entries, DT_STRTAB, &Elf64_Dyn::d_tag);
-    const std::string_view strings = table == entries.end() ? "" : bytes_from(table->d_un.d_ptr);
-    std::vector<std::string> texts;
-    for (const Elf64_Dyn& entry : entries) {
-        if (entry.d_tag != tag || entry.d_un.d_val >= strings.size()) continue;
-        const std::string_view tail = strings.substr(entry.d_un.d_val);
-        texts.emplace_back(tail.substr(0, tail.find('\0')));
-    }
-    return texts;
 }
 
 std::string ElfView::build_id_in(const Elf64_Phdr& notes) const {

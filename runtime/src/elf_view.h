@@ -1,4 +1,4 @@
-// A bounds-checked view of ELF bytes, without LLVM: a library's build id and needs, and whether a cubin is whole.
+// A bounds-checked view of ELF bytes, without LLVM: a library's build id, and whether a cubin is whole.
 #pragma once
 
 #include <elf.h>
@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace kvjit::rt {
 
@@ -25,8 +24,6 @@ public:
     std::uint64_t code_bytes() const;
     /// In hexadecimal digits; empty if there is none.
     std::string build_id() const;
-    /// The texts of one tag in the dynamic section, in order: DT_NEEDED, DT_RUNPATH.
-    std::vector<std::string> dynamic_texts(std::int64_t tag) const;
 
 private:
     ElfView(std::string_view bytes, const Elf64_Ehdr& header) : bytes_(bytes), header_(header) {}
@@ -38,9 +35,6 @@ private:
     std::optional<Elf64_Shdr> section(unsigned index) const;
     bool is_inside(std::size_t offset, std::size_t size) const;
     std::string build_id_in(const Elf64_Phdr& notes) const;
-    std::vector<Elf64_Dyn> dynamic_entries() const;
-    /// The bytes from the one loaded at `address` to the end of the file; empty if no segment loads one there.
-    std::string_view bytes_from(std::uint64_t address) const;
 
     std::string_view bytes_;
     Elf64_Ehdr header_;

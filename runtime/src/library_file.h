@@ -22,8 +22,6 @@ public:
     /// change: "libkvjit_compiler /opt/lib/libkvjit_compiler.so size=82380328 mtime=1750723200.000000000".
     std::string describe(const std::string& name) const;
 
-    const ElfView& elf() const { return elf_; }
-
 private:
     class Mapping;
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <vector>
 
 namespace kvjit::rt {
 namespace {
@@ -33,10 +34,10 @@ link_map* own_link_map() {
     return dladdr1(&anchor, &info, &map, RTLD_DL_LINKMAP) ? static_cast<link_map*>(map) : nullptr;
 }
 
-std::vector<std::string> search_folders(const std::vector<std::string>& runpath) {
+std::vector<std::string> search_folders() {
     std::vector<std::string> folders, defaults;
     link_map* self = own_link_map();
-    if (!self) return runpath;
+    if (!self) return {};
     Dl_serinfo size;
     if (dlinfo(self, RTLD_DI_SERINFOSIZE, &size) != 0) throw std::bad_alloc();  // the only possible error
     std::vector<std::max_align_t> storage(size.dls_size / sizeof(std::max_align_t) + 1);
@@ -49,7 +50,6 @@ std::vector<std::string> search_folders(const std::vector<std::string>& runpath)
         if (folder.dls_flags & LA_SER_LIBPATH) folders.emplace_back(folder.dls_name);
         if (folder.dls_flags & LA_SER_DEFAULT) defaults.emplace_back(folder.dls_name);
     }
-    folders.insert(folders.end(), runpath.begin(), runpath.end());
     folders.insert(folders.end(), defaults.begin(), defaults.end());
     return folders;
 }
@@ -95,11 +95,11 @@ const char* why_no_libraries() {
                      : nullptr;
 }
 
-std::string find_library(const std::string& name, const std::vector<std::string>& runpath) {
+std::string find_library(const std::string& name) {
     if (why_no_libraries() != nullptr) return {};
     // Another library of the same name would not be loaded.
     if (const std::string path = loaded_path(name); !path.empty()) return real_path(path).value_or(path);
-    for (const std::string& folder : search_folders(runpath)) {
+    for (const std::string& folder : search_folders()) {
         if (auto path = real_path(folder + "/" + name)) return *std::move(path);
     }
     return {};

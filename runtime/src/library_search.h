@@ -4,7 +4,6 @@
 #include <expected>
 #include <string>
 #include <system_error>
-#include <vector>
 
 namespace kvjit::rt {
 
@@ -25,9 +24,9 @@ std::string own_folder();
 /// dlopen would load a second C library. Thread-safe.
 const char* why_no_libraries();
 
-/// Resolved path of the library that the linker would load for `name`, needed by one whose DT_RUNPATH is `runpath`.
-/// Searches as the linker does: loaded libraries, LD_LIBRARY_PATH, runpath, the default folders; but not ld.so.cache.
+/// Resolved path of the library that the linker would load for `name`.
+/// Searches as the linker does: loaded libraries, LD_LIBRARY_PATH, the default folders; but not ld.so.cache.
 /// Empty if none has it, or this process can't open libraries. Thread-safe.
-std::string find_library(const std::string& name, const std::vector<std::string>& runpath);
+std::string find_library(const std::string& name);
 
 }  // namespace kvjit::rt

@@ -62,7 +62,7 @@ std::string open_by_name(const std::vector<std::string>& names) {
 
 /// Empty: not found. Adds to `failures` the searches that failed.
 std::string find_file(const std::string& name, const std::vector<std::string>& folders, std::string& failures) {
-    if (std::string path = find_library(name, {}); !path.empty()) return path;
+    if (std::string path = find_library(name); !path.empty()) return path;
     for (const std::string& folder : folders) {
         const std::string candidate = folder + "/" + name;
         auto path = real_path(candidate);

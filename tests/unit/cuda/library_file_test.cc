@@ -3,12 +3,9 @@
 
 #include <elf.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "elf_bytes.h"
 #include "elf_view.h"
@@ -98,26 +95,6 @@ TEST_CASE("without a build id, another place, time or size is another descriptio
     folder.write("libone.so", bytes + '\0');
     std::filesystem::last_write_time(here, time);
     CHECK(description(here) != first);
-}
-
-TEST_CASE("a library's needs and where it wants them looked for") {
-    const auto library = rt::LibraryFile::open(KVJIT_TEST_FAKE_CUDA);
-    REQUIRE(library.has_value());
-    const auto needed = library->elf().dynamic_texts(DT_NEEDED);
-    CHECK(std::ranges::count(needed, "libc.so.6") == 1);
-    CHECK(library->elf().dynamic_texts(DT_SONAME) == std::vector<std::string>{"libcuda.so.1"});
-    CHECK(rt::ElfView::open(with_notes(""))->dynamic_texts(DT_NEEDED).empty());
-}
-
-TEST_CASE("a cut library's dynamic section is read no further than it goes") {
-    std::ifstream file(KVJIT_TEST_FAKE_CUDA, std::ios::binary);
-    const std::string whole(std::istreambuf_iterator<char>(file), {});
-    for (std::size_t bytes = 64; bytes < whole.size(); bytes += 61) {
-        const std::string cut = whole.substr(0, bytes);  // a copy: reading past it is seen by a sanitizer
-        const auto elf = rt::ElfView::open(cut);
-        REQUIRE(elf.has_value());
-        CHECK(elf->dynamic_texts(DT_NEEDED).size() < 20);
-    }
 }
 
 TEST_CASE("what is no library is not opened as one") {
