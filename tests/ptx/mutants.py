@@ -18,28 +18,44 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CALLS = ["pmx/003", "pmx/004", "pmx/017", "pmx/028", "pmx/037", "pmx/049", "pmx/060", "rules/all", "types/bf16",
          "types/int8"]
-FIELDS = ("file", "old", "new", "why", "call", "expect")
+NEEDED = ("file", "old", "new", "why")
+FIELDS = NEEDED + ("call", "expect")
+SURVIVES = "survives"
 NOT_COMPILED = "KVJIT_COMPILE_FAILED"
 NO_NVRTC = "NVRTC, which compiles CUDA kernels, can't be opened"
 
 
 def read_mutants(path):
-    """Blocks of "field: text"; a text goes on in lines that begin with no field's name."""
+    """Blocks of "field: text", after lines of comment; a text goes on in lines that begin with no field's name."""
     mutants = []
     for block in path.read_text().split("\n\n"):
         mutant, field = {}, None
         for line in block.splitlines():
             name, colon, rest = line.partition(": ")
-            if line.startswith("#"):
+            if line.startswith("#") and field is None:
                 continue
             if colon and name in FIELDS:
                 field = name
                 mutant[field] = rest
+            elif field is None:
+                sys.exit(f"{path.name}: {line!r} begins with no field's name, of {', '.join(FIELDS)}")
             else:
                 mutant[field] += "\n" + line
         if mutant:
-            mutants.append(mutant)
+            mutants.append(complete(mutant, path.name))
     return mutants
+
+
+def complete(mutant, name):
+    """The mutant; ends the program where it lacks a field, or makes no mistake."""
+    lacks = [field for field in NEEDED if field not in mutant or not (mutant[field] or field == "new")]
+    if lacks:
+        sys.exit(f"{name}: {mutant} has no {', '.join(lacks)}")
+    if mutant["old"] == mutant["new"]:
+        sys.exit(f"{name}: {mutant['why']}: old and new are the same")
+    if not mutant.get("expect", SURVIVES).startswith(SURVIVES):
+        sys.exit(f"{name}: {mutant['why']}: expect begins with {SURVIVES!r}, not {mutant['expect']!r}")
+    return mutant
 
 
 PTX = {"PTX_MACHINE": "multiprocessors=132"}
