@@ -53,28 +53,41 @@ private:
     std::vector<unsigned char> bytes_;
 };
 
-/// A cache of blocks, in one tensor or two, and a table of three sequences.
+struct Layout {
+    const char *keys, *values;  // values: where they lie apart
+    std::string text(const std::string& to) const {
+        return to + "layout=" + keys + (values[0] != '\0' ? "," + to + "value_layout=" + values : "");
+    }
+    const char* of_values() const { return values[0] != '\0' ? values : keys; }
+};
+constexpr Layout kRows = {"NTHD", ""}, kCodes = {"N2THD", ""}, kPieces = {"NHDTd8", "NHDT"};
+
+/// A cache of blocks, in one tensor or two, and a table of three sequences, or such a table a layer.
 class Side {
 public:
-    Side(const std::string& keys, const std::string& values, kvjit_dtype type, Rng& rng)
-        : keys_(keys, type), values_(values, type) {
+    Side(const Layout& layout, kvjit_dtype type, Rng& rng)
+        : layout_(layout), keys_(layout.keys, type), values_(layout.of_values(), type) {
         for (unsigned char& byte : keys_.bytes()) byte = static_cast<unsigned char>(rng.next());
         for (unsigned char& byte : values_.bytes()) byte = static_cast<unsigned char>(rng.next());
-        Numbers free(kBlocks);
-        std::iota(free.begin(), free.end(), 0);
-        rng.shuffle(free);
-        table_.assign(3 * 3, -1);
-        std::size_t taken = 0;
-        for (std::size_t b = 0; b < 3; ++b) {
-            for (std::int64_t p = 0; p * kPage < kTokens[b]; ++p)
-                table_[b * 3 + static_cast<std::size_t>(p)] = free[taken++];
-        }
+        add_table(rng);
     }
 
+    /// Scales of 8 codes each, where the layout is kCodes.
+    void add_scales(Rng& rng) {
+        scales_.resize(static_cast<std::size_t>(kBlocks * 2 * kPage * kHeads * kDim / 8));
+        for (std::uint16_t& scale : scales_) scale = static_cast<std::uint16_t>(0x2c00 + rng.below(512));
+    }
+    /// Where the layout has layers: another table for each but the first.
+    void add_tables(Rng& rng) {
+        for (std::int64_t layer = 1; layer < layers(); ++layer) add_table(rng);
+    }
+
+    const Layout& layout() const { return layout_; }
     bool apart() const { return !keys_.has('2'); }
     unsigned char* at(std::size_t b, std::int64_t position, std::int64_t layer, std::int64_t part, std::int64_t head,
                       std::int64_t d) {
-        const std::int64_t block = table_[b * 3 + static_cast<std::size_t>(position / kPage)];
+        const Numbers& table = tables_[tables_.size() > 1 ? static_cast<std::size_t>(layer) : 0];
+        const std::int64_t block = table[b * 3 + static_cast<std::size_t>(position / kPage)];
         Cut& cut = apart() && part == 1 ? values_ : keys_;
         return cut.at({block, position % kPage, layer, part, head, d});
     }
@@ -85,77 +98,124 @@ public:
         batch.num_layers = keys_.has('L') ? kLayers : 1;
         batch.num_blocks = kBlocks;
         batch.seqstarts = batch.kvstarts = starts_;
-        batch.cachestarts = Tensor(table_.data(), KVJIT_I64, {3, 3});
+        entries_.clear();
+        for (const Numbers& table : tables_) entries_.insert(entries_.end(), table.begin(), table.end());
+        batch.cachestarts = tables_.size() > 1 ? Tensor(entries_.data(), KVJIT_I64, {layers(), 3, 3})
+                                               : Tensor(entries_.data(), KVJIT_I64, {3, 3});
         return batch;
     }
     Tensors tensors() {
         Tensors tensors;
         static_cast<kvjit_tensor&>(apart() ? tensors.key_cache : tensors.cache) = keys_.tensor();
         if (apart()) tensors.value_cache = values_.tensor();
+        const std::int64_t shape[] = {kBlocks, 2, kPage, kHeads, kDim / 8};
+        if (!scales_.empty())
+            static_cast<kvjit_tensor&>(tensors.scale) = kvjit_tensor_contiguous(scales_.data(), KVJIT_F16, 5, shape);
         return tensors;
     }
     std::vector<unsigned char> bytes() {
         std::vector<unsigned char> all = keys_.bytes();
         if (apart()) all.insert(all.end(), values_.bytes().begin(), values_.bytes().end());
+        const auto* scales = reinterpret_cast<const unsigned char*>(scales_.data());
+        all.insert(all.end(), scales, scales + scales_.size() * sizeof scales_[0]);
         return all;
     }
     std::int64_t layers() const { return keys_.has('L') ? kLayers : 1; }
     std::int64_t size() const { return keys_.size(); }
 
 private:
+    void add_table(Rng& rng) {
+        Numbers free(kBlocks);
+        std::iota(free.begin(), free.end(), 0);
+        rng.shuffle(free);
+        Numbers& table = tables_.emplace_back(3 * 3, -1);
+        std::size_t taken = 0;
+        for (std::size_t b = 0; b < 3; ++b) {
+            for (std::int64_t p = 0; p * kPage < kTokens[b]; ++p)
+                table[b * 3 + static_cast<std::size_t>(p)] = free[taken++];
+        }
+    }
+
+    Layout layout_;
     Cut keys_, values_;
-    std::vector<std::int64_t> table_;
+    std::vector<std::uint16_t> scales_;
+    std::vector<Numbers> tables_;
+    Numbers entries_;  // of all tables, for the batch
     std::int64_t starts_[4] = {0, kTokens[0], kTokens[0] + kTokens[1], kTokens[0] + kTokens[1] + kTokens[2]};
 };
 
-struct Layout {
-    const char *keys, *values;  // values: where they lie apart
-    std::string text(const std::string& to) const {
-        return to + "layout=" + keys + (values[0] != '\0' ? "," + to + "value_layout=" + values : "");
-    }
-    const char* of_values() const { return values[0] != '\0' ? values : keys; }
-};
 constexpr Layout kLayouts[] = {
     {"NHDTd8", "NHDT"},    {"NTHD", ""},   {"NHTD", "NTHD"},  {"N2LTHD", ""}, {"N2LHDTd8", ""}, {"NLHDT", "NLTHt4D"},
     {"NHDTd5", "NTHDd10"}, {"LN2HTD", ""}, {"NTHDt6d20", ""}, {"THD2LN", ""}, {"NLTHD2", ""},
 };
 
-/// Copies one layer, from `layer` to `to_layer`, and compares all bytes of the destination.
+/// What of two sides a run copies: of positions j those where j % ranks is ranks - 1, and one layer or all.
+struct Part {
+    std::int64_t ranks = 1;
+    std::int64_t layers = 1, from_layer = 0, to_layer = 0;
+
+    bool has(std::int64_t position) const { return position % ranks == ranks - 1; }
+};
+
+/// Calls `each`(b, position, layer of the part, key (0) or value (1), head, element) for all that the part has.
+template <class Each>
+void for_elements(const Part& part, Each each) {
+    for (std::size_t b = 0; b < 3; ++b) {
+        for (std::int64_t t = 0; t < kTokens[b]; ++t) {
+            if (!part.has(t)) continue;
+            for (std::int64_t i = 0; i < part.layers * 2 * kHeads * kDim; ++i)
+                each(b, t, i / (2 * kHeads * kDim), i / (kHeads * kDim) % 2, i / kDim % kHeads, i % kDim);
+        }
+    }
+}
+
+/// Has kvjit copy the part from `source` to `destination`; `fields`: types and quantisation.
+void relayout(const std::string& fields, Side& source, Side& destination, const Part& part = {}) {
+    static const Engine engine = *Engine::create();
+    const auto target = Target::cpu(options().target);
+    REQUIRE(target.has_value());
+    const auto spec = KernelSpec::parse("op=Relayout,head_dim=40,page_size=12,cache_mode=block_table," + fields + "," +
+                                        source.layout().text("") + "," + destination.layout().text("to_"));
+    REQUIRE_MESSAGE(spec.has_value(), spec.error().message());
+    const auto kernel = engine.kernel(*spec, *target);
+    REQUIRE_MESSAGE(kernel.has_value(), kernel.error().message());
+    const Batch read = source.batch(), written = destination.batch();
+    Relayout both(read, written);
+    both.num_layers = part.layers;
+    both.from_ranks = both.to_ranks = part.ranks;
+    both.from_rank = both.to_rank = part.ranks - 1;
+    auto plan = kernel->plan(both);
+    REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
+    const auto ran = plan->relayout(source.tensors(), destination.tensors(), part.from_layer, part.to_layer);
+    REQUIRE_MESSAGE(ran.has_value(), ran.error().message());
+    REQUIRE(plan->synchronize().has_value());
+}
+
+/// Copies a part and compares all bytes of the destination.
 void check_move(const Layout& from, const Layout& to, kvjit_dtype type, const char* name, std::uint64_t seed) {
     CAPTURE(from.text(""));
     CAPTURE(to.text(""));
     CAPTURE(name);
     CAPTURE(seed);
     Rng rng(seed);
-    Side source(from.keys, from.of_values(), type, rng), destination(to.keys, to.of_values(), type, rng);
-    Side expected = destination;
-    const std::int64_t from_layer = rng.below(source.layers()), to_layer = rng.below(destination.layers());
-    for (std::size_t b = 0; b < 3; ++b) {
-        for (std::int64_t t = 0; t < kTokens[b]; ++t) {
-            for (std::int64_t i = 0; i < 2 * kHeads * kDim; ++i) {
-                const std::int64_t part = i / (kHeads * kDim), head = i / kDim % kHeads, d = i % kDim;
-                std::memcpy(expected.at(b, t, to_layer, part, head, d), source.at(b, t, from_layer, part, head, d),
-                            static_cast<std::size_t>(source.size()));
-            }
-        }
+    Side source(from, type, rng), destination(to, type, rng);
+    if (rng.chance(0.5)) source.add_tables(rng);
+    if (rng.chance(0.5)) destination.add_tables(rng);
+    Part part;
+    part.ranks = rng.between(1, 2);
+    if (source.layers() == destination.layers() && rng.chance(0.5)) {
+        part.layers = source.layers();
+    } else {
+        part.from_layer = rng.below(source.layers());
+        part.to_layer = rng.below(destination.layers());
     }
-    static const Engine engine = *Engine::create();
-    const auto target = Target::cpu(options().target);
-    REQUIRE(target.has_value());
-    const auto spec =
-        KernelSpec::parse("op=Relayout,head_dim=40,page_size=12,cache_mode=block_table,t1=" + std::string(name) + "," +
-                          from.text("") + "," + to.text("to_"));
-    REQUIRE_MESSAGE(spec.has_value(), spec.error().message());
-    const auto kernel = engine.kernel(*spec, *target);
-    REQUIRE_MESSAGE(kernel.has_value(), kernel.error().message());
-    const Batch read = source.batch(), written = destination.batch();
-    Relayout relayout(read, written);
-    relayout.num_layers = 1;
-    auto plan = kernel->plan(relayout);
-    REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
-    const auto ran = plan->relayout(source.tensors(), destination.tensors(), from_layer, to_layer);
-    REQUIRE_MESSAGE(ran.has_value(), ran.error().message());
-    REQUIRE(plan->synchronize().has_value());
+    Side expected = destination;
+    for_elements(part, [&](std::size_t b, std::int64_t t, std::int64_t layer, std::int64_t kind, std::int64_t head,
+                           std::int64_t d) {
+        std::memcpy(expected.at(b, t, part.to_layer + layer, kind, head, d),
+                    source.at(b, t, part.from_layer + layer, kind, head, d), static_cast<std::size_t>(source.size()));
+    });
+    relayout("t1=" + std::string(name), source, destination, part);
     CHECK(destination.bytes() == expected.bytes());
 }
 
@@ -177,26 +237,10 @@ TEST_CASE("relayouts between layouts that cut rows or pages keep all bytes") {
     }
 }
 
-/// What a relayout with `fields` makes of a source that holds `bytes`.
-Side converted(const std::string& fields, const Layout& from, const Layout& to, Side& source, kvjit_dtype type,
-               kvjit_tensor scale) {
+/// A side of a seed of its own, so that two sides of one layout begin with the same bytes and tables.
+Side begun(const Layout& layout, kvjit_dtype type) {
     Rng rng(7);
-    Side destination(to.keys, to.of_values(), type, rng);
-    static const Engine engine = *Engine::create();
-    const auto spec = KernelSpec::parse("op=Relayout,head_dim=40,page_size=12,cache_mode=block_table," + fields + "," +
-                                        from.text("") + "," + to.text("to_"));
-    REQUIRE_MESSAGE(spec.has_value(), spec.error().message());
-    const auto kernel = engine.kernel(*spec, *Target::cpu(options().target));
-    REQUIRE_MESSAGE(kernel.has_value(), kernel.error().message());
-    const Batch read = source.batch(), written = destination.batch();
-    auto plan = kernel->plan(Relayout(read, written));
-    REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
-    Tensors tensors = source.tensors();
-    static_cast<kvjit_tensor&>(tensors.scale) = scale;
-    const auto ran = plan->relayout(tensors, destination.tensors());
-    REQUIRE_MESSAGE(ran.has_value(), ran.error().message());
-    REQUIRE(plan->synchronize().has_value());
-    return destination;
+    return {layout, type, rng};
 }
 
 TEST_CASE("what a relayout makes of numbers is the same in pieces as in whole rows") {
@@ -204,7 +248,6 @@ TEST_CASE("what a relayout makes of numbers is the same in pieces as in whole ro
         MESSAGE("skipped: a GPU does not reach this memory");
         return;
     }
-    const Layout whole = {"N2THD", ""}, rocm = {"NHDTd8", "NHDT"};
     struct Change {
         const char* fields;
         kvjit_dtype from, to;
@@ -212,26 +255,46 @@ TEST_CASE("what a relayout makes of numbers is the same in pieces as in whole ro
     for (const Change& change : {Change{"t1=f16,quant_bit=8,to_quant_bit=0", KVJIT_I8, KVJIT_F16},
                                  Change{"t1=f32,t2=f16,to_t2=f32", KVJIT_F16, KVJIT_F32},
                                  Change{"t1=f16,t2=f32,to_t2=f16", KVJIT_F32, KVJIT_F16}}) {
-        CAPTURE(change.fields);
-        Rng rng(11);
-        Side source(whole.keys, whole.keys, change.from, rng);
-        std::vector<std::uint16_t> scales(static_cast<std::size_t>(kBlocks * 2 * kPage * kHeads * kDim / 8), 0x2c00);
-        const std::int64_t shape[] = {kBlocks, 2, kPage, kHeads, kDim / 8};
-        const kvjit_tensor scale =
-            change.from == KVJIT_I8 ? kvjit_tensor_contiguous(scales.data(), KVJIT_F16, 5, shape) : kvjit_tensor{};
-        Side rows = converted(change.fields, whole, {"NTHD", ""}, source, change.to, scale);
-        Side pieces = converted(change.fields, whole, rocm, source, change.to, scale);
-        int wrong = 0;
-        for (std::size_t b = 0; b < 3; ++b) {
-            for (std::int64_t t = 0; t < kTokens[b]; ++t) {
-                for (std::int64_t i = 0; i < 2 * kHeads * kDim; ++i) {
-                    const std::int64_t part = i / (kHeads * kDim), head = i / kDim % kHeads, d = i % kDim;
-                    wrong += std::memcmp(rows.at(b, t, 0, part, head, d), pieces.at(b, t, 0, part, head, d),
-                                         static_cast<std::size_t>(rows.size())) != 0;
-                }
-            }
+        for (const std::int64_t ranks : {1, 2}) {
+            CAPTURE(change.fields);
+            CAPTURE(ranks);
+            Rng rng(11);
+            Side source(kCodes, change.from, rng);
+            if (change.from == KVJIT_I8) source.add_scales(rng);
+            Side rows = begun(kRows, change.to), pieces = begun(kPieces, change.to);
+            const Part part = {.ranks = ranks};
+            relayout(change.fields, source, rows, part);
+            relayout(change.fields, source, pieces, part);
+            int wrong = 0;
+            for_elements(part, [&](auto... at) {
+                wrong += std::memcmp(rows.at(at...), pieces.at(at...), static_cast<std::size_t>(rows.size())) != 0;
+            });
+            CHECK(wrong == 0);
         }
-        CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("codes and scales that a relayout makes of pieces are those that it makes of whole rows") {
+    if (options().on_gpu()) {
+        MESSAGE("skipped: a GPU does not reach this memory");
+        return;
+    }
+    Rng rng(11);
+    Side source(kCodes, KVJIT_I8, rng);
+    source.add_scales(rng);
+    for (const std::int64_t ranks : {1, 2}) {
+        CAPTURE(ranks);
+        const auto by_way_of = [&](const Layout& layout) {
+            Side numbers = begun(layout, KVJIT_F16), codes = begun(kCodes, KVJIT_I8);
+            Rng other(13);
+            codes.add_scales(other);
+            const std::vector<unsigned char> before = codes.bytes();
+            relayout("t1=f16,quant_bit=8,to_quant_bit=0", source, numbers);
+            relayout("t1=f16,quant_bit=0,to_quant_bit=8", numbers, codes, {.ranks = ranks});
+            CHECK(codes.bytes() != before);
+            return codes.bytes();
+        };
+        CHECK(by_way_of(kRows) == by_way_of(kPieces));
     }
 }
 
