@@ -157,6 +157,88 @@ TEST_CASE("many small weights count beside a large one") {
     }
 }
 
+TEST_CASE("scores of half the soft cap keep their digits") {
+    for (const std::string type : {"f32", "f16"}) {
+        for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
+            CAPTURE(type);
+            CAPTURE(tokens);
+            Case which = ragged("op=MultiHeadAttention,head_dim=8,group=1,is_causal=0,has_soft_cap=1,t1=" + type);
+            which.new_tokens = tokens;
+            which.past_tokens = PastTokens::kFew;
+            which.soft_cap = 50;
+            Call call = make_call(which, 155, 156);
+            call.problem.softmax_scale = 1;
+            call.query.fill([] { return 1.0; });
+            call.key.fill([i = 0]() mutable { return 3.0 - 0.0625 * (i++ / 8 % 4); });  // scores are 24 to 22.5
+            call.remember();
+            REQUIRE(run_call(call) == "");
+            CHECK(judge(call) == "");
+        }
+    }
+}
+
+// Tensor cores and AMX multiply numbers of 16 bits by parts where one part doesn't hold them: every product of parts
+// counts.
+TEST_CASE("keys that differ have equal weights where their exact scores are equal") {
+    for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
+        CAPTURE(tokens);
+        Case which = ragged("op=MultiHeadAttention,head_dim=64,group=4,t1=f16,is_causal=0");
+        which.new_tokens = tokens;
+        which.past_tokens = PastTokens::kVectorEdge;
+        Call call = make_call(which, 157, 158);
+        constexpr double kNumber = 1 + 7.0 / 1024;
+        call.query.fill([] { return kNumber; });
+        // 64 kNumber^2 = kNumber (28 * 1.015625 + 36)
+        const std::int64_t row = 64 * call.key.strided().shape[1];
+        call.key.fill([&, i = std::int64_t{0}]() mutable {
+            const std::int64_t key = i / row, d = i++ % 64;
+            return key % 2 == 0 ? kNumber : d < 28 ? 1.015625 : 1.0;
+        });
+        call.value.fill([&, i = std::int64_t{0}]() mutable { return i++ / row % 2 == 0 ? 1.0 : -0.5; });
+        call.problem.softmax_scale = 16;
+        call.remember();
+        REQUIRE(run_call(call) == "");
+        CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("float32 scales keep their digits beside queries of 16 bits") {
+    for (const std::string type : {"bf16", "f16"}) {
+        for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
+            CAPTURE(type);
+            CAPTURE(tokens);
+            Case which = ragged(
+                "op=MultiHeadCacheAttention,head_dim=64,group=4,layout=L2HTD,quant_bit=8,"
+                "quant_group=8,t3=f32,is_causal=0,t1=" +
+                type);
+            which.new_tokens = tokens;
+            which.stores = Stores::kNever;  // the codes and scales are the caller's
+            Call call = make_call(which, 159, 160);
+            call.query.fill([] { return 1.0; });
+            const CacheMemory codes = memory_of(call.cache), scales = memory_of(call.scale);
+            for (std::int64_t b = 0; b < call.problem.batch_size(); ++b) {
+                for (std::int64_t t = 0; t < call.problem.kv_tokens(b); ++t) {
+                    const Slot slot = slot_of(call.problem, b, t);
+                    for (std::int64_t head = 0; head < 2; ++head) {
+                        for (const int part : {0, 1}) {
+                            const CacheRow row = cache_row(call.problem, codes, part, slot, head);
+                            for (std::int64_t d = 0; d < 64; ++d)
+                                *row.at(d) = static_cast<std::byte>(part == 0 || t % 2 == 0 ? 64 : -64);
+                            const CacheRow of = cache_row(call.problem, scales, part, slot, head);
+                            const double scale = part == 0 && t % 2 == 0 ? 1.0038 / 64 : 1.0 / 64;
+                            for (std::int64_t g = 0; g < 8; ++g) write_element(of.at(g), scales.dtype(), 0, scale);
+                        }
+                    }
+                }
+            }
+            call.problem.softmax_scale = 1;
+            call.remember();
+            REQUIRE(run_call(call) == "");
+            CHECK(judge(call) == "");
+        }
+    }
+}
+
 TEST_CASE("quantised values far below 1 keep their digits") {
     for (const std::string bits : {"8", "4"}) {
         for (const NewTokens tokens : {NewTokens::kFew, NewTokens::kTileEdge}) {
