@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -113,20 +114,49 @@ TEST_CASE("a NaN in a visible query or key reaches the rows that see it, and no 
     }
 }
 
-/// A NaN or an infinity in the value of one key after the other of `which`, a sequence of its own.
-void expect_where_seen(double number, Case which) {
-    which.batch_size = 1;
-    which.past_tokens = PastTokens::kVectorEdge;
-    which.window_left = 4;
-    const std::int64_t keys = make_call(which, 113, 114).problem.kvstarts.back();
-    for (const std::int64_t key : {std::int64_t{0}, keys / 2, keys / 2 + 1, keys - 3, keys - 2, keys - 1}) {
+/// A NaN or an infinity in the value of one key after the other of a sequence: where there is a window, of all keys in
+/// it and of some before it.
+void expect_where_seen(double number, const Case& which, std::uint64_t seed) {
+    const Problem problem = make_call(which, seed, 114).problem;
+    const std::int64_t keys = problem.kvstarts.back(), tokens = problem.new_tokens(0);
+    std::vector<std::int64_t> places = {0, keys / 2, keys / 2 + 1, keys - 3, keys - 2, keys - 1};
+    if (which.spec.has_window != 0 && std::isnan(number)) {
+        places.resize(static_cast<std::size_t>(tokens + 8));
+        std::iota(places.begin(), places.end(), keys - tokens - 8);
+    }
+    for (const std::int64_t key : places) {
         CAPTURE(key);
-        Call call = make_call(which, 113, 114);
+        Call call = make_call(which, seed, 114);
         call.value.set(call.value.strided().index(key, 0, 33), number);
         call.remember();
         REQUIRE(run_call(call) == "");
         CHECK(judge(call) == "");
     }
+}
+
+/// The same for sequences, each alone, of which one has keys that no token sees.
+void expect_where_seen(double number, Case which) {
+    which.batch_size = 1;
+    which.past_tokens = PastTokens::kVectorEdge;
+    which.window_left = 4;
+    std::uint64_t seed = 113;
+    for (int left = which.new_tokens == NewTokens::kFew ? 4 : 1; left > 0; ++seed) {
+        const Problem problem = make_call(which, seed, 114).problem;
+        const std::int64_t keys = problem.kvstarts.back(), tokens = problem.new_tokens(0);
+        if (keys < tokens + 16 || tokens > 40) continue;
+        expect_where_seen(number, which, seed);
+        --left;
+    }
+}
+
+/// Whether a few tokens share a tile of rows: in decode on CUDA, and where AMX makes prefill take them.
+bool few_tokens_share_tiles() {
+    std::string target;
+    kvjit_target_print(
+        chosen_target(),
+        [](void* text, const char* bytes, std::size_t size) { static_cast<std::string*>(text)->append(bytes, size); },
+        &target);
+    return options().on_cuda() || target.contains("amx");
 }
 
 TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and no other") {
@@ -144,7 +174,7 @@ TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and n
                 // Nor has a tile of 4 rows of a CPU's decode.
                 which = ragged(spec + "4");
                 which.new_tokens = NewTokens::kFew;
-                if (!options().on_cuda()) expect_where_seen(number, which);
+                if (!few_tokens_share_tiles()) expect_where_seen(number, which);
                 which.new_tokens = NewTokens::kOne;
                 expect_where_seen(number, which);
             }
@@ -194,18 +224,49 @@ TEST_CASE("a negative softmax_scale") {
 }
 
 TEST_CASE("scores of hundreds of thousands neither overflow nor lose the winner") {
-    for (const std::string shape : {"head_dim=64,group=1", "head_dim=128,group=8"}) {
-        Case which = ragged("op=MultiHeadAttention,t1=f32," + shape);
-        Call call = make_call(which, 121, 122);
-        Rng rng(123);
-        // Small integers: dot products are exact, so the scores are, and nothing excuses a difference.
-        for (Placed* each : {&call.query, &call.key}) {
-            each->fill([&] { return static_cast<double>(rng.between(-8, 8)); });
+    for (const std::string shape : {"head_dim=64,group=1", "head_dim=128,group=8", "head_dim=64,group=1,is_causal=0"}) {
+        for (const NewTokens tokens : {NewTokens::kRagged, NewTokens::kTileEdge}) {
+            for (const float scale : {64.0F, -64.0F}) {
+                CAPTURE(shape);
+                CAPTURE(tokens);
+                CAPTURE(scale);
+                Case which = ragged("op=MultiHeadAttention,t1=f32," + shape);
+                which.new_tokens = tokens;
+                Call call = make_call(which, 121, 122);
+                Rng rng(123);
+                // Small integers: dot products are exact, so the scores are, and nothing excuses a difference.
+                for (Placed* each : {&call.query, &call.key}) {
+                    each->fill([&] { return static_cast<double>(rng.between(-8, 8)); });
+                }
+                call.problem.softmax_scale = scale;
+                call.remember();
+                REQUIRE(run_call(call) == "");
+                CHECK(judge(call) == "");
+            }
         }
-        call.problem.softmax_scale = 64;
-        call.remember();
-        REQUIRE(run_call(call) == "");
-        CHECK(judge(call) == "");
+    }
+}
+
+TEST_CASE("a sink beside scores that are far from 0") {
+    for (const std::string type : {"f32", "f16"}) {
+        for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
+            for (const double score : {100.0, -100.0}) {
+                CAPTURE(type);
+                CAPTURE(tokens);
+                CAPTURE(score);
+                Case which = ragged("op=MultiHeadAttention,head_dim=64,group=4,has_sinks=1,is_causal=0,t1=" + type);
+                which.new_tokens = tokens;
+                Call call = make_call(which, 124, 125);
+                call.query.fill([] { return 1.0; });
+                call.key.fill([&] { return score / 64; });
+                call.sinks.fill([&] { return score + 1; });
+                call.problem.sinks.assign(call.problem.sinks.size(), static_cast<float>(score + 1));
+                call.problem.softmax_scale = 1;
+                call.remember();
+                REQUIRE(run_call(call) == "");
+                CHECK(judge(call) == "");
+            }
+        }
     }
 }
 
