@@ -135,6 +135,50 @@ TEST_CASE("layouts and cache modes agree") {
     }
 }
 
+TEST_CASE("pages that end one token before a vector does") {
+    for (const std::string mode : {"cache_mode=page_table,layout=L2HTD", "cache_mode=block_table,layout=N2HTD"}) {
+        for (const std::string size : {"15", "31"}) {
+            for (const std::string type : {"f16", "bf16"}) {
+                CAPTURE(mode);
+                CAPTURE(size);
+                CAPTURE(type);
+                Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,group=2," + mode + ",page_size=" + size +
+                                    ",t1=" + type);
+                which.new_tokens = NewTokens::kTileEdge;
+                CHECK(judge(ran(which, 46, 47)) == "");
+            }
+        }
+    }
+}
+
+TEST_CASE("a sequence whose tokens several tasks store, into slots that the caller chose") {
+    if (options().on_cuda()) return;  // a GPU's warps store a token each
+    Case which = ragged("op=KeyValueCache,head_dim=256,t1=f32,t2=f16,cache_mode=page_table,page_size=16,layout=TL2HD");
+    which.num_kv_heads = 32;
+    which.new_tokens = NewTokens::kTileEdge;
+    which.slots_by = SlotsBy::kChosen;
+    which.threads = 2;
+    which.batch_size = 1;
+    std::uint64_t seed = 48;
+    while (make_call(which, seed, 49).problem.new_tokens(0) < 17) ++seed;  // a task stores 64K elements: 8 tokens
+    CHECK(judge(ran(which, seed, 49)) == "");
+}
+
+TEST_CASE("more sequences than a warp has lanes") {
+    for (const std::string spec : {"op=KeyValueCache,head_dim=8,t1=f32,layout=T2HD",
+                                   "op=MultiHeadCacheAttention,head_dim=8,group=2,t1=f32,layout=T2HD"}) {
+        for (const std::int64_t sequences : {33, 70, 1030}) {
+            CAPTURE(spec);
+            CAPTURE(sequences);
+            Case which = ragged(spec);
+            which.batch_size = sequences;
+            which.new_tokens = NewTokens::kNoneOrOne;
+            which.past_tokens = PastTokens::kFew;
+            CHECK(judge(ran(which, 50, 51)) == "");
+        }
+    }
+}
+
 TEST_CASE("what the stride of a pool of one block is changes nothing") {
     Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,cache_mode=block_table,layout=N2HTD,page_size=16");
     which.batch_size = 1;
