@@ -1,6 +1,7 @@
 #include "cache_call.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -103,6 +104,12 @@ void CacheCall::make_table(const std::vector<std::vector<i64>>& rows) {
     for (std::size_t i = 0; i < flat.size(); ++i) std::memcpy(entries_.data() + i * bytes, &flat[i], bytes);
 }
 
+/// A NaN of any bits: what is made of a NaN must not depend on them.
+float some_nan(Rng& rng) {
+    const auto bits = static_cast<std::uint32_t>(0x7fc00000 + rng.below(0x400000));
+    return std::bit_cast<float>(rng.chance(0.5) ? bits : bits | 0x80000000U);
+}
+
 /// A row with ties, zeros, extremes and now and then a NaN or an infinity.
 void CacheCall::fill_input(std::byte* row) {
     const float largest = programs.quant_bit == 4 ? 7 : 127;
@@ -116,7 +123,7 @@ void CacheCall::fill_input(std::byte* row) {
         float value = size * random_value(rng);
         // With a scale of 1/32 each of these quotients is a code or lies in the middle between two.
         if (ties) value = i % 4 == 0 ? largest / 32 : static_cast<float>(rng.between(-254, 254)) / 64 * largest / 127;
-        if (rng.chance(0.0005)) value = rng.chance(0.5) ? kNaN : -kInf;
+        if (rng.chance(0.0005)) value = rng.chance(0.5) ? some_nan(rng) : -kInf;
         put(row, programs.t1, i, value);
     }
 }
