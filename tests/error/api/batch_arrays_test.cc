@@ -104,6 +104,8 @@ constexpr BatchMisuse kEntries[] = {
      bad_index("store_slots", 64, 64, 1), true},
     {"a slot past the last block's", kBlocks, [](BatchCase& c) { c.set_slots({5, 6, 31, 8, 32, -1}, {6}); },
      bad_index("store_slots", 32, 32, 2), true},
+    {"one slot for the last token of a sequence and the first of the next", kPages,
+     [](BatchCase& c) { c.set_slots({5, 5, 7, 8, 9, 10}, {6}); }, bad_index("store_slots", 5, 0, 1), true},
     {"one slot for two tokens", kPages, [](BatchCase& c) { c.set_slots({5, 6, 7, 5, -1, -1}, {6}); },
      bad_index("store_slots", 5, 0, 1), true},
     {"one slot for two tokens in the second layer", kStore,

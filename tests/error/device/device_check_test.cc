@@ -1,6 +1,8 @@
 // What only a device's check has: when it looks, what it says beside the host's sentence, what a fault leaves behind.
 // error/api runs each of its misuses through the check, too.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
+#include <algorithm>
+
 #include "device_plan.h"
 
 namespace kvjit::test {
@@ -127,6 +129,29 @@ TEST_CASE("levels: BATCH looks at no entry, NONE at nothing, and no store leaves
         REQUIRE(plan.run(c.tensors, c.layer_idx).has_value());
         CHECK(plan.synchronize().has_value());
     }
+}
+
+TEST_CASE("unchecked, a token past the end of its sequence's block is stored nowhere") {
+    TensorsCase c("op=KeyValueCache,cache_mode=sequence_table,layout=NL2THD");
+    c.tensors.key = c.tensors.value = Tensor();
+    c.set_lengths({0, 2, 0}, {0, 18, 0});  // blocks have 16 tokens
+    PlanOptions options;
+    options.check_level = KVJIT_CHECK_NONE;
+    Plan plan = device_plan(c, options);
+    const auto before = c.snapshot();
+    REQUIRE(plan.run(c.tensors, c.layer_idx).has_value());
+    CHECK(plan.synchronize().has_value());
+    CHECK(c.snapshot() == before);
+}
+
+TEST_CASE("Merge writes no row past those that the device counts") {
+    TensorsCase c("op=Merge");
+    std::ranges::fill(c.seqstarts, 0);
+    Plan plan = device_plan(c);
+    const auto before = c.snapshot();
+    REQUIRE(plan.run(c.tensors, c.layer_idx).has_value());
+    CHECK(plan.synchronize().has_value());
+    CHECK(c.snapshot() == before);
 }
 
 }  // namespace
