@@ -298,6 +298,27 @@ TEST_CASE("attention over parts of the keys, merged, equals attention over all")
     }
 }
 
+TEST_CASE("a NaN in the output of a part without keys makes its element of Merge NaN, and no other") {
+    for (const std::string type : {"f32", "f16,has_sinks=1"}) {
+        for (const double beside : {1.0, -HUGE_VAL}) {  // the other parts' lse
+            CAPTURE(type);
+            CAPTURE(beside);
+            Case which = ragged("op=MultiHeadAttention,head_dim=64,group=2,t1=" + type);
+            which.batch_size = 1;
+            which.new_tokens = NewTokens::kFew;
+            const Call merged = make_call(which, 65, 66);
+            Parts made(merged.problem, 3);
+            made.outputs.fill([] { return 0.5; });
+            made.lses.fill([&] { return beside; });
+            made.lses.set(made.lses.strided().index(1, 0, 1), -HUGE_VAL);
+            made.outputs.set(made.outputs.strided().index(1, 0, 1, 9), std::nan(""));
+            REQUIRE(run_bound(made.merge_into(merged), {}) == "");
+            const std::vector<double> output = numbers_of(merged.attn_output);
+            for (std::size_t i = 0; i < output.size(); ++i) CHECK(std::isnan(output[i]) == (i == 64 + 9));
+        }
+    }
+}
+
 TEST_CASE("a NaN lse makes its row of Merge NaN, and no other row") {
     for (const std::string type : {"f32", "f16,has_sinks=1"}) {
         for (const std::int64_t parts : {1, 2, 35}) {
