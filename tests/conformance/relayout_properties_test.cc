@@ -33,6 +33,8 @@ const std::vector<Pair> kPairs = {
      "head_dim=64,t1=f16,cache_mode=page_table,page_size=7,layout=L2HTD"},
     {"head_dim=64,t1=f16,cache_mode=block_table,page_size=16,layout=NLHT2D,quant_bit=8,quant_group=16",
      "head_dim=64,t1=f16,cache_mode=offset,layout=2LTHD,quant_bit=8,quant_group=16"},
+    {"head_dim=256,t1=f16,cache_mode=block_table,page_size=16,layout=N2LTHD,quant_bit=8,quant_group=4",
+     "head_dim=256,t1=f16,cache_mode=offset,layout=2LTHD,quant_bit=8,quant_group=4"},
     {"head_dim=64,t1=f16,cache_mode=block_pointers,page_size=16,layout=2LTHD,quant_bit=4",
      "head_dim=64,t1=f32,cache_mode=token_table,layout=LTHD,value_layout=HTLD"},
     {"head_dim=64,t1=f32,cache_mode=sequence_table,layout=NL2THD",
