@@ -87,7 +87,14 @@ public:
         for (std::int64_t layer = 1; layer < layers(); ++layer) add_table(rng);
     }
 
-    const Layout& layout() const { return layout_; }
+    /// Where the layout begins with N: blocks, and those of the scales, are found by their addresses.
+    void give_addresses() { by_address_ = true; }
+
+    /// The side's fields of a spec; `to`: "to_" for the destination.
+    std::string fields(const std::string& to) const {
+        if (!by_address_) return to + "cache_mode=block_table," + layout_.text(to);
+        return to + "cache_mode=block_pointers," + to + "layout=" + (layout_.keys + 1);
+    }
     bool apart() const { return !keys_.has('2'); }
     unsigned char* at(std::size_t b, std::int64_t position, std::int64_t layer, std::int64_t part, std::int64_t head,
                       std::int64_t d) {
@@ -101,16 +108,22 @@ public:
         batch.batch_size = 3;
         batch.num_kv_heads = kHeads;
         batch.num_layers = keys_.has('L') ? kLayers : 1;
-        batch.num_blocks = kBlocks;
+        batch.num_blocks = by_address_ ? 0 : kBlocks;
         batch.seqstarts = batch.kvstarts = starts_;
         entries_.clear();
         for (const Numbers& table : tables_) entries_.insert(entries_.end(), table.begin(), table.end());
+        if (by_address_) {
+            scale_entries_ = addresses(scales_.data(), scales_.size() * sizeof scales_[0]);
+            entries_ = addresses(keys_.bytes().data(), keys_.bytes().size());
+            batch.scalestarts = Tensor(scale_entries_.data(), KVJIT_I64, {3, 3});
+        }
         batch.cachestarts = tables_.size() > 1 ? Tensor(entries_.data(), KVJIT_I64, {layers(), 3, 3})
                                                : Tensor(entries_.data(), KVJIT_I64, {3, 3});
         return batch;
     }
     Tensors tensors() {
         Tensors tensors;
+        if (by_address_) return tensors;
         static_cast<kvjit_tensor&>(apart() ? tensors.key_cache : tensors.cache) = keys_.tensor();
         if (apart()) tensors.value_cache = values_.tensor();
         const std::int64_t shape[] = {kBlocks, 2, kPage, kHeads, kDim / 8};
@@ -129,6 +142,15 @@ public:
     std::int64_t size() const { return keys_.size(); }
 
 private:
+    /// Those of the table's blocks, of which kBlocks lie in `bytes` bytes.
+    Numbers addresses(void* blocks, std::size_t bytes) const {
+        Numbers entries = tables_[0];
+        const auto block = static_cast<std::int64_t>(bytes) / kBlocks;
+        for (std::int64_t& entry : entries) {
+            if (entry >= 0) entry = reinterpret_cast<std::int64_t>(blocks) + entry * block;
+        }
+        return entries;
+    }
     void add_table(Rng& rng) {
         Numbers free(kBlocks);
         std::iota(free.begin(), free.end(), 0);
@@ -145,7 +167,8 @@ private:
     Cut keys_, values_;
     std::vector<std::uint16_t> scales_;
     std::vector<Numbers> tables_;
-    Numbers entries_;  // of all tables, for the batch
+    bool by_address_ = false;
+    Numbers entries_, scale_entries_;  // of all tables, for the batch
     std::int64_t starts_[4] = {0, kTokens[0], kTokens[0] + kTokens[1], kTokens[0] + kTokens[1] + kTokens[2]};
 };
 
@@ -179,8 +202,8 @@ void relayout(const std::string& fields, Side& source, Side& destination, const 
     static const Engine engine = *Engine::create();
     const auto target = Target::cpu(options().target);
     REQUIRE(target.has_value());
-    const auto spec = KernelSpec::parse("op=Relayout,head_dim=40,page_size=12,cache_mode=block_table," + fields + "," +
-                                        source.layout().text("") + "," + destination.layout().text("to_"));
+    const auto spec = KernelSpec::parse("op=Relayout,head_dim=40,page_size=12," + fields + "," + source.fields("") +
+                                        "," + destination.fields("to_"));
     REQUIRE_MESSAGE(spec.has_value(), spec.error().message());
     const auto kernel = engine.kernel(*spec, *target);
     REQUIRE_MESSAGE(kernel.has_value(), kernel.error().message());
@@ -268,6 +291,7 @@ TEST_CASE("what a relayout makes of numbers is the same in pieces as in whole ro
             Rng rng(11);
             Side source(kCodes, change.from, rng);
             if (change.from == KVJIT_I8) source.add_scales(rng);
+            if (change.from == KVJIT_I8 && ranks == 2) source.give_addresses();  // once by ids, once by these
             Side rows = begun(kRows, change.to), pieces = begun(kPieces, change.to);
             const Part part = {.ranks = ranks};
             relayout(change.fields, source, rows, part);
