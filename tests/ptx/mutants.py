@@ -85,9 +85,12 @@ def stages(build):
     """(name, command, environment) of the tests, the quickest first."""
     conformance, device = build / "tests/conformance/kvjit_conformance", build / "tests/gpu/kvjit_gpu_test"
     random = ["-tc=random calls*", "--shard", "4/20"]
-    edges = ["-tc=a negative softmax_scale,a mask hides*,quantised decode*"]
+    edges = ["-tc=a negative softmax_scale,a mask hides*,a sink beside*,float32 scales*,quantised decode*"]
+    relayouts = ["-tc=relayouts: threads*,*in pieces as in whole rows"]
+    sequences = ["-tc=more sequences than*"]
     parts = ["-tc=attention over parts of the keys*"]
-    nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*,a NaN lse*"]
+    nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*,a NaN lse*,"
+           "a NaN in the output of a part*"]
     return [
         ("ptx: recorded calls", on_ptx(build) + replay(build, CALLS, "cuda"), PTX),
         ("ptx: rows before keys", on_ptx(build) + [conformance, "--target", "cuda", "--case", "116"], PTX),
@@ -95,10 +98,12 @@ def stages(build):
         ("ptx: device tests", on_ptx(build) + [device, "--target", "cuda", "-tc=the plan's own choice*,one plan serves*"], PTX),
         ("ptx: Merge", on_ptx(build) + [conformance, "--target", "cuda"] + parts, PTX),
         ("ptx: NaN", on_ptx(build) + [conformance, "--target", "cuda"] + nan, PTX),
+        ("ptx: many sequences", on_ptx(build) + [conformance, "--target", "cuda"] + sequences, PTX),
         ("emulator: recorded calls", replay(build, CALLS, "cuda-emulated"), {}),
         ("emulator: conformance", [conformance, "--target", "cuda-emulated"] + random, {}),
         ("emulator: long rows", [conformance, "--target", "cuda-emulated", "-tc=few rows of many elements*"], {}),
         ("emulator: edges", [conformance, "--target", "cuda-emulated"] + edges, {}),
+        ("emulator: relayouts", [conformance, "--target", "cuda-emulated"] + relayouts, {}),
     ]
 
 
