@@ -123,4 +123,9 @@ TEST_CASE("without address space for the compiler, that is what is said" * docte
         };
         CHECK(in_child(out_of_space) == kRight);
     }
+    const auto enough = [] {
+        if (!limit_address_space(1 << 30)) return kNoPolicy;
+        return run_call("").status == KVJIT_OK ? kRight : kNotRun;
+    };
+    CHECK(in_child(enough) == kRight);
 }

@@ -33,8 +33,8 @@ constexpr const char* kRemedy =
 #endif
 
 constexpr const char* kFileName = "/libkvjit_compiler.so";
-/// Address space that loading Clang and a compile take, and a little more.
-constexpr std::size_t kCompilerSpace = std::size_t{256} << 20;
+/// Address space that Clang takes for two compiles at once, and a little more.
+constexpr std::size_t kCompilerSpace = std::size_t{384} << 20;
 
 bool has_room() {
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -103,7 +103,10 @@ public:
         const gen::Result<std::string> path = locate();
         if (!path) return std::unexpected(path.error());
         const std::optional<LibraryFile> file = LibraryFile::open(*path);
-        if (!file) return unopened(*path);
+        if (!file) {
+            if (const auto opened = open(); !opened) return std::unexpected(opened.error());
+            return missing(*path + " is no compiler of kvjit's");
+        }
         const std::string text = file->describe("libkvjit_compiler");
         return identity_ = gen::print_maker(text, flags_, settings_.passes);  // whole: memory may run out before
     }
@@ -163,9 +166,7 @@ private:
         return gen::fail(KVJIT_COMPILER_MISSING, "compiler", std::move(message));
     }
 
-    /// Why what is at `path` is not opened. Without address space nothing there can be read: that is then the cause.
-    std::unexpected<gen::Error> unopened(const std::string& path) const {
-        if (has_room()) return missing(path + " is no compiler of kvjit's");
+    std::unexpected<gen::Error> no_room(const std::string& path) const {
         constexpr auto kBytes = static_cast<std::int64_t>(kCompilerSpace);
         return gen::fail(KVJIT_OUT_OF_MEMORY, "memory",
                          "no memory for kvjit's compiler, " + path + ": Clang and LLVM take " + std::to_string(kBytes) +
@@ -184,10 +185,13 @@ private:
         const gen::Result<std::string> path = locate();
         if (!path) return std::unexpected(path.error());
         // Opened with less than a compile takes, Clang would end the process.
-        if (!has_room()) return unopened(*path);
+        if (!has_room()) return no_room(*path);
         const auto start = std::chrono::steady_clock::now();
         void* library = dlopen(path->c_str(), RTLD_LOCAL | RTLD_NOW);
-        if (!library) return missing(dlerror());
+        if (!library) {
+            const std::string why = dlerror();
+            return has_room() ? missing(why) : no_room(*path);
+        }
         void* symbol = dlsym(library, KVJIT_CLANG_FUNCTIONS);
         if (!symbol) return missing(*path + " belongs to another version of kvjit");
         load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
