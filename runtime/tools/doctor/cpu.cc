@@ -45,13 +45,15 @@ Findings examine_compiler() {
     constexpr std::string_view kSource = "extern \"C\" int one() { return 1; }\n";
     const auto made = compiler->compile(kSource, "doctor.cc", rt::host_target(), rt::CompileStage::kObject);
     if (made) return {{Health::kGood, "compiler", "Clang " KVJIT_LLVM_VERSION ", " + compiler->paths().front()}};
+    if (made.error().status == KVJIT_OUT_OF_MEMORY)
+        return {{Health::kProblem, "compiler", made.error().message, "raise the limit of address space (ulimit -v)"}};
     if (!rt::environment_text(rt::Variable::kCompiler).value_or("").empty()) {
         return {{Health::kProblem, "compiler", made.error().message,
                  "unset KVJIT_COMPILER, or set it to the libkvjit_compiler.so of this version"}};
     }
     const bool is_missing = made.error().status == KVJIT_COMPILER_MISSING;
     return {{is_missing ? Health::kNote : Health::kProblem, "compiler", made.error().message,
-             is_missing ? "install libkvjit_compiler.so there, or serve kernels from bundles alone"
+             is_missing ? "install libkvjit_compiler.so beside libkvjit, or serve kernels from bundles alone"
                         : "reinstall kvjit with its own compiler library"}};
 }
 #else
