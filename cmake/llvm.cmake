@@ -1,9 +1,9 @@
 # LLVM 19, and Clang 19 for the compiler.
 #   kvjit_orc    ORC over JITLink, with Object and TargetParser, static: their symbols stay inside whatever links them, so
-#                that another LLVM in the process can't interfere, and a process that compiles nothing never maps libLLVM.
+#                that another LLVM in the process can't interfere.
 #   kvjit_clang  Clang, with LLVM's passes and code generation for x86, static, for the compiler plugin alone; with
-#                KVJIT_CPU_COMPILER. The shared libclang-cpp and libLLVM take 12 ms more to load, most of it relocations
-#                for other machines' code, and another LLVM in the process would share them.
+#                KVJIT_CPU_COMPILER. The shared libclang-cpp and libLLVM take longer to load, most of it relocations of
+#                other machines' code, and another LLVM in the process would share them.
 set(KVJIT_LLVM_APT "apt install llvm-19-dev libzstd-dev zlib1g-dev")
 set(KVJIT_CLANG_APT "apt install libclang-19-dev")
 
@@ -42,22 +42,23 @@ endif()
 set(KVJIT_CLANG_PARTS CodeGen Frontend Driver Serialization Parse Sema APINotes Edit Analysis ASTMatchers Support AST
                       Lex Basic)
 list(TRANSFORM KVJIT_CLANG_PARTS REPLACE "(.+)" "${LLVM_LIBRARY_DIR}/libclang\\1.a" OUTPUT_VARIABLE KVJIT_CLANG_FILES)
+# Of LLVM all archives: the linker takes what Clang and the code generation of x86 refer to.
+set(KVJIT_LLVM_FILES ${LLVM_AVAILABLE_LIBS})
+list(FILTER KVJIT_LLVM_FILES INCLUDE REGEX "^LLVM.")
+list(TRANSFORM KVJIT_LLVM_FILES REPLACE "(.+)" "${LLVM_LIBRARY_DIR}/lib\\1.a")
 set(missing)
-foreach(file ${KVJIT_CLANG_FILES} ${LLVM_INCLUDE_DIR}/clang/Frontend/CompilerInstance.h)
+foreach(file ${KVJIT_CLANG_FILES} ${KVJIT_LLVM_FILES} ${LLVM_LIBRARY_DIR}/libLLVMX86CodeGen.a
+             ${LLVM_INCLUDE_DIR}/clang/Frontend/CompilerInstance.h)
   if(NOT EXISTS ${file})
     list(APPEND missing ${file})
   endif()
 endforeach()
 if(missing)
   list(JOIN missing ", " missing)
-  message(FATAL_ERROR "kvjit's CPU compiler needs Clang 19's archives and headers in ${LLVM_LIBRARY_DIR}: "
+  message(FATAL_ERROR "kvjit's CPU compiler needs Clang 19's archives and headers, and LLVM's for x86: "
                       "${KVJIT_CLANG_APT}, or pass -DKVJIT_CPU_COMPILER=OFF to run kernels out of bundles alone. "
                       "Missing: ${missing}")
 endif()
-# Of LLVM all archives: the linker takes what Clang and the code generation of x86 refer to.
-set(KVJIT_LLVM_FILES ${LLVM_AVAILABLE_LIBS})
-list(FILTER KVJIT_LLVM_FILES INCLUDE REGEX "^LLVM.")
-list(TRANSFORM KVJIT_LLVM_FILES REPLACE "(.+)" "${LLVM_LIBRARY_DIR}/lib\\1.a")
 
 add_library(kvjit_clang INTERFACE)
 target_include_directories(kvjit_clang SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
