@@ -18,6 +18,7 @@
 #include "conformance/options.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
+#include "kvjit/kvjit.hpp"
 
 namespace kvjit::test {
 namespace {
@@ -114,9 +115,9 @@ TEST_CASE("a NaN in a visible query or key reaches the rows that see it, and no 
     }
 }
 
-/// A NaN or an infinity in the value of one key after the other of a sequence: where there is a window, of all keys in
-/// it and of some before it.
-void expect_where_seen(double number, const Case& which, std::uint64_t seed) {
+/// A NaN or an infinity in the value of one key after the other of a sequence: of a few keys, but a NaN, where there is
+/// a window, in all that a token sees and some before them.
+void expect_at_keys(double number, const Case& which, std::uint64_t seed) {
     const Problem problem = make_call(which, seed, 114).problem;
     const std::int64_t keys = problem.kvstarts.back(), tokens = problem.new_tokens(0);
     std::vector<std::int64_t> places = {0, keys / 2, keys / 2 + 1, keys - 3, keys - 2, keys - 1};
@@ -134,7 +135,8 @@ void expect_where_seen(double number, const Case& which, std::uint64_t seed) {
     }
 }
 
-/// The same for sequences, each alone, of which one has keys that no token sees.
+/// The same for one sequence, or four of a few tokens, each in a call of its own: of at least 16 keys more than tokens,
+/// so that a window hides some, and of 40 tokens at most, for the time that it takes.
 void expect_where_seen(double number, Case which) {
     which.batch_size = 1;
     which.past_tokens = PastTokens::kVectorEdge;
@@ -144,19 +146,14 @@ void expect_where_seen(double number, Case which) {
         const Problem problem = make_call(which, seed, 114).problem;
         const std::int64_t keys = problem.kvstarts.back(), tokens = problem.new_tokens(0);
         if (keys < tokens + 16 || tokens > 40) continue;
-        expect_where_seen(number, which, seed);
+        expect_at_keys(number, which, seed);
         --left;
     }
 }
 
 /// Whether a few tokens share a tile of rows: in decode on CUDA, and where AMX makes prefill take them.
 bool few_tokens_share_tiles() {
-    std::string target;
-    kvjit_target_print(
-        chosen_target(),
-        [](void* text, const char* bytes, std::size_t size) { static_cast<std::string*>(text)->append(bytes, size); },
-        &target);
-    return options().on_cuda() || target.contains("amx");
+    return options().on_cuda() || Target::cpu(options().target)->text().contains("amx");
 }
 
 TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and no other") {

@@ -219,7 +219,7 @@ TEST_CASE("float32 scales keep their digits beside queries of 16 bits") {
             for (std::int64_t b = 0; b < call.problem.batch_size(); ++b) {
                 for (std::int64_t t = 0; t < call.problem.kv_tokens(b); ++t) {
                     const Slot slot = slot_of(call.problem, b, t);
-                    for (std::int64_t head = 0; head < 2; ++head) {
+                    for (std::int64_t head = 0; head < call.problem.num_kv_heads; ++head) {
                         for (const int part : {0, 1}) {
                             const CacheRow row = cache_row(call.problem, codes, part, slot, head);
                             for (std::int64_t d = 0; d < 64; ++d)

@@ -227,12 +227,13 @@ void check_move(const Layout& from, const Layout& to, kvjit_dtype type, const ch
     CAPTURE(seed);
     Rng rng(seed);
     Side source(from, type, rng), destination(to, type, rng);
-    const bool regular = &from == &to;  // then all layers may be copied at once
-    if (!regular && rng.chance(0.5)) source.add_tables(rng);
-    if (!regular && rng.chance(0.5)) destination.add_tables(rng);
+    // Between equal layouts whose layers have one table, all layers are copied at once.
+    const bool at_once = &from == &to;
+    if (!at_once && rng.chance(0.5)) source.add_tables(rng);
+    if (!at_once && rng.chance(0.5)) destination.add_tables(rng);
     Part part;
     part.ranks = rng.between(1, 2);
-    if (source.layers() == destination.layers() && (regular || rng.chance(0.5))) {
+    if (source.layers() == destination.layers() && (at_once || rng.chance(0.5))) {
         part.layers = source.layers();
     } else {
         part.from_layer = rng.below(source.layers());

@@ -26,7 +26,8 @@ NO_NVRTC = "NVRTC, which compiles CUDA kernels, can't be opened"
 
 
 def read_mutants(path):
-    """Blocks of "field: text", after lines of comment; a text goes on in lines that begin with no field's name."""
+    """Blocks of "field: text"; a text goes on in lines that begin with no field's name. Lines before a block's first
+    field that begin with # are comments."""
     mutants = []
     for block in path.read_text().split("\n\n"):
         mutant, field = {}, None
@@ -42,11 +43,11 @@ def read_mutants(path):
             else:
                 mutant[field] += "\n" + line
         if mutant:
-            mutants.append(complete(mutant, path.name))
+            mutants.append(checked(mutant, path.name))
     return mutants
 
 
-def complete(mutant, name):
+def checked(mutant, name):
     """The mutant; ends the program where it lacks a field, or makes no mistake."""
     lacks = [field for field in NEEDED if field not in mutant or not (mutant[field] or field == "new")]
     if lacks:

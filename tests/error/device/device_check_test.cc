@@ -134,7 +134,7 @@ TEST_CASE("levels: BATCH looks at no entry, NONE at nothing, and no store leaves
 TEST_CASE("unchecked, a token past the end of its sequence's block is stored nowhere") {
     TensorsCase c("op=KeyValueCache,cache_mode=sequence_table,layout=NL2THD");
     c.tensors.key = c.tensors.value = Tensor();
-    c.set_lengths({0, 2, 0}, {0, 18, 0});  // blocks have 16 tokens
+    c.set_lengths({0, 2, 0}, {0, 18, 0});  // positions 16 and 17; blocks have 16 tokens
     PlanOptions options;
     options.check_level = KVJIT_CHECK_NONE;
     Plan plan = device_plan(c, options);

@@ -22,6 +22,12 @@ Grid make_grid(i64 rows, i64 columns, i64 row_bytes, i64 gap, bool columns_inner
     return grid;
 }
 
+/// A quiet NaN of any sign and payload: what is made of it must not depend on them.
+float some_nan(Rng& rng) {
+    const auto bits = static_cast<std::uint32_t>(0x7fc00000 + rng.below(0x400000));
+    return std::bit_cast<float>(rng.chance(0.5) ? bits : bits | 0x80000000U);
+}
+
 float random_value(Rng& rng) {
     const double kind = rng.uniform();
     if (kind < 0.02) return 0;
@@ -102,12 +108,6 @@ void CacheCall::make_table(const std::vector<std::vector<i64>>& rows) {
     const auto bytes = static_cast<std::size_t>(programs.index_bytes);
     entries_ = GuardedBuffer(flat.size() * bytes, guard_);
     for (std::size_t i = 0; i < flat.size(); ++i) std::memcpy(entries_.data() + i * bytes, &flat[i], bytes);
-}
-
-/// A NaN of any bits: what is made of a NaN must not depend on them.
-float some_nan(Rng& rng) {
-    const auto bits = static_cast<std::uint32_t>(0x7fc00000 + rng.below(0x400000));
-    return std::bit_cast<float>(rng.chance(0.5) ? bits : bits | 0x80000000U);
 }
 
 /// A row with ties, zeros, extremes and now and then a NaN or an infinity.
