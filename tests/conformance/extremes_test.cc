@@ -136,7 +136,7 @@ void expect_at_keys(double number, const Case& which, std::uint64_t seed) {
 }
 
 /// The same for one sequence, or four of a few tokens, each in a call of its own: of at least 16 keys more than tokens,
-/// so that a window hides some, and of 40 tokens at most, for the time that it takes.
+/// so that a window hides some, and of 17 tokens at most, for the time that it takes.
 void expect_where_seen(double number, Case which) {
     which.batch_size = 1;
     which.past_tokens = PastTokens::kVectorEdge;
@@ -145,7 +145,7 @@ void expect_where_seen(double number, Case which) {
     for (int left = which.new_tokens == NewTokens::kFew ? 4 : 1; left > 0; ++seed) {
         const Problem problem = make_call(which, seed, 114).problem;
         const std::int64_t keys = problem.kvstarts.back(), tokens = problem.new_tokens(0);
-        if (keys < tokens + 16 || tokens > 40) continue;
+        if (keys < tokens + 16 || tokens > 17) continue;
         expect_at_keys(number, which, seed);
         --left;
     }
