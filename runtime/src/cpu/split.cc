@@ -19,6 +19,10 @@ constexpr std::int64_t kPrefillRows = 256;
 /// Query rows whose arithmetic takes as long as their keys and values take from memory: fewer cost a decode item no
 /// less.
 constexpr std::int64_t kRowsPerRead = 10;
+/// Chunks of a decode item that takes several kv heads in turn. An item waits for its first rows to come from memory,
+/// but those of the second head on are prefetched. So short heads are taken together where a stage has kSpareItems
+/// times as many items as it needs: a thread that has none left then waits for a small part of the stage.
+constexpr std::int64_t kChunksInTurn = 8, kSpareItems = 4;
 /// Limit of the workspace for a plan's partials: 64 MiB. A tile that would need more stays whole; it has rows to share.
 constexpr std::int64_t kMaxPartialFloats = 16 * 1024 * 1024;
 /// Elements that a store or load item moves.
@@ -31,10 +35,10 @@ std::int64_t rows_of(const abi::Indices& starts, std::int64_t b) {
     return bounded(length(starts, b));
 }
 
-/// The extent of a path's tiles: query rows, and kv heads.
+/// The extent of a path's tiles: query rows, and kv heads; up to heads_in_turn where they have kChunksInTurn chunks.
 struct TileSize {
     std::int64_t rows;
-    std::int64_t heads;
+    std::int64_t heads, heads_in_turn;
 };
 
 /// A range of query rows and kv heads of one sequence, with the chunks that some of its rows can see.
@@ -104,7 +108,7 @@ private:
             const bool decode = decodes(b);
             const TileSize size = decode ? decode_size : prefill_size;
             for (std::int64_t row = 0; row < n; row += size.rows) {
-                append_tile(tiles, b, row, std::min(row + size.rows, n), size.heads, decode);
+                append_tile(tiles, b, row, std::min(row + size.rows, n), size, decode);
             }
         }
         return tiles;
@@ -115,12 +119,15 @@ private:
     /// The finest that pays, made coarser where it gives too many tiles: first in heads, which share nothing, then in
     /// rows. Gives up to 2 * kMaxItems tiles, or one for each sequence and kMaxItems more.
     TileSize tile_size(bool decode) const {
-        TileSize size{std::max<std::int64_t>(1, decode ? decode_tokens_ : kPrefillRows / spec_.group),
-                      decode ? decode_heads() : 1};
+        TileSize size{std::max<std::int64_t>(1, decode ? decode_tokens_ : kPrefillRows / spec_.group), 1, 1};
         std::int64_t pieces = 0;  // of rows
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
             if (decodes(b) == decode)
                 pieces = saturating_sum(pieces, ceil_div(rows_of(batch_.seqstarts, b), size.rows));
+        }
+        if (decode) {
+            size.heads = gen::is_head_inner(spec_) ? most_heads(decode_chunks(), target_items_) : 1;
+            size.heads_in_turn = most_heads(pieces, kSpareItems * target_items_);
         }
         const std::int64_t heads = ceil_div(saturating_product(pieces, num_kv_heads_), kMaxItems);
         size.heads = std::clamp(heads, size.heads, num_kv_heads_);
@@ -128,17 +135,19 @@ private:
         return size;
     }
 
-    /// Kv heads of one decode item: all where a token's heads are neighbours in memory, if that gives enough items; one
-    /// where each head's tokens are.
-    std::int64_t decode_heads() const {
-        if (!gen::is_head_inner(spec_)) return 1;
-        std::int64_t pieces = 0;
+    std::int64_t decode_chunks() const {
+        std::int64_t chunks = 0;
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
             const std::int64_t n = rows_of(batch_.seqstarts, b);
-            if (n != 0) pieces = saturating_sum(pieces, ceil_div(seen(b, 0, n).count(), abi::kChunk));
+            if (n != 0) chunks = saturating_sum(chunks, ceil_div(seen(b, 0, n).count(), abi::kChunk));
         }
+        return chunks;
+    }
+
+    /// The most kv heads with which so many pieces make `items` items, by halving.
+    std::int64_t most_heads(std::int64_t pieces, std::int64_t items) const {
         std::int64_t heads = num_kv_heads_;
-        while (heads > 1 && saturating_product(pieces, ceil_div(num_kv_heads_, heads)) < target_items_) {
+        while (heads > 1 && saturating_product(pieces, ceil_div(num_kv_heads_, heads)) < items) {
             heads = ceil_div(heads, 2);
         }
         return heads;
@@ -148,10 +157,12 @@ private:
 
     /// Made in place: a copy of a struct whose members have just been written waits for each of them.
     void append_tile(std::vector<Tile>& tiles, std::int64_t b, std::int64_t row_begin, std::int64_t row_end,
-                     std::int64_t heads, bool decode) const {
+                     const TileSize& size, bool decode) const {
         const KeyRange keys = seen(b, row_begin, row_end);
         const std::int64_t first = keys.empty() ? 0 : keys.begin / abi::kChunk;
         const std::int64_t last = keys.empty() ? 0 : ceil_div(keys.end, abi::kChunk);
+        const std::int64_t in_turn = kChunksInTurn / std::max<std::int64_t>(1, last - first);
+        const std::int64_t heads = std::max(size.heads, std::min(size.heads_in_turn, in_turn));
         const std::int64_t least = decode ? kRowsPerRead : 1;
         const std::int64_t rows = std::max(least, (row_end - row_begin) * spec_.group);
         const std::int64_t cost = std::max<std::int64_t>(1, saturating_product(rows, heads, last - first));

@@ -33,6 +33,8 @@ struct alignas(64) Panel {
     i64 count;              // rows in use
     KeyRange seen;          // by some row
     i64 first_head, heads;  // kv heads of the rows
+    i64 next_head;          // the first one of the item's next panel, -1 if this is its last
+    bool foreseen;          // whether the panel before it has prefetched its first keys
     QueryRow rows[kPanelRows];
     ChunkRows list;  // of the chunk's keys, then of its values
     alignas(64) Products::Query query[kPanelTiles];
@@ -193,21 +195,29 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
     }
 }
 
+/// What is read after the values of chunk c: keys of the next chunk, or the first ones of the next panel.
+KVJIT_INLINE Positions keys_after(const Panel& panel, i64 c) {
+    const abi::Cache& cache = panel.args->cache;
+    const bool last = c + 1 == panel.item->chunk_end;
+    const i64 begin = (last ? panel.item->chunk_begin : c + 1) * kChunkKeys;
+    const KeyRange keys = in_chunk(panel.seen, begin);
+    const i64 count = last && panel.next_head < 0 ? 0 : smaller(keys.count(), kReach);
+    return {cache.key, cache.key_scale, begin + keys.begin, count, last ? panel.next_head - panel.first_head : 0};
+}
+
 KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const abi::Cache& cache = panel.args->cache;
-    const i64 begin = c * kChunkKeys, next = begin + kChunkKeys;
+    const i64 begin = c * kChunkKeys;
     const KeyRange keys = in_chunk(panel.seen, begin);
-    const KeyRange coming = c + 1 < panel.item->chunk_end ? in_chunk(panel.seen, next) : KeyRange{0, 0};
     const i64 first = begin + keys.begin, count = keys.count();
     const i64 listed = list_chunk(panel, keys.begin, {cache.key, cache.key_scale, first, count},
                                   {cache.value, cache.value_scale, first, smaller(count, kReach)});
-    // The first chunk's rows were not prefetched by a predecessor, and scoring fewer than kAhead keys does not prefetch
+    // An item's first rows were not prefetched by a predecessor, and scoring fewer than kAhead keys does not prefetch
     // all of the chunk's values.
-    if (c == panel.item->chunk_begin || first == panel.seen.begin || count < kAhead)
-        prefetch_first(panel, keys.begin, listed);
+    const bool foreseen = c == panel.item->chunk_begin ? panel.foreseen : first != panel.seen.begin;
+    if (!foreseen || count < kAhead) prefetch_first(panel, keys.begin, listed);
     score_chunk(panel, keys);
-    list_chunk(panel, keys.begin, {cache.value, cache.value_scale, first, count},
-               {cache.key, cache.key_scale, next + coming.begin, smaller(coming.count(), kReach)});
+    list_chunk(panel, keys.begin, {cache.value, cache.value_scale, first, count}, keys_after(panel, c));
     softmax_chunk(panel, begin);
     sum_values(panel, begin, keys);
 }
@@ -252,8 +262,11 @@ KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem
     for (i64 tile = 0; tile < tiles;) {
         const i64 rest = kHeadInner ? tiles - tile : tiles_per_head - tile % tiles_per_head;
         panel.count = smaller(rest, kPanelTiles) * kRows;
+        const i64 next = tile + panel.count / kRows;
+        panel.next_head = next < tiles ? item.head_begin + next / tiles_per_head : -1;
+        panel.foreseen = tile != 0;
         attend_panel(panel, tile, tiles_per_head);
-        tile += panel.count / kRows;
+        tile = next;
     }
 }
 

@@ -45,11 +45,12 @@ struct RowList {
     }
 };
 
-/// Keys or values of positions begin..begin+count-1 of a sequence.
+/// Keys or values of positions begin..begin+count-1 of a sequence and kv head.
 struct Positions {
     const abi::Plane& plane;
     const abi::Plane& scale;
     i64 begin, count;
+    i64 head = 0;
 };
 
 /// rows[k] = first + k * stride, k < count, eight at a time while so many are left.
@@ -65,8 +66,8 @@ KVJIT_NOINLINE void list_equidistant(const char** rows, const char* first, i64 s
 }
 
 /// rows[k] = row of the run's token k. `entry`: the run's entry in the plane's table.
-KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, i64 entry, const Run& run) {
-    const char* first = slot_address(plane, entry, run.first, 0);
+KVJIT_INLINE void list_run(const char** rows, const abi::Plane& plane, i64 entry, const Run& run, i64 head) {
+    const char* first = slot_address(plane, entry, run.first, head);
     if constexpr (kPageSize == 1)
         rows[0] = first;
     else
@@ -78,8 +79,9 @@ template <int kCount>
 KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, TableRow table, const Positions& positions) {
     for_each_run(table, positions.begin, positions.begin + positions.count, [&](const Run& run) {
         const i64 first = at + (run.position - positions.begin);
-        list_run(list.row + first, positions.plane, run.entry.codes, run);
-        if constexpr (kQuantised) list_run(list.scale + first, positions.scale, run.entry.scales(), run);
+        list_run(list.row + first, positions.plane, run.entry.codes, run, positions.head);
+        if constexpr (kQuantised)
+            list_run(list.scale + first, positions.scale, run.entry.scales(), run, positions.head);
     });
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 #include <tuple>
 
 #include "call/arrays.h"
@@ -154,6 +155,24 @@ TEST_CASE("the longest sequences go first, all heads of one before the next") {
     std::vector<std::pair<std::int64_t, std::int64_t>> order;
     for (const abi::AttendItem& item : work.decode) order.emplace_back(item.sequence, item.head_begin);
     CHECK(order == decltype(order){{1, 0}, {1, 1}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {0, 0}, {0, 1}, {0, 2}});
+}
+
+TEST_CASE("an item takes several heads of a short sequence, where enough items remain") {
+    const auto heads_of_items = [](std::int64_t batch_size, std::int64_t keys, std::int64_t threads) {
+        Lengths lengths;
+        for (std::int64_t b = 0; b < batch_size; ++b) lengths.add(1, keys);
+        std::set<std::int64_t> heads;
+        for (const abi::AttendItem& item : split(spec_of("layout=L2HTD"), lengths, 8, threads).decode)
+            heads.insert(item.head_end - item.head_begin);
+        return heads;
+    };
+    using Heads = std::set<std::int64_t>;
+    CHECK(heads_of_items(64, 512, 2) == Heads{8});
+    CHECK(heads_of_items(64, 1024, 2) == Heads{4});
+    CHECK(heads_of_items(64, 4096, 2) == Heads{1});
+    CHECK(heads_of_items(64, 512, 16) == Heads{2});
+    CHECK(heads_of_items(64, 512, 64) == Heads{1});
+    CHECK(heads_of_items(2, 512, 2) == Heads{1});
 }
 
 TEST_CASE("a decode tile costs what its rows do, once they outweigh its keys") {
