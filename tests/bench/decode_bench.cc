@@ -94,8 +94,9 @@ void decode(benchmark::State& state, const Case& which) {
     auto plan = make_plan(call);
     if (failed(state, plan)) return;
     const CacheRows rows(call);
-    const Yardstick same_rows{"rows", "GB/s", [&] { return rows.measure(); }};
-    run_beside(state, {kRead, kReadPrefetched, kReadStreams, same_rows},
+    const Yardstick plain_rows{"rows", "GB/s", [&] { return rows.measure(RowsWay::kPlain); }};
+    const Yardstick prefetched_rows{"rows_prefetched", "GB/s", [&] { return rows.measure(RowsWay::kPrefetched); }};
+    run_beside(state, {kRead, kReadPrefetched, kReadStreams, plain_rows, prefetched_rows},
                static_cast<double>(size.layers) * call.layer_bytes(), [&] { return run_layers(*plan, call); });
     state.counters["layers"] = static_cast<double>(size.layers);
 }
