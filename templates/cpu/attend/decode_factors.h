@@ -95,23 +95,23 @@ constexpr int turn_lines() {
 inline constexpr int kTurnLines = kWholeLines == kLines ? turn_lines() : 1;
 
 /// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic, since a burst of
-/// them would delay loads.
-template <bool kPrefetch>
+/// them would delay loads. Whether there are any is asked in between: two copies of so long a text would compile
+/// longer.
 KVJIT_INLINE void multiply_keys(ProductLine (&sums)[kKeys], const Factor* query, const KeyTile& keys,
                                 const ChunkRows& rows, ScoredKeys scored) {
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        if constexpr (kPrefetch && kQuantised) prefetch_far(rows.scales(scored.at + kAhead + k, scored.head));
+        if (kQuantised && scored.prefetch) prefetch_far(rows.scales(scored.at + kAhead + k, scored.head));
         sums[k] = ProductLine(0.0f);
     }
 #pragma clang loop unroll(disable)
     for (int line = 0; line < kWholeLines; line += kTurnLines) {
-        if constexpr (kPrefetch) prefetch_share<kLines / kTurnLines>(rows, scored.at, scored.head, line / kTurnLines);
+        if (scored.prefetch) prefetch_share<kLines / kTurnLines>(rows, scored.at, scored.head, line / kTurnLines);
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTurnLines; ++i) add_products<kLineElements>(sums, query, keys, line + i);
     }
     if constexpr (kWholeLines < kLines) {
-        if constexpr (kPrefetch) prefetch_share<kLines>(rows, scored.at, scored.head, kWholeLines);
+        if (scored.prefetch) prefetch_share<kLines>(rows, scored.at, scored.head, kWholeLines);
         add_products<kTailElements>(sums, query, keys, kWholeLines);
     }
 }
@@ -232,10 +232,7 @@ struct FactorProducts {
             keys.codes[k] = rows.codes(scored.at + k, scored.head);
             if constexpr (kQuantised) widen<kScalesPerRow>(keys.scales[k], rows.scales(scored.at + k, scored.head));
         }
-        if (scored.prefetch)
-            multiply_keys<true>(sums, query, keys, rows, scored);
-        else
-            multiply_keys<false>(sums, query, keys, rows, scored);
+        multiply_keys(sums, query, keys, rows, scored);
         store_scores<kRows * kLanes>(scores, sums);
     }
 
