@@ -105,8 +105,8 @@ KVJIT_INLINE void load_block_scales(WeightBlock& block, const float* probabiliti
 }
 
 /// Fills the block for the range's keys. probabilities: from the chunk's first key on.
-KVJIT_INLINE void weigh_block(WeightBlock& block, const float* probabilities, const ChunkRows& rows,
-                              const ValueRange& range) {
+KVJIT_NOINLINE void weigh_block(WeightBlock& block, const float* probabilities, const ChunkRows& rows,
+                                const ValueRange& range) {
     const bool empty = range.end <= range.begin;  // it may begin past the chunk, where no rows are listed
     block.begin = range.begin / kWeightKeys * kWeightKeys;
     block.first = empty ? 0 : range.begin - block.begin;
