@@ -494,5 +494,67 @@ TEST_CASE("block ids whose offset passes 2^31 elements, in either of two tensors
     CHECK(large.attn_output.packed() == small.attn_output.packed());
 }
 
+/// The cache's one tensor, or its two.
+std::vector<kvjit_tensor*> caches_of(Bound& bound) {
+    std::vector<kvjit_tensor*> caches;
+    for (kvjit_tensor* each : {&bound.tensors.cache, &bound.tensors.key_cache, &bound.tensors.value_cache})
+        if (each->data) caches.push_back(each);
+    return caches;
+}
+
+std::size_t size_of(const kvjit_tensor& tensor) {
+    return static_cast<std::size_t>(tensor.strides[0] * tensor.shape[0]) * bytes_of(tensor.dtype);
+}
+
+TEST_CASE("pieces of rows and of pages, and elements of a row, more than 2^31 bytes apart") {
+    if (options().on_gpu()) {
+        MESSAGE("skipped: a GPU does not reach this memory");
+        return;
+    }
+    struct Far {
+        std::string layout;
+        std::size_t axis;     // of tokens or blocks
+        std::int64_t length;  // of that axis
+    };
+    constexpr std::int64_t kTokens = 10'000'000, kBlocks = std::int64_t{1} << 20;
+    // Apart: elements of a row, its pieces, blocks, pieces of a page, blocks again.
+    for (const Far& far :
+         {Far{"cache_mode=offset,layout=L2HDT", 4, kTokens}, Far{"cache_mode=offset,layout=DTHd8", 1, kTokens},
+          Far{"cache_mode=block_table,page_size=12,layout=NHDTd8", 0, kBlocks},
+          Far{"cache_mode=block_table,page_size=12,layout=THDNt4d8", 3, kBlocks},
+          Far{"cache_mode=block_table,page_size=12,layout=2NTHDt6", 1, kBlocks}}) {
+        CAPTURE(far.layout);
+        Case which = ragged("op=KeyValueCache,head_dim=128,t1=f16," + far.layout);
+        which.num_kv_heads = 3;
+        which.spread = Spread::kDense;
+        const Call small = ran(which, 171, 172);
+        const Call large = make_call(which, 171, 172);
+        Bound bound = bind(large);
+        std::int64_t& length = far.length == kTokens ? bound.batch.max_tokens : bound.batch.num_blocks;
+        const std::int64_t shift = far.length - length;
+        std::vector<std::unique_ptr<SparseMemory>> memory;
+        for (kvjit_tensor* cache : caches_of(bound)) {
+            const kvjit_tensor near = *cache;
+            *cache = widened(near, far.axis, far.length, nullptr);
+            REQUIRE(size_of(*cache) > std::size_t{1} << 31);
+            memory.push_back(std::make_unique<SparseMemory>(size_of(*cache)));
+            if (!memory.back()->exists()) {
+                MESSAGE("skipped: no address space for a large cache here");
+                return;
+            }
+            cache->data = memory.back()->data();
+            copy_shifted(near, *cache, far.axis, shift);
+        }
+        length = far.length;
+        std::vector<std::int64_t> entries;
+        for (const double entry : numbers_of(large.cachestarts))
+            entries.push_back(static_cast<std::int64_t>(entry) + (entry < 0 ? 0 : shift));
+        bound.batch.cachestarts.data = entries.data();
+        REQUIRE(run_bound(bound, {}) == "");
+        CHECK(large.key.packed() == small.key.packed());
+        CHECK(large.value.packed() == small.value.packed());
+    }
+}
+
 }  // namespace
 }  // namespace kvjit::test
