@@ -179,6 +179,30 @@ TEST_CASE("more sequences than a warp has lanes") {
     }
 }
 
+TEST_CASE("a task that takes several kv heads of a short sequence in turn") {
+    if (options().on_cuda()) return;  // a GPU's block takes one
+    for (const std::string spec :
+         {"op=MultiHeadCacheAttention,head_dim=64,group=2,layout=2HTD",
+          "op=MultiHeadCacheAttention,head_dim=64,group=8,has_window=1,cache_mode=page_table,page_size=16,layout=L2HTD",
+          "op=MultiHeadCacheAttention,head_dim=64,group=2,quant_bit=8,cache_mode=token_table,layout=2HTD",
+          "op=MultiHeadCacheAttention,head_dim=128,group=1,quant_bit=8,quant_group=32,layout=2HTD",
+          "op=MultiHeadCacheAttention,head_dim=64,group=4,quant_bit=4,cache_mode=block_pointers,page_size=16,layout="
+          "2HTD",
+          "op=MultiHeadCacheAttention,head_dim=40,group=4,is_alibi=1,cache_mode=block_table,page_size=16,layout=N2HTD",
+          "op=MultiHeadAttention,head_dim=64,group=71"}) {
+        for (const NewTokens tokens : {NewTokens::kNoneOrOne, NewTokens::kFew}) {
+            CAPTURE(spec);
+            CAPTURE(tokens);
+            Case which = ragged(spec);
+            which.batch_size = 24;  // enough for tasks of 2 heads and of 3
+            which.num_kv_heads = 3;
+            which.threads = 1;
+            which.new_tokens = tokens;
+            CHECK(judge(ran(which, 52, 53)) == "");
+        }
+    }
+}
+
 TEST_CASE("what the stride of a pool of one block is changes nothing") {
     Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,cache_mode=block_table,layout=N2HTD,page_size=16");
     which.batch_size = 1;

@@ -95,8 +95,8 @@ constexpr int turn_lines() {
 inline constexpr int kTurnLines = kWholeLines == kLines ? turn_lines() : 1;
 
 /// sums[k] = products of the tile's queries and key k. Prefetches are spread over the arithmetic, since a burst of
-/// them would delay loads. Whether there are any is asked in between: two copies of so long a text would compile
-/// longer.
+/// them would delay loads. Whether there are any is asked in between: two copies of so long a text would take
+/// longer to compile.
 KVJIT_INLINE void multiply_keys(ProductLine (&sums)[kKeys], const Factor* query, const KeyTile& keys,
                                 const ChunkRows& rows, ScoredKeys scored) {
 #pragma clang loop unroll(full)

@@ -114,7 +114,7 @@ struct LaneProducts : FactorProducts<N> {
     }
 
     /// sums[k] = products of the tile's queries and key k. Whether later keys are prefetched is asked in between: two
-    /// copies of so long a text would compile longer.
+    /// copies of so long a text would take longer to compile.
     KVJIT_INLINE static void multiply_keys(ProductLine (&sums)[kKeys], const Query& query, const ChunkRows& rows,
                                            ScoredKeys scored) {
         if (scored.prefetch) prefetch_scales(rows, scored);

@@ -34,7 +34,7 @@ struct alignas(64) Panel {
     KeyRange seen;          // by some row
     i64 first_head, heads;  // kv heads of the rows
     i64 next_head;          // the first one of the item's next panel, -1 if this is its last
-    bool foreseen;          // whether the panel before it has prefetched its first keys
+    bool foreseen;          // whether what was read before the next chunk has prefetched its first keys
     QueryRow rows[kPanelRows];
     ChunkRows list;  // of the chunk's keys, then of its values
     alignas(64) Products::Query query[kPanelTiles];
@@ -195,7 +195,8 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
     }
 }
 
-/// What is read after the values of chunk c: keys of the next chunk, or the first ones of the next panel.
+/// What is read after the values of chunk c: keys of the next chunk, or of the next panel's first one, as far as this
+/// panel has seen them. They are listed as if the next panel's first head were this one's.
 KVJIT_INLINE Positions keys_after(const Panel& panel, i64 c) {
     const abi::Cache& cache = panel.args->cache;
     const bool last = c + 1 == panel.item->chunk_end;
@@ -212,14 +213,14 @@ KVJIT_INLINE void attend_chunk(Panel& panel, i64 c) {
     const i64 first = begin + keys.begin, count = keys.count();
     const i64 listed = list_chunk(panel, keys.begin, {cache.key, cache.key_scale, first, count},
                                   {cache.value, cache.value_scale, first, smaller(count, kReach)});
-    // An item's first rows were not prefetched by a predecessor, and scoring fewer than kAhead keys does not prefetch
-    // all of the chunk's values.
-    const bool foreseen = c == panel.item->chunk_begin ? panel.foreseen : first != panel.seen.begin;
-    if (!foreseen || count < kAhead) prefetch_first(panel, keys.begin, listed);
+    // Fewer than kAhead keys are passed over before all of what comes next is prefetched: their values, and the keys of
+    // the chunk after them.
+    if (!panel.foreseen || count < kAhead) prefetch_first(panel, keys.begin, listed);
     score_chunk(panel, keys);
     list_chunk(panel, keys.begin, {cache.value, cache.value_scale, first, count}, keys_after(panel, c));
     softmax_chunk(panel, begin);
     sum_values(panel, begin, keys);
+    panel.foreseen = count >= kAhead;
 }
 
 // ---- Merge, store --------------------------------------------------------------------------------------------------
@@ -259,12 +260,12 @@ KVJIT_INLINE void attend_item(const abi::AttendArgs& args, const abi::AttendItem
     panel.args = &args;
     panel.item = &item;
     panel.sequence = sequence_of(args, item.sequence);
+    panel.foreseen = false;
     for (i64 tile = 0; tile < tiles;) {
         const i64 rest = kHeadInner ? tiles - tile : tiles_per_head - tile % tiles_per_head;
         panel.count = smaller(rest, kPanelTiles) * kRows;
         const i64 next = tile + panel.count / kRows;
         panel.next_head = next < tiles ? item.head_begin + next / tiles_per_head : -1;
-        panel.foreseen = tile != 0;
         attend_panel(panel, tile, tiles_per_head);
         tile = next;
     }

@@ -45,12 +45,12 @@ struct RowList {
     }
 };
 
-/// Keys or values of positions begin..begin+count-1 of a sequence and kv head.
+/// Keys or values of positions begin..begin+count-1 of a sequence. They are listed as if kv head `first_head` were 0.
 struct Positions {
     const abi::Plane& plane;
     const abi::Plane& scale;
     i64 begin, count;
-    i64 head = 0;
+    i64 first_head = 0;
 };
 
 /// rows[k] = first + k * stride, k < count, eight at a time while so many are left.
@@ -79,9 +79,9 @@ template <int kCount>
 KVJIT_NOINLINE void list_rows_at(RowList<kCount>& list, i64 at, TableRow table, const Positions& positions) {
     for_each_run(table, positions.begin, positions.begin + positions.count, [&](const Run& run) {
         const i64 first = at + (run.position - positions.begin);
-        list_run(list.row + first, positions.plane, run.entry.codes, run, positions.head);
+        list_run(list.row + first, positions.plane, run.entry.codes, run, positions.first_head);
         if constexpr (kQuantised)
-            list_run(list.scale + first, positions.scale, run.entry.scales(), run, positions.head);
+            list_run(list.scale + first, positions.scale, run.entry.scales(), run, positions.first_head);
     });
 }
 
