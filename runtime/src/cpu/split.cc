@@ -19,10 +19,12 @@ constexpr std::int64_t kPrefillRows = 256;
 /// Query rows whose arithmetic takes as long as their keys and values take from memory: fewer cost a decode item no
 /// less.
 constexpr std::int64_t kRowsPerRead = 10;
-/// Chunks of a decode item that takes several kv heads in turn. An item waits for its first rows to come from memory,
-/// but those of the second head on are prefetched. So short heads are taken together where a stage has kSpareItems
-/// times as many items as it needs: a thread that has none left then waits for a small part of the stage.
-constexpr std::int64_t kChunksInTurn = 8, kSpareItems = 4;
+/// Most chunks of a decode item that takes several kv heads in turn. An item waits for its first rows to come from
+/// memory, but those of the second head on are prefetched.
+constexpr std::int64_t kChunksInTurn = 8;
+/// Such items are so small that a stage of nothing else would have this many times the items that it needs: a thread
+/// that finds none left doesn't wait long for the others.
+constexpr std::int64_t kSpareItems = 4;
 /// Limit of the workspace for a plan's partials: 64 MiB. A tile that would need more stays whole; it has rows to share.
 constexpr std::int64_t kMaxPartialFloats = 16 * 1024 * 1024;
 /// Elements that a store or load item moves.
@@ -35,10 +37,11 @@ std::int64_t rows_of(const abi::Indices& starts, std::int64_t b) {
     return bounded(length(starts, b));
 }
 
-/// The extent of a path's tiles: query rows, and kv heads; up to heads_in_turn where they have kChunksInTurn chunks.
+/// The extent of a path's tiles: query rows, and kv heads, more of them while they have at most chunks_in_turn chunks
+/// together.
 struct TileSize {
     std::int64_t rows;
-    std::int64_t heads, heads_in_turn;
+    std::int64_t heads, chunks_in_turn;
 };
 
 /// A range of query rows and kv heads of one sequence, with the chunks that some of its rows can see.
@@ -119,15 +122,16 @@ private:
     /// The finest that pays, made coarser where it gives too many tiles: first in heads, which share nothing, then in
     /// rows. Gives up to 2 * kMaxItems tiles, or one for each sequence and kMaxItems more.
     TileSize tile_size(bool decode) const {
-        TileSize size{std::max<std::int64_t>(1, decode ? decode_tokens_ : kPrefillRows / spec_.group), 1, 1};
+        TileSize size{std::max<std::int64_t>(1, decode ? decode_tokens_ : kPrefillRows / spec_.group), 1, 0};
         std::int64_t pieces = 0;  // of rows
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
             if (decodes(b) == decode)
                 pieces = saturating_sum(pieces, ceil_div(rows_of(batch_.seqstarts, b), size.rows));
         }
         if (decode) {
-            size.heads = gen::is_head_inner(spec_) ? most_heads(decode_chunks(), target_items_) : 1;
-            size.heads_in_turn = most_heads(pieces, kSpareItems * target_items_);
+            const std::int64_t chunks = decode_chunks(), all = saturating_product(chunks, num_kv_heads_);
+            size.heads = gen::is_head_inner(spec_) ? most_heads(chunks) : 1;
+            size.chunks_in_turn = std::min(kChunksInTurn, all / (kSpareItems * target_items_));
         }
         const std::int64_t heads = ceil_div(saturating_product(pieces, num_kv_heads_), kMaxItems);
         size.heads = std::clamp(heads, size.heads, num_kv_heads_);
@@ -135,19 +139,20 @@ private:
         return size;
     }
 
+    /// Of a kv head, over all sequences that decode.
     std::int64_t decode_chunks() const {
         std::int64_t chunks = 0;
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
             const std::int64_t n = rows_of(batch_.seqstarts, b);
-            if (n != 0) chunks = saturating_sum(chunks, ceil_div(seen(b, 0, n).count(), abi::kChunk));
+            if (n != 0 && decodes(b)) chunks = saturating_sum(chunks, ceil_div(seen(b, 0, n).count(), abi::kChunk));
         }
         return chunks;
     }
 
-    /// The most kv heads with which so many pieces make `items` items, by halving.
-    std::int64_t most_heads(std::int64_t pieces, std::int64_t items) const {
+    /// Kv heads of an item where a token's heads are neighbours in memory: all, if so many chunks give enough items.
+    std::int64_t most_heads(std::int64_t chunks) const {
         std::int64_t heads = num_kv_heads_;
-        while (heads > 1 && saturating_product(pieces, ceil_div(num_kv_heads_, heads)) < items) {
+        while (heads > 1 && saturating_product(chunks, ceil_div(num_kv_heads_, heads)) < target_items_) {
             heads = ceil_div(heads, 2);
         }
         return heads;
@@ -161,8 +166,8 @@ private:
         const KeyRange keys = seen(b, row_begin, row_end);
         const std::int64_t first = keys.empty() ? 0 : keys.begin / abi::kChunk;
         const std::int64_t last = keys.empty() ? 0 : ceil_div(keys.end, abi::kChunk);
-        const std::int64_t in_turn = kChunksInTurn / std::max<std::int64_t>(1, last - first);
-        const std::int64_t heads = std::max(size.heads, std::min(size.heads_in_turn, in_turn));
+        const std::int64_t in_turn = size.chunks_in_turn / std::max<std::int64_t>(1, last - first);
+        const std::int64_t heads = std::max(size.heads, std::min(num_kv_heads_, in_turn));
         const std::int64_t least = decode ? kRowsPerRead : 1;
         const std::int64_t rows = std::max(least, (row_end - row_begin) * spec_.group);
         const std::int64_t cost = std::max<std::int64_t>(1, saturating_product(rows, heads, last - first));

@@ -119,6 +119,36 @@ TEST_CASE("attend items cover every visible chunk once, for ragged batches at an
     }
 }
 
+TEST_CASE("the same of many short sequences, whose items have several heads") {
+    const unsigned seed = 8;
+    MESSAGE("seed ", seed);
+    std::mt19937 random(seed);
+    std::int64_t several = 0, cut = 0;
+    for (const char* text :
+         {"group=4,layout=L2HTD", "group=48,layout=L2HTD", "op=MultiHeadAttention,group=2,is_causal=0",
+          "group=4,layout=L2HTD,has_window=1", "group=1,layout=TL2HD"}) {
+        for (int round = 0; round < 20; ++round) {
+            Lengths lengths;
+            const auto sequences = 20 + random() % 100;
+            for (unsigned b = 0; b < sequences; ++b) {
+                const std::int64_t n = random() % 20 == 0 ? random() % 40 : random() % 3;
+                lengths.add(n, n + random() % (random() % 4 == 0 ? 3000 : 600));
+            }
+            const std::int64_t kv_heads = 2 + random() % 10, threads = 1 + random() % 4;
+            check_attend(spec_of(text), lengths, kv_heads, threads);
+            const rt::Work work = split(spec_of(text), lengths, kv_heads, threads);
+            check_partials(spec_of(text), work);
+            for (const abi::AttendItem& item : work.decode) {
+                several += item.head_end - item.head_begin > 1;
+                cut += item.head_end - item.head_begin > 1 && item.partial >= 0;
+            }
+            for (const abi::AttendItem& item : work.prefill) CHECK(item.head_end - item.head_begin == 1);
+        }
+    }
+    CHECK(several > 1000);
+    CHECK(cut > 0);
+}
+
 TEST_CASE("a window's decode has the items of its window, however many keys lie before it") {
     const auto chunks_of = [](std::int64_t keys) {
         Lengths one;
@@ -158,21 +188,35 @@ TEST_CASE("the longest sequences go first, all heads of one before the next") {
 }
 
 TEST_CASE("an item takes several heads of a short sequence, where enough items remain") {
-    const auto heads_of_items = [](std::int64_t batch_size, std::int64_t keys, std::int64_t threads) {
-        Lengths lengths;
-        for (std::int64_t b = 0; b < batch_size; ++b) lengths.add(1, keys);
-        std::set<std::int64_t> heads;
-        for (const abi::AttendItem& item : split(spec_of("layout=L2HTD"), lengths, 8, threads).decode)
+    using Heads = std::set<std::int64_t>;
+    const auto heads_of = [](const std::string& layout, const Lengths& lengths, std::int64_t threads) {
+        Heads heads;
+        for (const abi::AttendItem& item : split(spec_of("layout=" + layout), lengths, 8, threads).decode)
             heads.insert(item.head_end - item.head_begin);
         return heads;
     };
-    using Heads = std::set<std::int64_t>;
+    const auto heads_of_items = [&](std::int64_t batch_size, std::int64_t keys, std::int64_t threads) {
+        Lengths lengths;
+        for (std::int64_t b = 0; b < batch_size; ++b) lengths.add(1, keys);
+        return heads_of("L2HTD", lengths, threads);
+    };
     CHECK(heads_of_items(64, 512, 2) == Heads{8});
     CHECK(heads_of_items(64, 1024, 2) == Heads{4});
     CHECK(heads_of_items(64, 4096, 2) == Heads{1});
     CHECK(heads_of_items(64, 512, 16) == Heads{2});
     CHECK(heads_of_items(64, 512, 64) == Heads{1});
     CHECK(heads_of_items(2, 512, 2) == Heads{1});
+    Lengths one_of_many;
+    for (int b = 0; b < 127; ++b) one_of_many.add(0, 512);
+    one_of_many.add(1, 512);
+    CHECK(heads_of("L2HTD", one_of_many, 8) == Heads{1});
+    // Where heads are neighbours: all of them, if their chunks are enough items.
+    Lengths neighbours;
+    for (int b = 0; b < 4; ++b) neighbours.add(1, 1024);
+    CHECK(heads_of("TL2HD", neighbours, 2) == Heads{8});
+    CHECK(heads_of("TL2HD", neighbours, 4) == Heads{4});
+    neighbours.add(100, 1 << 16);
+    CHECK(heads_of("TL2HD", neighbours, 4) == Heads{4});
 }
 
 TEST_CASE("a decode tile costs what its rows do, once they outweigh its keys") {
