@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include "conformance/judge.h"
 #include "conformance/run_call.h"
 
 namespace kvjit::test {
@@ -29,6 +30,13 @@ Call ran(const Case& which, std::uint64_t data_seed, std::uint64_t placement_see
     Call call = make_call(which, data_seed, placement_seed);
     REQUIRE(run_call(call) == "");
     return call;
+}
+
+void check_against_oracle(Call& call) {
+    INFO(describe(call));
+    call.remember();
+    REQUIRE(run_call(call) == "");
+    CHECK(judge(call) == "");
 }
 
 const std::vector<std::string>& attention_specs() {

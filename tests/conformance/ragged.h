@@ -1,4 +1,4 @@
-// Calls that property tests begin with.
+// Calls that property tests begin with, and the check that they share.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,11 @@ Case ragged(const std::string& spec);
 
 /// A call that was run without an error.
 Call ran(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed);
+
+/// Runs the call on what its tensors hold now, whatever a test has changed in them since they were made, and judges it:
+/// the test fails where kvjit refuses the call, where a result isn't the oracle's, and where anything else was written.
+/// The failure describes the call, so that a test captures only what that doesn't show.
+void check_against_oracle(Call& call);
 
 /// Attention specs that take every path: both types, all cache modes, quantised and not, even and odd groups.
 const std::vector<std::string>& attention_specs();

@@ -130,7 +130,6 @@ Call beams(const Case& which, std::uint64_t seed) {
     }
     for (std::int64_t b = 1; b <= which.batch_size; ++b) problem.kvstarts[Problem::at(b)] = b * keys;
     call.kvstarts = Placed::integers(problem.kvstarts, which.spec.starts_type, Guard::kAfter);
-    call.remember();
     return call;
 }
 
@@ -140,9 +139,8 @@ TEST_CASE("beams read one row, its partially filled last page included; plans th
         which.new_tokens = NewTokens::kOne;
         std::uint64_t seed = 111;  // whose last page isn't full
         while (beams(which, seed).problem.kvstarts[1] % which.spec.page_size == 0) ++seed;
-        const Call call = beams(which, seed);
-        REQUIRE(run_call(call) == "");
-        CHECK(judge(call) == "");
+        Call call = beams(which, seed);
+        check_against_oracle(call);
         Bound storing = bind(call);
         std::vector<std::int64_t> start_pos(static_cast<std::size_t>(which.batch_size), call.problem.kvstarts[1] - 1);
         storing.batch.start_pos = start_pos.data();
