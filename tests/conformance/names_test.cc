@@ -9,7 +9,6 @@
 #include "conformance/judge.h"
 #include "conformance/names.h"
 #include "conformance/ragged.h"
-#include "conformance/run_call.h"
 #include "kvjit/kvjit.h"
 
 namespace kvjit::test {
@@ -28,13 +27,6 @@ Case small(const Named& named, const std::string& fields) {
     return which;
 }
 
-/// Run, and judged by the oracle.
-Call judged(const Case& which) {
-    Call call = ran(which, 71, 72);
-    CHECK_MESSAGE(judge(call) == "", describe(call));
-    return call;
-}
-
 constexpr const char* kTypes[] = {"head_dim=64,t1=f16", "head_dim=64,t1=f32,quant_bit=8,quant_group=16"};
 
 TEST_CASE("caches by engines' names: what is stored and loaded") {
@@ -43,7 +35,7 @@ TEST_CASE("caches by engines' names: what is stored and loaded") {
         const bool quantised = types.find("quant_bit") != std::string::npos;
         for (const Named& named : quantised ? names_of_whole_rows() : all_names()) {
             CAPTURE(named.name);
-            const Call call = judged(small(named, "op=KeyValueCache," + types));
+            const Call call = check_against_oracle(small(named, "op=KeyValueCache," + types), 71, 72);
             loaded.push_back(call.key.packed());
             const std::vector<std::byte> values = call.value.packed();
             loaded.back().insert(loaded.back().end(), values.begin(), values.end());
@@ -58,7 +50,7 @@ TEST_CASE("caches by engines' names: attention over what is stored") {
         std::vector<std::vector<double>> outputs;  // close to one another: sums go by pages
         for (const Named& named : names_of_whole_rows()) {
             CAPTURE(named.name);
-            const Call call = judged(small(named, "op=MultiHeadCacheAttention,group=4," + types));
+            const Call call = check_against_oracle(small(named, "op=MultiHeadCacheAttention,group=4," + types), 71, 72);
             outputs.push_back(numbers_of(call.attn_output));
             CHECK(compare_close("attn_output", outputs.back(), outputs.front(), tolerance_of(call.which.spec.t1)) ==
                   "");
@@ -73,7 +65,7 @@ TEST_CASE("caches by engines' names: an engine's one spec makes attention withou
         kvjit_error error;
         kvjit_error_init(&error);
         REQUIRE(kvjit_spec_for_op(&which.spec, KVJIT_OP_MULTI_HEAD_ATTENTION, &which.spec, &error) == KVJIT_OK);
-        judged(which);
+        check_against_oracle(which, 71, 72);
     }
 }
 

@@ -39,6 +39,12 @@ void check_against_oracle(Call& call) {
     CHECK(judge(call) == "");
 }
 
+Call check_against_oracle(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed) {
+    Call call = make_call(which, data_seed, placement_seed);
+    check_against_oracle(call);
+    return call;
+}
+
 const std::vector<std::string>& attention_specs() {
     static const std::vector<std::string> specs = {
         "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f16,cache_mode=page_table,page_size=16,layout=L2HTD",

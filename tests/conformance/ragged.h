@@ -27,6 +27,8 @@ Call ran(const Case& which, std::uint64_t data_seed, std::uint64_t placement_see
 /// the test fails where kvjit refuses the call, where a result isn't the oracle's, and where anything else was written.
 /// The failure describes the call, so that a test captures only what that doesn't show.
 void check_against_oracle(Call& call);
+/// The same of a new call, which is returned for what else a test looks at.
+Call check_against_oracle(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed);
 
 /// Attention specs that take every path: both types, all cache modes, quantised and not, even and odd groups.
 const std::vector<std::string>& attention_specs();
