@@ -127,13 +127,16 @@ void expect_where_seen(double number, Case which) {
     which.batch_size = 1;
     which.past_tokens = PastTokens::kVectorEdge;
     which.window_left = 4;
-    std::uint64_t seed = 113;
-    for (int left = which.new_tokens == NewTokens::kFew ? 4 : 1; left > 0; ++seed) {
+    const auto hides_some = [&](std::uint64_t seed) {
         const Problem problem = make_call(which, seed, 114).problem;
         const std::int64_t keys = problem.kvstarts.back(), tokens = problem.new_tokens(0);
-        if (keys < tokens + 16 || tokens > 17) continue;
+        return keys >= tokens + 16 && tokens <= 17;
+    };
+    std::uint64_t next = 113;
+    for (int left = which.new_tokens == NewTokens::kFew ? 4 : 1; left > 0; --left) {
+        const std::uint64_t seed = find_seed(next, hides_some);
         expect_at_keys(number, which, seed);
-        --left;
+        next = seed + 1;
     }
 }
 

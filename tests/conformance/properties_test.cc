@@ -156,9 +156,10 @@ TEST_CASE("a sequence whose tokens several tasks store, into slots that the call
     which.slots_by = SlotsBy::kChosen;
     which.threads = 2;
     which.batch_size = 1;
-    std::uint64_t seed = 48;
-    while (make_call(which, seed, 49).problem.new_tokens(0) < 17) ++seed;  // a task stores 64K elements: 8 tokens
-    check_against_oracle(which, seed, 49);
+    const auto takes_several_tasks = [&](std::uint64_t seed) {
+        return make_call(which, seed, 49).problem.new_tokens(0) >= 17;  // a task stores 64K elements: 8 tokens
+    };
+    check_against_oracle(which, find_seed(48, takes_several_tasks), 49);
 }
 
 TEST_CASE("more sequences than a warp has lanes") {
@@ -202,8 +203,8 @@ TEST_CASE("what the stride of a pool of one block is changes nothing") {
     which.batch_size = 1;
     which.new_tokens = NewTokens::kFew;
     which.past_tokens = PastTokens::kNone;
-    std::uint64_t placement = 45;
-    while (make_call(which, 44, placement).num_blocks != 1) ++placement;
+    const auto has_one_block = [&](std::uint64_t seed) { return make_call(which, 44, seed).num_blocks == 1; };
+    const std::uint64_t placement = find_seed(45, has_one_block);
     const Call call = make_call(which, 44, placement);
     Bound bound = bind(call);
     REQUIRE(call.problem.kvstarts.back() > 1);
@@ -263,8 +264,10 @@ void check_merged(const std::string& type, std::int64_t parts) {
     which.batch_size = 1;
     which.new_tokens = NewTokens::kFew;
     which.past_tokens = PastTokens::kChunks;
-    std::uint64_t seed = 61;  // whose sequence is longer than the cuts
-    while (make_call(which, seed, 62).problem.kvstarts.back() <= 600 + parts) ++seed;
+    const auto is_longer_than_cuts = [&](std::uint64_t seed) {
+        return make_call(which, seed, 62).problem.kvstarts.back() > 600 + parts;
+    };
+    const std::uint64_t seed = find_seed(61, is_longer_than_cuts);
     const Call whole = ran(which, seed, 62);
     const Problem& problem = whole.problem;
     const std::int64_t tokens = problem.seqstarts.back();
@@ -380,9 +383,10 @@ TEST_CASE("a window of any width hides what lies before it, and nothing else") {
             which.past_tokens = PastTokens::kVectorEdge;
             which.window_left = left;
             which.window_right = -1;
-            std::uint64_t seed = 71;  // whose sequence has keys before the window
-            while (make_call(which, seed, 72).problem.kvstarts.back() <= 60) ++seed;
-            check_against_oracle(which, seed, 72);
+            const auto has_keys_before_window = [&](std::uint64_t seed) {
+                return make_call(which, seed, 72).problem.kvstarts.back() > 60;
+            };
+            check_against_oracle(which, find_seed(71, has_keys_before_window), 72);
         }
     }
 }

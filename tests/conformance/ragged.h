@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +30,12 @@ Call ran(const Case& which, std::uint64_t data_seed, std::uint64_t placement_see
 void check_against_oracle(Call& call);
 /// The same of a new call, which is returned for what else a test looks at.
 Call check_against_oracle(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed);
+
+/// The first seed, counted up from `first`, that `fits`: for tests that need a random call with some property. After
+/// kSeedTries seeds the test fails and says where the search began: a property that calls no longer have would keep it
+/// running for ever.
+inline constexpr std::uint64_t kSeedTries = 1000;
+std::uint64_t find_seed(std::uint64_t first, const std::function<bool(std::uint64_t seed)>& fits);
 
 /// Attention specs that take every path: both types, all cache modes, quantised and not, even and odd groups.
 const std::vector<std::string>& attention_specs();

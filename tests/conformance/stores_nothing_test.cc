@@ -136,9 +136,10 @@ TEST_CASE("beams read one row, its partially filled last page included; plans th
     each_cache([](const std::string& spec) {
         Case which = reader(spec);
         which.new_tokens = NewTokens::kOne;
-        std::uint64_t seed = 111;  // whose last page isn't full
-        while (beams(which, seed).problem.kvstarts[1] % which.spec.page_size == 0) ++seed;
-        Call call = beams(which, seed);
+        const auto last_page_has_room = [&](std::uint64_t seed) {
+            return beams(which, seed).problem.kvstarts[1] % which.spec.page_size != 0;
+        };
+        Call call = beams(which, find_seed(111, last_page_has_room));
         check_against_oracle(call);
         Bound storing = bind(call);
         std::vector<std::int64_t> start_pos(static_cast<std::size_t>(which.batch_size), call.problem.kvstarts[1] - 1);
@@ -154,12 +155,11 @@ TEST_CASE("the last row sees the last key, and rows that no key is left for give
         Case which = reader(spec);
         which.batch_size = 1;
         which.new_tokens = NewTokens::kTileEdge;
-        const auto has_room = [](const Problem& problem) {
+        const auto has_blind_rows = [&](std::uint64_t seed) {
+            const Problem problem = make_call(which, seed, 122).problem;
             return problem.kv_tokens(0) > 0 && problem.kv_tokens(0) < problem.new_tokens(0);
         };
-        std::uint64_t seed = 121;
-        while (!has_room(make_call(which, seed, 122).problem)) ++seed;
-        const Call call = check_against_oracle(which, seed, 122);
+        const Call call = check_against_oracle(which, find_seed(121, has_blind_rows), 122);
         const std::int64_t blind = call.problem.new_tokens(0) - call.problem.kv_tokens(0);
         for (std::int64_t h = 0; h < call.problem.num_heads; ++h) {
             for (std::int64_t i = 0; i < blind; ++i) {
