@@ -18,7 +18,6 @@
 #include "conformance/options.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
-#include "kvjit/kvjit.hpp"
 
 namespace kvjit::test {
 namespace {
@@ -142,7 +141,7 @@ void expect_where_seen(double number, Case which) {
 
 /// Whether a few tokens share a tile of rows: in decode on CUDA, and where AMX makes prefill take them.
 bool few_tokens_share_tiles() {
-    return options().on_cuda() || Target::cpu(options().target)->text().contains("amx");
+    return options().on_cuda() || chosen_target().text().contains("amx");
 }
 
 TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and no other") {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "conformance/options.h"
+#include "conformance/run_call.h"
 #include "kvjit/kvjit.hpp"
 #include "support/rng.h"
 
@@ -31,7 +32,7 @@ std::vector<float> outputs(std::int64_t others) {
     }
     const auto engine = Engine::create().value();
     const auto spec = KernelSpec::parse("op=MultiHeadAttention,head_dim=8,group=31,t1=f32,is_causal=1").value();
-    const auto kernel = engine.kernel(spec, Target::cpu(options().target).value()).value();
+    const auto kernel = engine.kernel(spec, chosen_target()).value();
     Batch batch;
     batch.num_heads = kHeads;
     batch.softmax_scale = 0.1F;

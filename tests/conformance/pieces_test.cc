@@ -127,7 +127,7 @@ std::string refusal(const std::string& spec) {
     kvjit_kernel* kernel = nullptr;
     kvjit_error error;
     kvjit_error_init(&error);
-    const kvjit_status status = kvjit_engine_kernel(shared_engine(), &asked, chosen_target(), &kernel, &error);
+    const kvjit_status status = kvjit_engine_kernel(shared_engine(), &asked, chosen_target().get(), &kernel, &error);
     CHECK(status == KVJIT_BAD_SPEC);
     kvjit_kernel_release(kernel);
     return std::string(error.argument) + ": " + error.message;

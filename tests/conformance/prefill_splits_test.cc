@@ -7,6 +7,7 @@
 #include "call/call.h"
 #include "conformance/judge.h"
 #include "conformance/options.h"
+#include "conformance/run_call.h"
 #include "kvjit/kvjit.hpp"
 #include "support/rng.h"
 
@@ -61,11 +62,10 @@ ApiCall long_call(const std::string& spec, std::uint64_t seed) {
 void expect_right(const std::string& spec, std::uint64_t seed) {
     INFO("spec " << spec << ", seed " << seed);
     const ApiCall call = long_call(spec, seed);
-    const auto target = Target::cpu(options().target).value();
     const auto engine = Engine::create().value();
     PlanOptions how;
     if (options().on_cuda()) how.host_batch = &call.batch;
-    auto plan = engine.kernel(call.spec, target).value().plan(call.batch, how).value();
+    auto plan = engine.kernel(call.spec, chosen_target()).value().plan(call.batch, how).value();
     const std::string described = plan.describe();
     if (options().on_cuda()) CHECK_MESSAGE(described.find("prefill splits: 1\n") == std::string::npos, described);
     plan.run(call.tensors).value();

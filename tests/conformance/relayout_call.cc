@@ -163,7 +163,7 @@ RelayoutPlan::RelayoutPlan(const RelayoutCall& call)
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_kernel* kernel = nullptr;
-    if (kvjit_engine_kernel(shared_engine(), &spec, chosen_target(), &kernel, &error) != KVJIT_OK) {
+    if (kvjit_engine_kernel(shared_engine(), &spec, chosen_target().get(), &kernel, &error) != KVJIT_OK) {
         error_ = error_text("kvjit_engine_kernel", error);
         return;
     }

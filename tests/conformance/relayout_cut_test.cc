@@ -13,6 +13,7 @@
 #include "call/call.h"
 #include "call/oracle.h"
 #include "conformance/options.h"
+#include "conformance/run_call.h"
 #include "kvjit/kvjit.hpp"
 #include "support/rng.h"
 
@@ -200,12 +201,10 @@ void for_elements(const Part& part, Each each) {
 /// Has kvjit copy the part from `source` to `destination`; `fields`: types and quantisation.
 void relayout(const std::string& fields, Side& source, Side& destination, const Part& part = {}) {
     static const Engine engine = *Engine::create();
-    const auto target = Target::cpu(options().target);
-    REQUIRE(target.has_value());
     const auto spec = KernelSpec::parse("op=Relayout,head_dim=40,page_size=12," + fields + "," + source.fields("") +
                                         "," + destination.fields("to_"));
     REQUIRE_MESSAGE(spec.has_value(), spec.error().message());
-    const auto kernel = engine.kernel(*spec, *target);
+    const auto kernel = engine.kernel(*spec, chosen_target());
     REQUIRE_MESSAGE(kernel.has_value(), kernel.error().message());
     const Batch read = source.batch(), written = destination.batch();
     Relayout both(read, written);

@@ -322,7 +322,7 @@ std::unique_ptr<kvjit_plan, PlanRelease> plan_of(const std::string& spec_text, c
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_kernel* kernel = nullptr;
-    REQUIRE(kvjit_engine_kernel(shared_engine(), &spec, chosen_target(), &kernel, &error) == KVJIT_OK);
+    REQUIRE(kvjit_engine_kernel(shared_engine(), &spec, chosen_target().get(), &kernel, &error) == KVJIT_OK);
     kvjit_relayout relayout;
     kvjit_relayout_init(&relayout);
     relayout.from = &from;

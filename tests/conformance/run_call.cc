@@ -48,8 +48,8 @@ kvjit_engine* shared_engine() {
     return engine.get();
 }
 
-const kvjit_target* chosen_target() {
-    static const std::unique_ptr<kvjit_target, Release<kvjit_target_release>> target([] {
+const Target& chosen_target() {
+    static const Target target([] {
         kvjit_error error;
         kvjit_error_init(&error);
         kvjit_target* made = nullptr;
@@ -57,7 +57,7 @@ const kvjit_target* chosen_target() {
         std::fprintf(stderr, "%s\n", error_text("kvjit_target_create", error).c_str());
         std::exit(2);
     }());
-    return target.get();
+    return target;
 }
 
 namespace {
@@ -81,7 +81,7 @@ BoundPlan::BoundPlan(const Bound& bound, const RunOptions& run)
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_kernel* kernel = nullptr;
-    if (kvjit_engine_kernel(shared_engine(), &bound.spec, chosen_target(), &kernel, &error) != KVJIT_OK) {
+    if (kvjit_engine_kernel(shared_engine(), &bound.spec, chosen_target().get(), &kernel, &error) != KVJIT_OK) {
         error_ = error_text("kvjit_engine_kernel", error);
         return;
     }

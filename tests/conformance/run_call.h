@@ -6,7 +6,7 @@
 #include <string>
 
 #include "conformance/call.h"
-#include "kvjit/kvjit.h"
+#include "kvjit/kvjit.hpp"
 #include "support/rng.h"
 
 namespace kvjit::test {
@@ -15,7 +15,7 @@ namespace kvjit::test {
 /// that KVJIT_CACHE_DIR names.
 kvjit_engine* shared_engine();
 /// The target that the command line names.
-const kvjit_target* chosen_target();
+const Target& chosen_target();
 
 struct RunOptions {
     std::uint32_t threads = 1;

@@ -325,7 +325,7 @@ TEST_CASE("PMX's static-batch operators: a prompt, tokens one by one, a longer p
 TEST_CASE("PMX's static-batch operators: sequences' memory grows, and nothing is compiled for it") {
     each_setting([](const Setting& setting, Rng rng) {
         const kvjit_spec spec = setting.spec("MultiHeadCacheAttention");
-        REQUIRE(kvjit_engine_prepare(shared_engine(), &spec, 1, chosen_target(), nullptr, nullptr) == KVJIT_OK);
+        REQUIRE(kvjit_engine_prepare(shared_engine(), &spec, 1, chosen_target().get(), nullptr, nullptr) == KVJIT_OK);
         const std::int64_t made = programs_made();
         std::int64_t past = 0;
         Cache expected(setting, 5), cache(setting, 5);
