@@ -30,6 +30,9 @@ struct ByteProducts {
         alignas(64) float scales[kScalesPerRow][kKeys];
     };
 
+    /// Digits' sums over a segment, for the rows that are multiplied together.
+    using SegmentSums = vi<16>[kRowsTogether][kDigits];
+
     /// The signed codes of each byte times kCodeFactor: the lower codes of bytes that have two (kUpper false), or those
     /// in the upper bits.
     template <bool kUpper>
@@ -42,8 +45,7 @@ struct ByteProducts {
 
     /// sums += digits of the rows from `row` on times the codes of a column, plus 128: as unsigned bytes.
     template <bool kUpper>
-    KVJIT_INLINE static void multiply_column(vi<16> (&sums)[kRowsTogether][kDigits], vi<16> column,
-                                             const i32 (*digits)[4]) {
+    KVJIT_INLINE static void multiply_column(SegmentSums& sums, vi<16> column, const i32 (*digits)[4]) {
         const vi<16> codes = signed_codes<kUpper>(column) ^ static_cast<i32>(0x80808080);
 #pragma clang loop unroll(full)
         for (int i = 0; i < kRowsTogether * kDigits; ++i) {
@@ -59,8 +61,8 @@ struct ByteProducts {
     }
 
     /// scores[r] += sums of a segment, times the scales of 16 keys, for the rows from `row` on.
-    KVJIT_INLINE static void add_segment(vf<16>* scores, const vi<16> (&sums)[kRowsTogether][kDigits],
-                                         const Query& query, int segment, int row, vf<16> scale) {
+    KVJIT_INLINE static void add_segment(vf<16>* scores, const SegmentSums& sums, const Query& query, int segment,
+                                         int row, vf<16> scale) {
 #pragma clang loop unroll(full)
         for (int r = 0; r < kRowsTogether; ++r) {
             const i32* offset = query.offset[segment][row + r];
@@ -83,55 +85,64 @@ struct ByteProducts {
         }
     }
 
-    /// Loads the columns of the step after this one, amid the products of this one's.
-    KVJIT_INLINE static void load_next(vi<16> (&next)[kStepWords], vi<16> (&sums)[kRowsTogether][kDigits],
-                                       const KeyTile& keys, int step) {
-        keep_order(sums);
-        load_8_columns(next, keys.codes, (step + 1) % kSteps * 4 * kStepWords);
-        keep_order(next);
-        keep_order(sums);
-    }
+    static constexpr int kRowPasses = kRows / kRowsTogether;
+    /// A step's columns are multiplied segment by segment, each as often as there are passes over rows.
+    static constexpr int kStepWork = kStepWords * kRowPasses;
 
-    /// scores[r] += products of a step's columns, for all rows. Loads the next step's columns.
-    KVJIT_INLINE static void score_step(vf<16>* scores, const Query& query, const KeyTile& keys,
-                                        vi<16> (&columns)[kStepWords], int step) {
-        vi<16> next[kStepWords];
+    /// The part begin..end-1 of a step's work: scores[r] += products of its columns. sums: of the segment that the part
+    /// before left unfinished.
+    KVJIT_INLINE static void score_columns(vf<16>* scores, SegmentSums& sums, const Query& query, const KeyTile& keys,
+                                           const vi<16> (&columns)[kStepWords], int step, int begin, int end) {
 #pragma clang loop unroll(full)
-        for (int at = 0; at < kStepSegments * kRows; at += kRowsTogether) {
-            const int first = at / kRows * kSegmentWords, row = at % kRows, segment = step * kStepSegments + at / kRows;
-            vi<16> sums[kRowsTogether][kDigits];
-#pragma clang loop unroll(full)
-            for (int i = 0; i < kRowsTogether * kDigits; ++i) sums[i / kDigits][i % kDigits] = vi<16>(0);
-#pragma clang loop unroll(full)
-            for (int w = first; w < first + kSegmentWords; ++w) {
-                const int word = step * kStepWords + w;
-                if (w == kStepWords / 2 && row == 0) load_next(next, sums, keys, step);
-                multiply_column<false>(sums, columns[w], query.digits[word * kByteCodes] + row);
-                if constexpr (kByteCodes == 2)
-                    multiply_column<true>(sums, columns[w], query.digits[word * 2 + 1] + row);
-            }
+        for (int at = begin; at < end; ++at) {
+            const int pass = at / kSegmentWords, word = at % kSegmentWords;
+            const int row = pass % kRowPasses * kRowsTogether, segment = step * kStepSegments + pass / kRowPasses;
+            const vi<16> column = columns[pass / kRowPasses * kSegmentWords + word];
+            const DigitTile::Word* digits = query.digits + (segment * kSegmentWords + word) * kByteCodes;
+            if (word == 0) clear(sums);
+            multiply_column<false>(sums, column, digits[0] + row);
+            if constexpr (kByteCodes == 2) multiply_column<true>(sums, column, digits[1] + row);
+            if (word < kSegmentWords - 1) continue;
             add_segment(scores, sums, query, segment, row,
                         load<16>(keys.scales[segment * kSegmentElements / kQuantGroup]));
         }
+    }
+
+    KVJIT_INLINE static void clear(SegmentSums& sums) {
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kStepWords; ++i) columns[i] = next[i];
+        for (int i = 0; i < kRowsTogether * kDigits; ++i) sums[i / kDigits][i % kDigits] = vi<16>(0);
+    }
+
+    /// scores[r] += products of the keys' columns, for all rows.
+    KVJIT_INLINE static void score_steps(vf<16>* scores, const Query& query, const KeyTile& keys, const ChunkRows& rows,
+                                         ScoredKeys scored) {
+        vi<16> columns[kStepWords];
+        // A processor looks only so far ahead. Loads of columns and products keep other units of it busy: the next
+        // step's columns are loaded amid this one's products. Before the first step there is nothing to multiply.
+#pragma clang loop unroll(disable)
+        for (int step = -1; step < kSteps; ++step) {
+            SegmentSums sums;
+            if (step >= 0) {
+                if (scored.prefetch) prefetch_share<kSteps, kKeys>(rows, scored.at, scored.head, step);
+                score_columns(scores, sums, query, keys, columns, step, 0, kStepWork / 2);
+            }
+            vi<16> next[kStepWords];
+            load_8_columns(next, keys.codes, (step + 1) % kSteps * 4 * kStepWords);
+            if (step >= 0) score_columns(scores, sums, query, keys, columns, step, kStepWork / 2, kStepWork);
+#pragma clang loop unroll(full)
+            for (int i = 0; i < kStepWords; ++i) columns[i] = next[i];
+        }
     }
 
     KVJIT_INLINE static void score_keys(float* scores, const Query& query, const ChunkRows& rows, ScoredKeys scored) {
         KeyTile keys;
         vf<16> sums[kRows];
-        vi<16> columns[kStepWords];
         load_scales(keys.scales, rows, scored.at, scored.head);
 #pragma clang loop unroll(full)
         for (int k = 0; k < kKeys; ++k) keys.codes[k] = row_bytes(rows, scored.at + k, scored.head);
 #pragma clang loop unroll(full)
         for (int r = 0; r < kRows; ++r) sums[r] = vf<16>(0.0f);
-        load_8_columns(columns, keys.codes, 0);
-#pragma clang loop unroll(disable)
-        for (int step = 0; step < kSteps; ++step) {
-            if (scored.prefetch) prefetch_share<kSteps, kKeys>(rows, scored.at, scored.head, step);
-            score_step(sums, query, keys, columns, step);
-        }
+        score_steps(sums, query, keys, rows, scored);
 #pragma clang loop unroll(full)
         for (int r = 0; r < kRows; ++r) store<16>(scores + r * kScoreStride, sums[r]);
 #pragma clang loop unroll(disable)

@@ -60,21 +60,6 @@ KVJIT_INLINE vi<4> quarter(vi<16> v) {
     return lanes_from<kPart>(v, Lanes<4>{});
 }
 
-/// Makes the compiler compute these vectors here: neither earlier nor later than others that this is called for. A
-/// processor looks only so far ahead: where each of two kinds of work keeps other units busy, they must take turns.
-template <class V, int N>
-KVJIT_INLINE void keep_order([[maybe_unused]] V (&vectors)[N]) {
-#ifdef __AVX512F__
-#pragma clang loop unroll(full)
-    for (int i = 0; i < N; ++i) asm volatile("" : "+v"(vectors[i]));
-#endif
-}
-template <class V, int N, int M>
-KVJIT_INLINE void keep_order(V (&vectors)[N][M]) {
-#pragma clang loop unroll(full)
-    for (int i = 0; i < N; ++i) keep_order(vectors[i]);
-}
-
 // ---- Words of rows as columns ---------------------------------------------------------------------------------------
 
 /// A column: the words at one place of 16 rows.
