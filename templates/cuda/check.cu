@@ -1,5 +1,5 @@
 // check: checks index arrays that only the device can read, before other kernels rely on them (docs/semantics.md,
-// section 8).
+// section 8). Its time is NVRTC's rather than the GPU's: loops are not unrolled, and a check stands in one place.
 #include "common/batch_rules.h"
 #include "common/spec_block.h"
 #include "cuda/machine/contract.h"
@@ -86,20 +86,26 @@ KVJIT_INLINE void check_apart(const Checked& checked, const NewSlots& own, const
 KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, const CheckedSequence& of, i64 p) {
     const CheckedBatch& batch = checked.args.batch;
     const NewSlots own = new_slots_of(checked, of, p);
-    const auto share_entries = [&](const CheckedSequence& other, i64 from) {
-        for (i64 q = from + place.lane; q < new_entries(kPaging, other).last; q += kWarpSize)
-            check_apart(checked, own, other, q);
-    };
-    share_entries(of, p + 1);
-    for (i64 first = of.index + 1; first < batch.batch_size; first += kWarpSize) {
-        const i64 b = first + place.lane;
-        const CheckedSequence other = b < batch.batch_size ? checked_sequence(batch, b) : CheckedSequence{};
-        const EntryRange entries = new_entries(kPaging, other);
-        const i64 count = entries.last - entries.first;
-        if (count == 1) check_apart(checked, own, other, entries.first);
-        for (u32 many = ballot(count > 1); many != 0; many &= many - 1) {
-            const CheckedSequence long_one = checked_sequence(batch, first + count_ones((many & -many) - 1));
-            share_entries(long_one, new_entries(kPaging, long_one).first);
+    CheckedSequence other = of;  // of whose entries the lane takes these, each kWarpSize-th
+    EntryRange entries = {p + 1 + place.lane, new_entries(kPaging, of).last};
+    i64 group = of.index + 1 - kWarpSize;  // the first of the sequences that lanes took one each
+    u32 long_ones = 0;                     // the lanes whose sequences are left to all lanes
+    for (;;) {
+#pragma unroll 1
+        for (i64 q = entries.first; q < entries.last; q += kWarpSize) check_apart(checked, own, other, q);
+        const bool together = long_ones != 0;
+        if (!together) group += kWarpSize;
+        if (group >= batch.batch_size) return;
+        const i64 b = group + (together ? count_ones((long_ones & -long_ones) - 1) : place.lane);
+        other = b < batch.batch_size ? checked_sequence(batch, b) : CheckedSequence{};
+        entries = new_entries(kPaging, other);
+        if (together) {
+            long_ones &= long_ones - 1;
+            entries.first += place.lane;
+        } else {
+            const bool is_long = entries.last - entries.first > 1;
+            long_ones = ballot(is_long);
+            if (is_long) entries.last = entries.first;
         }
     }
 }
@@ -109,6 +115,7 @@ KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, const
 /// Each warp checks all sequences, since warps of different blocks can't wait for each other's result. The first warp
 /// reports the first faulty sequence.
 KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& place) {
+#pragma unroll 1
     for (i64 first = 0; first < args.batch.batch_size; first += kWarpSize) {
         const i64 b = first + place.lane;
         Finding found;
@@ -126,6 +133,7 @@ KVJIT_INLINE void check_entries(const Checked& checked, const Place& place, cons
     const EntryRange seen = seen_entries(checked.args.batch, kPaging, of);
     // The warp that begins differs from sequence to sequence, which spreads short rows over warps.
     const u32 turn = static_cast<u32>(place.warp + of.index) % static_cast<u32>(place.warps);
+#pragma unroll 1
     for (i64 p = seen.first + i64{turn} * kWarpSize + place.lane; p < seen.last; p += place.warps * kWarpSize)
         check_entry(checked, of, p);
 }
@@ -133,11 +141,13 @@ KVJIT_INLINE void check_entries(const Checked& checked, const Place& place, cons
 KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
     const CheckedBatch& batch = checked.args.batch;
     i64 turn = 0;  // the warp whose turn it is
+#pragma unroll 1
     for (i64 b = 0; b < batch.batch_size; ++b) {
         const CheckedSequence of = checked_sequence(batch, b);
         check_entries(checked, place, of);
         if (!batch.stores || is_given(batch.slots)) continue;
         const EntryRange entries = new_entries(kPaging, of);
+#pragma unroll 1
         for (i64 p = entries.first; p < entries.last; ++p) {
             if (turn == place.warp) check_shared(checked, place, of, p);
             turn = turn + 1 == place.warps ? 0 : turn + 1;
@@ -159,8 +169,10 @@ KVJIT_INLINE NewSlots chosen_slots(const abi::CudaCheckArgs& args, i64 layer, i6
 /// No new token after `row`, whose slot is `own`, has the same slot. Lanes take the tokens of a sequence in turn.
 KVJIT_INLINE void check_chosen_apart(const abi::CudaCheckArgs& args, const Place& place, i64 layer, const NewSlots& own,
                                      i64 row) {
+#pragma unroll 1
     for (i64 b = own.sequence; b < args.batch.batch_size; ++b) {
         const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);
+#pragma unroll 1
         for (i64 other = (begin > row ? begin : row + 1) + place.lane; other < end; other += kWarpSize) {
             Finding found;
             if (!chosen_slots_hold(found, own, chosen_slots(args, layer, b, other)))
@@ -178,8 +190,10 @@ KVJIT_INLINE i64 first_turn(const Place& place, i64 row) {
 
 /// Checks all chosen slots of a layer.
 KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& place, i64 layer) {
+#pragma unroll 1
     for (i64 b = 0; b < args.batch.batch_size; ++b) {
         const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);
+#pragma unroll 1
         for (i64 row = first_turn(place, begin); row < end; row += place.warps) {
             const NewSlots own = chosen_slots(args, layer, b, row);
             if (own.begin < 0) continue;
@@ -194,6 +208,7 @@ KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& plac
 KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place) {
     if (!check_sequences(args, place) || !kCached || !args.entries) return;
     const CheckedBatch& batch = args.batch;
+#pragma unroll 1
     for (i64 layer = 0; layer < batch.layers; ++layer) {
         const bool own_table = layer == 0 || batch.layer_entries != 0, own_slots = layer == 0 || batch.layer_slots != 0;
         const i64 named = batch.layer_entries == 0 ? -1 : layer;
