@@ -67,6 +67,41 @@ TEST_CASE("after a fault a good run in the same breath writes nothing either") {
     CHECK(step.written() == before);
 }
 
+/// The number that a plan's description has behind `name`.
+std::int64_t described(const Plan& plan, const std::string& name) {
+    const std::string text = plan.describe();
+    const std::size_t at = text.find("\n" + name + ": ");
+    REQUIRE(at != std::string::npos);
+    return std::stoll(text.substr(at + name.size() + 3));
+}
+
+TEST_CASE("a bad entry is found wherever it stands in a row that all threads together take several turns for") {
+    constexpr char kRow[] =
+        "op=MultiHeadCacheAttention,head_dim=8,group=1,t1=f32,cache_mode=page_table,page_size=1,layout=TL2HD";
+    constexpr std::int64_t kThreads = 256;  // of the check's blocks, of which a multiprocessor has one
+    const auto checked_plan = [](const Step& step) { return plan_for(step, checked_options()); };
+    const std::int64_t turn = described(checked_plan(Step(machine(), kRow, {})), "multiprocessors") * kThreads;
+    const std::int64_t keys = 3 * turn + 5;
+    Step step(machine(), kRow, {.sequences = 1, .keys = keys});
+    Plan plan = checked_plan(step);
+    const Written before = untouched(step);
+    // The ends of each turn, and others that no multiple has in common.
+    for (const std::int64_t p : {turn - 1, turn, 2 * turn - 1, 2 * turn, 3 * turn - 1, 3 * turn, keys - 1, turn + 77,
+                                 2 * turn + 331, turn + turn / 2 + 19}) {
+        CAPTURE(p);
+        const std::int64_t entry = step.problem().cachestarts[static_cast<std::size_t>(p)];
+        step.set_entry(0, p, kFarAway + p);
+        run(plan, step);
+        const auto found = plan.synchronize();
+        REQUIRE(!found);
+        CHECK(found.error().value() == kFarAway + p);
+        CHECK(step.written() == before);
+        step.set_entry(0, p, entry);
+    }
+    run(plan, step);
+    expect_done(plan.synchronize());
+}
+
 /// Something that kvjit has to refuse, and with what.
 struct Refusal {
     const char* what;

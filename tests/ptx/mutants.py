@@ -90,13 +90,14 @@ def stages(build):
     relayouts = ["-tc=relayouts: threads*,*in pieces as in whole rows"]
     sequences = ["-tc=more sequences than*"]
     parts = ["-tc=attention over parts of the keys*"]
+    plans = ["-tc=the plan's own choice*,one plan serves*,a bad entry is found wherever*"]
     nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*,a NaN lse*,"
            "a NaN in the output of a part*"]
     return [
         ("ptx: recorded calls", on_ptx(build) + replay(build, CALLS, "cuda"), PTX),
         ("ptx: rows before keys", on_ptx(build) + [conformance, "--target", "cuda", "--case", "116"], PTX),
         ("ptx: conformance", on_ptx(build) + [conformance, "--target", "cuda"] + random, PTX),
-        ("ptx: device tests", on_ptx(build) + [device, "--target", "cuda", "-tc=the plan's own choice*,one plan serves*"], PTX),
+        ("ptx: device tests", on_ptx(build) + [device, "--target", "cuda"] + plans, PTX),
         ("ptx: Merge", on_ptx(build) + [conformance, "--target", "cuda"] + parts, PTX),
         ("ptx: NaN", on_ptx(build) + [conformance, "--target", "cuda"] + nan, PTX),
         ("ptx: many sequences", on_ptx(build) + [conformance, "--target", "cuda"] + sequences, PTX),
