@@ -1,6 +1,5 @@
 // Calls at the edges: nothing to do, numbers that are huge or none, caches beyond 32 bits.
 #include <doctest/doctest.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,6 +17,7 @@
 #include "conformance/options.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
+#include "conformance/sparse_memory.h"
 
 namespace kvjit::test {
 namespace {
@@ -270,25 +270,6 @@ TEST_CASE("quantisation at its edges: ties, the smallest scale, saturation, zero
     }
 }
 
-/// Address space without memory behind it: pages appear when they are first written.
-class SparseMemory {
-public:
-    explicit SparseMemory(std::size_t bytes) : bytes_(bytes) {
-        memory_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    }
-    SparseMemory(const SparseMemory&) = delete;
-    SparseMemory& operator=(const SparseMemory&) = delete;
-    ~SparseMemory() {
-        if (exists()) munmap(memory_, bytes_);
-    }
-    bool exists() const { return memory_ != MAP_FAILED; }
-    std::byte* data() const { return static_cast<std::byte*>(memory_); }
-
-private:
-    std::size_t bytes_;
-    void* memory_;
-};
-
 /// `small` with `tokens` on its token axis: the same order of axes, row-major, at `memory`.
 kvjit_tensor widened(kvjit_tensor small, std::size_t token_axis, std::int64_t tokens, std::byte* memory) {
     small.shape[token_axis] = tokens;
@@ -321,10 +302,6 @@ void copy_shifted(const kvjit_tensor& small, kvjit_tensor wide, std::size_t toke
 }
 
 TEST_CASE("a cache of ten million tokens gives the bits of a small one") {
-    if (options().on_gpu()) {
-        MESSAGE("skipped: a GPU does not reach this memory");
-        return;
-    }
     constexpr std::int64_t kTokens = 10'000'000;
     constexpr std::size_t kCacheBytes = 32ULL << 30;
     constexpr std::size_t kScaleBytes = 8ULL << 30;
@@ -335,8 +312,7 @@ TEST_CASE("a cache of ten million tokens gives the bits of a small one") {
         which.num_layers = 3;
         const Call small = ran(which, 141, 142);
         const Call large = make_call(which, 141, 142);
-        const SparseMemory cache(kCacheBytes);
-        const SparseMemory scale(kScaleBytes);
+        SparseMemory cache(kCacheBytes), scale(kScaleBytes);
         if (!cache.exists() || !scale.exists()) {
             MESSAGE("skipped: no address space for a large cache here");
             return;
@@ -350,6 +326,8 @@ TEST_CASE("a cache of ten million tokens gives the bits of a small one") {
         bound.tensors.scale = widened(small_scale, token_axis, kTokens, scale.data());
         copy_shifted(small_cache, bound.tensors.cache, token_axis, shift);
         copy_shifted(small_scale, bound.tensors.scale, token_axis, shift);
+        cache.show_written();
+        scale.show_written();
         bound.batch.max_tokens = kTokens;
         std::vector<std::int64_t> starts = large.problem.cachestarts;
         for (std::int64_t& start : starts) start += shift;
@@ -369,6 +347,7 @@ public:
             if (!memory_.back()->exists()) continue;
             const std::vector<std::byte> bytes = block.packed();
             std::memcpy(memory_.back()->data(), bytes.data(), bytes.size());
+            memory_.back()->show_written();
         }
     }
     bool exist() const {
@@ -397,10 +376,6 @@ private:
 };
 
 TEST_CASE("blocks of 80 layers that lie 64 GiB apart give the bits of near ones") {
-    if (options().on_gpu()) {
-        MESSAGE("skipped: a GPU does not reach this memory");
-        return;
-    }
     Case which = ragged(
         "op=MultiHeadCacheAttention,head_dim=64,group=2,quant_bit=8,quant_group=16,cache_mode=block_pointers,"
         "page_size=16,layout=2LTHD");
@@ -428,10 +403,6 @@ TEST_CASE("blocks of 80 layers that lie 64 GiB apart give the bits of near ones"
 }
 
 TEST_CASE("block ids whose offset passes 2^31 elements, in either of two tensors") {
-    if (options().on_gpu()) {
-        MESSAGE("skipped: a GPU does not reach this memory");
-        return;
-    }
     constexpr std::int64_t kBlocks = std::int64_t{1} << 20;
     Case which = ragged(
         "op=MultiHeadCacheAttention,head_dim=128,group=2,t1=f16,cache_mode=block_table,page_size=16,index_type=i32,"
@@ -443,7 +414,7 @@ TEST_CASE("block ids whose offset passes 2^31 elements, in either of two tensors
     const std::int64_t shift = kBlocks - bound.batch.num_blocks;
     REQUIRE(shift * large.cache[0].strided().strides[0] > std::int64_t{1} << 31);
     const std::size_t bytes = static_cast<std::size_t>(kBlocks * large.cache[0].strided().strides[0]) * 2;
-    const SparseMemory keys(bytes), values(bytes);
+    SparseMemory keys(bytes), values(bytes);
     if (!keys.exists() || !values.exists()) {
         MESSAGE("skipped: no address space for a large cache here");
         return;
@@ -453,6 +424,8 @@ TEST_CASE("block ids whose offset passes 2^31 elements, in either of two tensors
     bound.tensors.value_cache = widened(small_values, 0, kBlocks, values.data());
     copy_shifted(small_keys, bound.tensors.key_cache, 0, shift);
     copy_shifted(small_values, bound.tensors.value_cache, 0, shift);
+    keys.show_written();
+    values.show_written();
     bound.batch.num_blocks = kBlocks;
     std::vector<std::int32_t> entries;
     for (const double entry : numbers_of(large.cachestarts))
@@ -475,10 +448,6 @@ std::size_t size_of(const kvjit_tensor& tensor) {
 }
 
 TEST_CASE("pieces of rows and of pages, and elements of a row, more than 2^31 bytes apart") {
-    if (options().on_gpu()) {
-        MESSAGE("skipped: a GPU does not reach this memory");
-        return;
-    }
     struct Far {
         std::string layout;
         std::size_t axis;     // of tokens or blocks
@@ -512,6 +481,7 @@ TEST_CASE("pieces of rows and of pages, and elements of a row, more than 2^31 by
             }
             cache->data = memory.back()->data();
             copy_shifted(near, *cache, far.axis, shift);
+            memory.back()->show_written();
         }
         length = far.length;
         std::vector<std::int64_t> entries;

@@ -1,0 +1,29 @@
+// Address space without memory behind it: pages appear when they are first written.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace kvjit::test {
+
+class SparseMemory {
+public:
+    explicit SparseMemory(std::size_t bytes);
+    SparseMemory(const SparseMemory&) = delete;
+    SparseMemory& operator=(const SparseMemory&) = delete;
+    ~SparseMemory();
+
+    /// Whether there was room for it.
+    bool exists() const { return data_ != nullptr; }
+    std::byte* data() const { return data_; }
+
+    /// Lets a GPU that the tests run on reach the pages that are written by now, and no others.
+    void show_written();
+
+private:
+    std::size_t bytes_;
+    std::byte* data_ = nullptr;
+    std::vector<void*> shown_;
+};
+
+}  // namespace kvjit::test
