@@ -87,7 +87,8 @@ def stages(build):
     conformance, device = build / "tests/conformance/kvjit_conformance", build / "tests/gpu/kvjit_gpu_test"
     random = ["-tc=random calls*", "--shard", "4/20"]
     edges = ["-tc=a negative softmax_scale,a mask hides*,a sink beside*,float32 scales*,quantised decode*"]
-    relayouts = ["-tc=relayouts: threads*,*in pieces as in whole rows"]
+    relayouts = ["-tc=relayouts: threads*"]
+    pieces = ["-tc=relayouts between layouts that cut*,*in pieces as in whole rows,*makes of whole rows"]
     sequences = ["-tc=more sequences than*"]
     parts = ["-tc=attention over parts of the keys*"]
     plans = ["-tc=the plan's own choice*,one plan serves*,a bad entry is found wherever*"]
@@ -101,6 +102,7 @@ def stages(build):
         ("ptx: Merge", on_ptx(build) + [conformance, "--target", "cuda"] + parts, PTX),
         ("ptx: NaN", on_ptx(build) + [conformance, "--target", "cuda"] + nan, PTX),
         ("ptx: many sequences", on_ptx(build) + [conformance, "--target", "cuda"] + sequences, PTX),
+        ("ptx: pieces", on_ptx(build) + [conformance, "--target", "cuda"] + pieces, PTX),
         ("emulator: recorded calls", replay(build, CALLS, "cuda-emulated"), {}),
         ("emulator: conformance", [conformance, "--target", "cuda-emulated"] + random, {}),
         ("emulator: long rows", [conformance, "--target", "cuda-emulated", "-tc=few rows of many elements*"], {}),
