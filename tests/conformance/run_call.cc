@@ -70,7 +70,8 @@ void choose_cpu(const RunOptions& options, const kvjit_executor& executor, kvjit
 /// A mirror where the plan couldn't do without, and where there is something to check.
 void choose_cuda(const RunOptions& options, const kvjit_batch& batch, kvjit_plan_options& plan) {
     const bool bounds_known = batch.max_seqlen != 0 && batch.max_kvlen != 0;
-    if (!bounds_known || options.check_level == KVJIT_CHECK_FULL) plan.host_batch = &batch;
+    const bool host_checks = options.check_level == KVJIT_CHECK_FULL && !options.device_checks;
+    if (!bounds_known || host_checks) plan.host_batch = &batch;
     plan.split_keys = options.split_keys;
 }
 

@@ -12,6 +12,7 @@
 #include "conformance/options.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
+#include "gpu_access.h"
 #include "support/rng.h"
 
 namespace kvjit::test {
@@ -80,20 +81,31 @@ private:
 
 constexpr std::int64_t kPageBytes = 4096;
 
-/// Memory that nothing can be read from or written to, until a part is opened.
+std::int64_t whole_pages(std::int64_t bytes) {
+    return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+}
+
+/// Memory that nothing can be read from or written to, until a part is opened, to a GPU, too.
 class ClosedMemory {
 public:
-    explicit ClosedMemory(std::size_t bytes)
-        : bytes_(bytes), data_(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    explicit ClosedMemory(std::int64_t bytes)
+        : bytes_(static_cast<std::size_t>(bytes)),
+          data_(mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
         REQUIRE(data_ != MAP_FAILED);
     }
     ClosedMemory(const ClosedMemory&) = delete;
-    ~ClosedMemory() { munmap(data_, bytes_); }
+    ~ClosedMemory() {
+        for (void* part : opened_) tool::hide_from_gpu(part);
+        munmap(data_, bytes_);
+    }
 
-    /// `begin` is at a page of the machine's.
+    /// `begin` is at a page of the machine's, whose last page is opened whole.
     std::byte* open(std::int64_t begin, std::int64_t bytes) {
         REQUIRE(begin % kPageBytes == 0);
-        REQUIRE(mprotect(data() + begin, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE) == 0);
+        const auto whole = static_cast<std::size_t>(whole_pages(bytes));
+        REQUIRE(mprotect(data() + begin, whole, PROT_READ | PROT_WRITE) == 0);
+        tool::show_to_gpu(data() + begin, whole);
+        opened_.push_back(data() + begin);
         return data() + begin;
     }
     std::byte* data() const { return static_cast<std::byte*>(data_); }
@@ -101,49 +113,85 @@ public:
 private:
     std::size_t bytes_;
     void* data_;
+    std::vector<void*> opened_;
 };
 
-/// A cache 2HTD of one head whose rows have 256 bytes, and the table of one sequence, which is as long as the cache.
-/// Keys, values and entries before key `first` can't be touched.
-struct HalfOpen {
-    static constexpr std::int64_t kTokens = 2048, kRowBytes = 256, kPlane = kTokens * kRowBytes;
+/// One sequence is as long as the cache, of one head. From this key on it is seen: in the middle of tiles, of blocks of
+/// keys and of pages.
+constexpr std::int64_t kTokens = 1696, kFirst = 1560;
 
-    kvjit_spec spec;
-    ClosedMemory cache{2 * kPlane}, table{kPageBytes + kTokens * 8};
-    const std::int64_t* entries;  // of which those before `first` are closed
-
-    HalfOpen(const std::string& text, std::int64_t first, Rng& rng)
-        : spec(spec_of("op=MultiHeadCacheAttention,layout=2HTD,has_window=1," + text)) {
-        const std::int64_t page = spec.cache_mode == KVJIT_PAGE_TABLE ? spec.page_size : 1;
-        for (const std::int64_t plane : {std::int64_t{0}, kPlane}) {
-            std::byte* rows = cache.open(plane + first * kRowBytes, kPlane - first * kRowBytes);
-            for (std::int64_t i = 0; i < (kTokens - first) * spec.head_dim; ++i) {
-                write_element(rows, spec.t1, i, rng.normal());
-            }
+/// A tensor 2HTD of which no key and no value before kFirst can be touched: row kFirst begins at a page of the
+/// machine's, of keys and of values.
+class HalfOpenTensor {
+public:
+    /// `make` gives the elements' numbers.
+    template <class Make>
+    HalfOpenTensor(int dtype, std::int64_t elements, Make make)
+        : dtype_(dtype),
+          elements_(elements),
+          row_(elements * static_cast<std::int64_t>(bytes_of(dtype))),
+          plane_(whole_pages(kTokens * row_) + kPageBytes),
+          before_(whole_pages(kFirst * row_)),
+          memory_(2 * plane_ + kPageBytes) {
+        for (const std::int64_t plane : {std::int64_t{0}, plane_}) {
+            std::byte* rows = memory_.open(plane + before_, (kTokens - kFirst) * row_);
+            for (std::int64_t i = 0; i < (kTokens - kFirst) * elements_; ++i) write_element(rows, dtype_, i, make());
         }
-        // The first entry that is seen lies at the begin of a page.
-        auto* open = reinterpret_cast<std::int64_t*>(table.open(kPageBytes, kTokens * 8));
-        for (std::int64_t token = first; token < kTokens; token += page) open[(token - first) / page] = token;
-        entries = open - first / page;
+    }
+    kvjit_tensor view() const {
+        const std::int64_t shape[] = {2, 1, kTokens, elements_};
+        kvjit_tensor tensor = kvjit_tensor_contiguous(memory_.data() + before_ - kFirst * row_,
+                                                      static_cast<kvjit_dtype>(dtype_), 4, shape);
+        tensor.strides[0] = plane_ / static_cast<std::int64_t>(bytes_of(dtype_));
+        return tensor;
     }
 
-    /// Attends `n` new tokens, of which the first sees from key `first` on; "" or the error.
-    std::string run(std::int64_t n, std::int64_t first, Rng& rng) const {
-        const std::int64_t seqstarts[] = {0, n}, kvstarts[] = {0, kTokens};
-        Bound bound = bound_of(spec, {seqstarts, kvstarts}, 1);
-        bound.batch.window_left = kTokens - n - first;
-        bound.batch.max_tokens = kTokens;
-        const bool paged = spec.cache_mode == KVJIT_PAGE_TABLE;
+private:
+    int dtype_;
+    std::int64_t elements_, row_;
+    std::int64_t plane_;   // bytes from keys to values
+    std::int64_t before_;  // of a plane, which can't be touched
+    ClosedMemory memory_;
+};
+
+/// Cache and table of which nothing before kFirst can be touched.
+struct HalfOpen {
+    kvjit_spec spec;
+    HalfOpenTensor cache, scale;
+    ClosedMemory table{kPageBytes + kTokens * 8};
+    std::int64_t* entries;  // of which those before kFirst's are closed
+
+    HalfOpen(const std::string& text, Rng& rng)
+        : spec(spec_of("op=MultiHeadCacheAttention,layout=2HTD,has_window=1," + text)),
+          cache(code_row(spec).dtype, spec.head_dim,
+                [&] { return spec.quant_bit != 0 ? static_cast<double>(rng.between(-127, 127)) : rng.normal(); }),
+          scale(scale_row(spec).dtype, spec.quant_bit != 0 ? spec.head_dim / spec.quant_group : 8,
+                [&] { return 0.01 * (1 + rng.uniform()); }) {
+        const std::int64_t page = is_paged() ? spec.page_size : 1, first = kFirst / page;
+        auto* open = reinterpret_cast<std::int64_t*>(table.open(kPageBytes, kTokens * 8));
+        for (std::int64_t p = first; p * page < kTokens; ++p) open[p - first] = p * page;
+        entries = open - first;
+    }
+    bool is_paged() const { return spec.cache_mode == KVJIT_PAGE_TABLE; }
+
+    /// Attends `n` new tokens, of which the first sees from key kFirst on; "" or the error.
+    std::string run(std::int64_t n, Rng& rng, const RunOptions& options = {}) const {
+        const Placed seqstarts = Placed::integers({0, n}, KVJIT_I64, Guard::kAfter),
+                     kvstarts = Placed::integers({0, kTokens}, KVJIT_I64, Guard::kAfter);
+        Bound bound = bound_of(spec, {seqstarts.data<std::int64_t>(), kvstarts.data<std::int64_t>()}, 1);
+        bound.batch.window_left = kTokens - n - kFirst;
+        bound.batch.max_tokens = bound.batch.max_kvlen = kTokens;
+        bound.batch.max_seqlen = n;
         const std::int64_t shape[] = {1, kTokens / spec.page_size}, all[] = {kTokens};
-        auto* begin = const_cast<std::int64_t*>(entries);
-        bound.batch.cachestarts = kvjit_tensor_contiguous(begin, KVJIT_I64, paged ? 2 : 1, paged ? shape : all);
+        bound.batch.cachestarts =
+            kvjit_tensor_contiguous(entries, KVJIT_I64, is_paged() ? 2 : 1, is_paged() ? shape : all);
         const Placed query = normals(spec.t1, {n, spec.group, spec.head_dim}, rng);
         const Placed output = contiguous(spec.t1, {n, spec.group, spec.head_dim});
-        const std::int64_t axes[] = {2, 1, kTokens, spec.head_dim};
         bound.tensors.query = query.view();
         bound.tensors.attn_output = output.view();
-        bound.tensors.cache = kvjit_tensor_contiguous(cache.data(), static_cast<kvjit_dtype>(spec.t1), 4, axes);
-        return run_bound(bound, {});
+        bound.tensors.cache = cache.view();
+        if (spec.quant_bit != 0) bound.tensors.scale = scale.view();
+        return BoundPlan(bound, options).run(bound);  // a GPU reaches all of it
     }
 };
 
@@ -162,19 +210,24 @@ TEST_CASE("a sequence gives the bits that it gives among more than the pieces fo
     CHECK(std::equal(alone.rbegin(), alone.rend(), among.rbegin()));
 }
 
-TEST_CASE("keys, values and table entries before a window are not touched") {
-    if (options().on_cuda()) return;       // the emulation knows no pages
-    constexpr std::int64_t kFirst = 1552;  // in the middle of tiles and blocks of keys
-    for (const std::string type : {"head_dim=64,t1=f32", "head_dim=128,t1=f16"}) {
+TEST_CASE("keys, values, their scales and table entries before a window are not touched") {
+    constexpr std::int64_t kRows = 40;  // of prefill
+    for (const std::string type :
+         {"head_dim=64,t1=f32", "head_dim=128,t1=f16", "head_dim=256,t1=f16", "head_dim=128,quant_bit=8,quant_group=32",
+          "head_dim=128,quant_bit=8,quant_group=128,t3=f16"}) {
         for (const std::string mode : {"cache_mode=page_table,page_size=16", "cache_mode=token_table"}) {
             for (const std::string group : {"group=1", "group=6"}) {
                 Rng rng(7);
-                const HalfOpen call(type + "," + mode + "," + group, kFirst, rng);
+                const HalfOpen call(type + "," + mode + "," + group, rng);
                 CAPTURE(type);
                 CAPTURE(mode);
                 CAPTURE(group);
-                CHECK(call.run(1, kFirst, rng) == "");    // decode
-                CHECK(call.run(300, kFirst, rng) == "");  // prefill
+                CHECK(call.run(1, rng) == "");      // decode
+                CHECK(call.run(kRows, rng) == "");  // prefill
+                if (!options().on_cuda()) continue;
+                // A kernel checks the table, and the plan chooses how it splits the keys.
+                CHECK(call.run(1, rng, {.split_keys = 0, .device_checks = true}) == "");
+                CHECK(call.run(kRows, rng, {.split_keys = 0, .device_checks = true}) == "");
             }
         }
     }

@@ -90,6 +90,7 @@ def stages(build):
     relayouts = ["-tc=relayouts: threads*"]
     pieces = ["-tc=relayouts between layouts that cut*,*in pieces as in whole rows,*makes of whole rows"]
     sequences = ["-tc=more sequences than*"]
+    windows = ["-tc=*before a window are not touched"]
     parts = ["-tc=attention over parts of the keys*"]
     plans = ["-tc=the plan's own choice*,one plan serves*,a bad entry is found wherever*"]
     nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*,a NaN lse*,"
@@ -102,6 +103,7 @@ def stages(build):
         ("ptx: Merge", on_ptx(build) + [conformance, "--target", "cuda"] + parts, PTX),
         ("ptx: NaN", on_ptx(build) + [conformance, "--target", "cuda"] + nan, PTX),
         ("ptx: many sequences", on_ptx(build) + [conformance, "--target", "cuda"] + sequences, PTX),
+        ("ptx: windows", on_ptx(build) + [conformance, "--target", "cuda"] + windows, PTX),
         ("ptx: pieces", on_ptx(build) + [conformance, "--target", "cuda"] + pieces, PTX),
         ("emulator: recorded calls", replay(build, CALLS, "cuda-emulated"), {}),
         ("emulator: conformance", [conformance, "--target", "cuda-emulated"] + random, {}),
