@@ -2,8 +2,13 @@
 // error/api runs each of its misuses through the check, too.
 #define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include <algorithm>
+#include <cstring>
+#include <functional>
+#include <string_view>
+#include <vector>
 
 #include "device_plan.h"
+#include "oracle/layout.h"
 
 namespace kvjit::test {
 namespace {
@@ -117,31 +122,83 @@ TEST_CASE("a fault stays until it is read, and the plan works again when the arr
     CHECK(c.snapshot() != before);
 }
 
-TEST_CASE("levels: BATCH looks at no entry, NONE at nothing, and no store leaves the cache") {
-    TensorsCase c(kStore);
-    c.table[3] = 1000;
-    c.tensors.key = c.tensors.value = Tensor();
-    for (const kvjit_check_level level : {KVJIT_CHECK_BATCH, KVJIT_CHECK_NONE}) {
-        CAPTURE(static_cast<int>(level));
-        PlanOptions options;
-        options.check_level = level;
-        Plan plan = device_plan(c, options);
-        REQUIRE(plan.run(c.tensors, c.layer_idx).has_value());
-        CHECK(plan.synchronize().has_value());
+/// A place of the cache that a new token, a row of current_key and current_value, is to be stored at.
+struct Stored {
+    std::int64_t row, block, token;  // block: 0 where the cache has none
+};
+
+/// Copies these rows to layer layer_idx of a float32 cache.
+void store(TensorsCase& c, const std::vector<Stored>& rows) {
+    const kvjit_tensor& cache = c.tensors.cache;
+    const auto axes = oracle::layout_axes(c.spec.layout);
+    for (const Stored& each : rows) {
+        for (const std::int64_t part : {0, 1}) {
+            const kvjit_tensor& from = part == 0 ? c.tensors.current_key : c.tensors.current_value;
+            for (std::int64_t head = 0; head < from.shape[1]; ++head) {
+                const auto to =
+                    oracle::offset_of({each.block, each.token, c.layer_idx, part, head, 0}, axes, cache.strides);
+                std::memcpy(static_cast<float*>(cache.data) + to,
+                            static_cast<const float*>(from.data) + each.row * from.strides[0] + head * from.strides[1],
+                            static_cast<std::size_t>(c.spec.head_dim) * sizeof(float));
+            }
+        }
     }
 }
 
-TEST_CASE("unchecked, a token past the end of its sequence's block is stored nowhere") {
-    TensorsCase c("op=KeyValueCache,cache_mode=sequence_table,layout=NL2THD");
-    c.tensors.key = c.tensors.value = Tensor();
-    c.set_lengths({0, 2, 0}, {0, 18, 0});  // positions 16 and 17; blocks have 16 tokens
-    PlanOptions options;
-    options.check_level = KVJIT_CHECK_NONE;
-    Plan plan = device_plan(c, options);
+/// A store of drawn numbers, without outputs.
+struct StoreCase : TensorsCase {
+    StoreCase(std::string_view text, const std::function<void(TensorsCase&)>& spoil) : TensorsCase(text) {
+        tensors.key = tensors.value = Tensor();
+        spoil(*this);
+        Rng rng(17);
+        draw_inputs(tensors, rng);
+    }
+};
+
+/// Stored where nothing looks at entries, a spoilt call puts these rows to their places, and writes nothing else.
+void expect_stored(std::string_view spec, const std::function<void(TensorsCase&)>& spoil,
+                   const std::vector<Stored>& rows, kvjit_check_level level) {
+    CAPTURE(static_cast<int>(level));
+    StoreCase c(spec, spoil), expected(spec, spoil);
     const auto before = c.snapshot();
+    REQUIRE(before == expected.snapshot());
+    store(expected, rows);
+    PlanOptions options;
+    options.check_level = level;
+    Plan plan = device_plan(c, options);
     REQUIRE(plan.run(c.tensors, c.layer_idx).has_value());
     CHECK(plan.synchronize().has_value());
-    CHECK(c.snapshot() == before);
+    CHECK(c.snapshot() == expected.snapshot());
+    CHECK((rows.empty() || c.snapshot() != before));
+}
+
+TEST_CASE("levels: BATCH looks at no entry, NONE at nothing; what is inside of the cache is stored, and nothing else") {
+    // Pages of 4 tokens. New tokens are at position 5 of sequence 0, 0 to 2 of sequence 1, 7 and 8 of sequence 2, whose
+    // pages begin at 0, 4; 8; 13, 17, 25.
+    constexpr std::string_view kPagesOf4 = "op=KeyValueCache,cache_mode=page_table,page_size=4,layout=TL2HD";
+    for (const kvjit_check_level level : {KVJIT_CHECK_BATCH, KVJIT_CHECK_NONE}) {
+        for (const std::int64_t outside : {std::int64_t{1000}, std::int64_t{64}, std::int64_t{-5}}) {
+            CAPTURE(outside);
+            expect_stored(
+                kPagesOf4, [&](TensorsCase& c) { c.table[3] = outside; }, {{0, 0, 5}, {4, 0, 20}, {5, 0, 25}}, level);
+        }
+        // Pages across the cache's ends.
+        expect_stored(
+            kPagesOf4, [](TensorsCase& c) { c.table[3] = 62; },
+            {{0, 0, 5}, {1, 0, 62}, {2, 0, 63}, {4, 0, 20}, {5, 0, 25}}, level);
+        expect_stored(
+            kPagesOf4, [](TensorsCase& c) { c.table[3] = -1; },
+            {{0, 0, 5}, {2, 0, 0}, {3, 0, 1}, {4, 0, 20}, {5, 0, 25}}, level);
+    }
+}
+
+TEST_CASE("unchecked, a token past the end of its sequence's block is stored nowhere, one before it is") {
+    // Blocks of 16 tokens; those of the sequences are 6, 0, 3.
+    constexpr std::string_view kBlocksOf16 = "op=KeyValueCache,cache_mode=sequence_table,layout=NL2THD";
+    expect_stored(kBlocksOf16, [](TensorsCase& c) { c.set_lengths({0, 2, 0}, {0, 18, 0}); }, {}, KVJIT_CHECK_NONE);
+    expect_stored(
+        kBlocksOf16, [](TensorsCase& c) { c.set_lengths({1, 4, 1}, {3, 18, 16}); },
+        {{0, 6, 2}, {1, 0, 14}, {2, 0, 15}, {5, 3, 15}}, KVJIT_CHECK_NONE);
 }
 
 TEST_CASE("Merge writes no row past those that the device counts") {
