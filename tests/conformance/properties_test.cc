@@ -369,6 +369,60 @@ TEST_CASE("a NaN lse makes its row of Merge NaN, and no other row") {
     }
 }
 
+/// Leaves a tensor `rows` rows, one less than the batch has; what the refusal says.
+std::string shortened(kvjit_tensor& tensor, const std::string& name, int axis, std::int64_t rows) {
+    tensor.shape[axis] = rows;
+    return name + ".shape[" + std::to_string(axis) + "] is " + std::to_string(rows) + "; axis S takes at least " +
+           std::to_string(rows + 1);
+}
+
+/// The bytes of `whole` before row `end` of its `rows`, and those of `before` from there on.
+std::vector<std::byte> joined(const std::vector<std::byte>& whole, const std::vector<std::byte>& before,
+                              std::int64_t end, std::int64_t rows) {
+    std::vector<std::byte> bytes = before;
+    std::copy_n(whole.begin(), std::ssize(whole) / rows * end, bytes.begin());
+    return bytes;
+}
+
+TEST_CASE("Merge over a tensor that lacks a row is refused; where only a GPU knows, it writes the rows that all have") {
+    Case which = ragged("op=MultiHeadAttention,head_dim=64,group=2,t1=f32");
+    which.batch_size = 1;
+    which.new_tokens = NewTokens::kFew;
+    // A GPU's block has 8 warps, one for each row and head: of an odd number of rows the last one's warps go past them.
+    const auto has_even_rows = [&](std::uint64_t seed) {
+        return make_call(which, seed, 68).problem.seqstarts.back() % 2 == 0;
+    };
+    const std::uint64_t seed = find_seed(67, has_even_rows);
+    const Call whole = make_call(which, seed, 68);
+    const std::int64_t rows = whole.problem.seqstarts.back();
+    REQUIRE((rows > 1 && whole.problem.num_heads == 4));
+    Parts made(whole.problem, 3);
+    Rng rng(69);
+    for (Placed* each : {&made.outputs, &made.lses}) each->fill([&] { return rng.normal(); });
+    REQUIRE(run_bound(made.merge_into(whole), {}) == "");
+    REQUIRE(std::ranges::none_of(numbers_of(whole.attn_output), [](double x) { return std::isnan(x); }));
+    for (const int which_lacks : {0, 1, 2, 3}) {
+        CAPTURE(which_lacks);
+        const Call merged = make_call(which, seed, 68);
+        const std::vector<std::byte> output = merged.attn_output.packed(), lse = merged.lse.packed();
+        Bound merge = made.merge_into(merged);
+        merge.batch.max_seqlen = merge.batch.max_kvlen = rows;
+        kvjit_tensors& t = merge.tensors;
+        const std::string refusal = which_lacks == 0   ? shortened(t.partial_output, "partial_output", 1, rows - 1)
+                                    : which_lacks == 1 ? shortened(t.partial_lse, "partial_lse", 1, rows - 1)
+                                    : which_lacks == 2 ? shortened(t.attn_output, "attn_output", 0, rows - 1)
+                                                       : shortened(t.lse, "lse", 0, rows - 1);
+        const std::string error = run_bound(merge, {});
+        CHECK_MESSAGE(error.find("KVJIT_BAD_SHAPE: " + refusal) != std::string::npos, error);
+        CHECK(merged.attn_output.packed() == output);
+        CHECK(merged.lse.packed() == lse);
+        if (!options().on_cuda()) continue;
+        CHECK(run_bound(merge, {.device_checks = true}) == "");
+        CHECK(merged.attn_output.packed() == joined(whole.attn_output.packed(), output, rows - 1, rows));
+        CHECK(merged.lse.packed() == joined(whole.lse.packed(), lse, rows - 1, rows));
+    }
+}
+
 TEST_CASE("a window of any width hides what lies before it, and nothing else") {
     for (const char* spec :
          {"op=MultiHeadAttention,head_dim=64,group=4,t1=f16,has_window=1",

@@ -91,7 +91,7 @@ def stages(build):
     pieces = ["-tc=relayouts between layouts that cut*,*in pieces as in whole rows,*makes of whole rows"]
     sequences = ["-tc=more sequences than*"]
     windows = ["-tc=*before a window are not touched"]
-    parts = ["-tc=attention over parts of the keys*"]
+    parts = ["-tc=attention over parts of the keys*,Merge over a tensor that lacks*"]
     plans = ["-tc=the plan's own choice*,one plan serves*,a bad entry is found wherever*"]
     nan = ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*,a NaN lse*,"
            "a NaN in the output of a part*"]
