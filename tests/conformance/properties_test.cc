@@ -183,8 +183,8 @@ TEST_CASE("a task that takes several kv heads of a short sequence in turn") {
           "op=MultiHeadCacheAttention,head_dim=64,group=8,has_window=1,cache_mode=page_table,page_size=16,layout=L2HTD",
           "op=MultiHeadCacheAttention,head_dim=64,group=2,quant_bit=8,cache_mode=token_table,layout=2HTD",
           "op=MultiHeadCacheAttention,head_dim=128,group=1,quant_bit=8,quant_group=32,layout=2HTD",
-          "op=MultiHeadCacheAttention,head_dim=64,group=4,quant_bit=4,cache_mode=block_pointers,page_size=16,layout="
-          "2HTD",
+          ("op=MultiHeadCacheAttention,head_dim=64,group=4,quant_bit=4,cache_mode=block_pointers,page_size=16,layout="
+           "2HTD"),
           "op=MultiHeadCacheAttention,head_dim=40,group=4,is_alibi=1,cache_mode=block_table,page_size=16,layout=N2HTD",
           "op=MultiHeadAttention,head_dim=64,group=71"}) {
         for (const NewTokens tokens : {NewTokens::kNoneOrOne, NewTokens::kFew}) {

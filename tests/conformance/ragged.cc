@@ -58,18 +58,18 @@ const std::vector<std::string>& attention_specs() {
     static const std::vector<std::string> specs = {
         "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f16,cache_mode=page_table,page_size=16,layout=L2HTD",
         "op=MultiHeadCacheAttention,head_dim=128,group=1,t1=f32,cache_mode=token_table,layout=TL2HD,is_alibi=1",
-        "op=MultiHeadCacheAttention,head_dim=80,group=7,t1=f16,quant_bit=8,quant_group=16,cache_mode=block_table,"
-        "page_size=7,layout=N2LTHD",
-        "op=MultiHeadCacheAttention,head_dim=40,group=3,t1=f32,quant_bit=4,quant_group=8,cache_mode=offset,layout="
-        "L2THD",
+        ("op=MultiHeadCacheAttention,head_dim=80,group=7,t1=f16,quant_bit=8,quant_group=16,cache_mode=block_table,"
+         "page_size=7,layout=N2LTHD"),
+        ("op=MultiHeadCacheAttention,head_dim=40,group=3,t1=f32,quant_bit=4,quant_group=8,cache_mode=offset,layout="
+         "L2THD"),
         "op=MultiHeadAttention,head_dim=96,group=2,t1=f32,attn_mask=2",
-        "op=MultiHeadCacheAttention,head_dim=64,group=8,t1=f16,cache_mode=page_table,page_size=4,layout=L2HTD,"
-        "has_window=1,has_sinks=1",
+        ("op=MultiHeadCacheAttention,head_dim=64,group=8,t1=f16,cache_mode=page_table,page_size=4,layout=L2HTD,"
+         "has_window=1,has_sinks=1"),
         "op=MultiHeadAttention,head_dim=128,group=2,t1=f32,is_causal=0,has_window=1,has_soft_cap=1",
-        "op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f16,quant_bit=8,quant_group=32,cache_mode=page_table,"
-        "page_size=16,layout=L2HTD,has_window=1",
-        "op=MultiHeadCacheAttention,head_dim=64,group=6,t1=bf16,quant_bit=4,quant_group=32,t3=bf16,cache_mode=offset,"
-        "layout=TL2HD,attn_mask=3"};
+        ("op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f16,quant_bit=8,quant_group=32,cache_mode=page_table,"
+         "page_size=16,layout=L2HTD,has_window=1"),
+        ("op=MultiHeadCacheAttention,head_dim=64,group=6,t1=bf16,quant_bit=4,quant_group=32,t3=bf16,cache_mode=offset,"
+         "layout=TL2HD,attn_mask=3")};
     return specs;
 }
 

@@ -152,11 +152,10 @@ public:
     Tensors tensors() {
         Tensors tensors;
         if (by_address_) return tensors;
-        static_cast<kvjit_tensor&>(apart() ? tensors.key_cache : tensors.cache) = keys_.tensor();
+        (apart() ? tensors.key_cache : tensors.cache) = keys_.tensor();
         if (apart()) tensors.value_cache = values_.tensor();
         const std::int64_t shape[] = {kBlocks, 2, kPage, kHeads, kDim / 8};
-        if (scales_.size() != 0)
-            static_cast<kvjit_tensor&>(tensors.scale) = kvjit_tensor_contiguous(scales_.data(), KVJIT_F16, 5, shape);
+        if (scales_.size() != 0) tensors.scale = kvjit_tensor_contiguous(scales_.data(), KVJIT_F16, 5, shape);
         return tensors;
     }
     std::vector<unsigned char> bytes() {
