@@ -6,14 +6,15 @@
 
 #include "call/arrays.h"
 #include "calls/tensors.h"
+#include "support/guarded_buffer.h"
 
 namespace kvjit::test {
 
 using calls::Allocate, calls::bytes_of, calls::draw, calls::draw_inputs, calls::elements_of;
 
-/// Of the host: each piece ends at a page that can't be touched (but for up to 15 bytes). The bytes of a piece are all
-/// alike, and a finite number in every type. Lives as long as a copy of the function.
-Allocate guarded_memory();
+/// Of the host: each piece ends at a page that can't be touched (but for up to 15 bytes), or begins after one. The
+/// bytes of a piece are all alike, and a finite number in every type. Lives as long as a copy of the function.
+Allocate guarded_memory(Guard guard = Guard::kAfter);
 
 struct CallTensors : calls::CallTensors {
     CallTensors(const IndexArrays& arrays, Rows rows, Allocate allocate = guarded_memory())

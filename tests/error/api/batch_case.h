@@ -22,7 +22,8 @@ struct TensorsCase : BatchCase, CallTensors {
     std::int64_t layer_idx = 1;
     bool stores = true;  // whether the plan may
 
-    explicit TensorsCase(std::string_view spec_text) : BatchCase(spec_text), CallTensors(*this, {6, 18}) {}
+    explicit TensorsCase(std::string_view spec_text, Allocate allocate = guarded_memory())
+        : BatchCase(spec_text), CallTensors(*this, {6, 18}, std::move(allocate)) {}
 
     /// Every byte that kernels may reach, blocks at addresses included.
     std::vector<std::byte> snapshot() const;

@@ -147,7 +147,8 @@ void store(TensorsCase& c, const std::vector<Stored>& rows) {
 
 /// A store of drawn numbers, without outputs.
 struct StoreCase : TensorsCase {
-    StoreCase(std::string_view text, const std::function<void(TensorsCase&)>& spoil) : TensorsCase(text) {
+    StoreCase(std::string_view text, const std::function<void(TensorsCase&)>& spoil, Guard guard)
+        : TensorsCase(text, guarded_memory(guard)) {
         tensors.key = tensors.value = Tensor();
         spoil(*this);
         Rng rng(17);
@@ -159,17 +160,19 @@ struct StoreCase : TensorsCase {
 void expect_stored(std::string_view spec, const std::function<void(TensorsCase&)>& spoil,
                    const std::vector<Stored>& rows, kvjit_check_level level) {
     CAPTURE(static_cast<int>(level));
-    StoreCase c(spec, spoil), expected(spec, spoil);
-    const auto before = c.snapshot();
-    REQUIRE(before == expected.snapshot());
-    store(expected, rows);
-    PlanOptions options;
-    options.check_level = level;
-    Plan plan = device_plan(c, options);
-    REQUIRE(plan.run(c.tensors, c.layer_idx).has_value());
-    CHECK(plan.synchronize().has_value());
-    CHECK(c.snapshot() == expected.snapshot());
-    CHECK((rows.empty() || c.snapshot() != before));
+    for (const Guard guard : {Guard::kAfter, Guard::kBefore}) {  // of what lies beside the cache
+        StoreCase c(spec, spoil, guard), expected(spec, spoil, guard);
+        const auto before = c.snapshot();
+        REQUIRE(before == expected.snapshot());
+        store(expected, rows);
+        PlanOptions options;
+        options.check_level = level;
+        Plan plan = device_plan(c, options);
+        REQUIRE(plan.run(c.tensors, c.layer_idx).has_value());
+        CHECK(plan.synchronize().has_value());
+        CHECK(c.snapshot() == expected.snapshot());
+        CHECK((rows.empty() || c.snapshot() != before));
+    }
 }
 
 TEST_CASE("levels: BATCH looks at no entry, NONE at nothing; what is inside of the cache is stored, and nothing else") {
@@ -192,7 +195,7 @@ TEST_CASE("levels: BATCH looks at no entry, NONE at nothing; what is inside of t
     }
 }
 
-TEST_CASE("unchecked, a token past the end of its sequence's block is stored nowhere, one before it is") {
+TEST_CASE("unchecked, tokens past the end of their sequence's block are stored nowhere, those before it are stored") {
     // Blocks of 16 tokens; those of the sequences are 6, 0, 3.
     constexpr std::string_view kBlocksOf16 = "op=KeyValueCache,cache_mode=sequence_table,layout=NL2THD";
     expect_stored(kBlocksOf16, [](TensorsCase& c) { c.set_lengths({0, 2, 0}, {0, 18, 0}); }, {}, KVJIT_CHECK_NONE);
