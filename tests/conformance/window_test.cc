@@ -116,31 +116,35 @@ private:
     std::vector<void*> opened_;
 };
 
-/// One sequence is as long as the cache, of one head. From this key on it is seen: in the middle of tiles, of blocks of
-/// keys and of pages.
-constexpr std::int64_t kTokens = 1696, kFirst = 1560;
+/// A cache of one sequence and one head.
+constexpr std::int64_t kTokens = 1696;
+/// The first key that is seen, in the middle of tiles, blocks of keys and pages. Scales have to begin at 16 bytes.
+std::int64_t first_key(const kvjit_spec& spec) {
+    return spec.quant_bit != 0 ? 1560 : 1563;
+}
 
-/// A tensor 2HTD of which no key and no value before kFirst can be touched: row kFirst begins at a page of the
+/// A tensor 2HTD of which no key and no value before the first one can be touched: its row begins at a page of the
 /// machine's, of keys and of values.
 class HalfOpenTensor {
 public:
     /// `make` gives the elements' numbers.
     template <class Make>
-    HalfOpenTensor(int dtype, std::int64_t elements, Make make)
+    HalfOpenTensor(int dtype, std::int64_t elements, std::int64_t first, Make make)
         : dtype_(dtype),
           elements_(elements),
           row_(elements * static_cast<std::int64_t>(bytes_of(dtype))),
           plane_(whole_pages(kTokens * row_) + kPageBytes),
-          before_(whole_pages(kFirst * row_)),
+          first_(first),
+          before_(whole_pages(first * row_)),
           memory_(2 * plane_ + kPageBytes) {
         for (const std::int64_t plane : {std::int64_t{0}, plane_}) {
-            std::byte* rows = memory_.open(plane + before_, (kTokens - kFirst) * row_);
-            for (std::int64_t i = 0; i < (kTokens - kFirst) * elements_; ++i) write_element(rows, dtype_, i, make());
+            std::byte* rows = memory_.open(plane + before_, (kTokens - first) * row_);
+            for (std::int64_t i = 0; i < (kTokens - first) * elements_; ++i) write_element(rows, dtype_, i, make());
         }
     }
     kvjit_tensor view() const {
         const std::int64_t shape[] = {2, 1, kTokens, elements_};
-        kvjit_tensor tensor = kvjit_tensor_contiguous(memory_.data() + before_ - kFirst * row_,
+        kvjit_tensor tensor = kvjit_tensor_contiguous(memory_.data() + before_ - first_ * row_,
                                                       static_cast<kvjit_dtype>(dtype_), 4, shape);
         tensor.strides[0] = plane_ / static_cast<std::int64_t>(bytes_of(dtype_));
         return tensor;
@@ -149,37 +153,38 @@ public:
 private:
     int dtype_;
     std::int64_t elements_, row_;
-    std::int64_t plane_;   // bytes from keys to values
+    std::int64_t plane_;  // bytes from keys to values
+    std::int64_t first_;
     std::int64_t before_;  // of a plane, which can't be touched
     ClosedMemory memory_;
 };
 
-/// Cache and table of which nothing before kFirst can be touched.
+/// Cache and table of which nothing before the first key that is seen can be touched.
 struct HalfOpen {
     kvjit_spec spec;
     HalfOpenTensor cache, scale;
     ClosedMemory table{kPageBytes + kTokens * 8};
-    std::int64_t* entries;  // of which those before kFirst's are closed
+    std::int64_t* entries;  // of which those before the first key's are closed
 
     HalfOpen(const std::string& text, Rng& rng)
         : spec(spec_of("op=MultiHeadCacheAttention,layout=2HTD,has_window=1," + text)),
-          cache(code_row(spec).dtype, spec.head_dim,
+          cache(code_row(spec).dtype, spec.head_dim, first_key(spec),
                 [&] { return spec.quant_bit != 0 ? static_cast<double>(rng.between(-127, 127)) : rng.normal(); }),
-          scale(scale_row(spec).dtype, spec.quant_bit != 0 ? spec.head_dim / spec.quant_group : 8,
+          scale(scale_row(spec).dtype, spec.quant_bit != 0 ? spec.head_dim / spec.quant_group : 8, first_key(spec),
                 [&] { return 0.01 * (1 + rng.uniform()); }) {
-        const std::int64_t page = is_paged() ? spec.page_size : 1, first = kFirst / page;
+        const std::int64_t page = is_paged() ? spec.page_size : 1, first = first_key(spec) / page;
         auto* open = reinterpret_cast<std::int64_t*>(table.open(kPageBytes, kTokens * 8));
         for (std::int64_t p = first; p * page < kTokens; ++p) open[p - first] = p * page;
         entries = open - first;
     }
     bool is_paged() const { return spec.cache_mode == KVJIT_PAGE_TABLE; }
 
-    /// Attends `n` new tokens, of which the first sees from key kFirst on; "" or the error.
+    /// Attends `n` new tokens, of which the first sees from first_key() on; "" or the error.
     std::string run(std::int64_t n, Rng& rng, const RunOptions& options = {}) const {
         const Placed seqstarts = Placed::integers({0, n}, KVJIT_I64, Guard::kAfter),
                      kvstarts = Placed::integers({0, kTokens}, KVJIT_I64, Guard::kAfter);
         Bound bound = bound_of(spec, {seqstarts.data<std::int64_t>(), kvstarts.data<std::int64_t>()}, 1);
-        bound.batch.window_left = kTokens - n - kFirst;
+        bound.batch.window_left = kTokens - n - first_key(spec);
         bound.batch.max_tokens = bound.batch.max_kvlen = kTokens;
         bound.batch.max_seqlen = n;
         const std::int64_t shape[] = {1, kTokens / spec.page_size}, all[] = {kTokens};
