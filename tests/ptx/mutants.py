@@ -90,6 +90,7 @@ def stages(build):
     relayouts = ["-tc=relayouts: threads*"]
     pieces = ["-tc=relayouts between layouts that cut*,*in pieces as in whole rows,*makes of whole rows"]
     sequences = ["-tc=more sequences than*"]
+    long_rows = ["-tc=few rows of many elements*"]
     windows = ["-tc=*before a window are not touched"]
     parts = ["-tc=attention over parts of the keys*,Merge over a tensor that lacks*"]
     plans = ["-tc=the plan's own choice*,one plan serves*,a bad entry is found wherever*"]
@@ -102,12 +103,13 @@ def stages(build):
         ("ptx: device tests", on_ptx(build) + [device, "--target", "cuda"] + plans, PTX),
         ("ptx: Merge", on_ptx(build) + [conformance, "--target", "cuda"] + parts, PTX),
         ("ptx: NaN", on_ptx(build) + [conformance, "--target", "cuda"] + nan, PTX),
+        ("ptx: long rows", on_ptx(build) + [conformance, "--target", "cuda"] + long_rows, PTX),
         ("ptx: many sequences", on_ptx(build) + [conformance, "--target", "cuda"] + sequences, PTX),
         ("ptx: windows", on_ptx(build) + [conformance, "--target", "cuda"] + windows, PTX),
         ("ptx: pieces", on_ptx(build) + [conformance, "--target", "cuda"] + pieces, PTX),
         ("emulator: recorded calls", replay(build, CALLS, "cuda-emulated"), {}),
         ("emulator: conformance", [conformance, "--target", "cuda-emulated"] + random, {}),
-        ("emulator: long rows", [conformance, "--target", "cuda-emulated", "-tc=few rows of many elements*"], {}),
+        ("emulator: long rows", [conformance, "--target", "cuda-emulated"] + long_rows, {}),
         ("emulator: edges", [conformance, "--target", "cuda-emulated"] + edges, {}),
         ("emulator: relayouts", [conformance, "--target", "cuda-emulated"] + relayouts, {}),
     ]
