@@ -40,6 +40,7 @@ void check_against_oracle(Call& call) {
 }
 
 Call check_against_oracle(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed) {
+    INFO("data seed " << data_seed << ", placement seed " << placement_seed);
     Call call = make_call(which, data_seed, placement_seed);
     check_against_oracle(call);
     return call;
