@@ -388,7 +388,8 @@ TEST_CASE("Merge over a tensor that lacks a row is refused; where only a GPU kno
     Case which = ragged("op=MultiHeadAttention,head_dim=64,group=2,t1=f32");
     which.batch_size = 1;
     which.new_tokens = NewTokens::kFew;
-    // A GPU's block has 8 warps, one for each row and head: of an odd number of rows the last one's warps go past them.
+    // A GPU's block has 8 warps, one for each row and head: of an odd number of rows some of the last one's have no
+    // row.
     const auto has_even_rows = [&](std::uint64_t seed) {
         return make_call(which, seed, 68).problem.seqstarts.back() % 2 == 0;
     };
@@ -401,17 +402,21 @@ TEST_CASE("Merge over a tensor that lacks a row is refused; where only a GPU kno
     for (Placed* each : {&made.outputs, &made.lses}) each->fill([&] { return rng.normal(); });
     REQUIRE(run_bound(made.merge_into(whole), {}) == "");
     REQUIRE(std::ranges::none_of(numbers_of(whole.attn_output), [](double x) { return std::isnan(x); }));
-    for (const int which_lacks : {0, 1, 2, 3}) {
-        CAPTURE(which_lacks);
+    struct Lacking {
+        const char* name;
+        kvjit_tensor kvjit_tensors::* tensor;
+        int axis;  // of rows
+    };
+    for (const Lacking& each :
+         {Lacking{"partial_output", &kvjit_tensors::partial_output, 1},
+          Lacking{"partial_lse", &kvjit_tensors::partial_lse, 1},
+          Lacking{"attn_output", &kvjit_tensors::attn_output, 0}, Lacking{"lse", &kvjit_tensors::lse, 0}}) {
+        CAPTURE(each.name);
         const Call merged = make_call(which, seed, 68);
         const std::vector<std::byte> output = merged.attn_output.packed(), lse = merged.lse.packed();
         Bound merge = made.merge_into(merged);
         merge.batch.max_seqlen = merge.batch.max_kvlen = rows;
-        kvjit_tensors& t = merge.tensors;
-        const std::string refusal = which_lacks == 0   ? shortened(t.partial_output, "partial_output", 1, rows - 1)
-                                    : which_lacks == 1 ? shortened(t.partial_lse, "partial_lse", 1, rows - 1)
-                                    : which_lacks == 2 ? shortened(t.attn_output, "attn_output", 0, rows - 1)
-                                                       : shortened(t.lse, "lse", 0, rows - 1);
+        const std::string refusal = shortened(merge.tensors.*each.tensor, each.name, each.axis, rows - 1);
         const std::string error = run_bound(merge, {});
         CHECK_MESSAGE(error.find("KVJIT_BAD_SHAPE: " + refusal) != std::string::npos, error);
         CHECK(merged.attn_output.packed() == output);
