@@ -1,5 +1,6 @@
 // check: checks index arrays that only the device can read, before other kernels rely on them (docs/semantics.md,
-// section 8). Its time is NVRTC's rather than the GPU's: loops are not unrolled, and a check stands in one place.
+// section 8). What it costs is NVRTC's time to compile it, rather than the GPU's to run it: no loop is
+// unrolled, and a comparison of two entries stands in the text once.
 #include "common/batch_rules.h"
 #include "common/spec_block.h"
 #include "cuda/machine/contract.h"
@@ -86,10 +87,11 @@ KVJIT_INLINE void check_apart(const Checked& checked, const NewSlots& own, const
 KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, const CheckedSequence& of, i64 p) {
     const CheckedBatch& batch = checked.args.batch;
     const NewSlots own = new_slots_of(checked, of, p);
-    CheckedSequence other = of;  // of whose entries the lane takes these, each kWarpSize-th
+    CheckedSequence other = of;  // the sequence whose entries this lane compares now
+    // Those entries: the first one, and each kWarpSize-th after it.
     EntryRange entries = {p + 1 + place.lane, new_entries(kPaging, of).last};
-    i64 group = of.index + 1 - kWarpSize;  // the first of the sequences that lanes took one each
-    u32 long_ones = 0;                     // the lanes whose sequences are left to all lanes
+    i64 group = of.index + 1 - kWarpSize;  // lanes take the kWarpSize sequences from this one on, one each
+    u32 long_ones = 0;  // the lanes of the group whose sequences have several entries, which all lanes take together
     for (;;) {
 #pragma unroll 1
         for (i64 q = entries.first; q < entries.last; q += kWarpSize) check_apart(checked, own, other, q);
@@ -105,7 +107,7 @@ KVJIT_INLINE void check_shared(const Checked& checked, const Place& place, const
         } else {
             const bool is_long = entries.last - entries.first > 1;
             long_ones = ballot(is_long);
-            if (is_long) entries.last = entries.first;
+            if (is_long) entries.last = entries.first;  // not now: all lanes take them next
         }
     }
 }

@@ -117,7 +117,7 @@ struct ByteProducts {
     KVJIT_INLINE static void score_steps(vf<16>* scores, const Query& query, const KeyTile& keys, const ChunkRows& rows,
                                          ScoredKeys scored) {
         vi<16> columns[kStepWords];
-        // A processor looks only so far ahead. Loads of columns and products keep other units of it busy: the next
+        // A processor looks only so far ahead. Loads of columns and products keep different units busy: the next
         // step's columns are loaded amid this one's products. Before the first step there is nothing to multiply.
 #pragma clang loop unroll(disable)
         for (int step = -1; step < kSteps; ++step) {
