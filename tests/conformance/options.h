@@ -17,7 +17,8 @@ struct Options {
     std::string target = "host";  // --target NAME: where the calls run
 
     bool on_cuda() const { return target.starts_with("cuda") || target.starts_with("sm_"); }
-    /// Which reaches only memory that was made known to it: GuardedBuffer's, and SparseMemory's as it was shown.
+    /// Which reaches only memory that was made known to it: GuardedBuffer's, and of others the parts that were shown to
+    /// it.
     bool on_gpu() const { return on_cuda() && target != "cuda-emulated"; }
 };
 const Options& options();

@@ -67,7 +67,7 @@ void choose_cpu(const RunOptions& options, const kvjit_executor& executor, kvjit
     if (options.order != Order::kPool) plan.executor = &executor;
 }
 
-/// A mirror where the plan couldn't do without, and where there is something to check.
+/// A mirror where the plan couldn't do without, and where the host is to check the arrays.
 void choose_cuda(const RunOptions& options, const kvjit_batch& batch, kvjit_plan_options& plan) {
     const bool bounds_known = batch.max_seqlen != 0 && batch.max_kvlen != 0;
     const bool host_checks = options.check_level == KVJIT_CHECK_FULL && !options.device_checks;

@@ -25,7 +25,8 @@ struct RunOptions {
     std::int64_t split_keys =
         256;  // CUDA: a fixed number, so that bits don't depend on the batch; 0: the plan's choice
     bool stores_nothing = false;
-    bool device_checks = false;  // CUDA, where the batch has bounds: a kernel checks the arrays, not the host
+    bool device_checks =
+        false;  // CUDA, where the batch has bounds: no mirror; a kernel checks the arrays, of Merge none
 };
 
 /// Runs a plan's tasks on the thread that has them to do, in the order that a test wants.

@@ -17,7 +17,8 @@ public:
     bool exists() const { return data_ != nullptr; }
     std::byte* data() const { return data_; }
 
-    /// Lets a GPU that the tests run on reach the pages that are written by now, and no others.
+    /// Lets a GPU that the tests run on reach the pages that are in memory by now, those that were written or read, and
+    /// no others. Once.
     void show_written();
 
 private:

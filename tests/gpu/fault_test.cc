@@ -85,7 +85,7 @@ TEST_CASE("a bad entry is found wherever it stands in a row that all threads tog
     Step step(machine(), kRow, {.sequences = 1, .keys = keys});
     Plan plan = checked_plan(step);
     const Written before = untouched(step);
-    // The ends of each turn, and others that no multiple has in common.
+    // The ends of each turn, and some in the middle of turns.
     for (const std::int64_t p : {turn - 1, turn, 2 * turn - 1, 2 * turn, 3 * turn - 1, 3 * turn, keys - 1, turn + 77,
                                  2 * turn + 331, turn + turn / 2 + 19}) {
         CAPTURE(p);
