@@ -19,7 +19,10 @@ int main() try {
     // Once: the encoder's keys. Values count from 0 to 9.
     const std::vector<std::int64_t> encoded{0, kKeys}, begin{0};
     std::vector<float> key(kKeys * kHeads * kDim, 0.5f), value(key.size());
-    for (std::size_t i = 0; i < value.size(); ++i) value[i] = static_cast<float>(i / (kHeads * kDim));
+    for (std::size_t i = 0; i < value.size(); ++i) {
+        const std::size_t position = i / (kHeads * kDim);
+        value[i] = static_cast<float>(position);
+    }
     kvjit::Batch batch;
     batch.set_seqstarts(encoded).set_kvstarts(encoded);
     batch.num_heads = kHeads;

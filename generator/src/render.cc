@@ -5,6 +5,7 @@
 #include <fstream>
 #include <set>
 #include <system_error>
+#include <utility>
 
 namespace kvjit::gen {
 namespace {
@@ -124,7 +125,7 @@ private:
 
 Templates templates_of(std::string folder) {
     if (folder.empty()) return {embedded_templates()};
-    return {[folder](std::string_view path) { return read_template(in_folder(folder, path)); }, folder};
+    return {[folder](std::string_view path) { return read_template(in_folder(folder, path)); }, std::move(folder)};
 }
 
 std::string with_files_of(const Templates& templates, std::string_view message) {
