@@ -50,7 +50,7 @@ on_ptx inspect head_dim=64 --target cuda --program decode >"$work/out" 2>&1 || {
 
 small=(--kv-heads 1 --batch '2x1:70+1x3:5')
 same_work 'tensor cores' head_dim=64,group=2,quant_bit=8,cache_mode=page_table,page_size=16 "${small[@]}" --layers 3
-same_work 'multiply-add' op=MultiHeadAttention,head_dim=64,group=2,t1=f32,attn_mask=2,is_alibi=1 "${small[@]}" --layers 2
+same_work 'multiply-add' op=MultiHeadAttention,head_dim=64,group=2,t1=f32,attn_mask=2,is_alibi=1,has_soft_cap=1 "${small[@]}" --layers 2
 same_work 'tensor cores' op=KeyValueCache,head_dim=64,cache_mode=token_table,index_type=i32 "${small[@]}" --layers 1
 same_work 'tensor cores' head_dim=64,cache_mode=block_pointers,page_size=8,layout=L2HTD,quant_bit=8 "${small[@]}" --layers 1
 same_work 'tensor cores' op=Merge,head_dim=64 "${small[@]}" --layers 1

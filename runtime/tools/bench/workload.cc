@@ -20,6 +20,7 @@ namespace kvjit::tool {
 namespace {
 
 constexpr std::int64_t kMostLayers = 1024, kDrawn = 1 << 16;
+constexpr float kSlope = 0.1F, kSoftCap = 30;
 
 calls::CallShape call_shape(const kvjit_spec& spec, const Lengths& lengths, std::int64_t kv_heads,
                             std::int64_t layers) {
@@ -36,7 +37,8 @@ public:
     MadeUpCall(const Setting& setting, const calls::CallShape& shape, calls::Rng& rng)
         : arrays_(shape), tensors_(arrays_, rows_of(arrays_), allocate(setting.memory)) {
         if (oracle::has_cache(shape.spec) && shape.spec.cache_mode != KVJIT_OFFSET) arrays_.place_tokens(&rng);
-        if (shape.spec.is_alibi != 0) arrays_.slopes.assign(static_cast<std::size_t>(arrays_.batch.num_heads), 0.1F);
+        if (shape.spec.is_alibi != 0) arrays_.slopes.assign(static_cast<std::size_t>(arrays_.batch.num_heads), kSlope);
+        if (shape.spec.has_soft_cap != 0) arrays_.batch.soft_cap = kSoftCap;
         const auto one_token = [](std::int64_t tokens) { return tokens == 1; };
         arrays_.batch.decoding_batches = std::ranges::find_if_not(shape.tokens, one_token) - shape.tokens.begin();
         batch_ = place_arrays(setting.machine.place);
