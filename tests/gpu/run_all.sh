@@ -5,9 +5,13 @@ set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
 
-readonly all_steps=(machine replay conformance device_tests memcheck racecheck initcheck synccheck benchmark peer)
+readonly all_steps=(machine replay conformance device_tests memcheck racecheck initcheck synccheck benchmark peer specs)
 readonly no_gpu=77
 readonly command_limit=1500 # seconds after which a command counts as hung
+readonly spec_limit=90      # the same for a spec, of which one that hangs keeps the others waiting
+# What step_specs measures: many sequences with long caches, so that decode reads from memory; prompts, for prefill.
+readonly -A spec_batches=([decode]=64x1:8192 [prefill]=4x4096:4096)
+readonly spec_query_heads=32
 
 out='kvjit-gpu-results'
 build=
@@ -23,7 +27,7 @@ Tests and times kvjit on this machine's NVIDIA GPU. It needs NVIDIA's driver and
 toolkit or of the Python package nvidia-cuda-nvrtc), and installs nothing. In the kit the programs lie beside this
 script; in a source tree it builds them first, without LLVM, in build-gpu/.
 
-  --out FOLDER     where results.txt, results.json and log.txt go (default: $out)
+  --out FOLDER     where results.txt, results.json, log.txt and measured.txt go (default: $out)
   --quick          less of everything: some minutes instead of about half an hour
   --steps A,B,...  only these of: ${all_steps[*]}
   --device N       the GPU of this number (default: $device)
@@ -40,6 +44,7 @@ Each step passes, fails, or is left out (SKIP) with the reason:
                 on the device tests that need neither stream nor graph
   benchmark     kvjit_gpu_bench
   peer          PyTorch's attention on the same shapes, in turns with the benchmark, where python3 has PyTorch for CUDA
+  specs         kvjit bench on the kernels of docs/gpu_model.md, into measured.txt
 
 Exit status: 0 all that ran passed, 1 something failed, 2 bad arguments, $no_gpu there is no GPU.
 
@@ -108,7 +113,7 @@ find_programs() {
     if [[ -x $here/bin/kvjit ]]; then
         kvjit=$here/bin/kvjit conformance=$here/bin/kvjit_conformance
         gpu_test=$here/bin/kvjit_gpu_test gpu_bench=$here/bin/kvjit_gpu_bench
-        calls=("$here"/calls/*.safetensors)
+        calls=("$here"/calls/*.safetensors) specs=$here/specs.txt
     else
         local root
         root=$(cd -- "$here/../.." && pwd -P)
@@ -123,12 +128,13 @@ find_programs() {
         fi
         kvjit=$build/kvjit conformance=$build/tests/conformance/kvjit_conformance
         gpu_test=$build/tests/gpu/kvjit_gpu_test gpu_bench=$build/tests/gpu/kvjit_gpu_bench
-        calls=("$root"/tests/golden/*/*.safetensors)
+        calls=("$root"/tests/golden/*/*.safetensors) specs=$root/tests/sass/specs.txt
     fi
     for program in "$kvjit" "$conformance" "$gpu_test" "$gpu_bench"; do
         [[ -x $program ]] || die "there is no $program"
     done
     [[ -f ${calls[0]} ]] || die "there are no recorded calls at ${calls[0]}"
+    [[ -f $specs ]] || die "there is no $specs"
 }
 
 is_quick() { ((${#quick[@]} > 0)); }
@@ -367,6 +373,106 @@ step_peer() {
     reason="in turns with the benchmark"
     if ((peer_failures != 0)); then reason="some of it failed: see log.txt"; fi
     return "$peer_failures"
+}
+
+# ---- The kernels of docs/gpu_model.md --------------------------------------------------------------------
+
+# Those with decode and prefill: name and spec, a line each.
+attention_specs() {
+    awk '!/^#/ && NF && $NF !~ /^op=(KeyValueCache|Merge|Relayout),/ { print $1, $NF }' "$specs"
+}
+
+# bench_spec SPEC ARGUMENT...: JSON, with as many kv heads as there are query heads to share them.
+bench_spec() {
+    local spec=$1 group=1
+    shift
+    if [[ ,$spec =~ ,group=([0-9]+) ]]; then group=${BASH_REMATCH[1]}; fi
+    timeout --kill-after=10 "$spec_limit" "$kvjit" bench "$spec" --target "cuda:$device" --json \
+        --kv-heads $((group < spec_query_heads ? spec_query_heads / group : 1)) "$@"
+}
+
+# compile_specs FIRST STEP: every STEPth spec. Tiny batches compile the programs, which the disk cache then has. What
+# fails here fails again when it is measured.
+compile_specs() {
+    local i spec
+    for ((i = $1; i < ${#spec_lines[@]}; i += $2)); do
+        read -r _ spec <<<"${spec_lines[i]}"
+        bench_spec "$spec" --batch 1x1:64 --batch 1x64:64 --layers 1 --seconds 0 >/dev/null 2>&1 || true
+    done
+}
+
+# measured_lines NAME PROGRAM...: the lines of measured.txt for kvjit bench's JSON, whose rows are of these programs.
+measured_lines() {
+    LC_ALL=C awk -v name="$1" -v programs="${*:2}" '
+        BEGIN { split(programs, program, " ") }
+        { sub(/,$/, "") }
+        $1 == "\"ms\":" { microseconds = 1000 * $2 }
+        $1 == "\"bytes\":" { bytes = $2 }
+        $1 == "\"operations\":" { printf "%s %s %.3f %s %s\n", name, program[++row], microseconds, bytes, $2 }'
+}
+
+# measure_programs NAME SPEC PROGRAM...
+measure_programs() {
+    local name=$1 spec=$2 program seconds=0.5 batches=()
+    shift 2
+    if is_quick; then seconds=0.2; fi
+    for program in "$@"; do batches+=(--batch "${spec_batches[$program]}"); done
+    bench_spec "$spec" "${batches[@]}" --seconds "$seconds" >"$work/spec.json" || {
+        echo "$name: can't measure $*: exit status $?"
+        return 1
+    }
+    measured_lines "$name" "$@" <"$work/spec.json" | tee -a "$out/measured.txt"
+}
+
+# measure_spec NAME SPEC: both programs by one command, which saves a start. If that fails each has its own, as the GPU
+# may lack memory for one of them alone. Those that can't be measured go to `failed`.
+measure_spec() {
+    local program
+    if measure_programs "$@" decode prefill; then return 0; fi
+    for program in decode prefill; do
+        measure_programs "$@" "$program" || failed+=("$1.$program")
+    done
+}
+
+# Of which commit the programs are, where that is known.
+kvjit_version() {
+    local version=
+    if [[ -f $here/README ]]; then
+        version=$(sed -n 's/^Made from kvjit \(.*\)\.$/\1/p' "$here/README")
+    else
+        version=$(git -C "$here" describe --always --dirty 2>/dev/null) || version=
+    fi
+    printf '%s\n' "$("$kvjit" --version | head -n 1)${version:+, $version}"
+}
+
+measured_header() {
+    local driver=
+    if command -v nvidia-smi >/dev/null; then
+        driver=$(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1) || driver=
+    fi
+    printf '# %s\n' "What kvjit bench measured, by run_all.sh: spec, program, microseconds of a call, bytes, operations" \
+        "Decode is ${spec_batches[decode]}, prefill ${spec_batches[prefill]}, both with $spec_query_heads query heads" \
+        "$machine${driver:+, driver $driver}" "$(kvjit_version), $(date -u +%Y-%m-%d)"
+}
+
+step_specs() {
+    local spec_lines=() failed=() pids=() line name spec part parts
+    mapfile -t spec_lines < <(attention_specs)
+    parts=$(processes)
+    for ((part = 0; part < parts; ++part)); do
+        compile_specs "$part" "$parts" &
+        pids+=($!)
+    done
+    wait "${pids[@]}"
+    measured_header >"$out/measured.txt"
+    for line in "${spec_lines[@]}"; do
+        read -r name spec <<<"$line"
+        measure_spec "$name" "$spec"
+    done
+    reason="$((2 * ${#spec_lines[@]} - ${#failed[@]})) of $((2 * ${#spec_lines[@]})) programs are in measured.txt"
+    if ((${#failed[@]} == 0)); then return 0; fi
+    reason+="; not ${failed[*]}: see log.txt"
+    return 1
 }
 
 # ---- All together ----------------------------------------------------------------------------------------
