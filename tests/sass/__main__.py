@@ -9,6 +9,7 @@ import tempfile
 import budgets
 import figures
 import kernels
+import measured
 import model
 
 _ROOT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
@@ -26,7 +27,9 @@ examples:
   ./dev sass --only int8 --target sm_90a    specs whose names have "int8" in them
   ./dev sass --lines int8g8-d128.decode --target sm_90a
   ./dev sass --record                       writes budgets.txt, and the tables of docs/gpu_model.md
-  ./dev sass --model                        prints the predicted shares of the recorded figures; compiles nothing
+  ./dev sass --model                        prints the predicted shares of the recorded figures, and those that GPUs
+                                            reached (tests/sass/measured/); compiles no kernel
+  ./dev sass --document                     writes these tables into docs/gpu_model.md
 """
 
 
@@ -34,7 +37,8 @@ def _parse():
     parser = argparse.ArgumentParser(prog="./dev sass", description=__doc__.partition(": ")[2], epilog=_MORE,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--record", action="store_true", help="write what is measured to budgets.txt, on purpose")
-    parser.add_argument("--model", action="store_true", help="print the tables of predicted shares")
+    parser.add_argument("--model", action="store_true", help="print the tables of predicted and measured shares")
+    parser.add_argument("--document", action="store_true", help="write these tables into docs/gpu_model.md")
     parser.add_argument("--lines", metavar="PROGRAM", help="print the templates' lines that the instructions of this "
                         "program's tile are from, for one --target")
     parser.add_argument("--only", metavar="TEXT", default="", help="specs whose names have TEXT in them")
@@ -110,12 +114,12 @@ def _print_lines(options, architectures):
 # ---- Comparing -----------------------------------------------------------------------------------------------------
 
 
-def _compare(measured, maker, all_measured):
+def _compare(found, maker, all_found):
     recorded, recorded_maker = budgets.read()
     same_maker = maker == recorded_maker
-    wrong = budgets.spilling(measured)
+    wrong = budgets.spilling(found)
     if same_maker:
-        wrong += budgets.differing(recorded, measured, all_measured)
+        wrong += budgets.differing(recorded, found, all_found)
     for line in wrong:
         print(line)
     if wrong:
@@ -125,7 +129,7 @@ def _compare(measured, maker, all_measured):
         print(f"SKIP: no program spills; figures are not compared, as they are of another compiler:\n"
               f"recorded {recorded_maker}\nhere     {maker}")
         return _SKIPPED
-    print(f"{len(measured)} programs have the recorded figures")
+    print(f"{len(found)} programs have the recorded figures")
     return 0
 
 
@@ -142,15 +146,21 @@ def _document(options, recorded):
     return model.document(model.predict(options.predictor, recorded), recorded)
 
 
-def _record(options, measured, maker):
-    with open(budgets.FILE, "w", encoding="utf-8") as file:
-        file.write(budgets.text_of(measured, maker))
+def _write_document(options, recorded):
+    tables = _document(options, recorded)
     with open(_DOCUMENT, encoding="utf-8") as file:
         before, _, after = _split(file.read())
     with open(_DOCUMENT, "w", encoding="utf-8") as file:
-        file.write(before + _document(options, measured) + after)
-    print(f"{budgets.FILE} and {_DOCUMENT}: {len(measured)} programs")
+        file.write(before + tables + after)
+    print(f"{_DOCUMENT}: its tables are written")
     return 0
+
+
+def _record(options, found, maker):
+    with open(budgets.FILE, "w", encoding="utf-8") as file:
+        file.write(budgets.text_of(found, maker))
+    print(f"{budgets.FILE}: {len(found)} programs")
+    return _write_document(options, found)
 
 
 def _check_document(options):
@@ -163,30 +173,36 @@ def _check_document(options):
     return 1
 
 
-def main():
-    options = _parse()
+def _show_model(options):
     if options.check_document:
         return _check_document(options)
-    if options.model:
-        print(_document(options, budgets.read()[0]), end="")
-        return 0
+    if options.document:
+        return _write_document(options, budgets.read()[0])
+    print(_document(options, budgets.read()[0]), end="")
+    return 0
+
+
+def main():
+    options = _parse()
     try:
+        if options.check_document or options.document or options.model:
+            return _show_model(options)
         nvrtc = kernels.find_nvrtc(options.kvjit)
         architectures = _architectures(options, nvrtc)
         if options.lines:
             _print_lines(options, architectures)
             return 0
-        measured, maker = _measured(options, architectures)
+        found, maker = _measured(options, architectures)
     except kernels.Missing as missing:
         print(f"SKIP: {missing}")
         return _SKIPPED
-    except kernels.Failed as failed:
+    except (kernels.Failed, measured.Wrong) as failed:
         print(f"sass: {failed}", file=sys.stderr)
         return 2
     maker = f"NVRTC {nvrtc.version}: {maker}"
     if options.record:
-        return _record(options, measured, maker)
-    return _compare(measured, maker, not (options.only or options.quick or options.target))
+        return _record(options, found, maker)
+    return _compare(found, maker, not (options.only or options.quick or options.target))
 
 
 if __name__ == "__main__":

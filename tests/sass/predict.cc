@@ -1,12 +1,12 @@
 // What the model predicts of recorded figures. From standard input: JSON, a list of programs with what the model takes
-// of each. To standard output: the GPUs by their numbers, and for each program its shares on those of its architecture.
+// of each. To standard output: the GPUs by their numbers, and for each program its shares on those of its architecture,
+// and of what these are.
 #include <iostream>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "inspect/sass/gpus.h"
 #include "inspect/sass/model.h"
-#include "inspect/sass/report.h"
 #include "json.h"
 
 namespace kvjit::tool::sass {
@@ -44,15 +44,22 @@ Json json_of(const Gpu& gpu) {
             {"float_cycles", gpu.float_cycles}};
 }
 
+Json json_of(const Modelled& program, const Gpu& gpu) {
+    const Prediction predicted = predict(program, gpu);
+    return {{"gpu", gpu.name},
+            {"share", predicted.share},
+            {"bound", predicted.bound},
+            {"published", published_rate(program, gpu)}};
+}
+
 Json answer(const Json& programs) {
     Json told = {{"gpus", Json::array()}, {"shares", Json::array()}};
     for (const Gpu& gpu : gpus()) told["gpus"].push_back(json_of(gpu));
     for (const Json& program : programs) {
-        std::vector<GpuShare> shares;
-        for (const Gpu& gpu : gpus_of(program.at("architecture"))) {
-            shares.push_back({gpu.name, predict(modelled_of(program), gpu)});
-        }
-        told["shares"].push_back(shares_json(shares));
+        const Modelled modelled = modelled_of(program);
+        Json shares = Json::array();
+        for (const Gpu& gpu : gpus_of(program.at("architecture"))) shares.push_back(json_of(modelled, gpu));
+        told["shares"].push_back(std::move(shares));
     }
     return told;
 }

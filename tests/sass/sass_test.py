@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 import budgets
+import measured
 import model
 from figures import PIPES, Figures, TileFigures, Unclear, of_summary, tile_json
 
@@ -53,11 +54,57 @@ class Tables(unittest.TestCase):
     def test_a_gpu_has_a_line_with_its_numbers(self):
         self.assertEqual(model.gpu_table([GPU])[2], "| made up | sm_90a | 100 | 1 | 1 | 100 | 8 | 1 |")
 
-    def test_the_table_has_an_empty_column_for_what_is_measured(self):
-        predicted = model.Model([GPU, GPU | {"name": "unknown"}], {("made up", "f16.decode"): "0.90 memory"})
-        lines = model.table(predicted, "decode", ["f16.decode", "f16.prefill"])
+    MODEL = model.Model([GPU, GPU | {"name": "unknown"}],
+                        {("made up", "f16.decode"): "0.90 memory", ("made up", "f16.prefill"): "0.60 tensor"},
+                        {("made up", "f16.decode"): 1e12, ("made up", "f16.prefill"): 100e12})
+    NAMES = ("f16.decode", "f16.prefill")
+
+    def test_where_nothing_is_measured_the_last_column_is_empty(self):
+        lines = model.table(self.MODEL, {}, "decode", self.NAMES)
         self.assertEqual(lines, ["| decode | made up | unknown | measured |", "|---|---|---|---|",
                                  "| f16 | 0.90 memory | – |  |"])
+
+    def test_measured_are_decodes_bytes_and_prefills_operations_as_shares_of_what_is_published(self):
+        calls = {("made up", "f16.decode"): measured.Call(2e-3, 1_500_000_000, 7),
+                 ("made up", "f16.prefill"): measured.Call(2e-3, 7, 90_000_000_000),
+                 ("unknown", "f16.decode"): measured.Call(2e-3, 7, 7)}
+        for program, line in (("decode", "| f16 | 0.90 memory | – | made up 0.75 |"),
+                              ("prefill", "| f16 | 0.60 tensor | – | made up 0.45 |")):
+            self.assertEqual(model.table(self.MODEL, calls, program, self.NAMES)[2:], [line])
+
+    def test_gpus_that_a_program_was_measured_on_stand_side_by_side(self):
+        both = model.Model([GPU | {"name": "A1"}, GPU | {"name": "B2"}], {},
+                           {("A1", "f16.decode"): 1e12, ("B2", "f16.decode"): 2e12})
+        calls = {(gpu, "f16.decode"): measured.Call(1e-3, 800_000_000, 7) for gpu in ("B2", "A1")}
+        self.assertEqual(model.table(both, calls, "decode", self.NAMES)[2], "| f16 | – | – | A1 0.80, B2 0.40 |")
+
+
+class Measured(unittest.TestCase):
+    @staticmethod
+    def read(name, text):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            return measured.read(["A1", "B2"], folder)
+
+    def test_a_file_has_a_line_a_program(self):
+        calls = self.read("b2.txt", "# a GPU\nf16 decode 2000.5 300 400\nf16 prefill 7 8 9\n")
+        self.assertEqual(calls, {("B2", "f16.decode"): measured.Call(2000.5e-6, 300, 400),
+                                 ("B2", "f16.prefill"): measured.Call(7e-6, 8, 9)})
+
+    def test_there_may_be_no_files(self):
+        self.assertEqual(self.read("README.md", "text"), {})
+        self.assertEqual(measured.read(["A1"], "no such folder"), {})
+
+    def test_a_file_of_an_unknown_gpu_is_refused(self):
+        with self.assertRaisesRegex(measured.Wrong, "c3.txt has the name of no GPU: a1.txt, b2.txt"):
+            self.read("c3.txt", "f16 decode 1 2 3\n")
+
+    def test_lines_of_another_form_are_refused(self):
+        for line in ("f16 decode 1 2", "f16 store 1 2 3", "f16 decode 0 2 3", "f16 decode nan 2 3",
+                     "f16 decode 1 2.5 3"):
+            with self.assertRaisesRegex(measured.Wrong, f"b2.txt: '{line}' is not: spec, decode or prefill"):
+                self.read("b2.txt", line + "\n")
 
 
 class Budgets(unittest.TestCase):

@@ -51,9 +51,8 @@ void add_memory(const Modelled& program, const Gpu& gpu, std::vector<Bound>& bou
 
 /// Cycles of a multiprocessor for the tile at all of the bandwidth, or of the arithmetic.
 double best_cycles(const Modelled& program, const Gpu& gpu) {
-    if (program.is_decode) return real(program.tile.cache_bytes) / gpu.bytes_a_cycle();
-    const double peak = program.pipes[Pipe::kTensor] != 0 ? gpu.tensor : gpu.float32();
-    return real(program.tile.operations) / (peak / gpu.multiprocessors / gpu.clock);
+    const double work = real(program.is_decode ? program.tile.cache_bytes : program.tile.operations);
+    return work / (published_rate(program, gpu) / gpu.multiprocessors / gpu.clock);
 }
 
 }  // namespace
@@ -63,6 +62,11 @@ Prediction predict(const Modelled& program, const Gpu& gpu) {
     if (program.is_decode) add_memory(program, gpu, bounds);
     const Bound longest = *std::ranges::max_element(bounds, {}, &Bound::cycles);
     return {best_cycles(program, gpu) / longest.cycles, longest.name};
+}
+
+double published_rate(const Modelled& program, const Gpu& gpu) {
+    if (program.is_decode) return gpu.bandwidth;
+    return program.pipes[Pipe::kTensor] != 0 ? gpu.tensor : gpu.float32();
 }
 
 }  // namespace kvjit::tool::sass

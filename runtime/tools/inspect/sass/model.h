@@ -23,5 +23,7 @@ struct Prediction {
 };
 
 Prediction predict(const Modelled& program, const Gpu& gpu);
+/// What it is a share of: bytes a second for decode, operations a second for prefill.
+double published_rate(const Modelled& program, const Gpu& gpu);
 
 }  // namespace kvjit::tool::sass
