@@ -73,7 +73,7 @@ void take(std::string_view name, std::string_view value) {
 }
 
 /// Beginnings of those of doctest's long options that are of use here; its short ones have one dash.
-constexpr std::array<std::string_view, 8> kDoctest = {"--help",    "--version",  "--test-",  "--list-",
+constexpr std::array<std::string_view, 9> kDoctest = {"--help",    "--version",  "--test-",  "--source-", "--list-",
                                                       "--success", "--duration", "--abort-", "--no-"};
 
 bool is_doctest(std::string_view argument) {

@@ -32,6 +32,22 @@ grep -q '"step": "machine", "result": "SKIP"' "$work/out/results.json"
 if command -v python3 >/dev/null; then python3 -m json.tool "$work/out/results.json" >/dev/null; fi
 echo "run_all.sh is as it says"
 
+# ---- The conformance tests take the options that run_all.sh gives them, and list what they would run -------------
+
+# stand_in PROGRAM COMMAND: a program of a build folder where there is a GPU.
+stand_in() {
+    mkdir -p "$(dirname -- "$work/gpu/$1")"
+    printf '#!/bin/sh\n%s\n' "$2" >"$work/gpu/$1"
+    chmod +x "$work/gpu/$1"
+}
+stand_in kvjit 'exit 0'
+stand_in tests/gpu/kvjit_gpu_test 'echo "cuda:0: a stand-in"'
+stand_in tests/gpu/kvjit_gpu_bench 'exit 1'
+stand_in tests/conformance/kvjit_conformance "exec '$build/tests/conformance/kvjit_conformance' \"\$@\" --target host --list-test-cases"
+expect 0 'conformance   pass' --build "$work/gpu" --out "$work/out" --steps machine,conformance
+grep -q '^random calls' "$work/out/log.txt"
+echo "the conformance tests take run_all.sh's options"
+
 # ---- kvjit replay: a bad target is called bad; a GPU that is missing, once for all calls ------------------------
 
 calls=("$here"/../golden/pmx/00*.safetensors)
