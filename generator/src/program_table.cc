@@ -315,8 +315,8 @@ constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 6, serve
 
 constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 3, serves_amx, by_item, true},
                                    {"simd", "cpu/attend_prefill.cc", 5, serves_attention, by_item}};
-constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 5, serves_mma, by_mma_prefill},
-                                    {"dot", "cuda/attend_prefill_dot.cu", 4, serves_dot, by_dot<false>}};
+constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 6, serves_mma, by_mma_prefill},
+                                    {"dot", "cuda/attend_prefill_dot.cu", 5, serves_dot, by_dot<false>}};
 
 constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};
 constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 3, serves_cuda, by_token}};

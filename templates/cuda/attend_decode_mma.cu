@@ -196,7 +196,7 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     warp_barrier();
     stage_sums(shared.warps[warp_index()].staged, state, rule.factor);
     barrier();
-    finish_rows<kShape.rows>(work, parts_of(shared));
+    finish_rows<kShape.rows, false>(work, parts_of(shared));
 }
 
 struct Mma {

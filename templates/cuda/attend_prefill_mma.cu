@@ -350,7 +350,7 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     team_barrier();
     stage_sums(shared.output, state.sums);
     barrier();
-    finish_rows<kShape.rows>(saved_work(shared.context, work.args), parts_of(shared.output));
+    finish_rows<kShape.rows, true>(saved_work(shared.context, work.args), parts_of(shared.output));
 }
 
 struct Mma {

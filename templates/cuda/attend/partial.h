@@ -70,17 +70,13 @@ KVJIT_INLINE float finish_lse(Running running) {
     return is_empty_part(running.max) ? -kInfinity : running.max + log(running.sum);
 }
 
-/// Output row of kHeadDim elements of T: acc * (1/sum), 0 where no key was seen.
-template <class T>
-KVJIT_INLINE void finish_row(T* out, const RowLanes& acc, Running running) {
+/// Writes what the caller has of an output row of kHeadDim elements of T: acc * (1/sum), 0 where no key was seen. Row:
+/// a RowLanes or a RowPiece.
+template <class T, class Row>
+KVJIT_INLINE void finish_row(T* out, Row acc, Running running) {
     const float factor = reciprocal(running.sum);
-    RowLanes result;
-#pragma unroll
-    for (int c = 0; c < kLanePairs; ++c) {
-#pragma unroll
-        for (int i = 0; i < 2; ++i) result.pair[c][i] = is_empty_part(running.max) ? 0.0f : acc.pair[c][i] * factor;
-    }
-    store_lanes(out, result);
+    for_each_element(acc, [&](float& element) { element = is_empty_part(running.max) ? 0.0f : element * factor; });
+    store_row(out, acc);
 }
 
 /// The largest of the parts' maxima, NaN if one is; stat(part) gives a part's Running.

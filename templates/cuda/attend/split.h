@@ -67,28 +67,57 @@ struct RowParts {
     }
 };
 
-/// Joins the parts in which the block has its rows, in shared memory, and writes the rows. Where the tile's keys are
-/// split these are partials; the tile's last block then does the same with the partials of all. The block calls it
-/// together.
+/// The partials of all splits, as parts of the tile's rows.
 template <int kRows>
+KVJIT_INLINE RowParts partials_of(const TileSplits& splits) {
+    return {splits.used, splits.partials, splits.partials + kHeadDim, kRows * kPartialStride, kPartialStride};
+}
+
+/// Joins the parts of the tile's rows, each warp one row after the other, and writes the rows: their partials to `to`,
+/// or, if that is null, the output.
+KVJIT_INLINE void join_parts(const AttendWork& work, const RowParts& parts, float* to) {
+#pragma unroll 1
+    for (i32 r = later_warp(); work.row_begin + r < work.row_end; r += kAttendWarps) {
+        RowLanes acc;
+        const Running running = merge_parts(
+            acc, parts.count, [&](i64 part) { return parts.state(part, r); },
+            [&](i64 part) { return parts.row(part, r); });
+        emit_row(work, work.row_begin + r, to ? to + r * kPartialStride : nullptr, acc, running);
+    }
+}
+
+/// The same of one part, of many rows: the block takes as many at a time as it has threads for. (A warp that joins the
+/// part of one row after the other waits so long for each that it takes a fifth of the time of a tile with 2048 keys.)
+KVJIT_INLINE void write_part(const AttendWork& work, const RowParts& part, float* to) {
+    constexpr i32 kOfRow = kHeadDim / RowPiece::kElements;
+    const i32 pieces = static_cast<i32>(work.row_end - work.row_begin) * kOfRow;
+#pragma unroll 1
+    for (i32 at = opaque(thread_index()); at < pieces; at += kAttendWarps * kWarpSize) {
+        const i32 r = at / kOfRow;
+        RowPiece piece = {at % kOfRow * RowPiece::kElements, {}};
+        load_piece(piece, part.row(0, r));
+        emit_row(work, work.row_begin + r, to ? to + r * kPartialStride : nullptr, piece, part.state(0, r));
+    }
+}
+
+/// Writes the tile's rows from their parts in shared memory: one (kOnePart), or one of each warp. Where the tile's keys
+/// are split they become a partial, and the tile's last block joins the partials of all. The block calls it together.
+template <int kRows, bool kOnePart>
 KVJIT_INLINE void finish_rows(const AttendWork& work, RowParts parts) {
     const TileSplits splits = work.splits;
-    constexpr i64 kSplitStride = kRows * kPartialStride;
-    float* to = splits.partials ? splits.partials + splits.number * kSplitStride : nullptr;
-    // One loop, since what is written twice compiles twice.
+    float* to = splits.partials ? splits.partials + splits.number * (kRows * kPartialStride) : nullptr;
+    if constexpr (kOnePart) {
+        write_part(work, parts, to);
+        if (to && is_last_block(splits)) join_parts(work, partials_of<kRows>(splits), nullptr);
+    } else {
+        // One loop, since what is written twice compiles twice.
 #pragma unroll 1
-    for (;;) {
-#pragma unroll 1
-        for (i32 r = later_warp(); work.row_begin + r < work.row_end; r += kAttendWarps) {
-            RowLanes acc;
-            const Running running = merge_parts(
-                acc, parts.count, [&](i64 part) { return parts.state(part, r); },
-                [&](i64 part) { return parts.row(part, r); });
-            emit_row(work, work.row_begin + r, to ? to + r * kPartialStride : nullptr, acc, running);
+        for (;;) {
+            join_parts(work, parts, to);
+            if (!to || !is_last_block(splits)) return;
+            to = nullptr;
+            parts = partials_of<kRows>(splits);
         }
-        if (!to || !is_last_block(splits)) return;
-        to = nullptr;
-        parts = {splits.used, splits.partials, splits.partials + kHeadDim, kSplitStride, kPartialStride};
     }
 }
 

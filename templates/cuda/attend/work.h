@@ -92,26 +92,28 @@ inline constexpr i64 kPartialStride = kHeadDim + abi::kPartialTail;
 
 // ---- Output --------------------------------------------------------------------------------------------------------
 
-/// Writes packed row `row`'s output and lse. The warp calls it together, each lane with its own elements.
-KVJIT_INLINE void write_output(const AttendWork& work, i64 row, const RowLanes& acc, Running running) {
+/// Writes what the caller has of packed row `row`'s output, with its lse.
+template <class Row>
+KVJIT_INLINE void write_output(const AttendWork& work, i64 row, const Row& acc, Running running) {
     const abi::AttendArgs& args = work.args;
     const i64 token = work.sequence.query_begin + work.token(row), head = work.head(row);
     char* out = args.output.base + token * args.output.token_stride + head * args.output.head_stride;
     finish_row(reinterpret_cast<T1*>(out), acc, add_sink(running, args.score.sinks, head));
-    if (args.lse && lane_index() == 0)
+    if (args.lse && has_first(acc))
         args.lse[token * args.lse_token_stride + head * args.lse_head_stride] = finish_lse(running);
 }
 
-/// Writes packed row `row`'s partial to `to`, or, if that is null, its output and lse. The warp calls it together.
-/// running.max may have missed a NaN, its sum has not.
-KVJIT_INLINE void emit_row(const AttendWork& work, i64 row, float* to, const RowLanes& acc, Running running) {
+/// Writes what the caller has of packed row `row`: to its partial `to`, or, if that is null, to the output. Row: a
+/// RowLanes, the warp's together, or a RowPiece. running.max may have missed a NaN, its sum has not.
+template <class Row>
+KVJIT_INLINE void emit_row(const AttendWork& work, i64 row, float* to, const Row& acc, Running running) {
     running.max = part_max(running.max, running.sum);
     if (!to) return write_output(work, row, acc, running);
-    if (lane_index() == 0) {
+    if (has_first(acc)) {
         to[kHeadDim] = running.max;
         to[kHeadDim + 1] = running.sum;
     }
-    if (!is_empty_part(running.max)) store_lanes(to, acc);
+    if (!is_empty_part(running.max)) store_row(to, acc);
 }
 
 }  // namespace kvjit

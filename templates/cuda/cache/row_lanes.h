@@ -101,11 +101,68 @@ KVJIT_INLINE void add_weighted(RowLanes& row, const RowLanes& other, float facto
 }
 
 template <class T>
-KVJIT_INLINE void store_lanes(T* to, const RowLanes& row) {
+KVJIT_INLINE void store_row(T* to, const RowLanes& row) {
 #pragma unroll
     for (int c = 0; c < kLanePairs; ++c) {
         if (pair_element(c) < kHeadDim) store_pair(to + pair_element(c), row.pair[c]);
     }
+}
+
+/// Whether the caller has the row's first element.
+KVJIT_INLINE bool has_first(const RowLanes&) {
+    return lane_index() == 0;
+}
+
+template <class F>
+KVJIT_INLINE void for_each_element(RowLanes& row, F&& f) {
+#pragma unroll
+    for (int c = 0; c < kLanePairs; ++c) {
+#pragma unroll
+        for (int i = 0; i < 2; ++i) f(row.pair[c][i]);
+    }
+}
+
+// ---- A piece of a row of float32, a thread's own -------------------------------------------------------------------
+
+struct RowPiece {
+    static constexpr int kElements = 8;
+    i32 first;
+    float elements[kElements];
+};
+
+/// Loads the piece of a row, which begins at a multiple of 16 bytes.
+KVJIT_INLINE void load_piece(RowPiece& piece, const float* row) {
+#pragma unroll
+    for (int i = 0; i < RowPiece::kElements; i += 4) {
+        u32 words[4];
+        load16(words, row + piece.first + i);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) piece.elements[i + k] = __builtin_bit_cast(float, words[k]);
+    }
+}
+
+/// Stores the piece to its row, which begins at a multiple of 16 bytes.
+template <class T>
+KVJIT_INLINE void store_row(T* row, const RowPiece& piece) {
+    constexpr int kOfAccess = 16 / sizeof(T);
+#pragma unroll
+    for (int i = 0; i < RowPiece::kElements; i += kOfAccess) {
+        u32 words[4];
+#pragma unroll
+        for (int k = 0; k < kOfAccess; k += 2)
+            store_pair(reinterpret_cast<T*>(words) + k, {piece.elements[i + k], piece.elements[i + k + 1]});
+        store16(row + piece.first + i, words);
+    }
+}
+
+KVJIT_INLINE bool has_first(const RowPiece& piece) {
+    return piece.first == 0;
+}
+
+template <class F>
+KVJIT_INLINE void for_each_element(RowPiece& piece, F&& f) {
+#pragma unroll
+    for (float& element : piece.elements) f(element);
 }
 
 // ---- Which sequence ------------------------------------------------------------------------------------------------

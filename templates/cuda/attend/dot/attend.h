@@ -31,7 +31,7 @@ KVJIT_INLINE void load_queries(const AttendWork& work, DotShared<kDecode>& share
     for (i32 r = warp_index(); r < Shape::kTileRows; r += kAttendWarps) {
         RowLanes row;
         load_lanes(row, query_row(work, work.row_begin + r), work.row_begin + r < work.row_end);
-        store_lanes(shared.query[r].elements, row);
+        store_row(shared.query[r].elements, row);
     }
     float* probabilities = shared.probabilities[warp_index()];
     for (i32 i = lane_index(); i < Shape::kWarpRows * Shape::kKeys; i += kWarpSize) probabilities[i] = 0.0f;
@@ -109,7 +109,7 @@ template <int kRows>
 KVJIT_INLINE void stage_rows(DotRow* to, const WarpRows& rows, const RowLanes (&acc)[kRows]) {
 #pragma unroll
     for (int r = 0; r < kRows; ++r)
-        if (r < rows.count) store_lanes(to[r].elements, acc[r]);
+        if (r < rows.count) store_row(to[r].elements, acc[r]);
     if (lane_index() < rows.count) store_pair(to[lane_index()].running, {rows.running.max, rows.running.sum});
 }
 
@@ -132,7 +132,7 @@ KVJIT_INLINE void attend_dot(const AttendWork& work) {
     stage_rows(kDecode ? results + warp_index() * Shape::kTileRows : query, rows, acc);
     barrier();
     constexpr i64 kStride = dot_row_stride(kFormat);
-    finish_rows<Shape::kTileRows>(
+    finish_rows<Shape::kTileRows, !kDecode>(
         work, {kDecode ? kAttendWarps : 1, results->elements, results->running, Shape::kTileRows * kStride, kStride});
 }
 
