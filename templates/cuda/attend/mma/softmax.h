@@ -119,8 +119,13 @@ KVJIT_INLINE float base_of(float max, float factor, float headroom) {
 /// Rescale factor of the running sums, computed from the rounded bases because the probabilities were. Exactly 1 if the
 /// largest score hasn't changed.
 KVJIT_INLINE float rescale_of(float old_max, float max, float base, float factor, float headroom) {
-    if (old_max == max) return 1.0f;
-    return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor, headroom) - base);
+    // Masks leave no registers for what is faster than a branch.
+    if constexpr (kMaskRank > 0) {
+        if (old_max == max) return 1.0f;
+        return old_max == -kInfinity ? 0.0f : exp2(base_of(old_max, factor, headroom) - base);
+    }
+    const float scaled = exp2(base_of(old_max, factor, headroom) - base);
+    return old_max == max ? 1.0f : old_max == -kInfinity ? 0.0f : scaled;
 }
 
 /// Of each of a lane's rows: largest score so far, the same in the 4 lanes of the row, and the lane's own part of the
