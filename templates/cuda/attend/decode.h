@@ -40,7 +40,8 @@ KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     const i64 rows = sequence.tokens * kGroup, row_begin = place.tile * kRows;
     if (sequence.tokens > kDecodeTokens || row_begin >= rows) return;
     const i64 row_end = row_begin + kRows < rows ? row_begin + kRows : rows;
-    const Split split = split_of<kRows>(args, block_x(), block_y(), seen_by_rows(sequence, row_begin, row_end));
+    const i64 number = args.splits - 1 - block_y();  // the last first: only the longest sequences have those
+    const Split split = split_of<kRows>(args, block_x(), number, seen_by_rows(sequence, row_begin, row_end));
     if (split.of_tile.number >= split.of_tile.used) return;
     Algorithm::attend({args.attend, sequence, table_row(args.attend.table, place.sequence), place.kv_head, row_begin,
                        row_end, split.keys, split.of_tile});
