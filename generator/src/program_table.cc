@@ -162,12 +162,6 @@ Result<void> serves_mma(const KernelSpec& spec, const Target& target) {
         cache_type(spec), spec.t1);
 }
 
-Result<void> serves_mma_decode(const KernelSpec& spec, const Target& target) {
-    if (spec.group >= 2) return serves_mma(spec, target);
-    return fail(KVJIT_BAD_SPEC, "group", "group is 1; one query head for each kv head makes no matrix of a decode",
-                spec.group, 2);
-}
-
 // ---- Shapes of launches --------------------------------------------------------------------------------------------
 
 LaunchShape by_item(const KernelSpec&, const Target&) {
@@ -310,7 +304,7 @@ constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda,
 
 constexpr Variant kCpuDecode[] = {{"vnni", "cpu/attend_decode_vnni.cc", 1, serves_vnni, by_item},
                                   {"simd", "cpu/attend_decode.cc", 4, serves_attention, by_item}};
-constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 6, serves_mma_decode, by_mma_decode},
+constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 6, serves_mma, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 4, serves_dot, by_dot<true>}};
 
 constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 3, serves_amx, by_item, true},

@@ -12,10 +12,10 @@ namespace kvjit::test {
 namespace {
 
 TEST_CASE("--why tells which algorithm serves each program, and why those before it don't") {
-    const ChildResult all = run_kvjit({"inspect", "head_dim=64", "group=1", "--target", "sm_90a", "--why"});
+    const ChildResult all = run_kvjit({"inspect", "head_dim=64", "t1=f32", "--target", "sm_90a", "--why"});
     CHECK(all.exit_code == 0);
-    CHECK(mentions(all.out, "decode:\nmma (cuda/attend_decode_mma.cu) declines: group is 1;"));
-    CHECK(mentions(all.out, "prefill:\nmma (cuda/attend_prefill_mma.cu) serves\n"));
+    CHECK(mentions(all.out, "decode:\nmma (cuda/attend_decode_mma.cu) declines: t1 is f32;"));
+    CHECK(mentions(all.out, "store:\nwarps (cuda/store.cu) serves\n"));
     CHECK(run_kvjit({"inspect", "head_dim=64", "--target", "x86-64", "--why", "--program", "store"}).out ==
           "store:\nsimd (cpu/store.cc) serves\ncut (cpu/store_cut.cc) is not asked\n");
 }

@@ -45,7 +45,7 @@ TEST_CASE("tensor cores take float16 and what is narrower, dot products the rest
         CHECK(chosen(kDecode, kPlain + ",t1=f32", target) == "dot");
         CHECK(chosen(kDecode, kPlain + ",t1=f32,quant_bit=8,t3=f32", target) == "dot");
         CHECK(chosen(kDecode, kPlain + ",t2=f32", target) == "dot");
-        CHECK(chosen(kDecode, "head_dim=64,group=1", target) == "dot");
+        CHECK(chosen(kDecode, "head_dim=64,group=1", target) == "mma");
         CHECK(chosen(kPrefill, "head_dim=64,group=1", target) == "mma");
         CHECK(chosen(kPrefill, kPlain + ",t1=f32", target) == "dot");
         CHECK(chosen(kPrefill, "op=MultiHeadAttention," + kPlain, target) == "mma");
@@ -171,10 +171,9 @@ TEST_CASE("the explanation names each variant once, why it declines, and the one
           "decode:\n"
           "mma (cuda/attend_decode_mma.cu) serves\n"
           "dot (cuda/attend_decode_dot.cu) is not asked\n");
-    CHECK(explain(spec_of("head_dim=64,group=1"), target_of("sm_80"), kDecode) ==
+    CHECK(explain(spec_of("head_dim=64,t1=f32"), target_of("sm_80"), kDecode) ==
           "decode:\n"
-          "mma (cuda/attend_decode_mma.cu) declines: group is 1; one query head for each kv head makes no matrix of a "
-          "decode\n"
+          "mma (cuda/attend_decode_mma.cu) declines: t1 is f32; products on tensor cores are of f16 or bf16\n"
           "dot (cuda/attend_decode_dot.cu) serves\n");
     CHECK(explain(spec_of(kPlain + ",t2=f32"), target_of("sm_80"), kPrefill) ==
           "prefill:\n"
