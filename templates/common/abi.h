@@ -354,7 +354,7 @@ struct CudaLoadArgs {
 
 /// Query rows of a kv head are packed: row r of sequence b is new token r / kGroup, query head kv_head*kGroup + r %
 /// kGroup. Decode takes the sequences of up to kDecodeTokens new tokens, prefill the others.
-///     decode   grid x: (sequence, kv head, tile of rows), y: split of the keys
+///     decode   grid x: (sequence, kv head, tile of rows), y: split of the keys, the last first
 ///     prefill  grid x: tile of rows counted over all sequences, the last first, y: split of the keys * Hkv + kv head
 /// Where tile t of R rows (decode: x; prefill: tile of rows, counted from the first, * Hkv + kv head) has several
 /// splits, each stores row r's partial, in AttendItem's format, at
@@ -367,6 +367,7 @@ struct CudaAttendArgs {
     i64 least_split;     // the least keys of such a part, but for the last; a multiple of kSplitUnit
     i64 splits;          // the most of a tile; with 1, partials and counters are not used
     unsigned* counters;  // (tiles), splits of a tile that have finished; 0 before and after each run
+    i64 tiles;           // decode: of rows that a sequence may have in a kv head
 };
 
 /// Grid (x): a block of kTokenWarps warps for each (layer, run, key or value), the last varying fastest.

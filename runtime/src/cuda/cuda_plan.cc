@@ -155,12 +155,16 @@ private:
     }
 
     /// Tiles of rows in a decode's grid, of one block each without splits.
-    std::int64_t decode_blocks() const { return decode_blocks_of(decode_tokens()); }
+    std::int64_t decode_blocks() const { return decode_blocks_of(most_decode_tokens()); }
     /// Those that have rows if sequences have `tokens` new tokens each.
     std::int64_t decode_blocks_of(std::int64_t tokens) const {
-        const int tiles = decode_tiles(spec().group, static_cast<int>(tokens), shape(KVJIT_PROGRAM_DECODE).rows);
-        return batch().batch_size * batch().num_kv_heads * tiles;
+        return batch().batch_size * batch().num_kv_heads * decode_tiles_of(tokens);
     }
+    std::int64_t decode_tiles_of(std::int64_t tokens) const {
+        return decode_tiles(spec().group, static_cast<int>(tokens), shape(KVJIT_PROGRAM_DECODE).rows);
+    }
+    /// Of a sequence that decode takes. (Blocks for tokens that no sequence has would end at once, and yet take time.)
+    std::int64_t most_decode_tokens() const { return std::clamp<std::int64_t>(bounds_.max_seqlen, 1, decode_tokens()); }
 
     /// `slots`: the number of slots that entries index; for packed keys, their rows.
     abi::Launch launch_of(std::int64_t slots) const {
@@ -243,7 +247,13 @@ private:
         attend.slopes = workspace_.slopes();
         const abi::Launch launched = gen::has_cache(spec()) ? launch_of() : launch_of(tensors.key.shape[0]);
         const auto args = [&](std::int64_t fixed, const Splits& splits) {
-            return abi::CudaAttendArgs{launched, attend, fixed, splits.least, splits.count, workspace_.counters()};
+            return abi::CudaAttendArgs{launched,
+                                       attend,
+                                       fixed,
+                                       splits.least,
+                                       splits.count,
+                                       workspace_.counters(),
+                                       decode_tiles_of(most_decode_tokens())};
         };
         if (prefills()) {
             const std::int64_t y = batch().num_kv_heads * prefill_splits_.count;

@@ -23,18 +23,17 @@ struct TilePlace {
     i64 sequence, kv_head, tile;
 };
 
-template <int kRows>
-KVJIT_INLINE TilePlace place_of_block(const abi::Launch& launch) {
-    constexpr int kTiles = decode_tiles(kGroup, kDecodeTokens, kRows);
-    const u32 head = static_cast<u32>(block_x()) / kTiles, heads = static_cast<u32>(launch.num_kv_heads);
-    return {head / heads, head % heads, static_cast<u32>(block_x()) % kTiles};
+KVJIT_INLINE TilePlace place_of_block(const abi::CudaAttendArgs& args) {
+    const u32 tiles = static_cast<u32>(args.tiles), heads = static_cast<u32>(args.launch.num_kv_heads);
+    const u32 block = static_cast<u32>(block_x()), head = block / tiles;
+    return {head / heads, head % heads, block % tiles};
 }
 
 template <class Algorithm>
 KVJIT_INLINE void attend_block(const abi::CudaAttendArgs& args) {
     constexpr int kRows = Algorithm::kShape.rows;
     static_assert(Algorithm::kShape.shared_bytes <= kMaxSharedBytes);
-    const TilePlace place = place_of_block<kRows>(args.launch);
+    const TilePlace place = place_of_block(args);
     if (is_faulty(args.launch) || place.sequence >= args.launch.batch_size) return;
     const CallSequence sequence = sequence_of(args.attend, place.sequence);
     const i64 rows = sequence.tokens * kGroup, row_begin = place.tile * kRows;
