@@ -16,7 +16,7 @@ constexpr std::int64_t kMostPartBytes = std::int64_t{64} << 20;
 /// Where the GPU is full without splits: the fewest units of a sequence that is split, and of each of its parts.
 constexpr std::int64_t kLongUnits = 64;
 /// The most blocks a slot that such splits may lead to: most blocks return at once, but each has memory for a part.
-constexpr std::int64_t kMostWaves = 16;
+constexpr std::int64_t kMostWaves = 32;
 constexpr std::int64_t kMaxSplits = 128;
 constexpr double kGoodEnough = 0.85;
 
