@@ -104,7 +104,8 @@ private:
         if (!prefills() || fixed != 0) return;
         const std::int64_t rows = shape(KVJIT_PROGRAM_PREFILL).rows,
                            tokens = ceil_div(rows, std::int64_t{spec().group}) + 1;
-        prefill_splits_ = choose_prefill_splits(most_prefill_tiles(), slots(KVJIT_PROGRAM_PREFILL),
+        const PrefillTiles tiles{most_prefill_tiles(), std::min(most_prefill_tiles(), tiles_of_longest())};
+        prefill_splits_ = choose_prefill_splits(tiles, slots(KVJIT_PROGRAM_PREFILL),
                                                 most_split_keys(tokens, kSplitUnit), rows, part_bytes(rows));
     }
 
@@ -128,6 +129,13 @@ private:
             batch().max_seqlen != 0 ? std::min(abi::kMaxNewTokens, saturating_product(sequences, batch().max_seqlen))
                                     : bounds_.rows.query;
         return batch().num_kv_heads * prefill_tiles(tokens, sequences, spec().group, shape(KVJIT_PROGRAM_PREFILL).rows);
+    }
+
+    /// Prefill's tiles of rows if all sequences have as many new tokens as the longest may have.
+    std::int64_t tiles_of_longest() const {
+        const std::int64_t rows = saturating_product(bounds_.max_seqlen, std::int64_t{spec().group});
+        return saturating_product(batch().batch_size, batch().num_kv_heads,
+                                  ceil_div(rows, std::int64_t{shape(KVJIT_PROGRAM_PREFILL).rows}));
     }
 
     /// Of the partials of a tile's rows.

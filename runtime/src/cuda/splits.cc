@@ -40,14 +40,14 @@ Splits choose_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_ke
     return {keys, ceil_div(units * unit, keys), (filling > 1 ? kLeastUnits : kLongUnits) * unit};
 }
 
-Splits choose_prefill_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
+Splits choose_prefill_splits(PrefillTiles tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
                              std::int64_t part_bytes) {
     const std::int64_t least = std::max<std::int64_t>(1, ceil_div(tile_rows * kKeysOfRow, kSplitUnit)) * kSplitUnit;
     const std::int64_t units = std::max<std::int64_t>(1, ceil_div(max_keys, kSplitUnit));
-    const std::int64_t all = std::max<std::int64_t>(1, tiles);
-    const std::int64_t room = kMostPartBytes / saturating_product(all, part_bytes);
+    const std::int64_t room = kMostPartBytes / saturating_product(std::max<std::int64_t>(1, tiles.places), part_bytes);
+    const std::int64_t filling = slots / std::max<std::int64_t>(1, tiles.used);
     const std::int64_t count =
-        std::clamp<std::int64_t>(std::min({slots / all, room, units * kSplitUnit / least}), 1, kMaxSplits);
+        std::clamp<std::int64_t>(std::min({filling, room, units * kSplitUnit / least}), 1, kMaxSplits);
     const std::int64_t keys = ceil_div(units, count) * kSplitUnit;
     return {keys, ceil_div(units * kSplitUnit, keys), least};
 }

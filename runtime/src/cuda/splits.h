@@ -19,10 +19,16 @@ struct Splits {
 ///   unit      splits begin at multiples of this many keys
 Splits choose_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t unit);
 
+/// Upper bounds of prefill's tiles of rows.
+struct PrefillTiles {
+    std::int64_t places;  // in the grid, and for parts: some stay without rows
+    std::int64_t used;    // with rows
+};
+
 /// Of prefill, whose tiles have `tile_rows` rows: as many splits as fit on the GPU at once, each with enough keys to be
 /// worth its part, and parts that take up to 64 MiB together. 1 where tiles alone occupy half of the GPU or more.
 ///   part_bytes  of one tile's rows
-Splits choose_prefill_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
+Splits choose_prefill_splits(PrefillTiles tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
                              std::int64_t part_bytes);
 
 /// Splits of `keys` keys each, a multiple of the unit, whatever the batch.

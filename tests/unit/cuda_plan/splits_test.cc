@@ -67,7 +67,7 @@ TEST_CASE("prefill's splits cover all keys, in units, fit on the GPU at once, an
         for (std::int64_t keys = 0; keys < 200000; keys += 1 + keys / 3) {
             for (const std::int64_t rows : {32, 64, 128}) {
                 const std::int64_t part = rows * 130 * 4;
-                const Splits splits = choose_prefill_splits(tiles, kSlots, keys, rows, part);
+                const Splits splits = choose_prefill_splits({tiles, tiles}, kSlots, keys, rows, part);
                 CAPTURE(tiles);
                 CAPTURE(keys);
                 REQUIRE(splits.count >= 1);
@@ -87,13 +87,17 @@ TEST_CASE("prefill's splits cover all keys, in units, fit on the GPU at once, an
 
 TEST_CASE("few tokens over many keys fill the GPU; many tokens and few keys stay whole") {
     constexpr std::int64_t kPart = 128 * 130 * 4;
-    CHECK(choose_prefill_splits(8, kSlots, 32768, 128, kPart).count >= 30);
-    CHECK(choose_prefill_splits(16, kSlots, 32768, 128, kPart).count == 16);
-    CHECK(choose_prefill_splits(133, kSlots, 32768, 128, kPart).count == 1);
-    CHECK(choose_prefill_splits(2048, kSlots, 131072, 128, kPart).count == 1);
-    CHECK(choose_prefill_splits(8, kSlots, 512, 128, kPart).count == 1);
-    CHECK(choose_prefill_splits(8, kSlots, 0, 128, kPart).count == 1);
-    CHECK(choose_prefill_splits(0, kSlots, 32768, 128, kPart).count >= 1);
+    CHECK(choose_prefill_splits({8, 8}, kSlots, 32768, 128, kPart).count >= 30);
+    CHECK(choose_prefill_splits({16, 16}, kSlots, 32768, 128, kPart).count == 16);
+    CHECK(choose_prefill_splits({133, 133}, kSlots, 32768, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits({2048, 2048}, kSlots, 131072, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits({8, 8}, kSlots, 512, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits({8, 8}, kSlots, 0, 128, kPart).count == 1);
+    // Places without rows take memory, not the GPU.
+    CHECK(choose_prefill_splits({160, 128}, kSlots, 8192, 128, kPart).count == 2);
+    CHECK(choose_prefill_splits({160, 160}, kSlots, 8192, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits({2048, 8}, kSlots, 131072, 128, kPart).count == 1);
+    CHECK(choose_prefill_splits({0, 0}, kSlots, 32768, 128, kPart).count >= 1);
 }
 
 TEST_CASE("a fixed split depends on the keys alone") {
