@@ -304,7 +304,7 @@ constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda,
 
 constexpr Variant kCpuDecode[] = {{"vnni", "cpu/attend_decode_vnni.cc", 1, serves_vnni, by_item},
                                   {"simd", "cpu/attend_decode.cc", 4, serves_attention, by_item}};
-constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 7, serves_mma, by_mma_decode},
+constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 8, serves_mma, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 5, serves_dot, by_dot<true>}};
 
 constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 3, serves_amx, by_item, true},

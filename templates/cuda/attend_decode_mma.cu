@@ -46,6 +46,7 @@ struct WarpState {
     ValueSums sums;
     RowStateOf<kRowTiles> rows;
     float headroom = kFirstHeadroom;  // of probabilities; see fit_headroom
+    int used;                         // of a lane's rows: one where the block has 8 at most
 };
 
 using DecodeRows = TileRowsOf<kRowTiles>;
@@ -54,12 +55,12 @@ using DecodeRows = TileRowsOf<kRowTiles>;
 /// change by how much.
 KVJIT_INLINE void softmax_tile(Weights& weights, Scores& scores, WarpState& state, const DecodeRows& rows,
                                ProductRule rule, i32 begin, bool whole) {
-    modify_tile(scores, rows, rule, begin, whole);
+    modify_tile(scores, rows, rule, begin, whole, state.used);
     if constexpr (kMaskRank > 0) {
 #pragma unroll
-        for (int n = 0; n < kKeyTiles; ++n) weights.seen[n] = seen_pair<kRowTiles>(scores, n);
+        for (int n = 0; n < kKeyTiles; ++n) weights.seen[n] = seen_pair(scores, n, state.used);
     }
-    exponentiate_tile(scores, state.rows, rule.factor, weights.rescale, state.headroom);
+    exponentiate_tile(scores, state.rows, rule.factor, weights.rescale, state.headroom, state.used);
     if constexpr (!kScalesApart) rescale_sums(state.sums, weights.rescale);
 #pragma unroll
     for (int step = 0; step < kKeySteps; ++step) pack_fragment(weights.probabilities[step], scores, step);
@@ -170,6 +171,7 @@ KVJIT_INLINE void stage_sums(WarpSums& staged, const WarpState& state, float fac
     const ColumnFactors columns = factors_of_columns(units);
 #pragma unroll
     for (int n = 0; n < kRowTiles; ++n) {
+        if (n >= state.used) break;
 #pragma unroll
         for (int i = 0; i < 2; ++i)
             stage_row(staged.rows[8 * n + 2 * lane_pair() + i].sums, state.sums, n, i, columns.column[n][i]);
@@ -190,6 +192,7 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     DecodeShared& shared = shared_memory<DecodeShared>();
     const ProductRule rule = product_rule(work, kProductUnit);
     WarpState state;
+    state.used = kRowTiles > 1 && work.row_end - work.row_begin > 8 ? 2 : 1;
 #pragma unroll
     for (Fragment<kRowTiles>& sums : state.sums) sums.clear();
     attend_keys(state, shared, work, rule);

@@ -115,9 +115,10 @@ constexpr int round_up(int n, int unit) {
     return (n + unit - 1) / unit * unit;
 }
 
-/// Packed rows of a decode block: 8, which are half the work of 16, where these hold the heads of one new token.
-constexpr int mma_decode_rows(int group) {
-    return group <= 8 ? 8 : kDecodeTileRows;
+/// Packed rows of a decode block: 16, so that a few new tokens read keys once; of quantised caches, whose decode
+/// instructions bound, 8, which are less work, where these hold the heads of one new token.
+constexpr int mma_decode_rows(const CacheFormat& format, int group) {
+    return format.scale_bytes != 0 && group <= 8 ? 8 : kDecodeTileRows;
 }
 
 /// Whether decode multiplies codes, and applies scales elsewhere, as each is one for a multiple of 32 elements.
@@ -162,7 +163,7 @@ constexpr int mma_sums_stride(const CacheFormat& format) {
     return mma_value_elements(format) + 4;
 }
 constexpr int mma_merge_bytes(const CacheFormat& format, int group) {
-    return mma_decode_rows(group) * mma_sums_stride(format) * 4;
+    return mma_decode_rows(format, group) * mma_sums_stride(format) * 4;
 }
 
 /// Whether decode's queries lie in shared memory, as long rows leave no registers for them.
@@ -195,7 +196,7 @@ constexpr int mma_warp_bytes(const CacheFormat& format, int group, int max_share
 }
 
 constexpr LaunchShape mma_decode_shape(const CacheFormat& format, int group, int max_shared_bytes) {
-    return {mma_decode_rows(group), kAttendWarps * kWarpSize, 2,
+    return {mma_decode_rows(format, group), kAttendWarps * kWarpSize, 2,
             mma_query_bytes(format) + kAttendWarps * mma_warp_bytes(format, group, max_shared_bytes)};
 }
 

@@ -36,7 +36,7 @@ int prefill_rows(const Attention& attention) {
 }
 
 int decode_room(const Attention& attention) {
-    return attention.uses_tensor ? mma_decode_rows(attention.group) : kDecodeTileRows;
+    return attention.uses_tensor ? mma_decode_rows(attention.cache, attention.group) : kDecodeTileRows;
 }
 
 /// Decode computes dot products of `rows` rows in steps, those of cuda/attend/dot/tile.h.

@@ -18,7 +18,7 @@ namespace kvjit {
 
 inline constexpr int kKeyParts = mma_key_elements(kFormat) / 32;         // of 32 elements: two steps of a product
 inline constexpr int kValueMatrices = mma_value_elements(kFormat) / 16;  // of 16 elements
-inline constexpr int kRowTiles = mma_decode_rows(kGroup) / 8;            // of 8 packed rows
+inline constexpr int kRowTiles = mma_decode_rows(kFormat, kGroup) / 8;   // of 8 packed rows
 inline constexpr bool kQueryShared = mma_shares_query(kFormat);
 inline constexpr int kKeyTiles = kTileKeys / 8;             // of 8 keys: a product's columns
 inline constexpr int kKeySteps = kTileKeys / kProductKeys;  // of 16 keys: a product's depth

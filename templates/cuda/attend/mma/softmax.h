@@ -78,13 +78,14 @@ KVJIT_INLINE float mask_of(const TileRowsOf<kRows>& rows, int h, i32 key) {
     return load_one(rows.terms[h].mask + key);
 }
 
-/// Turns products with kTiles * 8 keys from `first` on into scores, -inf where hidden. whole: all rows see all keys.
+/// Turns products with kTiles * 8 keys from `first` on into scores, -inf where hidden. whole: all rows see all keys. Rows
+/// of a lane from `used` on don't exist, and their scores may be anything.
 template <int kTiles, int kRows>
 KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRowsOf<kRows>& rows, ProductRule rule, i32 first,
-                              bool whole) {
+                              bool whole, int used = kRows) {
     if constexpr (kModified) {
         scores.for_each([&](float& score, FragmentPlace at) {
-            if (at.h >= kRows) return;
+            if (at.h >= kRows || (kSoftCap && at.h >= used)) return;  // other terms take less than a branch
             const i32 key = first + at.column();
             const RowTerms& terms = rows.terms[at.h];
             const float mask = mask_of(rows, at.h, key);
@@ -150,12 +151,15 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
     return f(v, shuffle_xor(v, 2));
 }
 
-/// Turns scores into probabilities. The caller is to multiply the running sums of values by `rescale`.
+/// Turns scores into probabilities. The caller is to multiply the running sums of values by `rescale`. Rows of a lane
+/// from `used` on don't exist: their scores stay.
 template <int kTiles, int kRows>
 KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowStateOf<kRows>& state, float factor,
-                                    float (&rescale)[kRows], float headroom = kHeadroom) {
+                                    float (&rescale)[kRows], float headroom = kHeadroom, int used = kRows) {
 #pragma unroll
     for (int h = 0; h < kRows; ++h) {
+        rescale[h] = 1.0f;
+        if (h >= used) continue;
         float max = state.max[h];
 #pragma unroll
         for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores.at(n, h, 0), scores.at(n, h, 1)));
@@ -181,14 +185,14 @@ KVJIT_INLINE void scale_sums(Fragment<kTiles>& sums, const float (&rescale)[2]) 
 
 // ---- Keys that a mask hides from all rows: their values must not reach a product -----------------------------------
 
-/// A half word for each of the lane's two keys in score tile n: all ones if some row of the tile, which has kRows * 8
+/// A half word for each of the lane's two keys in score tile n: all ones if some row of the tile, which has `rows` * 8
 /// rows, sees the key, else 0.
-template <int kRows = 2, int kTiles>
-KVJIT_INLINE u32 seen_pair(const Fragment<kTiles>& scores, int n) {
+template <int kTiles>
+KVJIT_INLINE u32 seen_pair(const Fragment<kTiles>& scores, int n, int rows = 2) {
     u32 seen = 0;
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-        const u32 lanes = ballot(scores.at(n, 0, i) != -kInfinity || scores.at(n, kRows - 1, i) != -kInfinity);
+        const u32 lanes = ballot(scores.at(n, 0, i) != -kInfinity || (rows > 1 && scores.at(n, 1, i) != -kInfinity));
         if (lanes & 0x11111111u << lane_pair()) seen |= 0xffffu << 16 * i;
     }
     return seen;
