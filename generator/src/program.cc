@@ -89,7 +89,10 @@ int cpu_decode_tokens(const KernelSpec& spec, const Target& target, std::span<co
 }
 
 int gpu_decode_tokens(const KernelSpec& spec) {
-    return std::max(1, kDecodeTileRows / spec.group);
+    // Prefill takes longer over a quantised cache, whose codes it makes numbers of, and so pays from more rows on.
+    const bool quantised = has_cache(spec) && spec.quant_bit != 0;
+    const int rows = quantised && element_type(spec.t1).multiplies ? 2 * kDecodeTileRows : kDecodeTileRows;
+    return std::max(1, rows / spec.group);
 }
 
 Result<std::vector<Program>> lower(const KernelSpec& spec, const Target& target) {

@@ -256,6 +256,9 @@ TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a G
     CHECK(tokens("7", "sm_80") == 2);
     CHECK(tokens("16", "cuda-emulated") == 1);
     CHECK(tokens("17", "sm_80") == 1);
+    CHECK(tokens("4,quant_bit=8", "sm_80") == 8);
+    CHECK(tokens("4,quant_bit=8,t1=f32", "sm_80") == 4);
+    CHECK(tokens("32,quant_bit=4", "sm_80") == 1);
 
     // AMX: bfloat16 queries, above all over keys that need no packing.
     for (const char* target : {"x86-64-v4-amx", "x86-64-v3+amx-emulated"}) {
