@@ -61,17 +61,24 @@ struct Checked {
     KVJIT_INLINE i64 entry(i64 b, i64 p) const { return row_of<Index>(table, args.batch, b)[p]; }
 };
 
+/// The tokens of the sequence that lie where entry p says.
+KVJIT_INLINE i64 tokens_of_entry(const CheckedSequence& of, i64 p) {
+    const i64 rest = of.keys - p * kPageSize;
+    return kPageSize == 0 || rest < kPageSize ? rest : kPageSize;
+}
+
 KVJIT_INLINE void check_entry(const Checked& checked, const CheckedSequence& of, i64 p) {
-    const CheckedBatch& batch = checked.args.batch;
-    const i64 b = of.index, rest = of.keys - p * kPageSize;
-    const i64 tokens = kPageSize == 0 || rest < kPageSize ? rest : kPageSize;
+    const i64 b = of.index, tokens = tokens_of_entry(of, p);
     Finding found;
-    if (!entry_holds(found, batch, checked.table, kPaging, b, p, checked.entry(b, p), tokens))
+    if (!entry_holds(found, checked.args.batch, checked.table, kPaging, b, p, checked.entry(b, p), tokens))
         report(*checked.args.fault, found, checked.layer);
 }
 
+/// None of an entry out of range: that is what is wrong with it, though another warp may yet have to look at it.
 KVJIT_INLINE NewSlots new_slots_of(const Checked& checked, const CheckedSequence& of, i64 p) {
-    return new_slots(kPaging, of, p, checked.entry(of.index, p));
+    const i64 entry = checked.entry(of.index, p),
+              last = last_entry(checked.args.batch, kPaging, tokens_of_entry(of, p));
+    return is_inside(checked.table, kPaging, entry, last) ? new_slots(kPaging, of, p, entry) : NewSlots{0, 0, 0, 0};
 }
 
 /// No new token in entry q of sequence `other` has a slot of `own`.
@@ -131,30 +138,50 @@ KVJIT_INLINE bool check_sequences(const abi::CudaCheckArgs& args, const Place& p
     return true;
 }
 
-KVJIT_INLINE void check_entries(const Checked& checked, const Place& place, const CheckedSequence& of) {
-    const EntryRange seen = seen_entries(checked.args.batch, kPaging, of);
-    // The warp that begins differs from sequence to sequence, which spreads short rows over warps.
-    const u32 turn = static_cast<u32>(place.warp + of.index) % static_cast<u32>(place.warps);
-#pragma unroll 1
-    for (i64 p = seen.first + i64{turn} * kWarpSize + place.lane; p < seen.last; p += place.warps * kWarpSize)
-        check_entry(checked, of, p);
+/// The warp's turn in sequence b. The warp that begins differs from sequence to sequence, which spreads short rows over
+/// warps.
+KVJIT_INLINE i64 turn_in(const Place& place, i64 b) {
+    return static_cast<u32>(place.warp + b) % static_cast<u32>(place.warps);
 }
 
+/// visit(b, false) for the sequences in which the warp has a turn, as visit(b, true) tells. The warp calls it together;
+/// when it asks, each lane asks for another sequence, since warps have turns in few, and to load the lengths of one
+/// after the other takes long. One call is both, as what is written twice compiles twice.
+template <class F>
+KVJIT_INLINE void for_own_sequences(const CheckedBatch& batch, const Place& place, F&& visit) {
+#pragma unroll 1
+    for (i64 first = 0; first < batch.batch_size; first += kWarpSize) {
+        i64 b = first + place.lane;
+        u32 own = 0;  // the lanes of sequences yet to be visited
+        bool asks = true;
+        do {
+            const bool has_turn = b < batch.batch_size && visit(b, asks);
+            own = asks ? ballot(has_turn) : own & (own - 1);
+            asks = false;
+            b = first + count_ones((own & -own) - 1);
+        } while (own != 0);
+    }
+}
+
+/// The new entries of a sequence that are compared with others': none where the caller chose the slots.
+KVJIT_INLINE EntryRange compared_entries(const CheckedBatch& batch, const CheckedSequence& of) {
+    return batch.stores && !is_given(batch.slots) ? new_entries(kPaging, of) : EntryRange{0, 0};
+}
+
+/// Warps take kWarpSize entries, and one new entry, in turn.
 KVJIT_INLINE void check_table(const Checked& checked, const Place& place) {
     const CheckedBatch& batch = checked.args.batch;
-    i64 turn = 0;  // the warp whose turn it is
-#pragma unroll 1
-    for (i64 b = 0; b < batch.batch_size; ++b) {
+    for_own_sequences(batch, place, [&](i64 b, bool asks) {
         const CheckedSequence of = checked_sequence(batch, b);
-        check_entries(checked, place, of);
-        if (!batch.stores || is_given(batch.slots)) continue;
-        const EntryRange entries = new_entries(kPaging, of);
+        const EntryRange seen = seen_entries(batch, kPaging, of), compared = compared_entries(batch, of);
+        const i64 turn = turn_in(place, b), entry = seen.first + turn * kWarpSize, new_entry = compared.first + turn;
+        if (asks) return entry < seen.last || new_entry < compared.last;
 #pragma unroll 1
-        for (i64 p = entries.first; p < entries.last; ++p) {
-            if (turn == place.warp) check_shared(checked, place, of, p);
-            turn = turn + 1 == place.warps ? 0 : turn + 1;
-        }
-    }
+        for (i64 p = entry + place.lane; p < seen.last; p += place.warps * kWarpSize) check_entry(checked, of, p);
+#pragma unroll 1
+        for (i64 p = new_entry; p < compared.last; p += place.warps) check_shared(checked, place, of, p);
+        return true;
+    });
 }
 
 /// The layer that a Finding about slots names.
@@ -168,18 +195,19 @@ KVJIT_INLINE NewSlots chosen_slots(const abi::CudaCheckArgs& args, i64 layer, i6
     return {0, slot, slot + 1, b};
 }
 
-/// No new token after `row`, whose slot is `own`, has the same slot. Lanes take the tokens of a sequence in turn.
+/// No new token after `row`, whose slot is `own`, has the same slot. Lanes take the tokens in turn.
 KVJIT_INLINE void check_chosen_apart(const abi::CudaCheckArgs& args, const Place& place, i64 layer, const NewSlots& own,
                                      i64 row) {
+    const i64 end = index_at(args.batch.seqstarts, args.batch.batch_size);
 #pragma unroll 1
-    for (i64 b = own.sequence; b < args.batch.batch_size; ++b) {
-        const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);
+    for (i64 other = row + 1 + place.lane; other < end; other += kWarpSize) {
+        if (chosen_slot(args.batch, layer, other) != own.begin) continue;
+        i64 b = own.sequence;  // of the other token, which only the finding names
 #pragma unroll 1
-        for (i64 other = (begin > row ? begin : row + 1) + place.lane; other < end; other += kWarpSize) {
-            Finding found;
-            if (!chosen_slots_hold(found, own, chosen_slots(args, layer, b, other)))
-                report(*args.fault, found, named_slots(args.batch, layer));
-        }
+        while (index_at(args.batch.seqstarts, b + 1) <= other) ++b;
+        Finding found;
+        if (!chosen_slots_hold(found, own, {0, own.begin, own.end, b}))
+            report(*args.fault, found, named_slots(args.batch, layer));
     }
 }
 
@@ -192,11 +220,12 @@ KVJIT_INLINE i64 first_turn(const Place& place, i64 row) {
 
 /// Checks all chosen slots of a layer.
 KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& place, i64 layer) {
+    for_own_sequences(args.batch, place, [&](i64 b, bool asks) {
+        const i64 end = index_at(args.batch.seqstarts, b + 1);
+        i64 row = first_turn(place, index_at(args.batch.seqstarts, b));
+        if (asks) return row < end;
 #pragma unroll 1
-    for (i64 b = 0; b < args.batch.batch_size; ++b) {
-        const i64 begin = index_at(args.batch.seqstarts, b), end = index_at(args.batch.seqstarts, b + 1);
-#pragma unroll 1
-        for (i64 row = first_turn(place, begin); row < end; row += place.warps) {
+        for (; row < end; row += place.warps) {
             const NewSlots own = chosen_slots(args, layer, b, row);
             if (own.begin < 0) continue;
             Finding found;
@@ -204,7 +233,8 @@ KVJIT_INLINE void check_chosen(const abi::CudaCheckArgs& args, const Place& plac
             if (!inside && place.lane == 0) report(*args.fault, found, named_slots(args.batch, layer));
             if (inside) check_chosen_apart(args, place, layer, own, row);
         }
-    }
+        return true;
+    });
 }
 
 KVJIT_INLINE void check_batch(const abi::CudaCheckArgs& args, const Place& place) {

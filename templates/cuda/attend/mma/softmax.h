@@ -78,8 +78,8 @@ KVJIT_INLINE float mask_of(const TileRowsOf<kRows>& rows, int h, i32 key) {
     return load_one(rows.terms[h].mask + key);
 }
 
-/// Turns products with kTiles * 8 keys from `first` on into scores, -inf where hidden. whole: all rows see all keys. Rows
-/// of a lane from `used` on don't exist, and their scores may be anything.
+/// Turns products with kTiles * 8 keys from `first` on into scores, -inf where hidden. whole: all rows see all keys.
+/// Rows of a lane from `used` on don't exist, and their scores may be anything.
 template <int kTiles, int kRows>
 KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRowsOf<kRows>& rows, ProductRule rule, i32 first,
                               bool whole, int used = kRows) {
