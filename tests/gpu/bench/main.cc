@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fstream>
@@ -130,6 +131,8 @@ void measure_limits(const Setup& setup) {
 }
 
 int measure(const Arguments& arguments) {
+    // NVRTC 13 keeps what it compiles in the driver's cache: then a compile's time would be that of a lookup.
+    setenv("CUDA_CACHE_DISABLE", "1", 1);
     if (const auto opened = gpu::open_driver(); !opened) {
         std::printf("SKIP: %s\n", opened.error().c_str());
         return kNoGpu;
