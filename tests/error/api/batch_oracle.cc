@@ -163,7 +163,7 @@ std::vector<std::pair<Place, std::int64_t>> new_places(const BatchCase& c, const
     return places;
 }
 
-/// Every two new tokens in one place, or in blocks at addresses that overlap.
+/// Every two new tokens in one place of the cache, or in blocks at addresses that overlap.
 void add_shared(const BatchCase& c, const Table& table, Faults& faults) {
     const auto places = new_places(c, table);
     for (std::size_t i = 0; i < places.size(); ++i) {
@@ -171,6 +171,7 @@ void add_shared(const BatchCase& c, const Table& table, Faults& faults) {
             const auto& [a, first] = places[j];
             const auto& [b, second] = places[i];
             const std::int64_t low = std::min(a.first, b.first), high = std::max(a.first, b.first);
+            if (a.second < 0 || b.second < 0) continue;
             if (a == b) {
                 faults.push_back({table.name, has_blocks(c) || has_addresses(c) ? b.first : b.second, 0, second});
             } else if (has_addresses(c) && low != high && high - low < table.block_bytes) {
@@ -229,10 +230,8 @@ std::vector<BatchFault> faults_of(const BatchCase& c, bool stores) {
     if (c.spec.cache_mode == KVJIT_SEQUENCE_TABLE) add_lengths(c, faults);
     if (!faults.empty()) return faults;
     for (const Table& table : tables_of(c)) {
-        Faults of_table;
-        add_entries(c, table, of_table);
-        if (of_table.empty() && stores) add_shared(c, table, of_table);
-        faults.insert(faults.end(), of_table.begin(), of_table.end());
+        add_entries(c, table, faults);
+        if (stores) add_shared(c, table, faults);
     }
     return faults;
 }

@@ -22,7 +22,7 @@ struct BatchFault {
 };
 
 /// All faults that a full check may tell of: of the starts, rows and positions, or, where these are legal, of entries,
-/// or of slots; of slots in a table whose entries are legal, too, where those of another aren't. None where is_legal.
+/// and of slots of entries that are legal. None where is_legal.
 std::vector<BatchFault> faults_of(const BatchCase& c, bool stores);
 
 }  // namespace kvjit::test
