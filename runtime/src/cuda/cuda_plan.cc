@@ -98,13 +98,15 @@ private:
         const std::int64_t fixed = options.split_keys,
                            most = most_split_keys(decode_tokens(), fixed != 0 ? fixed : kSplitUnit);
         // Few sequences have more than one new token, and the blocks for further ones end at once without them.
+        const Tiles decoded{decode_blocks(), decode_blocks_of(1)};
         decode_splits_ = fixed != 0 ? fixed_splits(fixed, most)
-                                    : choose_splits(decode_blocks_of(1), slots(KVJIT_PROGRAM_DECODE), most, kSplitUnit);
+                                    : choose_splits(decoded, slots(KVJIT_PROGRAM_DECODE), most, kSplitUnit,
+                                                    part_bytes(shape(KVJIT_PROGRAM_DECODE).rows));
         // Fixed splits of long prompts would take gigabytes; whole ones don't depend on the batch either.
         if (!prefills() || fixed != 0) return;
         const std::int64_t rows = shape(KVJIT_PROGRAM_PREFILL).rows,
                            tokens = ceil_div(rows, std::int64_t{spec().group}) + 1;
-        const PrefillTiles tiles{most_prefill_tiles(), std::min(most_prefill_tiles(), tiles_of_longest())};
+        const Tiles tiles{most_prefill_tiles(), std::min(most_prefill_tiles(), tiles_of_longest())};
         prefill_splits_ = choose_prefill_splits(tiles, slots(KVJIT_PROGRAM_PREFILL),
                                                 most_split_keys(tokens, kSplitUnit), rows, part_bytes(rows));
     }

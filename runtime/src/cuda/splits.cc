@@ -15,7 +15,7 @@ constexpr std::int64_t kKeysOfRow = 4;
 constexpr std::int64_t kMostPartBytes = std::int64_t{64} << 20;
 /// Where the GPU is full without splits: the fewest units of a sequence that is split, and of each of its parts.
 constexpr std::int64_t kLongUnits = 64;
-/// The most blocks a slot that such splits may lead to: most blocks return at once, but each has memory for a part.
+/// The most blocks a slot that such splits may lead to: most blocks return at once, which takes time all the same.
 constexpr std::int64_t kMostWaves = 32;
 constexpr std::int64_t kMaxSplits = 128;
 constexpr double kGoodEnough = 0.85;
@@ -27,20 +27,23 @@ double occupancy(std::int64_t blocks, std::int64_t slots) {
 
 }  // namespace
 
-Splits choose_splits(std::int64_t tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t unit) {
+Splits choose_splits(Tiles tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t unit,
+                     std::int64_t part_bytes) {
     const std::int64_t units = std::max<std::int64_t>(1, ceil_div(max_keys, unit));
     const std::int64_t most = std::clamp<std::int64_t>(units / kLeastUnits, 1, kMaxSplits);
     double best = 0;
-    for (std::int64_t count = 1; count <= most; ++count) best = std::max(best, occupancy(tiles * count, slots));
+    for (std::int64_t count = 1; count <= most; ++count) best = std::max(best, occupancy(tiles.used * count, slots));
     std::int64_t filling = 1;
-    while (filling < most && occupancy(tiles * filling, slots) < kGoodEnough * best) ++filling;
-    const std::int64_t room = std::max<std::int64_t>(1, kMostWaves * slots / std::max<std::int64_t>(1, tiles));
-    const std::int64_t count = std::max(filling, std::min(units / (2 * kLongUnits), std::min(room, kMaxSplits)));
+    while (filling < most && occupancy(tiles.used * filling, slots) < kGoodEnough * best) ++filling;
+    const std::int64_t places = std::max<std::int64_t>(1, tiles.places);
+    const std::int64_t room =
+        std::min({kMostWaves * slots / places, kMostPartBytes / saturating_product(places, part_bytes), kMaxSplits});
+    const std::int64_t count = std::max(filling, std::min(units / (2 * kLongUnits), room));
     const std::int64_t keys = ceil_div(units, count) * unit;
     return {keys, ceil_div(units * unit, keys), (filling > 1 ? kLeastUnits : kLongUnits) * unit};
 }
 
-Splits choose_prefill_splits(PrefillTiles tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
+Splits choose_prefill_splits(Tiles tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
                              std::int64_t part_bytes) {
     const std::int64_t least = std::max<std::int64_t>(1, ceil_div(tile_rows * kKeysOfRow, kSplitUnit)) * kSplitUnit;
     const std::int64_t units = std::max<std::int64_t>(1, ceil_div(max_keys, kSplitUnit));

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::int64_t kUnit = 64;
 constexpr std::int64_t kSlots = 264;
+constexpr std::int64_t kDecodePart = 8 * 136 * 4;
 
 /// Part of the slots that work, over all waves.
 double busy(std::int64_t blocks) {
@@ -19,7 +20,7 @@ double busy(std::int64_t blocks) {
 TEST_CASE("splits cover all keys, in units") {
     for (std::int64_t tiles = 1; tiles < 3000; tiles += 1 + tiles / 7) {
         for (std::int64_t keys = 0; keys < 200000; keys += 1 + keys / 3) {
-            const Splits splits = choose_splits(tiles, kSlots, keys, kUnit);
+            const Splits splits = choose_splits({tiles, tiles}, kSlots, keys, kUnit, kDecodePart);
             CAPTURE(tiles);
             CAPTURE(keys);
             REQUIRE(splits.count >= 1);
@@ -34,29 +35,33 @@ TEST_CASE("splits cover all keys, in units") {
 }
 
 TEST_CASE("a full GPU and short sequences are not split") {
-    CHECK(choose_splits(264, kSlots, 8192, kUnit).count == 1);
-    CHECK(choose_splits(512, kSlots, 8192, kUnit).count == 1);
-    CHECK(choose_splits(100000, kSlots, 131072, kUnit).count == 1);
-    CHECK(choose_splits(1, kSlots, 256, kUnit).count == 1);
-    CHECK(choose_splits(8, kSlots, 0, kUnit).count == 1);
+    CHECK(choose_splits({264, 264}, kSlots, 8192, kUnit, kDecodePart).count == 1);
+    CHECK(choose_splits({512, 512}, kSlots, 8192, kUnit, kDecodePart).count == 1);
+    CHECK(choose_splits({100000, 100000}, kSlots, 131072, kUnit, kDecodePart).count == 1);
+    CHECK(choose_splits({1, 1}, kSlots, 256, kUnit, kDecodePart).count == 1);
+    CHECK(choose_splits({8, 8}, kSlots, 0, kUnit, kDecodePart).count == 1);
 }
 
 TEST_CASE("on a full GPU long sequences are split, short ones beside them not, and blocks stay few") {
     for (const std::int64_t tiles : {264, 512, 2048}) {
         CAPTURE(tiles);
-        const Splits splits = choose_splits(tiles, kSlots, 131072, kUnit);
+        const Splits splits = choose_splits({tiles, tiles}, kSlots, 131072, kUnit, kDecodePart);
         CHECK(splits.count > 1);
         CHECK(splits.keys >= 4096);
         CHECK(splits.least == 4096);
         CHECK(tiles * splits.count <= 32 * kSlots);
     }
-    CHECK(choose_splits(512, kSlots, 131072, kUnit).count == 16);
+    CHECK(choose_splits({512, 512}, kSlots, 131072, kUnit, kDecodePart).count == 16);
+    // Blocks for further new tokens count, too, and so does memory.
+    CHECK(choose_splits({2048, 512}, kSlots, 131072, kUnit, kDecodePart).count == 4);
+    CHECK(choose_splits({512, 512}, kSlots, 131072, kUnit, 4 * kDecodePart).count == 7);
+    CHECK(choose_splits({100000, 512}, kSlots, 131072, kUnit, kDecodePart).count == 1);
 }
 
 TEST_CASE("few tiles with many keys fill the GPU") {
     for (const std::int64_t tiles : {1, 4, 8, 32, 100, 140, 200}) {
         CAPTURE(tiles);
-        const Splits splits = choose_splits(tiles, kSlots, 131072, kUnit);
+        const Splits splits = choose_splits({tiles, tiles}, kSlots, 131072, kUnit, kDecodePart);
         CHECK(splits.count > 1);
         CHECK(busy(tiles * splits.count) > (tiles == 1 ? 0.4 : 0.75));
     }
