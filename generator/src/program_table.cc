@@ -315,7 +315,7 @@ constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 6, ser
 constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};
 constexpr Variant kCudaMerge[] = {{"warps", "cuda/merge.cu", 3, serves_cuda, by_token}};
 
-constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 8, serves_cuda, by_check}};
+constexpr Variant kCudaCheck[] = {{"warps", "cuda/check.cu", 9, serves_cuda, by_check}};
 
 constexpr Variant kCpuRelayout[] = {{"simd", "cpu/relayout.cc", 1, serves_relayout, by_item},
                                     {"cut", "cpu/relayout_cut.cc", 1, serves_all, by_item}};
