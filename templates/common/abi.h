@@ -367,7 +367,7 @@ struct CudaAttendArgs {
     i64 least_split;     // the least keys of such a part, but for the last; a multiple of kSplitUnit
     i64 splits;          // the most of a tile; with 1, partials and counters are not used
     unsigned* counters;  // (tiles), splits of a tile that have finished; 0 before and after each run
-    i64 tiles;           // decode: of rows that a sequence may have in a kv head
+    i64 tiles;           // decode: tiles of rows in the grid for each (sequence, kv head)
 };
 
 /// Grid (x): a block of kTokenWarps warps for each (layer, run, key or value), the last varying fastest.

@@ -147,7 +147,7 @@ KVJIT_INLINE void store_row(T* row, const RowPiece& piece) {
     constexpr int kOfAccess = 16 / sizeof(T);
 #pragma unroll
     for (int i = 0; i < RowPiece::kElements; i += kOfAccess) {
-        u32 words[4];
+        alignas(16) u32 words[4];
 #pragma unroll
         for (int k = 0; k < kOfAccess; k += 2)
             store_pair(reinterpret_cast<T*>(words) + k, {piece.elements[i + k], piece.elements[i + k + 1]});
