@@ -1,5 +1,5 @@
 // attend for few query rows, by dot products in float32 (docs/semantics.md, section 3): for queries or caches of
-// float32, and for one query head per kv head. Work split: cuda/attend/decode.h. Everything else, which prefill
+// float32. Work split: cuda/attend/decode.h. Everything else, which prefill
 // shares: cuda/attend/dot/attend.h.
 #include "cuda/attend/decode.h"
 #include "cuda/attend/dot/attend.h"

@@ -1,5 +1,5 @@
 // attend for many query rows, by dot products in float32 (docs/semantics.md, section 3): for queries or caches of
-// float32, and for one query head per kv head. Work split: cuda/attend/prefill.h. Everything else, which decode
+// float32. Work split: cuda/attend/prefill.h. Everything else, which decode
 // shares: cuda/attend/dot/attend.h.
 #include "cuda/attend/dot/attend.h"
 #include "cuda/attend/prefill.h"

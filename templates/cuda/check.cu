@@ -1,6 +1,6 @@
 // check: checks index arrays that only the device can read, before other kernels rely on them (docs/semantics.md,
-// section 8). What it costs is NVRTC's time to compile it, rather than the GPU's to run it: no loop is
-// unrolled, and a comparison of two entries stands in the text once.
+// section 8). To compile it takes NVRTC far longer than to run it takes the GPU: no loop is unrolled, and what
+// sequences, and two entries, are compared by stands in the text once.
 #include "common/batch_rules.h"
 #include "common/spec_block.h"
 #include "cuda/machine/contract.h"

@@ -1,4 +1,4 @@
-// Attention by dot products in float32, for inputs or caches of float32, and for one query head per kv head.
+// Attention by dot products in float32, for inputs or caches of float32.
 #pragma once
 
 #include "cuda/attend/dot/softmax.h"
