@@ -11,10 +11,10 @@ struct Splits {
     std::int64_t least;  // the fewest keys of a split: a sequence shorter than max_keys goes into fewer splits
 };
 
-/// Upper bounds of tiles of rows.
+/// Counts of tiles of rows.
 struct Tiles {
-    std::int64_t places;  // in the grid, and for parts: some may stay without rows
-    std::int64_t used;    // that probably have rows
+    std::int64_t places;  // in the grid, each with room for parts; some may stay without rows
+    std::int64_t used;    // that splits should fill the GPU with: as many as have rows in most calls
 };
 
 /// Of decode: the fewest splits that occupy the GPU within 85% of the best; for long sequences as many more as prevent
