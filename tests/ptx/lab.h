@@ -16,7 +16,7 @@ namespace kvjit::ptx {
 /// Registers of all kinds, and a kernel with one parameter, `data`: %rd0 holds the address that is passed.
 inline std::string kernel_of(const std::string& body) {
     return R"(.version 9.0
-.target sm_80
+.target sm_90a
 .address_size 64
 .extern .shared .align 128 .b8 dynamic[];
 .visible .entry bench(
@@ -27,8 +27,8 @@ inline std::string kernel_of(const std::string& body) {
     .reg .pred %p<16>;
     .reg .b16 %rs<32>;
     .reg .b32 %r<64>;
-    .reg .f32 %f<64>;
-    .reg .b64 %rd<64>;
+    .reg .f32 %f<256>;
+    .reg .b64 %rd<128>;
     ld.param.u64 %rd0, [data];
 )" + body + "\n    ret;\n}\n";
 }

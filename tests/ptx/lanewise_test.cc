@@ -117,6 +117,7 @@ const Example kExamples[] = {
     {"setp.lt.u16", {0xffff, 1}, 0},
     {"setp.gt.u16", {0xffff, 1}, 1},
     {"setp.eq.b32", {5, 5}, 1},
+    {"setp.ne.b32", {5, 5}, 0},
     {"setp.eq.s32", {5, 6}, 0},
     {"setp.ne.s32", {5, 6}, 1},
     {"setp.lt.s32", {0xffffffff, 0}, 1},

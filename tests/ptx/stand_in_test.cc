@@ -12,8 +12,8 @@ namespace kvjit::ptx {
 namespace {
 
 TEST_CASE("options are read, and what is wrong with them is said") {
-    const Options options =
-        parse_options("seed=7,capability=9.0,multiprocessors=132,blocks=4,copies=wait,mma=hopper,noise=0,stores=plain");
+    const Options options = parse_options(
+        "seed=7,capability=9.0,multiprocessors=132,blocks=4,copies=wait,wgmma=issue,mma=hopper,noise=0,stores=plain");
     CHECK(options.seed == 7);
     CHECK(options.major == 9);
     CHECK(options.minor == 0);

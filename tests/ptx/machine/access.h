@@ -111,10 +111,11 @@ inline void from_shared(Warp& warp, const Instruction& in) {
     warp.put(in.destination(0), results);
 }
 
-/// cp.async of `immediate` bytes, of which a third operand may say how many are read; the others become zeros.
+/// cp.async of as many bytes as its text says, of which a third operand may say how many are read; the others become
+/// zeros.
 template <bool kHasSize, u32 kOnly = 0>
 void copy_async(Warp& warp, const Instruction& in) {
-    const auto bytes = static_cast<u32>(in.immediate);
+    const auto bytes = static_cast<u32>(in.immediates[0]);
     const bool is_legal = kOnly != 0 ? bytes == kOnly : bytes == 4 || bytes == 8 || bytes == 16;
     if (!is_legal) throw Fault(FaultKind::kText, "it can't copy " + std::to_string(bytes) + " bytes");
     const u32* shared = warp.lanes<u32>(in.source(0));
@@ -134,7 +135,7 @@ inline void commit_copies(Warp& warp, const Instruction&) {
     warp.commit_copies();
 }
 inline void wait_copies(Warp& warp, const Instruction& in) {
-    warp.wait_copies(in.immediate);
+    warp.wait_copies(in.immediates[0]);
 }
 
 /// atom.relaxed.gpu.add.u32. What this block stored there before is in order, as all accesses to one place are.

@@ -8,6 +8,7 @@ namespace kvjit::ptx {
 Block::Block(const Kernel& kernel, BlockState state, u32 shared_bytes) : state_(std::move(state)) {
     state_.shared.reset(shared_bytes);
     const u32 count = (state_.threads + kLanes - 1) / kLanes;
+    state_.warpgroups.resize(state_.threads / (kWarpsOfGroup * kLanes));
     warps_.reserve(count);
     for (u32 number = 0; number < count; ++number) {
         warps_.emplace_back(kernel, state_, number);
@@ -29,17 +30,31 @@ void Block::meet() {
     const auto is_done = [](const Warp& warp) { return warp.state() == Warp::State::kDone; };
     const auto ended = std::ranges::find_if(warps_, is_done);
     const auto waiting = std::ranges::find_if_not(warps_, is_done);
-    if (waiting == warps_.end()) return;
+    if (waiting == warps_.end()) return check_warpgroups();
     if (ended != warps_.end()) {
         throw Fault(FaultKind::kApart, "warp " + std::to_string(waiting->number()) + " " + waiting->describe() +
                                            ", but warp " + std::to_string(ended->number()) + " has ended; block (" +
                                            std::to_string(state_.x) + ", " + std::to_string(state_.y) + ")");
     }
+    check_warpgroups();
     state_.stores.barrier();
     ++state_.barriers;
     for (Warp& warp : warps_) {
         warp.pass_barrier();
         running_.push_back(warp.number());
+    }
+}
+
+/// Warps wait for each other here, or have ended: none can catch up.
+void Block::check_warpgroups() const {
+    for (u32 group = 0; group < state_.warpgroups.size(); ++group) {
+        const auto lag = state_.warpgroups[group].lag();
+        if (!lag) continue;
+        const Warp& warp = warps_[group * kWarpsOfGroup + lag->warp];
+        throw Fault(FaultKind::kApart, "warp " + std::to_string(warp.number()) + " " + warp.describe() +
+                                           ", but another warp of its warpgroup has executed the wgmma of " +
+                                           warp.where(lag->missing.at) + "; block (" + std::to_string(state_.x) + ", " +
+                                           std::to_string(state_.y) + ")");
     }
 }
 

@@ -23,6 +23,7 @@ public:
 
 private:
     void meet();
+    void check_warpgroups() const;
 
     BlockState state_;
     std::vector<Warp> warps_;

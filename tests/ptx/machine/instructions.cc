@@ -1,9 +1,14 @@
 #include "ptx/machine/instructions.h"
 
+#include <deque>
+#include <string>
+#include <vector>
+
 #include "ptx/machine/access.h"
 #include "ptx/machine/lanewise.h"
 #include "ptx/machine/matrices.h"
 #include "ptx/machine/together.h"
+#include "ptx/machine/warpgroup.h"
 
 namespace kvjit::ptx {
 namespace {
@@ -112,6 +117,7 @@ constexpr InstructionRow kTable[] = {
     {"setp.gt.u16", "p=hh", compare<kGt, u16>},
     {"setp.eq.b16", "p=hh", compare<kEq, u16>},
     {"setp.eq.b32", "p=ww", compare<kEq, u32>},
+    {"setp.ne.b32", "p=ww", compare<kNeInteger, u32>},
     {"setp.eq.s32", "p=ww", compare<kEq, i32>},
     {"setp.ne.s32", "p=ww", compare<kNeInteger, i32>},
     {"setp.lt.s32", "p=ww", compare<kLt, i32>},
@@ -326,6 +332,11 @@ constexpr InstructionRow kTable[] = {
     {"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16", "wwww=a", load_matrices_transposed},
     {"mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "wwww=wwwwwwwwww", multiply_float16},
     {"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32", "wwww=wwwwwwwwww", multiply_bfloat16},
+    {"wgmma.fence.sync.aligned", "=", fence_registers},
+    {"wgmma.commit_group.sync.aligned", "=", commit_products},
+    {"wgmma.wait_group.sync.aligned", "=i", wait_products},
+    {"fence.proxy.async", "=", fence_async_proxy},
+    {"fence.proxy.async.shared::cta", "=", fence_async_proxy},
 
     // ---- Together ----
     {"bra", "=t", branch},
@@ -345,10 +356,31 @@ constexpr InstructionRow kTable[] = {
     {"shfl.sync.idx.b32", "w=wwww", shuffle<Shuffle::kIndex, false>},
 };
 
+/// wgmma.mma_async of a type, for all N: D's registers, A's or its descriptor, B's descriptor, scale-d, and numbers.
+template <class Format>
+void add_products_of(std::vector<InstructionRow>& to, const std::string& type) {
+    static std::deque<std::string> texts;  // of the rows
+    for (std::size_t n = 8; n <= 256; n += 8) {
+        const std::string& name = texts.emplace_back("wgmma.mma_async.sync.aligned.m64n" + std::to_string(n) +
+                                                     "k16.f32." + type + "." + type);
+        const std::string sums(n / 2, 'W');
+        to.push_back({name, texts.emplace_back(sums + "=WWWWlpiii"), begin_product<Format, true>});
+        to.push_back({name, texts.emplace_back(sums + "=llpiiii"), begin_product<Format, false>});
+    }
+}
+
+std::vector<InstructionRow> make_table() {
+    std::vector<InstructionRow> table(std::begin(kTable), std::end(kTable));
+    add_products_of<Float16>(table, "f16");
+    add_products_of<BFloat16>(table, "bf16");
+    return table;
+}
+
 }  // namespace
 
 std::span<const InstructionRow> instruction_table() {
-    return kTable;
+    static const std::vector<InstructionRow> table = make_table();
+    return table;
 }
 
 }  // namespace kvjit::ptx

@@ -11,8 +11,8 @@ namespace kvjit::ptx {
 /// An instruction with operands of certain widths. Where a name has several rows, the first serves whose operands fit.
 ///
 /// `operands`: destinations, "=", sources in their order; vectors in braces are their elements in a row. Of each its
-/// width (Width's letters); A: an address with a 64-bit base, a: with a 32-bit one; i: a number in the text; t: a
-/// label.
+/// width (Width's letters); W: a register of 32 bits that is used asynchronously, so that it goes into one of the
+/// kernel's lists; A: an address with a 64-bit base, a: with a 32-bit one; i: a number in the text; t: a label.
 struct InstructionRow {
     std::string_view name;
     std::string_view operands;

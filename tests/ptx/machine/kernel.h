@@ -64,7 +64,8 @@ struct Instruction {
     Place guard = 0;
     std::array<Place, kMaxOperands> operands{};  // destinations, then sources in order; an address is its base
     std::array<i32, 2> offsets{};                // of the addresses, in order
-    i64 immediate = 0;                           // of an instruction that takes a number in its text
+    std::array<i64, 4> immediates{};             // the numbers that an instruction takes in its text, in order
+    u32 list = 0;                                // of the kernel's lists: registers that are used asynchronously
     u32 target = kNowhere;                       // of a branch
     u32 reconvergence = kNowhere;                // of a branch: where its lanes meet again; kNowhere: only at the end
 
@@ -100,6 +101,8 @@ struct Kernel {
     std::vector<Constant> constants;
     std::vector<SpecialRegister> specials;
     std::vector<Instruction> instructions;
+    std::vector<std::vector<Place>>
+        lists;                           // of each wgmma.mma_async: the registers of D, then those of A if it has any
     std::vector<Origin> origins;         // of each instruction
     std::vector<std::string> registers;  // the name of each unit's register, for messages
     LineTable lines;

@@ -60,8 +60,10 @@ private:
 
     std::size_t length_of_word() const {
         std::size_t end = at_;
-        while (end < source_.size() && is_word(source_[end])) ++end;
-        return end - at_;
+        for (;; end += 2) {  // fence.proxy.async.shared::cta
+            while (end < source_.size() && is_word(source_[end])) ++end;
+            if (!source_.substr(end).starts_with("::")) return end - at_;
+        }
     }
 
     void add(Token::Kind kind, std::size_t length) {

@@ -16,8 +16,8 @@ struct Token {
     bool is(std::string_view what) const { return kind != Kind::kText && text == what; }
 };
 
-/// Words are names, opcodes with their dots, registers, directives and numbers; every other character is a mark. The
-/// last token is kEnd. The tokens refer to `source`. Errors: Fault.
+/// Words are names, opcodes with their dots and ::, registers, directives and numbers; every other character is a mark.
+/// The last token is kEnd. The tokens refer to `source`. Errors: Fault.
 std::vector<Token> tokens_of(std::string_view source);
 
 }  // namespace kvjit::ptx

@@ -81,46 +81,4 @@ private:
     std::unordered_map<u64, Line> lines_;
 };
 
-/// Who accesses shared memory, and when: as far as a lane's program and the barriers that it has met tell.
-struct SharedAccess {
-    u8 warp;
-    u8 lane;
-    u16 barriers;       // of the block
-    u32 warp_barriers;  // of the warp
-};
-
-/// A block's shared memory.
-class SharedMemory {
-public:
-    /// As at a kernel's start: nothing is written.
-    void reset(u32 bytes);
-
-    void load(u64 address, void* to, u32 bytes, SharedAccess by);
-    void store(u64 address, const void* from, u32 bytes, SharedAccess by);
-
-    /// An asynchronous copy that writes these bytes begins, or has arrived. In between they are poisoned.
-    void begin_copy(u64 address, u32 bytes, SharedAccess by);
-    void end_copy(u64 address, const void* from, u32 bytes, SharedAccess by);
-    void check(u64 address, u32 bytes, int lane) const;
-
-private:
-    enum class State : u8 { kWritten, kUnwritten, kInFlight };
-    /// A byte, with its last write and the last reads: kMany where several lanes, or warps, have read it since the
-    /// barriers that are noted.
-    struct Byte {
-        std::byte value{0xff};
-        State state = State::kUnwritten;
-        SharedAccess written{kNobody, 0, 0, 0};
-        SharedAccess read{kNobody, 0, 0, 0};
-    };
-    static constexpr u8 kNobody = 0xfe, kMany = 0xff;
-
-    static bool conflicts(const SharedAccess& before, const SharedAccess& by);
-    static void note_read(SharedAccess& read, const SharedAccess& by);
-    void check_write(u64 at, const SharedAccess& by) const;
-    [[noreturn]] void refuse(u64 at, const char* what, const SharedAccess& by) const;
-
-    std::vector<Byte> bytes_;
-};
-
 }  // namespace kvjit::ptx

@@ -26,7 +26,6 @@ std::optional<Special> special_named(std::string_view word) {
     return found->second;
 }
 
-/// "%rd" of "%rd12".
 std::string_view prefix_of(std::string_view word) {
     const std::size_t last = word.find_last_not_of("0123456789");
     return word.substr(0, last + 1);
@@ -38,20 +37,37 @@ std::size_t units_of(Width width) {
 
 }  // namespace
 
-void Registers::declare(std::string_view type, std::string_view prefix) {
+std::string_view Registers::declared(std::string_view word) const {
+    return names_.contains(word) ? word : prefix_of(word);
+}
+
+void Registers::declare(std::string_view type, std::string_view name) {
     const auto* found = std::ranges::find(kTypes, type, &std::pair<std::string_view, Width>::first);
     if (found == std::end(kTypes)) {
         throw Fault(FaultKind::kText, "registers of type " + std::string(type) + " are not known");
     }
-    prefixes_[prefix] = found->second;
+    if (!scopes_.empty()) {
+        if (is_register(name)) throw Fault(FaultKind::kText, std::string(name) + " hides a register");
+        scopes_.back().push_back(name);
+    }
+    names_[name] = found->second;
+}
+
+/// The next scope's register of this name is another one.
+void Registers::leave_scope() {
+    for (const std::string_view name : scopes_.back()) {
+        std::erase_if(places_, [&](const auto& place) { return declared(place.first) == name; });
+        names_.erase(name);
+    }
+    scopes_.pop_back();
 }
 
 bool Registers::is_register(std::string_view word) const {
-    return prefixes_.contains(prefix_of(word));
+    return names_.contains(declared(word));
 }
 
 Width Registers::width_of(std::string_view word) const {
-    return prefixes_.at(prefix_of(word));
+    return names_.at(declared(word));
 }
 
 bool Registers::fits(const Operand& operand, char letter, bool is_destination) const {
@@ -62,6 +78,8 @@ bool Registers::fits(const Operand& operand, char letter, bool is_destination) c
             if (operand.kind != Operand::Kind::kAddress) return false;
             if (!is_register(operand.word)) return letter == 'A' && is_symbol(operand.word);
             return width_of(operand.word) == (letter == 'A' ? Width::k64 : Width::k32);
+        case 'W':
+            return is_register_kind && width_of(operand.word) == Width::k32;
         case 'i':
             return operand.kind == Operand::Kind::kNumber;
         case 't':
@@ -76,7 +94,9 @@ bool Registers::fits(const Operand& operand, char letter, bool is_destination) c
 
 Place Registers::place_of(const Operand& operand, char letter) {
     const bool is_address = operand.kind == Operand::Kind::kAddress;
-    const Width width = is_address ? (letter == 'A' ? Width::k64 : Width::k32) : Width{letter};
+    const Width width = is_address      ? (letter == 'A' ? Width::k64 : Width::k32)
+                        : letter == 'W' ? Width::k32
+                                        : Width{letter};
     if (operand.kind == Operand::Kind::kNumber) return place_of_constant(width, operand.bits);
     if (is_register(operand.word)) return place_of_register(operand.word);
     if (is_symbol(operand.word)) return place_of_constant(width, symbols_.at(operand.word));

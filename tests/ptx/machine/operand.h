@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "ptx/machine/instructions.h"
 #include "ptx/machine/kernel.h"
@@ -23,8 +24,12 @@ class Registers {
 public:
     explicit Registers(Kernel& kernel) : kernel_(kernel) {}
 
-    /// .reg .b32 %r<10>; types of 8 bits have 16. Errors: Fault for a type that is not known.
-    void declare(std::string_view type, std::string_view prefix);
+    /// .reg .b32 %r<10>, one; types of 8 bits have 16. Errors: Fault for a type that is not known, and for a name that
+    /// hides one of an outer scope.
+    void declare(std::string_view type, std::string_view name);
+    /// Between braces: what is declared there ends there.
+    void enter_scope() { scopes_.emplace_back(); }
+    void leave_scope();
     void define(std::string_view symbol, u64 address) { symbols_[symbol] = address; }
 
     bool is_register(std::string_view word) const;
@@ -35,6 +40,8 @@ public:
     Place place_of(const Operand& operand, char letter);
 
 private:
+    /// "%rd" of "%rd12"; a name that is declared by itself stays whole.
+    std::string_view declared(std::string_view word) const;
     bool is_symbol(std::string_view word) const { return symbols_.contains(word); }
     Place allocate(Width width, const std::string& name);
     Place place_of_register(std::string_view word);
@@ -42,7 +49,8 @@ private:
     Place place_of_special(std::string_view word, Width width);
 
     Kernel& kernel_;
-    std::unordered_map<std::string_view, Width> prefixes_;
+    std::unordered_map<std::string_view, Width> names_;  // or what they begin with
+    std::vector<std::vector<std::string_view>> scopes_;  // inner ones: the names declared there
     std::unordered_map<std::string_view, u64> symbols_;
     std::unordered_map<std::string_view, Place> places_;
     std::unordered_map<std::string, Place> constants_;

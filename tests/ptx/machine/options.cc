@@ -48,6 +48,10 @@ void set(Options& options, std::string_view name, std::string_view value) {
     } else if (name == "copies") {
         options.copies = word<Copies>(
             name, value, {{"issue", Copies::kAtIssue}, {"wait", Copies::kAtWait}, {"poison", Copies::kPoisoned}});
+    } else if (name == "wgmma") {
+        options.products = word<ProductTime>(
+            name, value,
+            {{"seed", ProductTime::kBySeed}, {"issue", ProductTime::kAtIssue}, {"wait", ProductTime::kAtWait}});
     } else if (name == "mma") {
         options.sums = word<Sums>(name, value,
                                   {{"narrow", {4, 23}}, {"ampere", {8, 24}}, {"hopper", {16, 25}}, {"exact", {0, 0}}});
@@ -56,7 +60,7 @@ void set(Options& options, std::string_view name, std::string_view value) {
     } else if (name == "stores") {
         options.has_late_stores = word<bool>(name, value, {{"late", true}, {"plain", false}});
     } else {
-        refuse("an option", name, "seed, capability, multiprocessors, blocks, copies, mma, noise or stores");
+        refuse("an option", name, "seed, capability, multiprocessors, blocks, copies, wgmma, mma, noise or stores");
     }
 }
 

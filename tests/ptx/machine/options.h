@@ -11,8 +11,12 @@ namespace kvjit::ptx {
 /// When the bytes of cp.async arrive, of which the ISA says only that they are there after the wait.
 enum class Copies { kAtIssue, kAtWait, kPoisoned };  // kPoisoned: at the wait, and reading them before is a fault
 
-/// How mma adds: `terms` products at once and the sum so far, each cut to `bits` bits behind the largest one's first,
-/// then the sum cut to float32's. terms 0: all products exactly, rounded once to nearest.
+/// When wgmma reads its operands and writes its sums, which nothing may touch until the wait. kBySeed: one or the
+/// other.
+enum class ProductTime { kBySeed, kAtIssue, kAtWait };
+
+/// How mma and wgmma add: `terms` products at once and the sum so far, each cut to `bits` bits behind the largest one's
+/// first, then the sum cut to float32's. terms 0: all products exactly, rounded once to nearest.
 struct Sums {
     int terms = 4, bits = 23;
 };
@@ -23,13 +27,15 @@ struct Options {
     int multiprocessors = 16;
     int resident_blocks = 2;  // whose warps take turns
     Copies copies = Copies::kPoisoned;
+    ProductTime products = ProductTime::kBySeed;
     Sums sums;
     bool has_noise = true;        // ex2, lg2 and rcp.approx are off by what the ISA allows
     bool has_late_stores = true;  // other blocks see plain stores after a fence, or when the kernel has ended
 };
 
-/// The names: seed, capability (8.0, 9.0, ...), multiprocessors, blocks, copies (issue, wait, poison), mma (narrow,
-/// ampere, hopper, exact), noise (0, 1), stores (late, plain). Errors: Fault, with what a name takes.
+/// The names: seed, capability (8.0, 9.0, ...), multiprocessors, blocks, copies (issue, wait, poison), wgmma
+/// (seed, issue, wait), mma (narrow, ampere, hopper, exact), noise (0, 1), stores (late, plain). Errors: Fault, with
+/// what a name takes.
 Options parse_options(std::string_view text);
 
 }  // namespace kvjit::ptx

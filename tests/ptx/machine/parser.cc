@@ -89,6 +89,7 @@ private:
         const Token& token = cursor_.peek();
         if (token.is(".loc")) return parse_place();
         if (token.is(".reg")) return parse_registers();
+        if (token.is("{")) return parse_scope();
         if (token.is(".pragma")) return cursor_.skip_past(";");
         if (token.kind == Token::Kind::kWord && cursor_.peek(1).is(":")) return parse_label();
         if (token.is("@") || (token.kind == Token::Kind::kWord && !token.text.starts_with('.')))
@@ -117,12 +118,22 @@ private:
         lines_.inlined_at[place_] = parse_source_place();
     }
 
-    /// .reg .b32 %r<10>;
+    /// .reg .b32 %r<10>, one;
     void parse_registers() {
         cursor_.expect(".reg");
         const std::string_view type = cursor_.word();
-        registers_.declare(type, cursor_.word());
-        cursor_.skip_past(";");
+        do {
+            registers_.declare(type, cursor_.word());
+            if (cursor_.take_if("<")) cursor_.skip_past(">");
+        } while (cursor_.take_if(","));
+        cursor_.expect(";");
+    }
+
+    void parse_scope() {
+        cursor_.expect("{");
+        registers_.enter_scope();
+        while (!cursor_.take_if("}")) parse_statement();
+        registers_.leave_scope();
     }
 
     void parse_label() {
@@ -205,20 +216,26 @@ private:
 
     void place(Instruction& in, const InstructionRow& row, const std::vector<Operand>& operands) {
         const std::size_t equals = row.operands.find('=');
-        std::size_t filled = 0, addresses = 0;
+        std::size_t filled = 0, addresses = 0, numbers = 0;
+        std::vector<Place> list;
         for (std::size_t i = 0; i < operands.size(); ++i) {
             const char letter = row.operands[i < equals ? i : i + 1];
             if (letter == 't') {
                 in.is_branch = true;
                 targets_.emplace_back(kernel_.instructions.size(), operands[i].word);
             } else if (letter == 'i') {
-                in.immediate = static_cast<i64>(operands[i].bits);
+                in.immediates[numbers++] = static_cast<i64>(operands[i].bits);
+            } else if (letter == 'W') {
+                list.push_back(registers_.place_of(operands[i], letter));
             } else {
                 if (letter == 'A' || letter == 'a') in.offsets[addresses++] = operands[i].offset;
                 in.operands[filled++] = registers_.place_of(operands[i], letter);
                 ++(i < equals ? in.destinations : in.sources);
             }
         }
+        if (list.empty()) return;
+        in.list = static_cast<u32>(kernel_.lists.size());
+        kernel_.lists.push_back(std::move(list));
     }
 
     Cursor& cursor_;

@@ -14,7 +14,7 @@ inline void ret(Warp& warp, const Instruction&) {
 
 /// bar.sync 0, of all threads of the block.
 inline void barrier(Warp& warp, const Instruction& in) {
-    if (in.immediate != 0) throw Fault(FaultKind::kText, "only barrier 0 is known");
+    if (in.immediates[0] != 0) throw Fault(FaultKind::kText, "only barrier 0 is known");
     warp.wait_at_barrier();
 }
 /// Orders the lanes' accesses to memory, which no other instruction of a warp does.

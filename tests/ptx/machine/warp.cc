@@ -75,7 +75,8 @@ Warp::Warp(const Kernel& kernel, BlockState& block, u32 number)
       number_(number),
       alive_(lanes_of(number, block.threads)),
       units_(kernel.units),
-      written_(kernel.units, 0) {
+      written_(kernel.units, 0),
+      async_registers_(kernel) {
     for (const Constant& constant : kernel.constants) {
         fill(units_[constant.place], constant.width, [&](int) { return constant.bits; });
         written_[constant.place] = kAllLanes;
@@ -111,6 +112,7 @@ void Warp::step() {
     ++path.next;
     if (mask_ != 0 || in.is_branch) {
         for (int i = 0; i < in.sources && !in.is_copy; ++i) check_written(in.source(i), mask_);
+        if (!kernel_.lists.empty()) note_accesses(in);
         in.execute(*this, in);
         for (int i = 0; i < in.destinations && !in.is_copy; ++i) written_[in.destination(i)] |= mask_;
     }
@@ -124,8 +126,20 @@ void Warp::check_written(Place place) const {
 void Warp::check_written(Place place, u32 mask) const {
     const u32 missing = mask & ~written_[place];
     if (missing == 0) return;
+    async_registers_.check_idle(place, "is read");
     throw Fault(FaultKind::kUnwritten, "register " + kernel_.registers[place] + " is read, but was never written",
                 std::countr_zero(missing));
+}
+
+/// Registers of wgmma are in no list of operands: these are all of others.
+void Warp::note_accesses(const Instruction& in) {
+    for (int i = 0; i < in.sources; ++i) async_registers_.read(in.source(i));
+    for (int i = 0; i < in.destinations; ++i) async_registers_.write(in.destination(i));
+}
+
+bool Warp::products_are_early() {
+    if (options().products == ProductTime::kBySeed) return (block_.random->next() >> 63) != 0;
+    return options().products == ProductTime::kAtIssue;
 }
 
 void Warp::copy_written(Place to, Place from, Place otherwise, u32 choice) {
@@ -178,6 +192,11 @@ void Warp::check_together() const {
                 std::countr_zero(mask_));
 }
 
+void Warp::check_whole() const {
+    check_together();
+    if (mask_ != kAllLanes) throw Fault(FaultKind::kApart, "it takes all 32 lanes of a warp");
+}
+
 void Warp::check_members(Place masks) const {
     const u32* members = lanes<u32>(masks);
     for (int l = 0; l < kLanes; ++l) {
@@ -191,10 +210,9 @@ void Warp::check_members(Place masks) const {
 
 void Warp::begin_copy(int lane, u64 shared, u64 global, u32 bytes, u32 read) {
     const Copy copy{shared, global, bytes, read, lane, groups_[static_cast<std::size_t>(lane)]};
-    block_.shared.check(shared, bytes, lane);
+    block_.shared.begin_copy(shared, bytes, options().copies == Copies::kPoisoned, shared_access(lane));
     if (read > 0) block_.global->check(global, read, lane);
     if (options().copies == Copies::kAtIssue) return finish(copy);
-    if (options().copies == Copies::kPoisoned) block_.shared.begin_copy(shared, bytes, shared_access(lane));
     copies_.push_back(copy);
 }
 

@@ -6,10 +6,13 @@
 #include <cstring>
 #include <vector>
 
+#include "ptx/machine/async_registers.h"
 #include "ptx/machine/fault.h"
 #include "ptx/machine/kernel.h"
 #include "ptx/machine/memory.h"
 #include "ptx/machine/random.h"
+#include "ptx/machine/shared_memory.h"
+#include "ptx/machine/warpgroup.h"
 
 namespace kvjit::ptx {
 
@@ -23,6 +26,7 @@ struct BlockState {
     Random* random = nullptr;
     u16 barriers = 0;  // that the block has met
     SharedMemory shared;
+    std::vector<Lockstep> warpgroups;  // those that have four whole warps
     LateStores stores{true};
 };
 
@@ -39,11 +43,14 @@ public:
     void pass_barrier() { state_ = State::kRuns; }
     /// "waits at bar.sync, PTX line 12 (cuda/merge.cu:30)"
     std::string describe() const;
+    /// "kvjit_merge, PTX line 12 (cuda/merge.cu:30)"
+    std::string where(u32 at) const;
 
     // ---- For instructions ----------------------------------------------------------------------------------------
 
     BlockState& block() { return block_; }
     const Options& options() const { return *block_.options; }
+    const SharedMemory& shared() const { return block_.shared; }
     u32 number() const { return number_; }
     /// The lanes that execute the current instruction.
     u32 mask() const { return mask_; }
@@ -75,10 +82,21 @@ public:
     void copy_written(Place to, Place from, Place otherwise, u32 choice);
     void check_written(Place place) const;
 
+    u32 index_of(const Instruction& in) const { return static_cast<u32>(&in - kernel_.instructions.data()); }
+    const std::vector<Place>& list(const Instruction& in) const { return kernel_.lists[in.list]; }
+    /// For all lanes, at once or later.
+    void set_written(Place place, bool is_written) { written_[place] = is_written ? kAllLanes : 0; }
+    AsyncRegisters& async_registers() { return async_registers_; }
+    Products& products() { return products_; }
+    /// Whether those that have begun by now are done now, as a choice that the ISA leaves open.
+    bool products_are_early();
+
     /// All lanes named by an instruction's member masks must execute it now, and no other one.
     void check_members(Place masks) const;
     /// All lanes that have not ended must execute the instruction now.
     void check_together() const;
+    /// And none of the 32 may have ended.
+    void check_whole() const;
 
     SharedAccess shared_access(int lane) const {
         return {static_cast<u8>(number_), static_cast<u8>(lane), block_.barriers, barriers_};
@@ -109,11 +127,11 @@ private:
     void fill_specials();
     void step();
     void check_written(Place place, u32 mask) const;
+    void note_accesses(const Instruction& in);
     void leave_finished_paths();
     void finish(const Copy& copy);
     u32 current() const { return paths_.back().next; }
     [[noreturn]] void explain(const Fault& fault, u32 at) const;
-    std::string where(u32 at) const;
 
     const Kernel& kernel_;
     BlockState& block_;
@@ -127,6 +145,8 @@ private:
     std::vector<u32> written_;  // by unit: the lanes of its register that were
     std::vector<Copy> copies_;
     std::array<u32, kLanes> groups_{};  // that each lane committed
+    AsyncRegisters async_registers_;
+    Products products_;
 };
 
 }  // namespace kvjit::ptx
