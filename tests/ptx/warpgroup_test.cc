@@ -290,8 +290,8 @@ TEST_CASE("descriptors tell the places of the ISA's examples") {
             k_stride;  // in numbers: ((8, across, 2), (8, 2)):((1, 8, m_stride), (line, k_stride))
         u64 mode;
         u32 mask;  // of the swizzle
-    } kExamples[] = {{1, 64, 8, 128, 0, 0}, {2, 128, 16, 256, 3, 1}, {4, 256, 32, 512, 2, 3}};
-    for (const auto& example : kExamples) {
+    } examples[] = {{1, 64, 8, 128, 0, 0}, {2, 128, 16, 256, 3, 1}, {4, 256, 32, 512, 2, 3}};
+    for (const auto& example : examples) {
         CAPTURE(example.mode);
         const u32 m_bytes = 2 * example.m_stride, k_bytes = 2 * example.k_stride;
         const u64 bits =

@@ -17,7 +17,7 @@ namespace kvjit::ptx {
 /// Errors of all: Fault.
 class AsyncRegisters {
 public:
-    explicit AsyncRegisters(const Kernel& kernel) : kernel_(kernel), uses_(kernel.units) {}
+    explicit AsyncRegisters(const Kernel& kernel) : kernel_(kernel), uses_(kernel.lists.empty() ? 0 : kernel.units) {}
 
     /// wgmma.fence
     void fence() { ++fences_; }
@@ -30,10 +30,9 @@ public:
     /// An operation of m64nNk16 begins that adds to the register, or that reads it as a part of A.
     void begin_sum(Place place, u16 n);
     void begin_fragment(Place place);
-    /// It was waited for. Whether no other one is under way.
-    bool end(Place place) { return --uses_[place].pending == 0; }
+    /// It was waited for.
+    void end(Place place) { --uses_[place].pending; }
     bool is_pending(Place place) const { return uses_[place].pending != 0; }
-    void check_idle(Place place, const char* what) const;
 
 private:
     enum class Kind : u8 { kRead, kWritten, kSum, kFragment };
@@ -43,6 +42,7 @@ private:
         u16 n = 0;        // of kSum
         Kind kind = Kind::kRead;
     };
+    void check_idle(Place place, const char* what) const;
     [[noreturn]] void refuse(Place place, const std::string& what) const;
     static std::string describe(const Use& use);
 

@@ -111,8 +111,8 @@ void Warp::step() {
     }
     ++path.next;
     if (mask_ != 0 || in.is_branch) {
-        for (int i = 0; i < in.sources && !in.is_copy; ++i) check_written(in.source(i), mask_);
         if (!kernel_.lists.empty()) note_accesses(in);
+        for (int i = 0; i < in.sources && !in.is_copy; ++i) check_written(in.source(i), mask_);
         in.execute(*this, in);
         for (int i = 0; i < in.destinations && !in.is_copy; ++i) written_[in.destination(i)] |= mask_;
     }
@@ -126,7 +126,6 @@ void Warp::check_written(Place place) const {
 void Warp::check_written(Place place, u32 mask) const {
     const u32 missing = mask & ~written_[place];
     if (missing == 0) return;
-    async_registers_.check_idle(place, "is read");
     throw Fault(FaultKind::kUnwritten, "register " + kernel_.registers[place] + " is read, but was never written",
                 std::countr_zero(missing));
 }

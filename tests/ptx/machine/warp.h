@@ -84,8 +84,7 @@ public:
 
     u32 index_of(const Instruction& in) const { return static_cast<u32>(&in - kernel_.instructions.data()); }
     const std::vector<Place>& list(const Instruction& in) const { return kernel_.lists[in.list]; }
-    /// For all lanes, at once or later.
-    void set_written(Place place, bool is_written) { written_[place] = is_written ? kAllLanes : 0; }
+    void mark_written(Place place) { written_[place] |= mask_; }
     AsyncRegisters& async_registers() { return async_registers_; }
     Products& products() { return products_; }
     /// Whether those that have begun by now are done now, as a choice that the ISA leaves open.

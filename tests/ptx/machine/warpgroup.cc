@@ -183,7 +183,6 @@ void begin_registers(Warp& warp, const Product& product) {
         const bool is_sum = i < sums, is_read = !is_sum || product.accumulates;
         if (is_read && !uses.is_pending(place)) warp.check_written(place);
         is_sum ? uses.begin_sum(place, static_cast<u16>(2 * sums)) : uses.begin_fragment(place);
-        warp.set_written(place, false);
     }
 }
 
@@ -220,7 +219,8 @@ void Products::wait(Warp& warp, i64 left) {
         for (const u32 piece : product->a) shared.end_read(piece, warp.shared_access(0));
         for (const u32 piece : product->b) shared.end_read(piece, warp.shared_access(0));
         for (const Place place : warp.list(*product->in)) {
-            if (warp.async_registers().end(place)) warp.set_written(place, true);
+            warp.async_registers().end(place);
+            warp.mark_written(place);
         }
     }
     pending_.erase(pending_.begin(), end);
