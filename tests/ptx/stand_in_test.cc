@@ -20,6 +20,7 @@ TEST_CASE("options are read, and what is wrong with them is said") {
     CHECK(options.multiprocessors == 132);
     CHECK(options.resident_blocks == 4);
     CHECK(options.copies == Copies::kAtWait);
+    CHECK(options.products == ProductTime::kAtIssue);
     CHECK(options.sums.terms == 16);
     CHECK(!options.has_noise);
     CHECK(!options.has_late_stores);

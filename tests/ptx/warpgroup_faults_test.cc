@@ -164,6 +164,16 @@ TEST_CASE("copies are published after their wait") {
             "byte 2048 of shared memory is read in the async proxy without a fence.proxy.async of warp 1, lane 8");
     refused(kStaged + kCopy + kPublish + read,
             "byte 2048 of shared memory is read while an asynchronous copy to it is under way");
+    // Bytes that arrive between two reads are published for neither.
+    for (u64 seed = 1; seed <= 20; ++seed) {
+        Bench bench(kBytes);
+        bench.launch.threads = 128;
+        bench.launch.shared_bytes = kBytes;
+        bench.options.seed = seed;
+        bench.options.copies = Copies::kAtWait;
+        CHECK_THROWS_WITH_AS(bench.run(kStaged + kCopy + read + kCopied + product() + kWait),
+                             doctest::Contains("byte 2048 of shared memory is "), Fault);
+    }
 }
 
 TEST_CASE("what an operation reads is not overwritten before its wait, nor by other warps before a barrier after it") {
