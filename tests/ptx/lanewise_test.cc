@@ -43,6 +43,7 @@ const Example kExamples[] = {
     {"sub.s16", {0, 1}, 0xffff},
     {"sub.s32", {0, 1}, 0xffffffff},
     {"sub.s64", {5, 7}, 0xfffffffffffffffe},
+    {"neg.s16", {5}, 0xfffb},
     {"neg.s32", {5}, 0xfffffffb},
     {"neg.s64", {1}, 0xffffffffffffffff},
     {"mul.lo.s16", {0x101, 0x101}, 0x0201},

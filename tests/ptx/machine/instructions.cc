@@ -44,6 +44,7 @@ constexpr InstructionRow kTable[] = {
     {"sub.s16", "h=hh", binary<i16, kSub, i16>},
     {"sub.s32", "w=ww", binary<i32, kSub, i32>},
     {"sub.s64", "l=ll", binary<i64, kSub, i64>},
+    {"neg.s16", "h=h", unary<i16, kNegate, i16>},
     {"neg.s32", "w=w", unary<i32, kNegate, i32>},
     {"neg.s64", "l=l", unary<i64, kNegate, i64>},
     {"mul.lo.s16", "h=hh", binary<i16, kMul, i16>},
