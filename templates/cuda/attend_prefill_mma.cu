@@ -2,6 +2,7 @@
 // of a block split its rows and pass over the same tiles of keys; while they multiply, the next tile of keys or values
 // is being copied.
 #include "cuda/attend/mma/operands.h"
+#include "cuda/attend/mma/output_rows.h"
 #include "cuda/attend/mma/prefill_tiles.h"
 #include "cuda/attend/mma/softmax.h"
 #include "cuda/attend/partial.h"
@@ -25,16 +26,7 @@ inline constexpr int kRegisters = kMaskRank > 0 && kRowTiles > 1 ? 128 : 184;
 inline constexpr int kRoom = (kRegisters - 4 * (kTeamMatrices * kSumTiles + kRowTiles * kScoreTiles)) / (4 * kRowTiles);
 inline constexpr int kHeldSteps = kRoom < 0 ? 0 : kRoom < kSteps ? kRoom : kSteps;
 
-/// The block's results, staged for the output.
-struct alignas(16) OutputRows {
-    static constexpr int kSums = mma_output_elements(kFormat);
-    struct Row {
-        float sums[kSums];
-        float running[2];  // max and sum
-        float unit;        // that sums are in
-        float padding[mma_output_stride(kFormat) - kSums - 3];
-    } rows[kBlockRows];
-};
+using OutputRows = OutputRowsOf<kBlockRows>;
 
 struct alignas(16) PrefillShared {
     BlockContext context;
@@ -289,19 +281,10 @@ KVJIT_INLINE void start_tiles(PrefillShared& shared, HeldScales& held, const Att
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-/// Stages max and sum of the rows that the warp scores, and what their sums of values are to be multiplied by.
+/// Stages max and sum of the rows that the warp scores.
 KVJIT_INLINE void stage_rows(OutputRows& output, const PrefillState& state, float factor) {
 #pragma unroll
-    for (int m = 0; m < kRowTiles; ++m) {
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-            const FinishedState finished = finish_state(state.rows[m], factor, h);
-            const i32 row = (warp_index() * kRowTiles + m) * 16 + 8 * h + lane_row();
-            if (lane_pair() != 0) continue;
-            store_pair(output.rows[row].running, {finished.running.max, finished.running.sum});
-            output.rows[row].unit = finished.weight * kFragmentUnit;
-        }
-    }
+    for (int m = 0; m < kRowTiles; ++m) output.stage_state((warp_index() * kRowTiles + m) * 16, state.rows[m], factor);
 }
 
 /// The block's packed row that matrix m of the warp's sums begins with.
@@ -328,12 +311,6 @@ KVJIT_INLINE void stage_sums(OutputRows& output, const Sums& sums) {
     }
 }
 
-/// The staged rows, in one part.
-KVJIT_INLINE RowParts parts_of(const OutputRows& output) {
-    const OutputRows::Row& first = output.rows[0];
-    return {1, first.sums, first.running, 0, mma_output_stride(kFormat)};
-}
-
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
 /// Attends a tile of rows and a split of its keys. The block calls it together.
@@ -350,7 +327,7 @@ KVJIT_INLINE void attend_mma(const AttendWork& work) {
     team_barrier();
     stage_sums(shared.output, state.sums);
     barrier();
-    finish_rows<kShape.rows, true>(saved_work(shared.context, work.args), parts_of(shared.output));
+    finish_rows<kShape.rows, true>(saved_work(shared.context, work.args), shared.output.parts());
 }
 
 struct Mma {

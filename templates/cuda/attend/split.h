@@ -75,9 +75,10 @@ KVJIT_INLINE RowParts partials_of(const TileSplits& splits) {
 
 /// Joins the parts of the tile's rows, each warp one row after the other, and writes the rows: their partials to `to`,
 /// or, if that is null, the output.
+template <int kWarps>
 KVJIT_INLINE void join_parts(const AttendWork& work, const RowParts& parts, float* to) {
 #pragma unroll 1
-    for (i32 r = later_warp(); work.row_begin + r < work.row_end; r += kAttendWarps) {
+    for (i32 r = later_warp(); work.row_begin + r < work.row_end; r += kWarps) {
         RowLanes acc;
         const Running running = merge_parts(
             acc, parts.count, [&](i64 part) { return parts.state(part, r); },
@@ -88,11 +89,12 @@ KVJIT_INLINE void join_parts(const AttendWork& work, const RowParts& parts, floa
 
 /// The same of one part, of many rows: the block takes as many at a time as it has threads for. (A warp that joins the
 /// part of one row after the other waits so long for each that it takes a fifth of the time of a tile with 2048 keys.)
+template <int kWarps>
 KVJIT_INLINE void write_part(const AttendWork& work, const RowParts& part, float* to) {
     constexpr i32 kOfRow = kHeadDim / RowPiece::kElements;
     const i32 pieces = static_cast<i32>(work.row_end - work.row_begin) * kOfRow;
 #pragma unroll 1
-    for (i32 at = opaque(thread_index()); at < pieces; at += kAttendWarps * kWarpSize) {
+    for (i32 at = opaque(thread_index()); at < pieces; at += kWarps * kWarpSize) {
         const i32 r = at / kOfRow;
         RowPiece piece = {at % kOfRow * RowPiece::kElements, {}};
         load_piece(piece, part.row(0, r));
@@ -101,19 +103,20 @@ KVJIT_INLINE void write_part(const AttendWork& work, const RowParts& part, float
 }
 
 /// Writes the tile's rows from their parts in shared memory: one (kOnePart), or one of each warp. Where the tile's keys
-/// are split they become a partial, and the tile's last block joins the partials of all. The block calls it together.
-template <int kRows, bool kOnePart>
+/// are split they become a partial, and the tile's last block joins the partials of all. The block, of kWarps warps,
+/// calls it together.
+template <int kRows, bool kOnePart, int kWarps = kAttendWarps>
 KVJIT_INLINE void finish_rows(const AttendWork& work, RowParts parts) {
     const TileSplits splits = work.splits;
     float* to = splits.partials ? splits.partials + splits.number * (kRows * kPartialStride) : nullptr;
     if constexpr (kOnePart) {
-        write_part(work, parts, to);
-        if (to && is_last_block(splits)) join_parts(work, partials_of<kRows>(splits), nullptr);
+        write_part<kWarps>(work, parts, to);
+        if (to && is_last_block(splits)) join_parts<kWarps>(work, partials_of<kRows>(splits), nullptr);
     } else {
         // One loop, since what is written twice compiles twice.
 #pragma unroll 1
         for (;;) {
-            join_parts(work, parts, to);
+            join_parts<kWarps>(work, parts, to);
             if (!to || !is_last_block(splits)) return;
             to = nullptr;
             parts = partials_of<kRows>(splits);

@@ -3,11 +3,9 @@
 // copied as bytes of the cache, in the background, and then dequantised once for all rows of the block.
 #pragma once
 
-#include "common/slots.h"
 #include "cuda/attend/mma/operands.h"
-#include "cuda/attend/mma/softmax.h"
+#include "cuda/attend/mma/prefill_block.h"
 #include "cuda/attend/work.h"
-#include "cuda/cache/row_lanes.h"
 #include "cuda/machine/contract.h"
 #include "cuda/shape.h"
 
@@ -29,11 +27,6 @@ inline constexpr bool kManyTerms = kMaskRank > 0 || kSoftCap || (kHoldsScales &&
 inline constexpr int kBlockKeys = kManyTerms && kMostKeys > 32 ? 32 : kMostKeys;
 inline constexpr int kOperandStride = mma_row_stride(kFormat);
 inline constexpr int kOperandFragments = round_up(kHeadDim, 16) / kFragment;  // of a row; the last may be zeros
-
-/// Addresses of a key's rows in the cache.
-struct KeyAddresses {
-    const char* rows[kQuantised ? 4 : 2];  // key, value, key scale, value scale
-};
 
 /// A tile of keys or values with their scales, as bytes of the cache; unused unless these are quantised.
 struct alignas(16) RawTile {
@@ -64,167 +57,50 @@ struct alignas(16) PrefillTiles {
     SharedWeights weights[SharedWeights::kUsed ? kAttendWarps : 1];
 };
 
-/// Keys that some, and that all, of a team's rows see.
-struct KeyBounds {
-    ShortRange some, all;
-};
-
-/// What the block works on. In shared memory, as it is needed rarely, and the sums take nearly all registers.
-struct alignas(16) BlockContext {
-    CallSequence sequence;
-    TableRow table;
-    i64 kv_head, row_begin, row_end;
-    KeyRange keys;
-    TileSplits splits;
-    i32 reach_before;  // Reach::before, the same for all rows
-    abi::Cache cache;  // planes whose head 0 is the block's kv head
-    KeyBounds bounds[kAttendWarps];
-    i32 seen_end[kBlockRows];  // of each row's keys; their begin is its position less reach_before
-};
-
-KVJIT_INLINE abi::Plane plane_of_head(abi::Plane plane, i64 head) {
-    plane.base += head * plane.head_stride;
-    return plane;
-}
-
-KVJIT_INLINE KeyBounds key_bounds_of_team(const AttendWork& work) {
-    const i64 first = work.row_begin + warp_index() / kTeamWarps * kTeamRows, end = first + kTeamRows;
-    if (first >= work.row_end) return {{0, 0}, {0, 0}};
-    const i64 last = (end < work.row_end ? end : work.row_end) - 1;
-    const ShortRange low = seen_by_row(work, first), high = seen_by_row(work, last);
-    return {{low.begin, high.end}, {high.begin, low.end}};
-}
+using BlockContext = BlockContextOf<kAttendWarps, kBlockRows>;
 
 /// Fills the context. The block calls it together, and a barrier must follow.
 KVJIT_INLINE void save_context(BlockContext& context, PrefillTiles& tiles, const AttendWork& work) {
-    const i32 r = opaque(thread_index());
-    if (r < kBlockRows) context.seen_end[r] = seen_by_row(work, work.row_begin + r).end;
-    if (kRowTerms && r < kBlockRows) tiles.terms[r] = terms_of_row(work, work.row_begin + r);
-    if (lane_index() == 0) context.bounds[warp_index()] = key_bounds_of_team(work);
-    if (r != 0) return;
-    context.sequence = work.sequence;
-    context.table = work.table;
-    context.kv_head = work.kv_head;
-    context.row_begin = work.row_begin;
-    context.row_end = work.row_end;
-    context.keys = work.keys;
-    context.splits = work.splits;
-    const i64 before = work.sequence.reach.before;
-    context.reach_before = static_cast<i32>(before < abi::kMaxKeys ? before : abi::kMaxKeys);
-    const abi::Cache& cache = work.args.cache;
-    context.cache.key = plane_of_head(cache.key, work.kv_head);
-    context.cache.value = plane_of_head(cache.value, work.kv_head);
-    if constexpr (kQuantised) {
-        context.cache.key_scale = plane_of_head(cache.key_scale, work.kv_head);
-        context.cache.value_scale = plane_of_head(cache.value_scale, work.kv_head);
-    }
-}
-
-KVJIT_INLINE AttendWork saved_work(const BlockContext& context, const abi::AttendArgs& args) {
-    return {args,         context.sequence, context.table, context.kv_head, context.row_begin, context.row_end,
-            context.keys, context.splits};
+    save_context(context, tiles.terms, work, key_bounds(work, warp_index() / kTeamWarps * kTeamRows, kTeamRows));
 }
 
 /// The lane's two rows in matrix m of the warp.
 KVJIT_INLINE TileRows rows_of(const BlockContext& context, const PrefillTiles& tiles, int m) {
-    const i32 thread = opaque(thread_index()), r = (thread / kWarpSize * kRowTiles + m) * 16 + thread % kWarpSize / 4;
-    TileRows rows;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-        if constexpr (kRowTerms) rows.terms[h] = tiles.terms[r + 8 * h];
-        rows.seen[h] = {0, context.seen_end[r + 8 * h]};
-        if constexpr (kWindow) rows.seen[h].begin = rows.terms[h].position - context.reach_before;
-    }
-    return rows;
+    const i32 thread = opaque(thread_index());
+    return rows_from(context, tiles.terms, (thread / kWarpSize * kRowTiles + m) * 16 + thread % kWarpSize / 4);
 }
 
-// ---- Queries -------------------------------------------------------------------------------------------------------
+// ---- Queries --------------------------------------------------------------------------------------------------------
 
-/// f(row, byte) for the thread's fragments of the block's query rows.
-template <class F>
-KVJIT_INLINE void for_each_query_fragment(F&& f) {
-#pragma unroll 1
-    for (i32 at = opaque(thread_index()); at < kBlockRows * kOperandFragments; at += kBlockThreads)
-        f(at / kOperandFragments, at % kOperandFragments * 16);
-}
+inline constexpr int kOperandBytes = kOperandFragments * 16;
 
 /// Issues copies of the block's query rows; zeros for rows that don't exist, and past the last element.
 KVJIT_INLINE void copy_query(PrefillTiles& tiles, const AttendWork& work) {
-    for_each_query_fragment([&](i32 r, i32 byte) {
-        const i64 row = work.row_begin + r;
-        copy_async<16>(tiles.query[r] + byte, reinterpret_cast<const char*>(query_row(work, row)) + byte,
-                       row < work.row_end && byte < 2 * kHeadDim);
-    });
+    copy_query_rows<kBlockRows, kOperandBytes, kBlockThreads>(work,
+                                                              [&](i32 r, i32 byte) { return tiles.query[r] + byte; });
 }
 
 /// Gives the queries that the thread has copied the sign of the scale, once they have arrived.
 KVJIT_INLINE void sign_query(PrefillTiles& tiles, u32 sign) {
-    if (sign == 0) return;
-    for_each_query_fragment([&](i32 r, i32 byte) {
-        u32 words[4];
-        load16(words, tiles.query[r] + byte);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) words[i] ^= sign;
-        store16(tiles.query[r] + byte, words);
-    });
+    sign_query_rows<kBlockRows, kOperandBytes, kBlockThreads>(sign,
+                                                              [&](i32 r, i32 byte) { return tiles.query[r] + byte; });
 }
 
-// ---- Addresses of keys: each of the block's first threads looks up one key of a tile, two tiles ahead --------------
+// ---- Addresses of keys: looked up two tiles ahead -------------------------------------------------------------------
 
-/// Issues the copy of the table entry of the thread's key to shared memory, if the key is one of the block's.
 KVJIT_INLINE void issue_entry(PrefillTiles& tiles, const TableRow& table, ShortRange keys, i32 tile) {
-    const i32 thread = opaque(thread_index()), key = tile * kBlockKeys + thread;
-    if (thread < kBlockKeys)
-        copy_async<sizeof(Index)>(&tiles.entries[thread], page_entry_at(table.codes, key), keys.holds(key));
+    issue_key_entry(tiles.entries, table, keys, tile * kBlockKeys);
 }
 
-/// Stores the addresses of the thread's key of a tile, from its entry, which must have arrived.
 KVJIT_INLINE void store_addresses(PrefillTiles& tiles, const BlockContext& context, i32 tile) {
-    const i32 thread = opaque(thread_index()), key = tile * kBlockKeys + thread;
-    if (thread >= kBlockKeys) return;
-    const abi::Cache& cache = context.cache;
-    // The entry of scale blocks is loaded only now: such caches are rare, and shared memory is scarce.
-    const PageEntry entry = context.table.complete(tiles.entries[thread], key);
-    const i64 token = token_in_page(key);
-    KeyAddresses& to = tiles.addresses[tile % 2][thread];
-    to.rows[0] = slot_address(cache.key, entry.codes, token, 0);
-    to.rows[1] = slot_address(cache.value, entry.codes, token, 0);
-    if constexpr (kQuantised) {
-        to.rows[2] = slot_address(cache.key_scale, entry.scales(), token, 0);
-        to.rows[3] = slot_address(cache.value_scale, entry.scales(), token, 0);
-    }
+    store_key_addresses(tiles.addresses[tile % 2], tiles.entries, context, tile * kBlockKeys);
 }
 
-/// f(key, byte) for the thread's accesses of kWidth bytes to the first kBytes bytes of a tile's rows, kUnrolled at a
-/// time. The block calls it together.
-template <int kWidth, int kBytes, int kUnrolled, class F>
-KVJIT_INLINE void for_each_access(F&& f) {
-    constexpr int kOfRow = kBytes / kWidth, kAll = kBlockKeys * kOfRow;
-    const i32 thread = opaque(thread_index());
-#pragma unroll kUnrolled
-    for (int first = 0; first < kAll; first += kBlockThreads) {
-        const u32 at = static_cast<u32>(first + thread);
-        const i32 key = static_cast<i32>(at / kOfRow), byte = static_cast<i32>(at % kOfRow) * kWidth;
-        if (kAll % kBlockThreads != 0 && key >= kBlockKeys) break;
-        f(key, byte);
-    }
-}
-
-/// Issues copies of a tile's rows of kBytes bytes, KeyAddresses::rows[kWhich], to rows kStride apart, of which kFilled
-/// bytes are written: zeros for keys outside of `keys`, and past kBytes. Where rows allow it, 8 threads share one, so
-/// that each loads an address for several copies.
+/// Issues copies of a tile's rows to rows kStride apart.
 template <int kWhich, int kBytes, int kFilled, int kStride>
 KVJIT_INLINE void copy_tile_rows(char* to, const KeyAddresses* addresses, ShortRange keys) {
-    constexpr int kWidth = widest_access(kBytes), kSpan = kFilled % (8 * kWidth) == 0 ? 8 * kWidth : kFilled;
-    constexpr int kTurns = round_up(kBlockKeys * kSpan / kWidth, kBlockThreads) / kBlockThreads;
-    constexpr int kUnrolled = (kTurns <= 4 ? 4 : 2) * kSpan / kFilled;
-    for_each_access<kWidth, kSpan, (kUnrolled < 1 ? 1 : kUnrolled)>([&](i32 key, i32 byte) {
-        const char* from = addresses[key].rows[kWhich] + byte;
-        const bool valid = keys.holds(key);
-#pragma unroll
-        for (int part = 0; part < kFilled; part += kSpan)
-            copy_async<kWidth>(to + key * kStride + byte + part, from + part, valid && byte + part < kBytes);
-    });
+    copy_rows<kBlockKeys, kBlockThreads, kWhich, kBytes, kFilled>(
+        addresses, keys, [&](i32 key, i32 byte, int part) { return to + key * kStride + byte + part; });
 }
 
 /// The thread's scales, if threads hold them: loaded a tile ahead, and stored when they are needed.
@@ -236,14 +112,14 @@ struct HeldScales {
 
     KVJIT_INLINE static void load(u16 (&to)[kOfThread], const KeyAddresses* addresses, int which, ShortRange keys) {
         int n = 0;
-        for_each_access<2, kBytes, kOfThread>([&](i32 key, i32 byte) {
+        for_each_access<kBlockKeys, kBlockThreads, 2, kBytes, kOfThread>([&](i32 key, i32 byte) {
             const char* from = addresses[key].rows[which] + byte;
             to[n++] = keys.holds(key) ? *reinterpret_cast<const u16*>(from) : u16{0};
         });
     }
     KVJIT_INLINE static void store(RawTile& to, const u16 (&from)[kOfThread]) {
         int n = 0;
-        for_each_access<2, kBytes, kOfThread>(
+        for_each_access<kBlockKeys, kBlockThreads, 2, kBytes, kOfThread>(
             [&](i32 key, i32 byte) { *reinterpret_cast<u16*>(to.scales[key] + byte) = from[n++]; });
     }
 };
@@ -311,7 +187,7 @@ KVJIT_INLINE void team_barrier() {
         barrier();
 }
 
-// ---- The pipeline of a tile ----------------------------------------------------------------------------------------
+// ---- The pipeline of a tile -----------------------------------------------------------------------------------------
 
 /// Waits for the tile's keys, in a quantised cache for its values too, and issues the copies that come next.
 KVJIT_INLINE void wait_keys(PrefillTiles& tiles, HeldScales& held, const BlockContext& context, i32 tile) {
