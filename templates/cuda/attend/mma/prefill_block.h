@@ -96,8 +96,7 @@ KVJIT_INLINE TileRows rows_from(const Context& context, const RowTerms* terms, i
     return rows;
 }
 
-// ---- Queries: to(row, byte) is where 16 bytes of a row of kBytes bytes lie
-// -------------------------------------------
+// ---- Queries: to(row, byte) is where 16 bytes of a row of kBytes bytes lie ------------------------------------------
 
 /// f(row, byte) for the thread's 16 bytes each of the block's query rows.
 template <int kRows, int kBytes, int kThreads, class F>
@@ -159,8 +158,7 @@ KVJIT_INLINE void store_key_addresses(KeyAddresses (&addresses)[kKeys], const In
     }
 }
 
-// ---- Rows of keys and values
-// -----------------------------------------------------------------------------------------
+// ---- Rows of keys and values ----------------------------------------------------------------------------------------
 
 /// f(key, byte) for the thread's accesses of kWidth bytes to the first kBytes bytes of a tile's rows, kUnrolled at a
 /// time. The block calls it together.
@@ -170,8 +168,10 @@ KVJIT_INLINE void for_each_access(F&& f) {
     const i32 thread = opaque(thread_index());
 #pragma unroll kUnrolled
     for (int first = 0; first < kAll; first += kThreads) {
-        const u32 at = static_cast<u32>(first + thread);
-        const i32 key = static_cast<i32>(at / kOfRow), byte = static_cast<i32>(at % kOfRow) * kWidth;
+        constexpr bool kSteady = kThreads % kOfRow == 0;  // the thread's place in a row is always the same
+        const u32 at = static_cast<u32>(kSteady ? thread : first + thread);
+        const i32 key = static_cast<i32>(at / kOfRow) + (kSteady ? first / kOfRow : 0),
+                  byte = static_cast<i32>(at % kOfRow) * kWidth;
         if (kAll % kThreads != 0 && key >= kKeys) break;
         f(key, byte);
     }
