@@ -27,8 +27,8 @@ std::string difference(const gen::Identity& wanted, const gen::Identity& other) 
     };
     if (other.abi != wanted.abi) return "for " + is_of("kernel ABI", other.abi, wanted.abi);
     if (other.target != wanted.target) return "for " + other.target;
-    if (other.revision != wanted.revision) return "of " + is_of("revision", other.revision, wanted.revision);
-    return "of variant " + other.variant;
+    if (other.variant != wanted.variant) return "of variant " + other.variant;
+    return "of " + is_of("revision", other.revision, wanted.revision);
 }
 
 class BundleStore final : public Store {

@@ -153,6 +153,9 @@ TEST_CASE("what a bundle has of the same program for others is told") {
     CHECK(near(with(";abi=" + abi, ";abi=77")) ==
           "bundle x.kvjb has it for kernel ABI 77 (this library's is " + abi + ")");
     CHECK(near(with(";revision=1", ";revision=99")) == "bundle x.kvjb has it of revision 99 (this library's is 1)");
+    // Revisions of different algorithms say nothing of each other.
+    CHECK(near(with(";variant=simd;revision=1", ";variant=other;revision=99")) ==
+          "bundle x.kvjb has it of variant other");
     CHECK(near(with("kHeadDim=", "kHeadDim=1")) == "");
     CHECK(near(with("x86_64-unknown-linux-gnu:x86-64-v3", "nvptx64-nvidia-cuda:sm_80")) == "");
 }
