@@ -162,6 +162,29 @@ Result<void> serves_mma(const KernelSpec& spec, const Target& target) {
         cache_type(spec), spec.t1);
 }
 
+/// Hopper's products of warpgroups, on targets that ask for them.
+Result<void> serves_wgmma(const KernelSpec& spec, const Target& target) {
+    if (auto mma = serves_mma(spec, target); !mma) return mma;
+    if (!target.wgmma)
+        return fail(
+            KVJIT_BAD_SPEC, "target",
+            "target is " + target.name() + "; products of warpgroups are sm_90a's, and asked for as sm_90a+wgmma");
+    if (has_cache(spec) && spec.quant_bit != 0)
+        return fail(KVJIT_BAD_SPEC, "quant_bit",
+                    "quant_bit is " + std::to_string(spec.quant_bit) + "; warpgroups multiply no dequantised rows yet",
+                    spec.quant_bit, 0);
+    if (spec.head_dim % 64 != 0)
+        return fail(KVJIT_BAD_SPEC, "head_dim",
+                    "head_dim is " + std::to_string(spec.head_dim) + "; warpgroups take multiples of 64", spec.head_dim,
+                    64);
+    if (spec.attn_mask != 0)
+        return fail(KVJIT_BAD_SPEC, "attn_mask",
+                    "attn_mask is " + std::to_string(spec.attn_mask) +
+                        "; values of keys that a mask hides would reach products of warpgroups",
+                    spec.attn_mask, 0);
+    return {};
+}
+
 // ---- Shapes of launches --------------------------------------------------------------------------------------------
 
 LaunchShape by_item(const KernelSpec&, const Target&) {
@@ -187,6 +210,10 @@ LaunchShape by_mma_decode(const KernelSpec& spec, const Target& target) {
 
 LaunchShape by_mma_prefill(const KernelSpec& spec, const Target& target) {
     return mma_prefill_shape(cache_format(spec), max_shared_bytes(target));
+}
+
+LaunchShape by_wgmma_prefill(const KernelSpec& spec, const Target&) {
+    return wgmma_prefill_shape(cache_format(spec));
 }
 
 // ---- Constants ------------------------------------------------------------------------------------------------------
@@ -309,7 +336,8 @@ constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 8, serve
 
 constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 3, serves_amx, by_item, true},
                                    {"simd", "cpu/attend_prefill.cc", 5, serves_attention, by_item}};
-constexpr Variant kCudaPrefill[] = {{"mma", "cuda/attend_prefill_mma.cu", 6, serves_mma, by_mma_prefill},
+constexpr Variant kCudaPrefill[] = {{"wgmma", "cuda/attend_prefill_wgmma.cu", 1, serves_wgmma, by_wgmma_prefill},
+                                    {"mma", "cuda/attend_prefill_mma.cu", 6, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 5, serves_dot, by_dot<false>}};
 
 constexpr Variant kCpuMerge[] = {{"simd", "cpu/merge.cc", 1, serves_all, by_item}};

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::string_view kSpecBlock = "common/spec_block.h";
 constexpr std::string_view kPrimitives = "cuda/machine/contract.h";
+constexpr std::string_view kWarpgroups = "cuda/machine/warpgroup/contract.h";
 constexpr std::string_view kTiles = "cpu/machine/tiles/contract.h";
 constexpr std::string_view kTypes = "common/types.h";  // the types that the spec block uses
 
@@ -59,6 +60,8 @@ public:
     Flattener(const Program& program, const Target& target, const TemplateReader& read)
         : block_(spec_block(program, target)),
           primitives_(target.backend == Backend::kCuda ? "cuda/machine/ptx.h" : "cuda/machine/emulated.h"),
+          warpgroups_(target.backend == Backend::kCuda ? "cuda/machine/warpgroup/ptx.h"
+                                                       : "cuda/machine/warpgroup/emulated.h"),
           tiles_(target.emulates_amx ? "cpu/machine/tiles/emulated.h" : "cpu/machine/tiles/amx.h"),
           read_(read),
           text_(banner(program, target)) {}
@@ -67,6 +70,7 @@ public:
         if (!done_.insert(path).second) return {};
         if (path == kSpecBlock) return add_block();
         if (path == kPrimitives) return add(primitives_);
+        if (path == kWarpgroups) return add(warpgroups_);
         if (path == kTiles) return add(tiles_);
         const Result<std::string> content = read_(path);
         if (!content) return std::unexpected(content.error());
@@ -115,7 +119,7 @@ private:
     }
 
     std::string block_;
-    std::string primitives_, tiles_;  // those of the target's two sets
+    std::string primitives_, warpgroups_, tiles_;  // those of the target's two sets
     const TemplateReader& read_;
     std::string text_;
     std::set<std::string> done_;

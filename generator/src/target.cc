@@ -8,11 +8,20 @@ namespace {
 constexpr std::string_view kCudaTriple = "nvptx64-nvidia-cuda";
 constexpr std::string_view kEmulated = "cuda-emulated:";
 constexpr std::string_view kAmxEmulated = "+amx-emulated";
+constexpr std::string_view kWgmma = "+wgmma";
+constexpr Architecture kHopper = {90, 'a'};  // alone has wgmma
 
 /// The text after `start` and a colon; nullopt where it begins otherwise.
 std::optional<std::string_view> text_after(std::string_view start, std::string_view text) {
     const bool there = text.starts_with(start) && text.substr(start.size()).starts_with(':');
     return there ? std::optional(text.substr(start.size() + 1)) : std::nullopt;
+}
+
+/// Takes `ending` off the text's end; whether it was there.
+bool take_ending(std::string_view& text, std::string_view ending) {
+    const bool there = text.ends_with(ending);
+    if (there) text.remove_suffix(ending.size());
+    return there;
 }
 
 /// The same CPU without AMX.
@@ -22,8 +31,7 @@ Target without_tiles(const Target& target) {
 
 /// The inverse of Target::name for a CPU.
 std::optional<Target> parse_cpu(std::string_view name) {
-    const bool emulates_amx = name.ends_with(kAmxEmulated);
-    if (emulates_amx) name.remove_suffix(kAmxEmulated.size());
+    const bool emulates_amx = take_ending(name, kAmxEmulated);
     const std::optional<X86Features> features = parse_features(name);
     if (!features) return std::nullopt;
     Target target = cpu_target(*features);
@@ -54,16 +62,31 @@ bool Target::multiplies_tiles() const {
 }
 
 std::string Target::name() const {
+    return code_name() + std::string(wgmma ? kWgmma : "");
+}
+
+std::string Target::code_name() const {
     if (backend == Backend::kCuda) return architecture.name();
     return print_features(features).append(emulates_amx ? kAmxEmulated : "");
 }
 
+std::string Target::full_text() const {
+    return text() + std::string(wgmma ? kWgmma : "");
+}
+
 std::string Target::text() const {
     const std::string_view triple = backend == Backend::kCuda ? kCudaTriple : kCpuTriple;
-    return std::string(backend == Backend::kCudaEmulated ? kEmulated : "").append(triple) + ":" + name();
+    return std::string(backend == Backend::kCudaEmulated ? kEmulated : "").append(triple) + ":" + code_name();
 }
 
 Result<Target> parse_target(std::string_view text) {
+    if (std::string_view plain = text; take_ending(plain, kWgmma)) {
+        Result<Target> target = parse_target(plain);
+        const bool may =
+            target && !target->wgmma && (target->backend == Backend::kCudaEmulated || target->architecture == kHopper);
+        if (may) target->wgmma = true;
+        if (may) return target;
+    }
     if (const auto name = text_after(kCudaTriple, text)) {
         const Architecture architecture = architecture_of(*name);
         if (architecture.number > 0) return Target{Backend::kCuda, {}, architecture};
@@ -85,9 +108,13 @@ Target cpu_target(const X86Features& features) {
 
 Result<Target> named_target(std::string_view name, std::span<const int> further) {
     if (name.starts_with("sm_")) {
-        const Result<Architecture> architecture = named_architecture(name, further);
+        std::string_view plain = name;
+        const bool wgmma = take_ending(plain, kWgmma);
+        const Result<Architecture> architecture =
+            named_architecture(wgmma && plain.ends_with(kWgmma) ? name : plain, further);
         if (!architecture) return std::unexpected(architecture.error());
-        return Target{Backend::kCuda, {}, *architecture};
+        const Target gpu{Backend::kCuda, {}, *architecture};
+        return wgmma ? with_wgmma(gpu) : gpu;
     }
     if (const std::optional<Target> cpu = parse_cpu(name)) return *cpu;
     return fail(
@@ -120,6 +147,14 @@ TargetList with_lesser(const Target& target) {
 Target emulated_target(const Target& machine) {
     Target target = machine;
     target.backend = Backend::kCudaEmulated;
+    return target;
+}
+
+Result<Target> with_wgmma(Target target) {
+    if (target.backend != Backend::kCuda || target.architecture != kHopper)
+        return fail(KVJIT_BAD_TARGET, "target",
+                    "target is " + target.code_name() + " with wgmma, which " + kHopper.name() + " alone has");
+    target.wgmma = true;
     return target;
 }
 

@@ -13,7 +13,8 @@ namespace {
 gen::Error with_line(gen::Error error, const gen::KernelSpec& spec, const gen::Target& target) {
     if (error.status == KVJIT_NOT_FOUND || error.status == KVJIT_COMPILER_MISSING) {
         const std::string name = target.name();
-        const std::string level = name.substr(0, name.find('+'));  // for bundles, rather than one machine's features
+        // For bundles, a CPU's level rather than one machine's features.
+        const std::string level = target.backend == gen::Backend::kCpu ? name.substr(0, name.find('+')) : name;
         error.message += "; to have it in a bundle for " + level +
                          ", add this line to the bundle's specs.txt: " + gen::print_spec(spec);
     }

@@ -78,7 +78,8 @@ int append(int file, const std::string& line) {
 }  // namespace
 
 std::string target_option(const gen::Target& target) {
-    return target.backend == gen::Backend::kCudaEmulated ? "cuda-emulated" : target.name();
+    if (target.backend != gen::Backend::kCudaEmulated) return target.name();
+    return target.wgmma ? "cuda-emulated+wgmma" : "cuda-emulated";
 }
 
 SpecTrace::SpecTrace(std::string path, Log log)

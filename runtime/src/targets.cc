@@ -26,13 +26,16 @@ gen::Result<gen::TargetList> host() {
 }
 
 /// CUDA kernels on this machine's CPU.
-gen::Result<gen::Target> emulation() {
+gen::Result<gen::Target> emulation(bool wgmma) {
 #ifdef KVJIT_CPU_JIT
-    return gen::emulated_target(host_target());
+    gen::Target target = gen::emulated_target(host_target());
+    target.wgmma = wgmma;
+    return target;
 #else
     return gen::fail(KVJIT_BAD_TARGET, "target",
-                     "target is \"cuda-emulated\"; the emulation needs the CPU compiler, which this build of kvjit "
-                     "lacks (KVJIT_CPU_JIT=OFF): name a GPU, as cuda, or an architecture, as sm_90a");
+                     std::string("target is \"cuda-emulated") + (wgmma ? "+wgmma" : "") +
+                         "\"; the emulation needs the CPU compiler, which this build of kvjit "
+                         "lacks (KVJIT_CPU_JIT=OFF): name a GPU, as cuda, or an architecture, as sm_90a");
 #endif
 }
 
@@ -54,12 +57,16 @@ gen::Result<gen::TargetList> alone(gen::Result<gen::Target> target) {
 
 gen::Result<gen::TargetList> make_targets(std::string_view name) {
     if (name.starts_with("sm_")) return alone(architecture_target(name));
-    if (name == "cuda-emulated") return alone(emulation());
-    const std::optional<int> ordinal = gpu_ordinal(name);
+    constexpr std::string_view kWgmma = "+wgmma";
+    const bool wgmma = name.ends_with(kWgmma);
+    const std::string_view machine = wgmma ? name.substr(0, name.size() - kWgmma.size()) : name;
+    if (machine == "cuda-emulated") return alone(emulation(wgmma));
+    const std::optional<int> ordinal = gpu_ordinal(machine);
     if (!ordinal) return alone(gen::named_target(name));
     const gen::Result<gen::Target> gpu = gpu_target(*ordinal);
     if (!gpu) return std::unexpected(gpu.error());
-    return gen::with_lesser(*gpu);
+    // What is named on purpose is not replaced by what some bundle has.
+    return wgmma ? alone(gen::with_wgmma(*gpu)) : gen::with_lesser(*gpu);
 }
 
 /// The features of this level, counted from 1, that the levels before it lack.
@@ -92,7 +99,10 @@ std::vector<TargetRow> target_rows() {
     for (const gen::KnownArchitecture& known : gen::known_architectures()) {
         for (const char letter : {'\0', 'a', 'f'}) {
             const std::string name = gen::Architecture{known.number, letter}.name();
-            if (gen::named_architecture(name, {})) rows.push_back({name, architecture_help(known, letter)});
+            if (!gen::named_architecture(name, {})) continue;
+            rows.push_back({name, architecture_help(known, letter)});
+            if (const std::string wgmma = name + "+wgmma"; gen::named_target(wgmma))
+                rows.push_back({wgmma, "the same, with prefill by warpgroups; of this machine's GPU N cuda:N+wgmma"});
         }
     }
 #ifdef KVJIT_CPU_JIT

@@ -27,6 +27,7 @@ kvjit_error ask_kvjit(const std::string& target) {
 }  // namespace
 
 std::optional<int> gpu_ordinal(std::string_view target) {
+    target = target.substr(0, target.find('+'));
     if (target == "cuda" || target.starts_with("sm_")) return 0;
     if (!target.starts_with("cuda:")) return std::nullopt;
     int ordinal = 0;

@@ -97,7 +97,7 @@ Result<int> record(const Request& request) {
 }
 
 Result<void> check_target(const std::string& target) {
-    if (!is_cuda(target) || target == "cuda-emulated") return {};
+    if (!is_cuda(target) || target.starts_with("cuda-emulated")) return {};
     return fail("--target is " + target +
                 ", a GPU; kvjit record runs on CPUs and on cuda-emulated, and its file replays on GPUs, too");
 }

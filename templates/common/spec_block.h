@@ -6,17 +6,25 @@
 
 namespace kvjit::spec {
 
-using T1 = f16_t;       // query, current key and value, mask, outputs
-using T2 = i8_t;        // cache element: T1, float, f16_t, bf16_t, i8_t, i4x2_t
+using T1 = f16_t;         // query, current key and value, mask, outputs
+#ifdef KVJIT_PLAIN_CACHE  // for templates that serve no quantised one
+using T2 = f16_t;
+#else
+using T2 = i8_t;  // cache element: T1, float, f16_t, bf16_t, i8_t, i4x2_t
+#endif
 using T3 = f16_t;       // quantisation scale
 using Index = i64;      // element of the table: i64 or i32
 using Partial = float;  // merge: element of the partial outputs
 
 constexpr int kHeadDim = 128;
-constexpr int kGroup = 4;            // query heads per kv head
-constexpr int kDecodeTokens = 4;     // CUDA: the most new tokens of a sequence that decode takes
-constexpr int kQuantBit = 8;         // 0, 8, 4
-constexpr int kQuantGroup = 32;      // elements that share a scale
+constexpr int kGroup = 4;         // query heads per kv head
+constexpr int kDecodeTokens = 4;  // CUDA: the most new tokens of a sequence that decode takes
+#ifdef KVJIT_PLAIN_CACHE
+constexpr int kQuantBit = 0, kQuantGroup = kHeadDim;
+#else
+constexpr int kQuantBit = 8;     // 0, 8, 4
+constexpr int kQuantGroup = 32;  // elements that share a scale
+#endif
 constexpr int kPageSize = 128;       // 0: a sequence's slots are consecutive
 constexpr bool kAddresses = true;    // entries of the table are addresses of blocks
 constexpr bool kHeadInner = true;    // in the cache, the heads of one token lie closer than the tokens of one head

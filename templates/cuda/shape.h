@@ -106,7 +106,7 @@ constexpr LaunchShape dot_shape(bool decode, const CacheFormat& format) {
     return {dot_tile_rows(decode, format), kAttendWarps * kWarpSize, 2, dot_shared_bytes(decode, format)};
 }
 
-// ---- Attention by tensor cores: cuda/attend_decode_mma.cu, cuda/attend_prefill_mma.cu ------------------------------
+// ---- Attention by tensor cores: cuda/attend_decode_mma.cu, cuda/attend_prefill_mma.cu -------------------------------
 
 inline constexpr int kProductKeys = 16;  // the depth of a matrix product
 inline constexpr int kMaxStages = 4;
@@ -243,8 +243,8 @@ constexpr int mma_address_bytes(const CacheFormat& format) {
 }
 
 /// Bytes of BlockContext, with a second table where scales have one, and of its arrays per warp and per row.
-constexpr int mma_context_bytes(const CacheFormat& format) {
-    return 272 + (format.scale_bytes == 0 ? 0 : 16) + kAttendWarps * 16 + mma_prefill_rows(format) * 4;
+constexpr int context_bytes(const CacheFormat& format, int warps, int rows) {
+    return 272 + (format.scale_bytes == 0 ? 0 : 16) + warps * 16 + rows * 4;
 }
 
 /// Bytes of what warps of a team exchange: probabilities of 16 rows and `keys` keys each, with a factor for each row
@@ -267,7 +267,7 @@ constexpr int mma_prefill_bytes(const CacheFormat& format, int keys) {
                      mma_residual_bytes(format, keys) + 2 * mma_raw_bytes(format, keys) +
                      mma_prefill_rows(format) * 16 + mma_weights_bytes(format, keys);
     const int output = mma_prefill_rows(format) * mma_output_stride(format) * 4;
-    return mma_context_bytes(format) + (tile > output ? tile : output);
+    return context_bytes(format, kAttendWarps, mma_prefill_rows(format)) + (tile > output ? tile : output);
 }
 
 /// Keys of prefill's tile: as many as leave room for a second block on the multiprocessor, if one fits at all.
@@ -283,7 +283,30 @@ constexpr LaunchShape mma_prefill_shape(const CacheFormat& format, int max_share
             mma_prefill_bytes(format, mma_prefill_keys(format, max_shared_bytes))};
 }
 
-// ---- Grids ---------------------------------------------------------------------------------------------------------
+// ---- Prefill by warpgroups: cuda/attend_prefill_wgmma.cu ------------------------------------------------------------
+
+inline constexpr int kGroupWarps = 4;
+inline constexpr int kWarpgroups = 2;                     // of a block; each has 64 rows
+inline constexpr int kWarpgroupSharedBytes = 227 * 1024;  // that a block may have where there are warpgroups
+inline constexpr int kWarpgroupRows = kWarpgroups * kGroupWarps * 16;
+
+/// Keys of a tile: twice as many of rows whose sums leave registers for the scores.
+constexpr int wgmma_prefill_keys(const CacheFormat& format) {
+    return format.head_dim <= 128 ? 128 : 64;
+}
+/// Queries, two tiles of keys and two of values; three tiles' addresses and two tiles' entries; terms of rows. Twice
+/// 1024 bytes, to which the first is aligned and all are rounded up; and BlockContext.
+constexpr int wgmma_prefill_bytes(const CacheFormat& format) {
+    const int rows = kWarpgroupRows, keys = wgmma_prefill_keys(format), row = 2 * format.head_dim;
+    const int tiles = (rows + 4 * keys) * row + keys * (3 * 16 + 2 * 8) + rows * 16;
+    const int output = rows * mma_output_stride(format) * 4;
+    return (tiles > output ? tiles : output) + 2 * 1024 + context_bytes(format, kWarpgroups * kGroupWarps, rows);
+}
+constexpr LaunchShape wgmma_prefill_shape(const CacheFormat& format) {
+    return {kWarpgroupRows, kWarpgroups * kGroupWarps * kWarpSize, 1, wgmma_prefill_bytes(format)};
+}
+
+// ---- Grids ----------------------------------------------------------------------------------------------------------
 
 /// Tiles of `rows` rows that `tokens` new tokens have in one kv head.
 constexpr int decode_tiles(int group, int tokens, int rows) {

@@ -26,6 +26,8 @@ struct Target {
     X86Features features;       // CPU and emulation
     Architecture architecture;  // CUDA
     int device = 0;             // CUDA: which GPU runs the kernels, by its ordinal. Not in the text: code is the same
+    bool wgmma = false;         // CUDA and emulation: prefill multiplies by warpgroups, where it can. Not in the text:
+                                // variants of programs are
     bool emulates_amx = false;  // CPU: portable code stands for AMX's instructions, bit for bit
 
     bool has(std::string_view feature) const { return has_feature(features, feature); }
@@ -36,15 +38,19 @@ struct Target {
     bool multiplies_bfloat16() const;
     /// Whether a CPU's kernels may multiply matrices of bfloat16 by AMX, or by what stands for it.
     bool multiplies_tiles() const;
-    /// "x86-64-v3", "x86-64-v4+gfni", "x86-64-v3+amx-emulated", "sm_90a".
+    /// "x86-64-v3", "x86-64-v4+gfni", "x86-64-v3+amx-emulated", "sm_90a", "sm_90a+wgmma".
     std::string name() const;
+    /// The same without what the text lacks.
+    std::string code_name() const;
+    /// The text, and what it lacks: "nvptx64-nvidia-cuda:sm_90a+wgmma".
+    std::string full_text() const;
     /// "x86_64-unknown-linux-gnu:x86-64-v3", "cuda-emulated:...", "nvptx64-nvidia-cuda:sm_90a"; part of every identity.
     std::string text() const;
     bool operator==(const Target&) const = default;
 };
 
-/// The inverse of Target::text, also of texts by a version with other levels. Errors: KVJIT_BAD_TARGET; the message is
-/// a clause.
+/// The inverse of Target::text and Target::full_text, also of texts by a version with other levels. Errors:
+/// KVJIT_BAD_TARGET; the message is a clause.
 Result<Target> parse_target(std::string_view text);
 
 /// Targets that may serve a request, best first; at least one, all of one backend.
@@ -56,7 +62,7 @@ inline constexpr std::string_view kCpuTriple = "x86_64-unknown-linux-gnu";
 /// (architecture.h) or in `further`. Errors: KVJIT_BAD_TARGET.
 ///
 /// A CPU's name may end with "+amx-emulated", where it has AVX2 and FMA: kernels made for AMX then run without it, with
-/// the same results and far more slowly, for tests.
+/// the same results and far more slowly, for tests. "sm_90a+wgmma" is with_wgmma's.
 Result<Target> named_target(std::string_view name, std::span<const int> further = {});
 
 Target cpu_target(const X86Features& features);
@@ -68,6 +74,9 @@ TargetList with_lesser(const Target& target);
 
 /// CUDA kernels on `machine`, a CPU target.
 Target emulated_target(const Target& machine);
+
+/// A GPU's target whose prefill multiplies by warpgroups. Errors: KVJIT_BAD_TARGET where it isn't sm_90a.
+Result<Target> with_wgmma(Target target);
 
 /// CUDA: shared memory that one block may have, in bytes.
 int max_shared_bytes(const Target& target);

@@ -68,7 +68,8 @@ public:
         if (nearest(target, **library) != target.architecture) return unknown_target(target, **library);
         const bool ptx = stage == CompileStage::kAsm;
         const std::string architecture =
-            "--gpu-architecture=" + (ptx ? "compute_" + target.name().substr(3) : target.name());
+            "--gpu-architecture=" +
+            (ptx ? "compute_" + target.architecture.name().substr(3) : target.architecture.name());
         std::vector<const char*> flags = flags_;
         flags.push_back(architecture.c_str());
         return run_nvrtc((*library)->api, {std::string(source), std::string(name), flags, ptx});

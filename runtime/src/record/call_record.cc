@@ -89,7 +89,7 @@ gen::Result<void> CallRecord::run(Recording& recording, Plan& plan, const kvjit_
         return plan.run(tensors, layer_idx);
     }
     Draft draft(recording, plan);
-    const CasePlan how{target_.text(), stores_nothing_, split_keys_};
+    const CasePlan how{target_.full_text(), stores_nothing_, split_keys_};
     const bool begun = survives(draft, [&] { return draft.begin(spec_, batch_, slopes_, how, tensors, layer_idx); });
     auto ran = plan.run(tensors, layer_idx);
     if (begun && ran) survives(draft, [&] { return draft.end(spec_), true; });

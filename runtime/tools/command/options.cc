@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kTargetHelp =
     "host, x86-64, -v2, -v3, -v4, -v4-vnni, -v4-bf16, -v4-fp16 or -v4-amx, also with features (x86-64-v3+avxvnni), "
-    "cuda, cuda:N, sm_80, sm_90a, ... or cuda-emulated";
+    "cuda, cuda:N, sm_80, sm_90a, ... or cuda-emulated; kvjit targets lists them";
 
 /// CLI11 puts the option's name and a colon before what a validator says.
 std::string is_not(const std::string& value, const std::string& takes) {

@@ -27,6 +27,7 @@ namespace {
 void visit(std::string path, std::set<std::string>& seen, const std::function<void(std::string_view)>& take) {
     if (path == "common/spec_block.h") return;  // its constants are in the identity
     if (path == "cuda/machine/contract.h") path = "cuda/machine/ptx.h";
+    if (path == "cuda/machine/warpgroup/contract.h") path = "cuda/machine/warpgroup/ptx.h";
     if (path == "cpu/machine/tiles/contract.h") path = "cpu/machine/tiles/amx.h";
     if (!seen.insert(path).second) return;
     std::istringstream lines(*embedded_templates()(path));
@@ -106,6 +107,8 @@ std::vector<Basis> bases() {
         {"emulation_flags", digest_of_list(kEmulationFlags), "of CUDA, which are those of emulated ones"},
         {"cuda/machine/emulated.h", digest_of_file("cuda/machine/emulated.h"),
          "of CUDA, which are those of emulated ones"},
+        {"cuda/machine/warpgroup/emulated.h", digest_of_file("cuda/machine/warpgroup/emulated.h"),
+         "of warpgroups, which are those of emulated ones"},
         {"cpu/machine/tiles/emulated.h", digest_of_file("cpu/machine/tiles/emulated.h"),
          "of AMX, which are those of emulated ones"},
     };

@@ -53,6 +53,39 @@ TEST_CASE("tensor cores take float16 and what is narrower, dot products the rest
     CHECK(chosen(kDecode, kPlain, "x86-64-v3") == "simd");
 }
 
+TEST_CASE("warpgroups prefill what they can, where the target asks for them") {
+    const std::string target = "sm_90a+wgmma";
+    for (const char* spec : {"head_dim=64,group=1", "head_dim=128,group=4,t1=bf16,t2=bf16", "head_dim=192,group=8",
+                             "op=MultiHeadAttention,head_dim=256,group=4,is_causal=1,has_window=1,has_soft_cap=1"}) {
+        CAPTURE(spec);
+        CHECK(chosen(kPrefill, spec, target) == "wgmma");
+        CHECK(chosen(kPrefill, spec, "sm_90a") == "mma");
+        CHECK(chosen(kDecode, spec, target) == "mma");
+    }
+    CHECK(chosen(kPrefill, kPlain + ",quant_bit=8", target) == "mma");
+    CHECK(chosen(kPrefill, kPlain + ",attn_mask=2", target) == "mma");
+    CHECK(chosen(kPrefill, "head_dim=80,group=4", target) == "mma");
+    CHECK(chosen(kPrefill, kPlain + ",t1=f32", target) == "dot");
+    CHECK(chosen(kPrefill, kPlain + ",t2=f32", target) == "dot");
+    const std::string declined = explain(spec_of(kPlain + ",quant_bit=8"), target_of(target), kPrefill);
+    CHECK(declined.contains("wgmma (cuda/attend_prefill_wgmma.cu) declines: quant_bit is 8; "));
+    const auto shape = lowered(kPlain, target_of(target)).back().launch;
+    CHECK(shape.threads == 256);
+    CHECK(shape.rows == 128);
+    CHECK(shape.shared_bytes <= max_shared_bytes(target_of(target)));
+    CHECK(lowered("head_dim=256,group=4", target_of(target)).back().launch.shared_bytes <= 227 * 1024);
+}
+
+TEST_CASE("programs that use no warpgroups are those of the plain target") {
+    for (const Program& program : lowered(kPlain, target_of("sm_90a+wgmma"))) {
+        const std::string own = identity_text(program, target_of("sm_90a+wgmma"));
+        bool is_shared = false;
+        for (const Program& plain : lowered(kPlain, target_of("sm_90a")))
+            is_shared = is_shared || identity_text(plain, target_of("sm_90a")) == own;
+        CHECK(is_shared == (program.info->bit != kPrefill));
+    }
+}
+
 TEST_CASE("AMX prefills what has 16 bits or codes, where the target has it with AVX-512, or emulates it") {
     for (const char* target : {"x86-64-v4-amx", "x86-64-v3+amx-emulated", "x86-64-v4-bf16+sse4a+amx-emulated"}) {
         CAPTURE(target);
@@ -175,10 +208,12 @@ TEST_CASE("the explanation names each variant once, why it declines, and the one
           "decode:\n"
           "mma (cuda/attend_decode_mma.cu) declines: t1 is f32; products on tensor cores are of f16 or bf16\n"
           "dot (cuda/attend_decode_dot.cu) serves\n");
-    CHECK(explain(spec_of(kPlain + ",t2=f32"), target_of("sm_80"), kPrefill) ==
-          "prefill:\n"
-          "mma (cuda/attend_prefill_mma.cu) declines: t2 is f32; products on tensor cores are of one type, t1's f16\n"
-          "dot (cuda/attend_prefill_dot.cu) serves\n");
+    CHECK(
+        explain(spec_of(kPlain + ",t2=f32"), target_of("sm_80"), kPrefill) ==
+        "prefill:\n"
+        "wgmma (cuda/attend_prefill_wgmma.cu) declines: t2 is f32; products on tensor cores are of one type, t1's f16\n"
+        "mma (cuda/attend_prefill_mma.cu) declines: t2 is f32; products on tensor cores are of one type, t1's f16\n"
+        "dot (cuda/attend_prefill_dot.cu) serves\n");
     const std::string none = explain(spec_of("op=Merge,head_dim=512"), target_of("sm_80"), KVJIT_ALL_PROGRAMS);
     CHECK(none == "merge:\nwarps (cuda/merge.cu) declines: head_dim is 512; CUDA kernels take at most 256\n");
 }

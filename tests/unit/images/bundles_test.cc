@@ -23,7 +23,9 @@ struct Setting {
         return bundle;
     }
     gen::Result<std::optional<Images::Found>> find() const { return images->find(merge.candidates); }
-    KernelPtr kernel(const std::string& spec) const { return *Kernel::make(images, spec_of(spec), two_levels()); }
+    KernelPtr kernel(const std::string& spec, const gen::TargetList& targets = two_levels()) const {
+        return *Kernel::make(images, spec_of(spec), targets);
+    }
 
     std::shared_ptr<Images> images;
     BothLevels merge;
@@ -258,6 +260,16 @@ TEST_CASE("without compiling, a miss says what to add, and what bundles have ins
         CAPTURE(part);
         CHECK_MESSAGE(error.message.find(part) != std::string::npos, error.message);
     }
+}
+
+TEST_CASE("of a GPU's target a miss names all, of a CPU's the level") {
+    const auto missed = [](const char* target) {
+        World world;
+        const Setting at(world, false);
+        return at.kernel(kMerge, {*gen::named_target(target)})->prepare(KVJIT_ALL_PROGRAMS).error().message;
+    };
+    CHECK(missed("sm_90a+wgmma").contains("to have it in a bundle for sm_90a+wgmma, add this line"));
+    CHECK(missed("x86-64-v3+gfni").contains("to have it in a bundle for x86-64-v3, add this line"));
 }
 
 TEST_CASE("an entry is made without loading it, for any target, and through the cache") {

@@ -82,8 +82,12 @@ TEST_CASE("each spec, target and program that is asked for is a line, once a pro
     REQUIRE(kernel_of(images, "op=Merge", {gen::emulated_target(two_levels()[0])})
                 ->prepare(KVJIT_ALL_PROGRAMS)
                 .has_value());
+    gen::Target emulated = gen::emulated_target(two_levels()[0]);
+    emulated.wgmma = true;
+    REQUIRE(kernel_of(images, "op=Merge", {emulated})->prepare(KVJIT_ALL_PROGRAMS).has_value());
     CHECK(lines_of(path) == Texts{begin + "decode", begin + "store", "op=Merge  # target=sm_90a program=merge",
-                                  "op=Merge  # target=cuda-emulated program=merge"});
+                                  "op=Merge  # target=cuda-emulated program=merge",
+                                  "op=Merge  # target=cuda-emulated+wgmma program=merge"});
 }
 
 TEST_CASE("a trace is a list of the specs, each once, after what the file held before") {

@@ -1,0 +1,265 @@
+// attend for many query rows, by matrix products of warpgroups (docs/semantics.md, section 3), as
+// cuda/attend_prefill_mma.cu does it by those of warps. Products run in the background: those of a tile's values while
+// the next tile's scores become probabilities.
+#include "cuda/attend/mma/output_rows.h"
+#include "cuda/attend/mma/softmax.h"
+#include "cuda/attend/mma/warpgroup_tiles.h"
+#include "cuda/attend/partial.h"
+#include "cuda/attend/prefill.h"
+#include "cuda/attend/work.h"
+#include "cuda/machine/warpgroup/contract.h"
+#include "cuda/shape.h"
+
+namespace kvjit {
+
+// ---- 1. Contract ----------------------------------------------------------------------------------------------------
+
+// Keys that a mask hides from all rows have probability 0, but their values, times 0, may be NaN: they would have to
+// become zeros in shared memory.
+static_assert(kMaskRank == 0);
+
+inline constexpr LaunchShape kShape = wgmma_prefill_shape(kFormat);
+inline constexpr int kScoreSteps = kHeadDim / 16;    // of products that sum over elements
+inline constexpr int kScoreTiles = kBlockKeys / 8;   // of 8 keys
+inline constexpr int kValueSteps = kBlockKeys / 16;  // of products that sum over keys
+/// Tiles of 8 elements that one product has, and how many of these make a row.
+inline constexpr int kPartTiles = kHeadDim % 128 == 0 ? 16 : 8;
+inline constexpr int kParts = kHeadDim / 8 / kPartTiles;
+
+using OutputRows = OutputRowsOf<kBlockRows>;
+
+struct alignas(kStripeAlignment) PrefillShared {
+    union {
+        WarpgroupTiles tiles;
+        OutputRows output;
+    };
+    BlockContext context;
+};
+
+/// Where PrefillShared lies in the block's shared memory, which isn't aligned to as much as stripes are.
+struct alignas(16) SharedBytes {
+    char bytes[kShape.shared_bytes];
+};
+static_assert(sizeof(PrefillShared) + kStripeAlignment <= kShape.shared_bytes);
+static_assert(kShape.shared_bytes <= kWarpgroupSharedBytes);
+
+/// Of the warp's 16 rows.
+struct PrefillState {
+    Fragment<kPartTiles> sums[kParts];
+    RowState rows;
+};
+
+// ---- 2. Work split: cuda/attend/prefill.h; warpgroups split the rows ------------------------------------------------
+
+/// The first of the warp's rows.
+KVJIT_INLINE i32 first_row() {
+    return opaque(thread_index()) / kWarpSize * 16;
+}
+
+// ---- 3. Q: copied by copy_query, read by products -------------------------------------------------------------------
+
+// ---- 4. Per key tile: scores, mask, online softmax, PV --------------------------------------------------------------
+
+using Scores = Fragment<kScoreTiles>;
+
+/// Begins products of the warpgroup's queries with a tile's keys, as one group.
+KVJIT_INLINE void begin_scores(Scores& scores, SharedMatrix query, const WarpgroupTiles& tiles, i32 tile) {
+    const SharedMatrix keys = tiles.keys[tile % 2].from(0);
+#pragma unroll
+    for (int step = 0; step < kScoreSteps; ++step) {
+        const SharedMatrix a = query + Stripes<kBlockRows>::to_columns(step);
+        const SharedMatrix b = keys + Stripes<kBlockKeys>::to_columns(step);
+        if (step == 0)
+            multiply_transposed<T1, false>(scores.c, a, b);
+        else
+            multiply_transposed<T1, true>(scores.c, a, b);
+    }
+    end_products();
+}
+
+/// A tile's probabilities, as left operands.
+using Probabilities = u32[kValueSteps][4];
+
+/// Begins sums += probabilities * a tile's values, as one group.
+KVJIT_INLINE void begin_sums(PrefillState& state, const Probabilities& probabilities, const WarpgroupTiles& tiles,
+                             i32 tile) {
+    const SharedMatrix values = tiles.values[tile % 2].from(0);
+#pragma unroll
+    for (int step = 0; step < kValueSteps; ++step) {
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+            const i32 columns = Stripes<kBlockKeys>::to_columns(part * kPartTiles / 2);
+            multiply<T1>(state.sums[part].c, probabilities[step], values + (columns + 16 * step * kStripeBytes));
+        }
+    }
+    end_products();
+}
+
+KVJIT_INLINE void pin_sums(PrefillState& state) {
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) pin(state.sums[part].c);
+}
+
+/// sums *= rescale, once their products are done and before the next begin.
+KVJIT_INLINE void scale_all(PrefillState& state, const float (&rescale)[2]) {
+    pin_sums(state);
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) scale_sums(state.sums[part], rescale);
+    pin_sums(state);
+}
+
+/// Turns scores into probabilities, which stay where they are. rescale: of the sums.
+KVJIT_INLINE void softmax_tile(Scores& scores, float (&rescale)[2], PrefillState& state, const PrefillShared& shared,
+                               ProductRule rule, i32 begin) {
+    const bool whole = shared.context.bounds[warp_index()].all.holds(ShortRange{begin, begin + kBlockKeys});
+    if (kModified || !whole)
+        modify_tile(scores, rows_from(shared.context, shared.tiles.terms, first_row() + lane_row()), rule, begin,
+                    whole);
+    exponentiate_tile(scores, state.rows, rule.factor, rescale);
+}
+
+/// Issues the copies of what comes after the tile's own, as one group, over what the products before the tile's have
+/// read.
+KVJIT_INLINE void issue_copies(PrefillShared& shared, const KeyTiles& range, i32 tile) {
+    issue_tile<0>(shared.tiles, range, tile + 2);
+    issue_tile<1>(shared.tiles, range, tile + 1);
+    issue_entry(shared.tiles, shared.context.table, range, tile + 3);
+    commit_copies();
+}
+
+/// Prepares what the tile's products take and its successors' copies; a barrier must follow.
+KVJIT_INLINE void publish_copies(PrefillShared& shared, const KeyTiles& range, i32 tile) {
+    wait_copies<0>();
+    store_addresses(shared.tiles, shared.context, range, tile + 2);
+    publish_to_products();
+}
+
+/// In a turn for tile t the warpgroup's tensor cores and its lanes work side by side:
+///     products        values of tile t - 1              keys of t + 1, then values of t
+///     lanes           scores of t to probabilities      copies of keys of t + 2 and of values of t + 1
+/// so that keys and values have two places each; addresses, of which those of t + 1 and t + 2 are copied from and those
+/// of t + 2 were stored before, three.
+KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, const KeyTiles& range, ProductRule rule) {
+    // By shuffles, so that ptxas knows that lanes agree.
+    const i32 last = shuffle(range.count - 1, 0),
+              group = shuffle(opaque(thread_index()) / (kGroupWarps * kWarpSize), 0);
+    const SharedMatrix query = shared.tiles.query.from(group * kGroupWarps * 16);
+    Scores scores;
+    Probabilities probabilities;
+    begin_products();
+    begin_scores(scores, query, shared.tiles, 0);
+    wait_products<0>();
+    pin(scores.c);
+#pragma unroll 1
+    for (i32 tile = 0;; ++tile) {
+        float rescale[2];
+        softmax_tile(scores, rescale, state, shared, rule, range.begin(tile));
+        pin(scores.c);
+        // Between softmax and the wait, as it has a branch: within a block of code ptxas moves waits up, and then
+        // softmax would run after the products instead of beside them.
+        publish_copies(shared, range, tile);
+        wait_products<0>();
+        scale_all(state, rescale);
+#pragma unroll
+        for (int step = 0; step < kValueSteps; ++step) {
+            pack_fragment(probabilities[step], scores, step);
+            pin(probabilities[step]);
+        }
+        barrier();
+        if (tile == last) break;
+        begin_products();
+        begin_scores(scores, query, shared.tiles, tile + 1);
+        begin_sums(state, probabilities, shared.tiles, tile);
+        issue_copies(shared, range, tile);
+        wait_products<1>();
+        pin(scores.c);
+    }
+    begin_products();
+    begin_sums(state, probabilities, shared.tiles, last);
+    wait_products<0>();
+    pin_sums(state);
+}
+
+/// Prepares the first tile: saves the context, copies the queries and the first tiles' keys and values.
+KVJIT_INLINE void start_tiles(PrefillShared& shared, const KeyTiles& range, const AttendWork& work) {
+    WarpgroupTiles& tiles = shared.tiles;
+    issue_entry(tiles, work.table, range, 0);
+    issue_entry(tiles, work.table, range, 1);
+    copy_query(tiles, work);
+    commit_copies();
+    save_context(shared.context, tiles.terms, work, key_bounds(work, first_row(), 16));
+    wait_copies<0>();
+    sign_query(tiles, query_sign(work));
+    barrier();
+    store_addresses(tiles, shared.context, range, 0);
+    store_addresses(tiles, shared.context, range, 1);
+    barrier();
+    issue_tile<0>(tiles, range, 0);
+    commit_copies();
+    issue_copies(shared, range, -1);
+    wait_copies<1>();
+    publish_to_products();
+    barrier();
+}
+
+// ---- 6. Store -------------------------------------------------------------------------------------------------------
+
+/// Stages the warp's rows.
+KVJIT_INLINE void stage_rows(OutputRows& output, const PrefillState& state, float factor) {
+    output.stage_state(first_row(), state.rows, factor);
+    warp_barrier();
+#pragma unroll
+    for (int h = 0; h < 2; ++h) {
+        OutputRows::Row& row = output.rows[first_row() + 8 * h + lane_row()];
+        const float unit = row.unit;
+#pragma unroll
+        for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+            for (int n = 0; n < kPartTiles; ++n) {
+                const Fragment<kPartTiles>& sums = state.sums[part];
+                store_pair(row.sums + 8 * (part * kPartTiles + n) + 2 * lane_pair(),
+                           {sums.at(n, h, 0) * unit, sums.at(n, h, 1) * unit});
+            }
+        }
+    }
+}
+
+// ---- 7. Entry point -------------------------------------------------------------------------------------------------
+
+KVJIT_INLINE PrefillShared& prefill_shared() {
+    char* bytes = shared_memory<SharedBytes>().bytes;
+    const i32 past = static_cast<i32>(reinterpret_cast<u64>(bytes) % kStripeAlignment);
+    return *reinterpret_cast<PrefillShared*>(bytes + (kStripeAlignment - past) % kStripeAlignment);
+}
+
+/// Attends a tile of rows and a split of its keys. The block calls it together.
+KVJIT_INLINE void attend_wgmma(const AttendWork& work) {
+    PrefillShared& shared = prefill_shared();
+    const ProductRule rule = product_rule(work);
+    const KeyTiles range(work.keys);
+    PrefillState state;
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) state.sums[part].clear();
+    start_tiles(shared, range, work);
+    if (ballot(range.count > 0) != 0) attend_tiles(state, shared, range, rule);
+    wait_copies<0>();
+    barrier();
+    stage_rows(shared.output, state, rule.factor);
+    barrier();
+    finish_rows<kShape.rows, true, kBlockWarps>(saved_work(shared.context, work.args), shared.output.parts());
+}
+
+/// attend_block, but by a vote, which is the same in all lanes, as ptxas knows: where lanes might part it runs products
+/// one after the other.
+KVJIT_INLINE void attend_block_by_vote(const abi::CudaAttendArgs& args) {
+    PrefillBlock block;
+    const bool works = !is_faulty(args.launch) && find_block<kShape.rows>(block, args, block_x(), block_y());
+    if (ballot(works) != 0) attend_wgmma(block.work(args.attend));
+}
+
+}  // namespace kvjit
+
+KVJIT_ENTRY(kvjit::kShape.threads, kvjit::kShape.blocks_per_sm)
+kvjit_attend_prefill(KVJIT_PARAM(kvjit::abi::CudaAttendArgs) args) {
+    kvjit::attend_block_by_vote(args);
+}
