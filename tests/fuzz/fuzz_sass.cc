@@ -12,10 +12,11 @@ using namespace kvjit::tool::sass;
 
 constexpr int kSharedBytes = 227 * 1024;
 constexpr kvjit::CacheFormat kFloat16 = {128, 16, 0, 128}, kInt8 = {128, 8, 2, 8};
-constexpr Attention kAttentions[] = {{true, true, 4, kInt8, kSharedBytes},
-                                     {false, true, 4, kFloat16, kSharedBytes},
-                                     {true, false, 1, kFloat16, kSharedBytes},
-                                     {false, false, 4, kInt8, kSharedBytes}};
+constexpr Attention kAttentions[] = {{true, Multiplier::kWarps, 4, kInt8, kSharedBytes},
+                                     {false, Multiplier::kWarps, 4, kFloat16, kSharedBytes},
+                                     {false, Multiplier::kWarpgroups, 4, kFloat16, kSharedBytes},
+                                     {true, Multiplier::kLanes, 1, kFloat16, kSharedBytes},
+                                     {false, Multiplier::kLanes, 4, kInt8, kSharedBytes}};
 
 void check_loop(const HotLoop& loop, bool attends) {
     require(loop.tile.has_value() == attends, "attention has a tile, nothing else has");

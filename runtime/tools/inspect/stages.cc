@@ -77,7 +77,9 @@ std::optional<sass::Attention> attention_of(const kvjit_spec& spec, const ShownI
     const bool attends = image.bit == KVJIT_PROGRAM_DECODE || image.bit == KVJIT_PROGRAM_PREFILL;
     if (!image.is_cuda() || !attends || !target) return std::nullopt;
     return sass::Attention{.is_decode = image.bit == KVJIT_PROGRAM_DECODE,
-                           .uses_tensor = image.variant == "mma",
+                           .multiplier = image.variant == "mma"     ? sass::Multiplier::kWarps
+                                         : image.variant == "wgmma" ? sass::Multiplier::kWarpgroups
+                                                                    : sass::Multiplier::kLanes,
                            .group = spec.group,
                            .cache = gen::cache_format(spec),
                            .max_shared_bytes = gen::max_shared_bytes(*target)};

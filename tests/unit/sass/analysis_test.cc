@@ -9,7 +9,7 @@
 namespace kvjit::tool::sass {
 namespace {
 
-constexpr Attention kAttention = {true, true, 4, {128, 16, 0, 128}, 227 * 1024};
+constexpr Attention kAttention = {true, Multiplier::kWarps, 4, {128, 16, 0, 128}, 227 * 1024};
 
 TEST_CASE("attention's hot loop is a tile") {
     const Analysis found = analyse(listing_of(kDecode), kAttention);

@@ -82,7 +82,7 @@ constexpr const char* kListing =
 SummarySource decode_source(const std::string& architecture) {
     SummarySource cuda = source("nvptx64-nvidia-cuda:" + architecture);
     cuda.block_threads = 128;
-    cuda.attention = sass::Attention{true, true, 4, {128, 16, 0, 128}, 227 * 1024};
+    cuda.attention = sass::Attention{true, sass::Multiplier::kWarps, 4, {128, 16, 0, 128}, 227 * 1024};
     cuda.log =
         "ptxas info    : Compiling entry function 'kvjit_attend_decode' for 'sm_90a'\n"
         "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"

@@ -73,7 +73,7 @@ TileFigures tile_figures(const Tile& tile, std::span<const Counted> counted) {
 
 Result<HotLoop> tile_loop(const Code& code, const Attention& attention, std::string_view listing) {
     const std::vector<Loop> loops = find_loops(code);
-    const Product product = attention.uses_tensor ? Product::kTensor : Product::kFloat;
+    const Product product = attention.uses_tensor() ? Product::kTensor : Product::kFloat;
     const Result<std::size_t> place = find_tile_loop(code, loops, product);
     if (!place) return fail(place.error());
     const Loop& loop = loops[*place];

@@ -16,38 +16,55 @@ int prefill_products(const CacheFormat& cache, int keys) {
     return (cache.scale_bytes == 0 ? 1 : 2) * scores + values;
 }
 
+/// A warpgroup's, each of 16 steps: of its queries with all keys of the tile, and of its probabilities with up to 128
+/// columns of the values.
+int warpgroup_products(const CacheFormat& cache, int keys) {
+    const int columns = cache.head_dim % 128 == 0 ? 128 : 64;
+    return cache.head_dim / 16 + keys / 16 * (cache.head_dim / columns);
+}
+
 Result<int> prefill_keys(const Attention& attention, int tensor_products) {
     const CacheFormat& cache = attention.cache;
-    for (int keys = mma_prefill_keys(cache, attention.max_shared_bytes); keys > 0; keys -= 16) {
-        if (prefill_products(cache, keys) == tensor_products) return keys;
+    const bool groups = attention.multiplier == Multiplier::kWarpgroups;
+    const int most = groups ? wgmma_prefill_keys(cache) : mma_prefill_keys(cache, attention.max_shared_bytes);
+    for (int keys = most; keys > 0; keys -= 16) {
+        const int products = groups ? warpgroup_products(cache, keys) : prefill_products(cache, keys);
+        if (products == tensor_products) return keys;
     }
     return fail(std::to_string(tensor_products) + " products are no tile of " + std::to_string(cache.head_dim) +
                 " elements");
 }
 
 Result<int> keys_of(const Attention& attention, int tensor_products) {
-    if (!attention.uses_tensor) return dot_tile_keys(attention.is_decode, attention.cache);
+    if (!attention.uses_tensor()) return dot_tile_keys(attention.is_decode, attention.cache);
     if (attention.is_decode) return mma_tile_keys(attention.cache, attention.max_shared_bytes);
     return prefill_keys(attention, tensor_products);
 }
 
 int prefill_rows(const Attention& attention) {
-    return attention.uses_tensor ? 16 * mma_row_tiles(attention.cache) : dot_warp_rows(false, attention.cache);
+    if (attention.multiplier == Multiplier::kWarpgroups) return 16;
+    return attention.uses_tensor() ? 16 * mma_row_tiles(attention.cache) : dot_warp_rows(false, attention.cache);
 }
 
 int decode_room(const Attention& attention) {
-    return attention.uses_tensor ? mma_decode_rows(attention.cache, attention.group) : kDecodeTileRows;
+    return attention.uses_tensor() ? mma_decode_rows(attention.cache, attention.group) : kDecodeTileRows;
 }
 
 /// Decode computes dot products of `rows` rows in steps, those of cuda/attend/dot/tile.h.
 int computed_rows(const Attention& attention, int rows, int room) {
-    if (attention.uses_tensor || !attention.is_decode) return room;
+    if (attention.uses_tensor() || !attention.is_decode) return room;
     return round_up(rows, attention.group <= 2 ? attention.group : 4);
+}
+
+int copying_threads(const Attention& attention) {
+    if (attention.is_decode) return kWarpSize;
+    const int warps = attention.multiplier == Multiplier::kWarpgroups ? kWarpgroups * kGroupWarps : kAttendWarps;
+    return kWarpSize * warps;
 }
 
 int copied_row_bytes(const Attention& attention) {
     const CacheFormat& cache = attention.cache;
-    const bool fills = attention.uses_tensor && !attention.is_decode && cache.scale_bytes == 0;
+    const bool fills = attention.uses_tensor() && !attention.is_decode && cache.scale_bytes == 0;
     return fills ? round_up(cache.head_dim, 16) * cache.t2_bits / 8 : row_bytes(cache);
 }
 
@@ -74,7 +91,7 @@ Result<Tile> tile_of(const Attention& attention, int tensor_products) {
                 .value_products = std::int64_t{computed} * *keys * round_up(cache.head_dim, 64) / kWarpSize,
                 .cache_bytes = 2 * *keys * cached,
                 .operations = std::int64_t{4} * rows * *keys * cache.head_dim,
-                .threads = kWarpSize * (attention.is_decode ? 1 : kAttendWarps),
+                .threads = copying_threads(attention),
                 .row_access = widest_access(row_bytes(cache)),
                 .copied_row_bytes = copied_row_bytes(attention),
                 .copied_scale_bytes = scale_row_bytes(cache)};

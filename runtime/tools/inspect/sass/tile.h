@@ -8,13 +8,18 @@
 
 namespace kvjit::tool::sass {
 
+/// What multiplies: the variants dot, mma and wgmma.
+enum class Multiplier { kLanes, kWarps, kWarpgroups };
+
 /// A program of attention, as far as its tiles depend on it.
 struct Attention {
-    bool is_decode;     // else prefill
-    bool uses_tensor;   // variant mma, else dot
+    bool is_decode;  // else prefill
+    Multiplier multiplier;
     int group;          // query heads of a kv head
     CacheFormat cache;  // of packed keys and values, too
     int max_shared_bytes;
+
+    bool uses_tensor() const { return multiplier != Multiplier::kLanes; }
 };
 
 /// Of one warp.
