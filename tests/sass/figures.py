@@ -22,6 +22,7 @@ class TileFigures(NamedTuple):
     trips: int
     cache_bytes: int
     operations: int
+    group_products: int
 
 
 class Figures(NamedTuple):

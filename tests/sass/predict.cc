@@ -30,7 +30,8 @@ Modelled modelled_of(const Json& json) {
                      .copies = tile.at("copies"),
                      .trips = tile.at("trips"),
                      .cache_bytes = tile.at("cache_bytes"),
-                     .operations = tile.at("operations")}};
+                     .operations = tile.at("operations"),
+                     .group_products = tile.at("group_products")}};
 }
 
 Json json_of(const Gpu& gpu) {

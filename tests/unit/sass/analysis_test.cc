@@ -32,6 +32,31 @@ TEST_CASE("attention's hot loop is a tile") {
     CHECK(loop.lines.empty());
 }
 
+TEST_CASE("warpgroups' products are counted") {
+    const Lines before = {".L_x_1:",
+                          "MUFU.EX2 R4, R5",
+                          "LDGSTS.E.BYPASS.128 [R6], desc[UR4][R2.64]",
+                          "@P1 BRA `(.L_x_2)",
+                          ".L_x_2:",
+                          "WARPGROUP.DEPBAR.LE gsb0, 0x0",
+                          "F2FP.F16.F32.PACK_AB R8, R5, R4",
+                          "BAR.SYNC.DEFER_BLOCKING 0x0",
+                          "WARPGROUP.ARRIVE"};
+    const Lines after = {"WARPGROUP.DEPBAR.LE gsb0, 0x1", "FENCE.VIEW.ASYNC.S", "@P0 BRA `(.L_x_1)", "EXIT"};
+    const Lines products = joined({repeated({"HGMMA.64x64x16.F32 R24, gdesc[UR8], R24"}, 4),
+                                   repeated({"HGMMA.64x64x16.F32 R40, R8, gdesc[UR4].tnspB, R40"}, 4)});
+    const auto found = analyse(listing_of(joined({before, products, after})),
+                               Attention{false, Multiplier::kWarpgroups, 4, {64, 16, 0, 64}, 227 * 1024})
+                           .hot;
+    REQUIRE(found.has_value());
+    CHECK(found->code.product == "m64n64k16");
+    CHECK(found->code.pipes[Pipe::kControl] == 7);
+    REQUIRE(found->tile.has_value());
+    CHECK(found->tile->keys == 64);
+    CHECK(found->tile->group_products == 8 * 8);
+    CHECK(found->tile->shared_cycles == 4 + 4 * (64 + 64) * 32 / 128 / 4 + 4 * 64 * 32 / 128 / 4);
+}
+
 TEST_CASE("other programs' is the innermost one that works on most of global memory") {
     const Lines search = {".L_x_1:", "LDG.E R4, desc[UR4][R2.64]", "LDG.E R5, desc[UR4][R2.64]", "@P0 BRA `(.L_x_1)"};
     const Lines copy = {".L_x_2:", "LDG.E.128 R4, desc[UR4][R2.64]", "STG.E.128 desc[UR4][R6.64], R4",

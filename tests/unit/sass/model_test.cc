@@ -12,6 +12,7 @@ constexpr Gpu kGpu = {"made up", "sm_90a", 100, 1e9, 1e12, 100e12, 8, 1};
 struct Given {
     std::int64_t instructions = 480, tensor = 32, shared_cycles = 100, flight_bytes = 8192;
     int copies = 0, trips = 0;
+    std::int64_t group_products = 0;
 };
 
 void check(bool is_decode, const Given& given, double share, const char* bound) {
@@ -25,7 +26,8 @@ void check(bool is_decode, const Given& given, double share, const char* bound) 
                               .copies = given.copies,
                               .trips = given.trips,
                               .cache_bytes = 8192,
-                              .operations = 1 << 20}};
+                              .operations = 1 << 20,
+                              .group_products = given.group_products}};
     program.pipes[Pipe::kTensor] = given.tensor;
     program.pipes[Pipe::kInt] = given.instructions - given.tensor;
     const Prediction found = predict(program, kGpu);
@@ -46,6 +48,11 @@ TEST_CASE("decode is bound by what takes longest") {
 TEST_CASE("prefill is a share of the tensor cores") {
     // 2^20 operations take 1048.576 cycles at 1000 a cycle and multiprocessor
     check(false, {.instructions = 600, .tensor = 600}, 1048.576 / 2000, "tensor");
+}
+
+TEST_CASE("warpgroups multiply at the published rate") {
+    // 100e12 operations a second are 250 a cycle and quarter: 16.384 cycles for a product's 4096
+    check(false, {.tensor = 4, .group_products = 256}, 1048.576 / (256 * 16.384 / 4 / 0.6), "tensor");
 }
 
 TEST_CASE("without tensor cores it is a share of float32") {

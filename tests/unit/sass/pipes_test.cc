@@ -44,6 +44,11 @@ TEST_CASE("widths, products and spills") {
     CHECK(copied_bytes(instruction_of("LDG.E.64 R4, desc[UR4][R2.64]")) == 0);
     CHECK(product_shape(instruction_of("HMMA.16816.F32.BF16 R0, R4, R8, R0")) == "m16n8k16");
     CHECK(product_shape(instruction_of("IMMA.16832.S8.S8 R0, R4, R8, R0")) == "m16n8k32");
+    CHECK(product_shape(instruction_of("HGMMA.64x128x16.F32 R88, gdesc[UR8], RZ, !UPT")) == "m64n128k16");
+    CHECK(group_columns(instruction_of("HGMMA.64x64x16.F32.BF16 R24, R176, gdesc[UR4].tnspB, R24")) == 64);
+    CHECK(group_columns(instruction_of("HMMA.16816.F32 R0, R4, R8, R0")) == 0);
+    CHECK(wavefronts(instruction_of("HGMMA.64x128x16.F32 R88, gdesc[UR8], R88")) == (64 + 128) * 32 / 128 / 4);
+    CHECK(wavefronts(instruction_of("HGMMA.64x64x16.F32 R24, R176, gdesc[UR4].tnspB, R24")) == 64 * 32 / 128 / 4);
     CHECK(product_shape(instruction_of("FFMA R1, R2, R3, R4")).empty());
     CHECK(is_product(Product::kFloat, instruction_of("FFMA2 R2, R4, R6, R8")));
     CHECK(!is_product(Product::kFloat, instruction_of("HMMA.16816.F32 R0, R4, R8, R0")));

@@ -58,8 +58,11 @@ std::int64_t address_of_loop(const Code& code, const Loop& loop) {
 // ---- Attention ------------------------------------------------------------------------------------------------------
 
 TileFigures tile_figures(const Tile& tile, std::span<const Counted> counted) {
-    std::int64_t shared_cycles = 0;
-    for (const auto& [instruction, times] : counted) shared_cycles += wavefronts(*instruction) * times;
+    std::int64_t shared_cycles = 0, group_products = 0;
+    for (const auto& [instruction, times] : counted) {
+        shared_cycles += wavefronts(*instruction) * times;
+        group_products += group_columns(*instruction) / 8 * times;
+    }
     const Loads loads = find_loads(counted);
     return {.keys = tile.keys,
             .rows = tile.rows,
@@ -68,7 +71,8 @@ TileFigures tile_figures(const Tile& tile, std::span<const Counted> counted) {
             .copies = loads.copies,
             .trips = loads.trips,
             .cache_bytes = tile.cache_bytes,
-            .operations = tile.operations};
+            .operations = tile.operations,
+            .group_products = group_products};
 }
 
 Result<HotLoop> tile_loop(const Code& code, const Attention& attention, std::string_view listing) {

@@ -20,6 +20,11 @@ int number_of(std::string_view architecture) {
 
 }  // namespace
 
+double Gpu::best_product_cycles() const {
+    constexpr int kOperations = 2 * 16 * 8 * 16;
+    return multiprocessors * clock * kQuarters * kOperations / tensor;
+}
+
 double Gpu::float32() const {
     constexpr int kOperations = 64;  // of a warp's instruction: a product and a sum of each lane
     return multiprocessors * clock * kQuarters * kOperations / float_cycles;

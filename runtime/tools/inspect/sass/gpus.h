@@ -16,11 +16,13 @@ struct Gpu {
     double clock;           // Hz
     double bandwidth;       // bytes a second of its memory
     double tensor;          // float16 products and sums a second by tensor cores, float32 sums
-    double product_cycles;  // of a quarter of a multiprocessor, for one m16n8k16
+    double product_cycles;  // of a quarter of a multiprocessor, for one m16n8k16 by mma.sync
     double float_cycles;    // of a quarter of a multiprocessor, for one float32 instruction of a warp
 
     /// Of the memory, for one multiprocessor.
     double bytes_a_cycle() const { return bandwidth / multiprocessors / clock; }
+    /// Cycles of a quarter of a multiprocessor for one m16n8k16 at the published rate.
+    double best_product_cycles() const;
     /// float32 operations a second.
     double float32() const;
 };

@@ -30,11 +30,18 @@ double waited(const TileFigures& tile) {
     return from_memory * kLatency + (tile.trips - from_memory) * kCacheLatency;
 }
 
+/// Cycles of a quarter of a multiprocessor for the tile's products. Those of warpgroups have the published rate.
+double product_cycles(const Modelled& program, const Gpu& gpu) {
+    const std::int64_t groups = program.tile.group_products;
+    if (groups != 0) return real(groups) * gpu.best_product_cycles();
+    return real(program.pipes[Pipe::kTensor]) * gpu.product_cycles;
+}
+
 std::vector<Bound> bounds_of(const Modelled& program, const Gpu& gpu) {
     const TileFigures& tile = program.tile;
     const double issue = real(program.pipes.all()) / kBusy / kQuarters;
     return {{"issue", issue},
-            {"tensor", real(program.pipes[Pipe::kTensor]) * gpu.product_cycles / kBusy / kQuarters},
+            {"tensor", product_cycles(program, gpu) / kBusy / kQuarters},
             {"float", real(program.pipes[Pipe::kFloat]) * gpu.float_cycles / kBusy / kQuarters},
             {"shared", real(tile.shared_cycles) / kBusy},
             // A warp that waits issues nothing, and works alone meanwhile.

@@ -1,6 +1,7 @@
 #include "inspect/sass/pipes.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <span>
 #include <utility>
@@ -15,9 +16,10 @@ constexpr std::string_view kConversions[] = {"MUFU", "F2F",  "F2FP", "F2I", "I2F
 constexpr std::string_view kShared[] = {"LDS", "LDSM", "STS", "SHFL", "ATOMS"};
 constexpr std::string_view kGlobal[] = {"LDG",   "LDGSTS", "STG", "LD",   "ST",  "ATOM",
                                         "ATOMG", "RED",    "LDC", "LDCU", "LDL", "STL"};
-constexpr std::string_view kControl[] = {
-    "BRA", "BSSY",  "BSYNC", "BREAK",  "BAR",    "WARPSYNC", "DEPBAR",        "LDGDEPBAR", "NOP",  "EXIT",  "CALL",
-    "RET", "YIELD", "BMOV",  "MEMBAR", "ERRBAR", "CCTL",     "ENDCOLLECTIVE", "NANOSLEEP", "VOTE", "VOTEU", "ACQBULK"};
+constexpr std::string_view kControl[] = {"BRA",       "BSSY",      "BSYNC",  "BREAK",   "BAR",   "WARPSYNC",
+                                         "DEPBAR",    "LDGDEPBAR", "NOP",    "EXIT",    "CALL",  "RET",
+                                         "YIELD",     "BMOV",      "MEMBAR", "ERRBAR",  "CCTL",  "ENDCOLLECTIVE",
+                                         "NANOSLEEP", "VOTE",      "VOTEU",  "ACQBULK", "FENCE", "WARPGROUP"};
 constexpr std::string_view kMoves[] = {"LDGSTS", "LDG", "LD", "STS", "STG", "ST"};
 constexpr std::string_view kThroughShared[] = {"LDS", "STS", "LDGSTS", "SHFL", "ATOMS"};
 constexpr std::pair<std::string_view, int> kWidths[] = {{"128", 16}, {"64", 8}, {"U16", 2},
@@ -71,14 +73,32 @@ std::int64_t copied_bytes(const Instruction& instruction) {
 
 int wavefronts(const Instruction& instruction) {
     if (instruction.is_idle()) return 0;
+    if (const int columns = group_columns(instruction)) {
+        constexpr int kRowBytes = 16 * 2, kRows = 64, kWarps = 4;
+        // The left operand is a register, or both are shared memory, by one descriptor.
+        const bool is_shared = instruction.operands.size() > 1 && instruction.operands[1].starts_with("gdesc");
+        const int rows = columns + (is_shared ? kRows : 0);
+        return rows * kRowBytes / kWavefrontBytes / kWarps;
+    }
     if (instruction.opcode == "LDSM") return instruction.has("2") ? 2 : instruction.has("1") ? 1 : 4;
     if (!is_one_of(kThroughShared, instruction)) return 0;
     return std::max(1, kLanes * bytes_of_lane(instruction) / kWavefrontBytes);
 }
 
+int group_columns(const Instruction& instruction) {
+    if (instruction.opcode != "HGMMA" || instruction.modifiers.empty()) return 0;
+    const std::string& shape = instruction.modifiers[0];  // "64x128x16"
+    const std::size_t rows_end = shape.find('x');
+    if (rows_end == shape.npos) return 0;
+    int columns = 0;
+    std::from_chars(shape.data() + rows_end + 1, shape.data() + shape.size(), columns);
+    return 0 < columns && columns <= 256 ? columns : 0;
+}
+
 std::string product_shape(const Instruction& instruction) {
     constexpr std::string_view kRowsColumns = "168";
     if (!is_product(Product::kTensor, instruction) || instruction.modifiers.empty()) return "";
+    if (const int columns = group_columns(instruction)) return "m64n" + std::to_string(columns) + "k16";
     const std::string& shape = instruction.modifiers[0];
     return shape.starts_with(kRowsColumns) ? "m16n8k" + shape.substr(kRowsColumns.size()) : "";
 }

@@ -39,10 +39,15 @@ bool is_local(const Instruction& instruction);
 int bytes_of_lane(const Instruction& instruction);
 /// Bytes that a warp copies from global to shared memory. Of narrow copies some lanes may copy nothing.
 std::int64_t copied_bytes(const Instruction& instruction);
-/// Cycles of shared memory, 128 bytes each, without bank conflicts, and as if no two lanes loaded the same bytes.
+/// Cycles of shared memory, 128 bytes each, without bank conflicts, and as if no two lanes loaded the same bytes; of a
+/// warpgroup's product, a warp's fourth.
 int wavefronts(const Instruction& instruction);
 
-/// The shape of a tensor cores' instruction: "m16n8k16" of HMMA.16816.F32. "": of another.
+/// Columns of a warpgroup's product of 16 steps; 0: it is another instruction.
+int group_columns(const Instruction& instruction);
+
+/// The shape of a tensor cores' instruction: "m16n8k16" of HMMA.16816.F32, "m64n128k16" of HGMMA.64x128x16.F32. "": of
+/// another.
 std::string product_shape(const Instruction& instruction);
 
 }  // namespace kvjit::tool::sass

@@ -29,7 +29,8 @@ Json tile_json(const TileFigures& tile) {
             {"copies", tile.copies},
             {"trips", tile.trips},
             {"cache_bytes", tile.cache_bytes},
-            {"operations", tile.operations}};
+            {"operations", tile.operations},
+            {"group_products", tile.group_products}};
 }
 
 Json line_json(const LineCount& line) {
