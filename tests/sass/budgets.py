@@ -7,7 +7,7 @@ from figures import PIPES, Figures, TileFigures
 FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.txt")
 _MAKER = "# Made by "
 _COLUMNS = ("arch", "program", "regs", "local", "code", "smem", "warps", "keys", "rows", "insns", *PIPES,
-            "waves", "flight", "copies", "trips", "bytes", "ops", "groups")
+            "waves", "flight", "copies", "trips", "bytes", "ops", "groups", "alone")
 _EXPLAINED = """\
 # What ptxas makes of kvjit's kernels, by ./dev sass --record; docs/gpu_model.md says what columns mean. A program that
 # several specs have goes by the name of the first.

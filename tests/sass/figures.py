@@ -23,6 +23,7 @@ class TileFigures(NamedTuple):
     cache_bytes: int
     operations: int
     group_products: int
+    alone: int
 
 
 class Figures(NamedTuple):

@@ -31,7 +31,8 @@ Modelled modelled_of(const Json& json) {
                      .trips = tile.at("trips"),
                      .cache_bytes = tile.at("cache_bytes"),
                      .operations = tile.at("operations"),
-                     .group_products = tile.at("group_products")}};
+                     .group_products = tile.at("group_products"),
+                     .alone = tile.at("alone")}};
 }
 
 Json json_of(const Gpu& gpu) {

@@ -14,7 +14,7 @@ from figures import PIPES, Figures, TileFigures, Unclear, of_summary, tile_json
 
 def figures(instructions=480, shared_cycles=100, copies=0, trips=0, flight_bytes=8192, tensor=32):
     counts = tuple(tensor if name == "tensor" else 0 for name in PIPES)
-    tile = TileFigures(16, 4, instructions, counts, shared_cycles, flight_bytes, copies, trips, 8192, 1 << 20, 0)
+    tile = TileFigures(16, 4, instructions, counts, shared_cycles, flight_bytes, copies, trips, 8192, 1 << 20, 0, 0)
     return Figures(180, 0, 30000, 100000, 8, tile)
 
 
@@ -24,7 +24,7 @@ SUMMARY = {
     "hot_loop": {
         "instructions": 480, "pipes": {name: 32 if name == "tensor" else 0 for name in PIPES}, "spills": 0,
         "tile": {"keys": 16, "rows": 4, "shared_cycles": 100, "flight_bytes": 8192, "copies": 0, "trips": 0,
-                 "cache_bytes": 8192, "operations": 1 << 20, "group_products": 0}}}
+                 "cache_bytes": 8192, "operations": 1 << 20, "group_products": 0, "alone": 0}}}
 
 
 class Summaries(unittest.TestCase):

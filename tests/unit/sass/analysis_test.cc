@@ -32,7 +32,7 @@ TEST_CASE("attention's hot loop is a tile") {
     CHECK(loop.lines.empty());
 }
 
-TEST_CASE("warpgroups' products are counted") {
+TEST_CASE("of warpgroups it is told what runs beside no product") {
     const Lines before = {".L_x_1:",
                           "MUFU.EX2 R4, R5",
                           "LDGSTS.E.BYPASS.128 [R6], desc[UR4][R2.64]",
@@ -54,6 +54,15 @@ TEST_CASE("warpgroups' products are counted") {
     REQUIRE(found->tile.has_value());
     CHECK(found->tile->keys == 64);
     CHECK(found->tile->group_products == 8 * 8);
+    CHECK(found->tile->alone == 2);
+    const Lines late = {".L_x_1:", "MUFU.EX2 R4, R5", "F2FP.F16.F32.PACK_AB R8, R5, R4", "WARPGROUP.ARRIVE"};
+    const Lines wait = {"LDGSTS.E.BYPASS.128 [R6], desc[UR4][R2.64]", "WARPGROUP.DEPBAR.LE gsb0, 0x0",
+                        "IADD3 R1, R1, R1, RZ", "@P0 BRA `(.L_x_1)", "EXIT"};
+    const auto alone = analyse(listing_of(joined({late, products, wait})),
+                               Attention{false, Multiplier::kWarpgroups, 4, {64, 16, 0, 64}, 227 * 1024})
+                           .hot;
+    REQUIRE(alone.has_value());
+    CHECK(alone->tile->alone == 4);  // past the wait, and before the products of the next turn
     CHECK(found->tile->shared_cycles == 4 + 4 * (64 + 64) * 32 / 128 / 4 + 4 * 64 * 32 / 128 / 4);
 }
 

@@ -27,7 +27,8 @@ void check(bool is_decode, const Given& given, double share, const char* bound) 
                               .trips = given.trips,
                               .cache_bytes = 8192,
                               .operations = 1 << 20,
-                              .group_products = given.group_products}};
+                              .group_products = given.group_products,
+                              .alone = 0}};
     program.pipes[Pipe::kTensor] = given.tensor;
     program.pipes[Pipe::kInt] = given.instructions - given.tensor;
     const Prediction found = predict(program, kGpu);

@@ -57,6 +57,33 @@ std::int64_t address_of_loop(const Code& code, const Loop& loop) {
 
 // ---- Attention ------------------------------------------------------------------------------------------------------
 
+enum class GroupSync { kNone, kBegin, kLastWait };
+
+GroupSync group_sync_of(const Instruction& each) {
+    if (each.opcode != "WARPGROUP" || each.modifiers.empty()) return GroupSync::kNone;
+    if (each.modifiers[0] == "ARRIVE") return GroupSync::kBegin;
+    const bool is_last =
+        each.modifiers[0] == "DEPBAR" && !each.operands.empty() && constant_of(each.operands.back()) == 0;
+    return is_last ? GroupSync::kLastWait : GroupSync::kNone;
+}
+
+/// Instructions between the wait for all products of the warpgroup and the begin of the next ones, in a turn of a loop:
+/// it begins as it ends.
+std::int64_t issued_alone(std::span<const Counted> counted) {
+    std::int64_t alone = 0;
+    bool waited = false;
+    for (int turn = 0; turn < 2; ++turn) {
+        alone = 0;
+        for (const auto& [instruction, times] : counted) {
+            const GroupSync sync = group_sync_of(*instruction);
+            if (sync == GroupSync::kBegin) waited = false;
+            if (waited) alone += times;
+            if (sync == GroupSync::kLastWait) waited = true;
+        }
+    }
+    return alone;
+}
+
 TileFigures tile_figures(const Tile& tile, std::span<const Counted> counted) {
     std::int64_t shared_cycles = 0, group_products = 0;
     for (const auto& [instruction, times] : counted) {
@@ -72,7 +99,8 @@ TileFigures tile_figures(const Tile& tile, std::span<const Counted> counted) {
             .trips = loads.trips,
             .cache_bytes = tile.cache_bytes,
             .operations = tile.operations,
-            .group_products = group_products};
+            .group_products = group_products,
+            .alone = issued_alone(counted)};
 }
 
 Result<HotLoop> tile_loop(const Code& code, const Attention& attention, std::string_view listing) {

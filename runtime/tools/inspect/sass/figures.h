@@ -29,6 +29,7 @@ struct TileFigures {
     std::int64_t cache_bytes;     // that the tile's keys and values have
     std::int64_t operations;      // floating-point operations that its rows need
     std::int64_t group_products;  // m16n8k16 that instructions of warpgroups do for the warp
+    std::int64_t alone;           // instructions that it issues while none of its warpgroup's products is under way
 };
 
 struct HotLoop {

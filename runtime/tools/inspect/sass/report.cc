@@ -30,7 +30,8 @@ Json tile_json(const TileFigures& tile) {
             {"trips", tile.trips},
             {"cache_bytes", tile.cache_bytes},
             {"operations", tile.operations},
-            {"group_products", tile.group_products}};
+            {"group_products", tile.group_products},
+            {"alone", tile.alone}};
 }
 
 Json line_json(const LineCount& line) {
