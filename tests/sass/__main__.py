@@ -88,6 +88,8 @@ def _made(options, specs, architectures):
 def _measured(options, architectures):
     """{(architecture, name): Figures} of what is chosen, and what compiled it."""
     made = _made(options, _chosen(options), architectures)
+    if not made:
+        raise kernels.Failed(f"{', '.join(architectures)} has no kernel of its own of these specs")
     return {(each.architecture, each.name): _figures(each) for each in made}, made[0].maker
 
 
@@ -101,7 +103,9 @@ def _figures(kernel):
 def _print_lines(options, architectures):
     """Of a program, which is compiled with line numbers."""
     os.environ["KVJIT_LINE_INFO"] = "1"
-    named = [spec for spec in kernels.read_specs() if spec.name == options.lines.rpartition(".")[0]]
+    feature = architectures[0].partition("+")[2]
+    name = options.lines.rpartition(".")[0].removesuffix("-" + feature)
+    named = [spec for spec in kernels.read_specs() if spec.name == name]
     for kernel in _made(options, named, architectures) if named else []:
         if kernel.name == options.lines and _figures(kernel).tile:
             for each in kernel.summary["hot_loop"]["lines"]:
