@@ -24,6 +24,7 @@ Problem problem_of(const ApiCall& call) {
     problem.num_heads = call.batch.num_heads;
     problem.num_kv_heads = call.batch.num_kv_heads;
     problem.window_left = call.batch.window_left;
+    problem.soft_cap = call.batch.soft_cap;
     problem.seqstarts = call.seqstarts;
     problem.kvstarts = call.kvstarts;
     problem.start_pos = call.start_pos;
@@ -46,17 +47,20 @@ std::vector<double> numbers_in(const kvjit_tensor& tensor) {
     return all;
 }
 
-/// Sequences that prefill and one that decodes, of which a few keys to more than 3000 are seen.
+/// Sequences that prefill and one that decodes, of which a few keys to more than 3000 are seen; so few tiles of rows
+/// that they are split on any GPU, the emulated one included. With an even seed one sequence has two tiles.
 ApiCall long_call(const std::string& spec, std::uint64_t seed) {
     Rng rng(seed);
     CallShape shape{parse_spec("op=MultiHeadCacheAttention,group=4," + spec),
-                    {20, 1, 33, 5},
-                    {rng.between(2900, 3300), 700, rng.between(600, 1200), 5}};
+                    seed % 2 == 0 ? calls::Numbers{33, 1, 5} : calls::Numbers{20, 1, 5, 5},
+                    {rng.between(2900, 3300), 700, rng.between(600, 1200)}};
+    if (seed % 2 != 0) shape.keys.push_back(5);
     shape.num_kv_heads = 1;
     ApiCall call(shape);
     call.place_tokens(&rng);
     if (call.spec.has_window) call.batch.window_left = rng.between(900, 1500);
     if (call.spec.is_alibi) call.slopes = {0.5F, 0.25F, 0.01F, 0.001F};
+    if (call.spec.has_soft_cap) call.batch.soft_cap = 2;
     call.bind();
     draw_inputs(call.tensors, rng);
     return call;
@@ -115,6 +119,14 @@ TEST_CASE("few rows see many keys") {
         expect_right("head_dim=64,has_window=1,cache_mode=page_table,page_size=64,quant_bit=4,quant_group=32", seed);
         expect_right("head_dim=64,has_window=1,t1=f32", seed);
     }
+}
+
+// Of 16-bit rows, also those that warpgroups have in two or three parts, or in tiles of fewer keys.
+TEST_CASE("few rows of each length that warpgroups take see many keys") {
+    expect_right("head_dim=128,cache_mode=page_table,page_size=16", 1);
+    expect_right("head_dim=128,has_soft_cap=1,t1=bf16", 2);
+    expect_right("head_dim=192,has_window=1", 1);
+    expect_right("head_dim=256,t1=bf16,cache_mode=page_table,page_size=64", 2);
 }
 
 // Two warps share such rows: an even or an odd number of 16 elements, the last of them whole or not.
