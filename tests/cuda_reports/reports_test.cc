@@ -47,6 +47,21 @@ const std::vector<std::string> kSpecs = {
     "op=KeyValueCache,head_dim=128,quant_bit=4",
     "op=Merge,head_dim=128",
 };
+/// What warpgroups prefill: all head dims, both types, what changes scores.
+const std::vector<std::string> kGroupSpecs = {
+    "head_dim=64,group=4,cache_mode=page_table,layout=L2HTD",
+    "head_dim=64,group=8,t1=bf16,cache_mode=block_table,page_size=16,index_type=i32,layout=N2THD,has_window=1,has_"
+    "sinks=1",
+    "head_dim=64,group=1,is_alibi=1,has_soft_cap=1",
+    "head_dim=128,group=4,cache_mode=page_table,layout=L2HTD",
+    "head_dim=128,group=8,t1=bf16,cache_mode=block_pointers,page_size=16,layout=2LTHD",
+    "head_dim=128,group=4,has_soft_cap=1",
+    "head_dim=128,group=1,t1=bf16,is_alibi=1,cache_mode=token_table",
+    "op=MultiHeadAttention,head_dim=128,group=4,is_causal=1",
+    "head_dim=192,group=16,has_window=1",
+    "head_dim=256,group=4,t1=bf16,cache_mode=page_table,layout=L2HTD",
+    "head_dim=256,group=2,is_alibi=1,has_window=1,has_soft_cap=1",
+};
 /// These have to compile; they may spill.
 const std::vector<std::string> kOddSpecs = {
     "head_dim=40,group=3,quant_bit=8,quant_group=40",
@@ -69,13 +84,15 @@ Compiled compile(const std::string& spec, const gen::Program& program, const gen
     return {spec, name, compiler().compile(*source, name, target, rt::CompileStage::kObject)};
 }
 
-std::vector<std::future<Compiled>> compile_all(const std::string& text, const gen::Target& target) {
+std::vector<std::future<Compiled>> compile_all(const std::string& text, const gen::Target& target,
+                                               std::uint32_t bits = KVJIT_ALL_PROGRAMS) {
     std::vector<std::future<Compiled>> running;
     const gen::Result<gen::KernelSpec> spec = gen::parse_spec(text);
     REQUIRE_MESSAGE(spec.has_value(), spec.error().message);
     const gen::Result<std::vector<gen::Program>> programs = gen::lower(*spec, target);
     REQUIRE_MESSAGE(programs.has_value(), programs.error().message);
     for (const gen::Program& program : *programs) {
+        if ((program.info->bit & bits) == 0) continue;
         running.push_back(std::async(std::launch::async, [=, &target] { return compile(text, program, target); }));
     }
     return running;
@@ -115,6 +132,20 @@ TEST_CASE("no program for head dims 64 and 128 has a stack frame or spills") {
 
 TEST_CASE("odd head dims and 256 compile too") {
     expect_reports(kOddSpecs, true);
+}
+
+TEST_CASE("prefill by warpgroups doesn't spill, and its products run in the background") {
+    if (architecture != "sm_90a") return;
+    const gen::Target target = *gen::named_target("sm_90a+wgmma");
+    for (const std::string& spec : kGroupSpecs) {
+        for (std::future<Compiled>& running : compile_all(spec, target, KVJIT_PROGRAM_PREFILL)) {
+            const Compiled compiled = running.get();
+            expect_report(compiled, false);
+            // "wgmma.mma_async instructions are serialized due to ...", "warpgroup.arrive is injected ..."
+            CHECK_MESSAGE(!compiled.output->log.contains("serialized"), compiled.output->log);
+            CHECK_MESSAGE(!compiled.output->log.contains("injected"), compiled.output->log);
+        }
+    }
 }
 
 constexpr int kSkipped = 77;
