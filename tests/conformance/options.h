@@ -19,7 +19,7 @@ struct Options {
     bool on_cuda() const { return target.starts_with("cuda") || target.starts_with("sm_"); }
     /// Which reaches only memory that was made known to it: GuardedBuffer's, and of others the parts that were shown to
     /// it.
-    bool on_gpu() const { return on_cuda() && target != "cuda-emulated"; }
+    bool on_gpu() const { return on_cuda() && !target.starts_with("cuda-emulated"); }
 };
 const Options& options();
 
