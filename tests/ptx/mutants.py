@@ -60,6 +60,7 @@ def checked(mutant, name):
 
 
 PTX = {"PTX_MACHINE": "multiprocessors=132"}
+HOPPER = {"PTX_MACHINE": "capability=9.0,multiprocessors=132"}
 
 
 def files_of(calls):
@@ -78,8 +79,26 @@ def replay(build, calls, target):
     return [str(build / "kvjit"), "replay", "--quiet", "--target", target] + files_of(calls)
 
 
+def of_warpgroups(mutant):
+    return "wgmma" in mutant["file"] or "warpgroup" in mutant["file"]
+
+
 def quick_stage(build, mutant):
-    return (mutant["call"], on_ptx(build) + replay(build, [mutant["call"]], "cuda"), PTX)
+    target, machine = ("cuda+wgmma", HOPPER) if of_warpgroups(mutant) else ("cuda", PTX)
+    return (mutant["call"], on_ptx(build) + replay(build, [mutant["call"]], target), machine)
+
+
+def warpgroup_stages(build):
+    """Those of stages() that notice anything of warpgroups."""
+    conformance = build / "tests/conformance/kvjit_conformance"
+    long_rows = ["-tc=random calls that tensor cores*"]
+    splits = ["-tc=few rows see many keys,*NaN*,*before a window are not touched"]
+    return [
+        ("ptx: warpgroups", on_ptx(build) + replay(build, ["pmx/048"], "cuda+wgmma"), HOPPER),
+        ("ptx: random warpgroups", on_ptx(build) + [conformance, "--target", "cuda+wgmma"] + long_rows, HOPPER),
+        ("ptx: splits", on_ptx(build) + [conformance, "--target", "cuda+wgmma"] + splits, HOPPER),
+        ("emulator: warpgroups", [conformance, "--target", "cuda-emulated+wgmma"] + long_rows, {}),
+    ]
 
 
 def stages(build):
@@ -186,10 +205,14 @@ def main():
         sys.exit("mutants.txt: no mistake is asked for")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        without_mistake([quick_stage(build, {"call": call}) for call in sorted({m["call"] for m in mutants})]
-                        if arguments.quick else stages(build), folder)
+        def candidates_of(mutant):
+            if arguments.quick:
+                return [quick_stage(build, mutant)]
+            return warpgroup_stages(build) if of_warpgroups(mutant) else stages(build)
+
+        without_mistake({repr(stage): stage for m in mutants for stage in candidates_of(m)}.values(), folder)
         for mutant in mutants:
-            candidates = [quick_stage(build, mutant)] if arguments.quick else stages(build)
+            candidates = candidates_of(mutant)
             noticed = first_to_notice(mutant, candidates, folder)
             surprise = bool(noticed) == ("expect" in mutant)
             surprises += surprise
