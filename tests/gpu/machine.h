@@ -43,7 +43,8 @@ public:
 /// The emulator.
 std::unique_ptr<Machine> make_host_machine();
 /// The GPU of this ordinal. Precondition: gpu::open_driver() succeeded.
-std::unique_ptr<Machine> make_gpu_machine(int ordinal);
+/// feature: "", or what the target has beside the GPU's, as "+wgmma".
+std::unique_ptr<Machine> make_gpu_machine(int ordinal, const std::string& feature = "");
 
 /// What main() chose.
 Machine& machine();

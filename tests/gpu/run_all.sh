@@ -17,6 +17,7 @@ out='kvjit-gpu-results'
 build=
 quick=()
 device=0
+feature=
 steps=("${all_steps[@]}")
 
 usage() {
@@ -31,6 +32,7 @@ script; in a source tree it builds them first, without LLVM, in build-gpu/.
   --quick          less of everything: some minutes instead of about half an hour
   --steps A,B,...  only these of: ${all_steps[*]}
   --device N       the GPU of this number (default: $device)
+  --wgmma          prefill by warpgroups (docs/cuda.md), on GPUs of compute capability 9.0: the kernels of cuda:N+wgmma
   --build FOLDER   use the programs of this build folder, and build nothing
   --help           this text
 
@@ -77,6 +79,7 @@ read_arguments() {
                 exit 0
                 ;;
             --quick) quick=(--quick) ;;
+            --wgmma) feature=+wgmma ;;
             --out | --steps | --device | --build)
                 (($# > 1)) || die "$1 needs a value"
                 case $1 in
@@ -92,6 +95,7 @@ read_arguments() {
         shift
     done
     [[ $device =~ ^[0-9]+$ ]] || die "--device takes a number, not '$device'"
+    target=cuda:$device$feature
     for step in "${steps[@]}"; do
         contains "$step" "${all_steps[@]}" || die "no step '$step'; there are: ${all_steps[*]}"
     done
@@ -207,7 +211,7 @@ step_machine() {
     uname -srm
     ldd --version | head -n 1
     if command -v nvidia-smi >/dev/null; then nvidia-smi || true; fi
-    local probe=(op=KeyValueCache head_dim=64 --target "cuda:$device" --program store)
+    local probe=(op=KeyValueCache head_dim=64 --target "$target" --program store)
     limited "$kvjit" inspect "${probe[@]}" --emit log || {
         reason="no kernel can be compiled: $(last_line)"
         return 1
@@ -249,7 +253,7 @@ step_replay() {
         share=()
         for ((i = part; i < ${#calls[@]}; i += parts)); do share+=("${calls[i]}"); done
         if ((${#share[@]} == 0)); then continue; fi
-        start "replay-$part" "$kvjit" replay --quiet --target "cuda:$device" "${share[@]}"
+        start "replay-$part" "$kvjit" replay --quiet --target "$target" "${share[@]}"
     done
     wait_for_all
     reason=$(cat "$work"/replay-*.log | awk '/ passed, .* failed, / { p += $1; f += $3; r += $5 }
@@ -261,7 +265,7 @@ step_replay() {
 start_conformance() {
     local name=$1
     shift
-    start "$name" "$conformance" --target "cuda:$device" --source-file-exclude='*golden_oracle*' "$@"
+    start "$name" "$conformance" --target "$target" --source-file-exclude='*golden_oracle*' "$@"
 }
 
 # Random calls compile programs by the hundred. The oracle's own test is the build's.
@@ -284,7 +288,7 @@ step_conformance() {
 
 step_device_tests() {
     local status=0
-    limited "$gpu_test" --target "cuda:$device" || status=$?
+    limited "$gpu_test" --target "$target" || status=$?
     reason=$(grep -a 'test cases:' "$log" | tail -n 1)
     return "$status"
 }
@@ -312,9 +316,9 @@ sanitize() {
     for ((i = 0; i < ${#calls[@]}; i += 8)); do sample+=("${calls[i]}"); done
     export KVJIT_LINE_INFO=1 # reports name templates' lines
     sanitizer=("$sanitizer" --tool "$tool" --error-exitcode 9)
-    limited "${sanitizer[@]}" "$kvjit" replay --quiet --target "cuda:$device" "${sample[@]}" >"$work/$tool.log" 2>&1 || status=$?
+    limited "${sanitizer[@]}" "$kvjit" replay --quiet --target "$target" "${sample[@]}" >"$work/$tool.log" 2>&1 || status=$?
     if [[ $status == 0 && ($tool == memcheck || $tool == initcheck) ]]; then
-        limited "${sanitizer[@]}" "$gpu_test" --target "cuda:$device" --test-suite='any machine' >>"$work/$tool.log" 2>&1 || status=$?
+        limited "${sanitizer[@]}" "$gpu_test" --target "$target" --test-suite='any machine' >>"$work/$tool.log" 2>&1 || status=$?
     fi
     unset KVJIT_LINE_INFO
     cat "$work/$tool.log"
@@ -351,9 +355,9 @@ step_benchmark() {
     local turn turns=2 failures=0
     if is_quick; then turns=1; fi
     peer_missing=$(why_no_peer)
-    limited "$gpu_bench" "${quick[@]}" --device "$device" --only launch --only making --json "$work/bench-0.json" || failures=1
+    limited "$gpu_bench" "${quick[@]}" --target "$target" --only launch --only making --json "$work/bench-0.json" || failures=1
     for ((turn = 1; turn <= turns; ++turn)); do
-        limited "$gpu_bench" "${quick[@]}" --device "$device" --only decode --only prefill --json "$work/bench-$turn.json" || failures=1
+        limited "$gpu_bench" "${quick[@]}" --target "$target" --only decode --only prefill --json "$work/bench-$turn.json" || failures=1
         if [[ -n $peer_missing ]]; then continue; fi
         limited python3 "$here/torch_peer.py" "${quick[@]}" --device "$device" --json "$work/bench-peer-$turn.json" || peer_failures=1
     done
@@ -377,9 +381,21 @@ step_peer() {
 
 # ---- The kernels of docs/gpu_model.md --------------------------------------------------------------------
 
-# Those with decode and prefill: name and spec, a line each.
+# Those with decode and prefill: name and spec, a line each. With a feature only those whose prefill has it.
 attention_specs() {
-    awk '!/^#/ && NF && $NF !~ /^op=(KeyValueCache|Merge|Relayout),/ { print $1, $NF }' "$specs"
+    awk '!/^#/ && NF && $NF !~ /^op=(KeyValueCache|Merge|Relayout),/ { print $1, $NF }' "$specs" |
+        while read -r name spec; do
+            if has_feature "$spec"; then echo "$name${feature/+/-}" "$spec"; fi
+        done
+}
+
+# has_feature SPEC: whether a variant of the feature's name serves its prefill. Where that can't be told, kvjit bench will
+# say why.
+has_feature() {
+    local why
+    if [[ -z $feature ]]; then return 0; fi
+    why=$("$kvjit" inspect "$1" --target "$target" --program prefill --why) || return 0
+    grep -q "^${feature#+} .* serves" <<<"$why"
 }
 
 # bench_spec SPEC ARGUMENT...: JSON, with as many kv heads as there are query heads to share them.
@@ -387,7 +403,7 @@ bench_spec() {
     local spec=$1 group=1
     shift
     if [[ ,$spec =~ ,group=([0-9]+) ]]; then group=${BASH_REMATCH[1]}; fi
-    timeout --kill-after=10 "$spec_limit" "$kvjit" bench "$spec" --target "cuda:$device" --json \
+    timeout --kill-after=10 "$spec_limit" "$kvjit" bench "$spec" --target "$target" --json \
         --kv-heads $((group < spec_query_heads ? spec_query_heads / group : 1)) "$@"
 }
 
@@ -428,8 +444,8 @@ measure_programs() {
 # may lack memory for one of them alone. Those that can't be measured go to `failed`.
 measure_spec() {
     local program
-    if measure_programs "$@" decode prefill; then return 0; fi
-    for program in decode prefill; do
+    if measure_programs "$@" "${spec_programs[@]}"; then return 0; fi
+    for program in "${spec_programs[@]}"; do
         measure_programs "$@" "$program" || failed+=("$1.$program")
     done
 }
@@ -452,11 +468,12 @@ measured_header() {
     fi
     printf '# %s\n' "What kvjit bench measured, by run_all.sh: spec, program, microseconds of a call, bytes, operations" \
         "Decode is ${spec_batches[decode]}, prefill ${spec_batches[prefill]}, both with $spec_query_heads query heads" \
-        "$machine${driver:+, driver $driver}" "$(kvjit_version), $(date -u +%Y-%m-%d)"
+        "$machine${driver:+, driver $driver}, target $target" "$(kvjit_version), $(date -u +%Y-%m-%d)"
 }
 
 step_specs() {
-    local spec_lines=() failed=() pids=() line name spec part parts
+    local spec_lines=() spec_programs=(decode prefill) failed=() pids=() line name spec part parts
+    if [[ -n $feature ]]; then spec_programs=(prefill); fi # decode is as without it
     mapfile -t spec_lines < <(attention_specs)
     parts=$(processes)
     for ((part = 0; part < parts; ++part)); do
@@ -469,7 +486,8 @@ step_specs() {
         read -r name spec <<<"$line"
         measure_spec "$name" "$spec"
     done
-    reason="$((2 * ${#spec_lines[@]} - ${#failed[@]})) of $((2 * ${#spec_lines[@]})) programs are in measured.txt"
+    local all=$((${#spec_programs[@]} * ${#spec_lines[@]}))
+    reason="$((all - ${#failed[@]})) of $all programs are in measured.txt"
     if ((${#failed[@]} == 0)); then return 0; fi
     reason+="; not ${failed[*]}: see log.txt"
     return 1
@@ -480,7 +498,7 @@ step_specs() {
 # Sets `machine`; leaves with what was found where there is no GPU.
 require_gpu() {
     local status=0
-    machine=$("$gpu_test" --describe --target "cuda:$device" 2>&1) || status=$?
+    machine=$("$gpu_test" --describe --target "$target" 2>&1) || status=$?
     if ((status == 0)); then return 0; fi
     if ((status != no_gpu)); then
         record machine fail 0 "$machine"

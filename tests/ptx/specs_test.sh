@@ -30,14 +30,15 @@ SCRIPT
     chmod +x "$kit/bin/kvjit"
 }
 
-# runs STATUS RESULT SPECS: the step ends so.
+# runs STATUS RESULT SPECS OPTION...: the step ends so.
 runs() {
-    local status=0
+    local status=0 wanted=$1 result=$2
     printf '%s\n' "$3" >"$kit/specs.txt"
-    "$here/on_ptx.sh" --libraries "$libraries" "$kit/run_all.sh" --quick --steps specs --out "$kit/out" >"$work/said" 2>&1 ||
+    shift 3
+    "$here/on_ptx.sh" --libraries "$libraries" "$kit/run_all.sh" --quick --steps specs --out "$kit/out" "$@" >"$work/said" 2>&1 ||
         status=$?
-    [[ $status == "$1" ]] || die "exit status $status, not $1"
-    grep -qE "^specs +$2" "$kit/out/results.txt" || die "results.txt does not say '$2'"
+    [[ $status == "$wanted" ]] || die "exit status $status, not $wanted"
+    grep -qE "^specs +$result" "$kit/out/results.txt" || die "results.txt does not say '$result'"
 }
 
 # measured TEXT: the lines without times.
@@ -63,4 +64,8 @@ runs 1 'fail .* 2 of 4 programs .* not refused.decode refused.prefill' 'refused 
 other    op=MultiHeadAttention,head_dim=64,group=32,is_causal=1'
 measured 'other decode 52224 1146880
 other prefill 337920 3440640'
+PTX_MACHINE=capability=9.0 runs 0 'pass .* 1 of 1 programs' 'codes    head_dim=64,group=32,quant_bit=8
+wide     op=MultiHeadAttention,head_dim=64,group=32,is_causal=1' --wgmma
+measured 'wide-wgmma prefill 337920 3440640'
+PTX_MACHINE=capability=8.0 runs 1 'fail .* 0 of 1 programs' 'wide  op=MultiHeadAttention,head_dim=64,group=32' --wgmma
 echo "run_all.sh measures the specs that it can: ok"

@@ -18,14 +18,14 @@ namespace {
 constexpr int kNoGpu = 77;  // what test drivers take for "skipped"
 
 constexpr char kUsage[] =
-    "usage: kvjit_gpu_bench [--quick] [--only GROUP]... [--device N] [--json FILE]\n"
+    "usage: kvjit_gpu_bench [--quick] [--only GROUP]... [--target NAME] [--json FILE]\n"
     "       kvjit_gpu_bench --merge REPORT... [--json FILE]\n"
     "\n"
     "Times kvjit's CUDA kernels on a GPU, with events, and prints a table.\n"
     "  --quick       fewer shapes and rounds\n"
     "  --only GROUP  decode (store+decode and checks too), prefill, making (compiles and disk hits) or launch (what a\n"
     "                run takes on the host); default: all\n"
-    "  --device N    the GPU of this number; default: 0\n"
+    "  --target NAME cuda:N, or cuda:N+wgmma; default: cuda:0\n"
     "  --json FILE   write all samples there too\n"
     "  --merge       measure nothing: make one report of the samples of several\n";
 
@@ -39,7 +39,8 @@ constexpr Group kGroups[] = {
 
 struct Arguments {
     bool good = true, help = false, quick = false, merges = false;
-    int device = 0;
+    std::string target = "cuda:0";
+    int device = 0;  // of the target
     std::string json;
     std::vector<std::string> only, reports;
 
@@ -56,7 +57,7 @@ Arguments read_arguments(int argc, char** argv) {
     Arguments out;
     for (int i = 1; i < argc; ++i) {
         const std::string name = argv[i];
-        const bool has_value = name == "--only" || name == "--device" || name == "--json";
+        const bool has_value = name == "--only" || name == "--target" || name == "--json";
         const std::string value = has_value && i + 1 < argc ? argv[++i] : "";
         if (name == "--help" || name == "-h")
             out.help = true;
@@ -68,8 +69,8 @@ Arguments read_arguments(int argc, char** argv) {
             out.json = value;
         else if (name == "--only" && is_group(value))
             out.only.push_back(value);
-        else if (name == "--device" && std::sscanf(value.c_str(), "%d", &out.device) == 1 && out.device >= 0)
-            continue;
+        else if (name == "--target" && std::sscanf(value.c_str(), "cuda:%d", &out.device) == 1 && out.device >= 0)
+            out.target = value;  // kvjit refuses what it doesn't know
         else if (out.merges && !name.starts_with("-"))
             out.reports.push_back(name);
         else
@@ -102,9 +103,10 @@ int merge(const Arguments& arguments) {
     return finish(report, arguments);
 }
 
-void note_machine(Report& report, const gpu::Gpu& gpu) {
+void note_machine(Report& report, const gpu::Gpu& gpu, const std::string& target) {
     const int version = gpu::Gpu::driver_version();
     report.note("gpu", gpu.name());
+    report.note("target", target);
     report.note("compute capability",
                 std::to_string(gpu.capability() / 10) + "." + std::to_string(gpu.capability() % 10));
     report.note("multiprocessors", std::to_string(gpu.attribute(gpu::kMultiprocessorCount)));
@@ -145,8 +147,8 @@ int measure(const Arguments& arguments) {
     const gpu::Stream stream;
     const limits::CudaLoops limits(gpu);
     Report report;
-    note_machine(report, gpu);
-    const Setup setup{gpu, stream, limits, report, arguments.quick};
+    note_machine(report, gpu, arguments.target);
+    const Setup setup{gpu, arguments.target, stream, limits, report, arguments.quick};
     measure_limits(setup);
     for (const Group& group : kGroups) {
         if (!arguments.wants(group.name)) continue;

@@ -32,7 +32,7 @@ const Engine& shared_engine() {
 }
 
 Kernel kernel_for(const Setup& setup, const std::string& spec, const Engine& engine) {
-    const Target target = value_of(Target::cuda_device(setup.gpu.ordinal()));
+    const Target target = value_of(Target::cuda(setup.target));
     return value_of(engine.kernel(value_of(KernelSpec::parse(spec)), target));
 }
 

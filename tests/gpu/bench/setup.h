@@ -18,6 +18,7 @@ namespace kvjit::bench {
 
 struct Setup {
     const gpu::Gpu& gpu;
+    const std::string& target;  // the GPU's, as kvjit_target_create takes it
     const gpu::Stream& stream;
     const limits::CudaLoops& limits;
     Report& report;
