@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 #include "operations.h"
@@ -50,7 +51,7 @@ constexpr const char* kLayers = "op=KeyValueCache,head_dim=8,cache_mode=block_ta
 
 /// A cache whose strides are its layout's.
 std::unique_ptr<CacheModel> plain_cache(const char* text) {
-    for (std::uint64_t seed = 1;; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
         Rng random(seed);
         auto made = std::make_unique<CacheModel>(parsed(text), ModelSize{.heads = 2, .layers = 3, .blocks = 5}, random);
         const ModelTensor& tensor = made->parts().front();
@@ -61,6 +62,7 @@ std::unique_ptr<CacheModel> plain_cache(const char* text) {
         }
         if (plain) return made;
     }
+    throw std::logic_error(std::string("none of 1000 seeds makes a plain cache of ") + text);
 }
 
 TEST_CASE("blocks of host and GPU are moved as the oracle does it, each end in the memory that it is said to be in") {
