@@ -187,7 +187,7 @@ KVJIT_INLINE void start_tiles(PrefillShared& shared, const KeyTiles& range, cons
     issue_entry(tiles, work.table, range, 1);
     copy_query(tiles, work);
     commit_copies();
-    save_context(shared.context, tiles.terms, work, key_bounds(work, first_row(), 16));
+    save_context(shared.context, tiles.terms, work, [&] { return key_bounds(work, first_row(), 16); });
     wait_copies<0>();
     sign_query(tiles, query_sign(work));
     barrier();

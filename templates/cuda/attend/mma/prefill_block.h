@@ -49,15 +49,15 @@ KVJIT_INLINE KeyBounds key_bounds(const AttendWork& work, i32 first_row, i32 row
     return {{low.begin, high.end}, {high.begin, low.end}};
 }
 
-/// Fills the context, and `terms` of each row, where rows have any. `bounds`: of the warp's team. The block calls it
-/// together, and a barrier must follow.
-template <int kWarps, int kRows>
+/// Fills the context, and `terms` of each row, where rows have any. bounds(): of the warp's team. The block calls
+/// it together, and a barrier must follow.
+template <int kWarps, int kRows, class Bounds>
 KVJIT_INLINE void save_context(BlockContextOf<kWarps, kRows>& context, RowTerms* terms, const AttendWork& work,
-                               KeyBounds bounds) {
+                               Bounds&& bounds) {
     const i32 r = opaque(thread_index());
     if (r < kRows) context.seen_end[r] = seen_by_row(work, work.row_begin + r).end;
     if (kRowTerms && r < kRows) terms[r] = terms_of_row(work, work.row_begin + r);
-    if (lane_index() == 0) context.bounds[warp_index()] = bounds;
+    if (lane_index() == 0) context.bounds[warp_index()] = bounds();
     if (r != 0) return;
     context.sequence = work.sequence;
     context.table = work.table;

@@ -61,7 +61,8 @@ using BlockContext = BlockContextOf<kAttendWarps, kBlockRows>;
 
 /// Fills the context. The block calls it together, and a barrier must follow.
 KVJIT_INLINE void save_context(BlockContext& context, PrefillTiles& tiles, const AttendWork& work) {
-    save_context(context, tiles.terms, work, key_bounds(work, warp_index() / kTeamWarps * kTeamRows, kTeamRows));
+    save_context(context, tiles.terms, work,
+                 [&] { return key_bounds(work, warp_index() / kTeamWarps * kTeamRows, kTeamRows); });
 }
 
 /// The lane's two rows in matrix m of the warp.
