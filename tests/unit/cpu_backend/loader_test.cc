@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cpu/loaded_objects.h"
+#include "object_view.h"
 #include "support.h"
 
 using namespace kvjit;
@@ -19,6 +20,7 @@ using test::as;
 using test::compile;
 using test::compiler;
 using test::load;
+using test::ObjectView;
 
 // gdb's JIT interface, seen from outside (gdb's manual, "JIT Interface").
 extern "C" {
@@ -59,32 +61,6 @@ std::string refusal(const std::string& object, const std::string& entry = "calle
     CHECK(image.error().status == KVJIT_BAD_FILE);
     return image.error().message;
 }
-
-// An object's tables, to read or to damage.
-struct View {
-    explicit View(std::string& object)
-        : header(reinterpret_cast<Elf64_Ehdr*>(object.data())),
-          sections(reinterpret_cast<Elf64_Shdr*>(object.data() + header->e_shoff)),
-          bytes(object.data()) {}
-
-    const char* name(const Elf64_Shdr& section) const {
-        return bytes + sections[header->e_shstrndx].sh_offset + section.sh_name;
-    }
-    Elf64_Shdr* section(std::string_view wanted) const {
-        return std::find_if(sections, sections + header->e_shnum, [&](const auto& s) { return name(s) == wanted; });
-    }
-    Elf64_Sym* symbol(std::string_view wanted) const {
-        const Elf64_Shdr* table = section(".symtab");
-        auto* first = reinterpret_cast<Elf64_Sym*>(bytes + table->sh_offset);
-        const char* strings = bytes + sections[table->sh_link].sh_offset;
-        return std::find_if(first, first + table->sh_size / sizeof(Elf64_Sym),
-                            [&](const auto& s) { return strings + s.st_name == wanted; });
-    }
-
-    Elf64_Ehdr* header;
-    Elf64_Shdr* sections;
-    char* bytes;
-};
 
 }  // namespace
 
@@ -176,7 +152,7 @@ TEST_CASE("gdb is told where the code lies, and told again when it goes") {
         CHECK(count() == before + 1);
         const GdbEntry& entry = *__jit_debug_descriptor.first;
         std::string symfile(entry.symfile, entry.bytes);
-        const Elf64_Shdr* text = View(symfile).section(".text");
+        const Elf64_Shdr* text = ObjectView(symfile).section(".text");
         const auto address = reinterpret_cast<std::uintptr_t>(image->entry());
         CHECK(address - text->sh_addr < text->sh_size);
     }
@@ -236,7 +212,7 @@ TEST_CASE("an undefined symbol is an error, not a look into the process") {
         "__attribute__((noinline)) int puts(const char*) { asm volatile(\"\"); return 1; }\n"
         "extern \"C\" int caller(int) { return puts(\"\"); }\n",
         rt::host_target());
-    Elf64_Sym* symbol = View(object).symbol("_Z4putsPKc");
+    Elf64_Sym* symbol = ObjectView(object).symbol("_Z4putsPKc");
     symbol->st_shndx = SHN_UNDEF;
     symbol->st_other = STV_DEFAULT;
     CHECK(refusal(object).find("undefined symbol _Z4putsPKc") != std::string::npos);
@@ -244,7 +220,7 @@ TEST_CASE("an undefined symbol is an error, not a look into the process") {
 
 TEST_CASE("an object for another machine is an error") {
     std::string object = compile(kCaller, rt::host_target());
-    View(object).header->e_machine = EM_AARCH64;
+    ObjectView(object).header->e_machine = EM_AARCH64;
     refusal(object);
 }
 
@@ -265,9 +241,9 @@ TEST_CASE("an object cut short anywhere is an error") {
 
 TEST_CASE("a relocation outside of its section is an error") {
     std::string object = compile("static int calls; extern \"C\" int* caller() { return &calls; }", rt::host_target());
-    const Elf64_Shdr* section = View(object).section(".rela.text");
+    const Elf64_Shdr* section = ObjectView(object).section(".rela.text");
     auto* relocation = reinterpret_cast<Elf64_Rela*>(object.data() + section->sh_offset);
-    relocation->r_offset = View(object).section(".text")->sh_size - 3;
+    relocation->r_offset = ObjectView(object).section(".text")->sh_size - 3;
     CHECK(refusal(object).find("outside of its section") != std::string::npos);
     relocation->r_offset = 1U << 30;
     refusal(object);
