@@ -457,7 +457,8 @@ KVJIT_API kvjit_status kvjit_kernel_prepare(kvjit_kernel *kernel, uint32_t progr
 typedef struct kvjit_prepare_options {
     uint32_t struct_size;
     uint32_t programs;   /* bits of kvjit_programs; default KVJIT_ALL_PROGRAMS */
-    int32_t num_threads; /* that compile at once, the calling one included; 0: one for each core it may run on */
+    int32_t num_threads; /* programs that are compiled at once, one by the calling thread; 0: one for each core it may
+                          * run on. A program for a CPU has a second thread for its last steps */
     /* Called when a spec's programs are ready, or one of them has failed, as `failure` describes (else NULL): `done` of
      * `total` specs are then finished. Called on any of the threads, on one at a time, under the rules of the engine's
      * log. May be NULL. */

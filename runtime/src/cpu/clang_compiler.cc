@@ -34,7 +34,7 @@ constexpr const char* kRemedy =
 
 constexpr const char* kFileName = "/libkvjit_compiler.so";
 /// Address space that Clang takes for two compiles at once, and a little more.
-constexpr std::size_t kCompilerSpace = std::size_t{384} << 20;
+constexpr std::size_t kCompilerSpace = std::size_t{528} << 20;
 
 bool has_room() {
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;

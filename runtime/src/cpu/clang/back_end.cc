@@ -5,7 +5,13 @@
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <optional>
+#include <tuple>
+#include <utility>
+
 #include "code_generation.h"
+#include "joined_object.h"
+#include "large_stack.h"
 #include "passes.h"
 
 namespace kvjit::rt {
@@ -21,14 +27,27 @@ Action action_of(const clang::CompilerInvocation& invocation) {
 
 BackEnd::BackEnd(const clang::CompilerInvocation& invocation, llvm::StringRef passes) : invocation_(invocation) {
     passes.split(left_out_, ",-");
-    passes_ = left_out_.front();
+    std::tie(module_passes_, function_passes_) = left_out_.front().split(",halves,");
     left_out_.erase(left_out_.begin());
 }
 
 BackEnd::Product BackEnd::run(llvm::Module& module, LoggedContext& context) const {
     auto machine = make_machine();
     if (!machine) return machine.takeError();
-    return finish(module, **machine, context);
+    if (llvm::Error error = run_passes(module, **machine, module_passes_, false)) return error;
+    if (context.failed()) return llvm::createStringError("a pass failed");
+    OtherHalf half;
+    if (makes_object() && !function_passes_.empty() && !sanitizes_threads()) half = split_module(module);
+    if (half.functions.empty()) return finish(module, **machine, context);
+    const bool discards_names = context.context().shouldDiscardValueNames();
+    std::string log;
+    std::optional<Product> second;
+    LargeStackThread thread([&] { second.emplace(finish_other(half, discards_names, log)); });
+    Product first = finish(module, **machine, context);
+    thread.wait();
+    context.stream() << log;
+    if (!first || !*second) return llvm::joinErrors(first.takeError(), second->takeError());
+    return join_objects(*first, **second);
 }
 
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>> BackEnd::make_machine() const {
@@ -48,7 +67,8 @@ llvm::Expected<std::unique_ptr<llvm::TargetMachine>> BackEnd::make_machine() con
 
 BackEnd::Product BackEnd::finish(llvm::Module& module, llvm::TargetMachine& machine,
                                  const LoggedContext& context) const {
-    if (llvm::Error error = run_passes(module, machine, passes_, sanitizes_threads())) return error;
+    if (llvm::Error error = run_passes(module, machine, function_passes_, sanitizes_threads())) return error;
+    if (context.failed()) return llvm::createStringError("a pass failed");
     llvm::SmallString<0> output;
     llvm::raw_svector_ostream stream(output);
     if (action_of(invocation_) == Action::EmitLLVM) {
@@ -61,10 +81,23 @@ BackEnd::Product BackEnd::finish(llvm::Module& module, llvm::TargetMachine& mach
     return output;
 }
 
+BackEnd::Product BackEnd::finish_other(const OtherHalf& half, bool discards_names, std::string& log) const {
+    LoggedContext context;
+    context.context().setDiscardValueNames(discards_names);
+    auto module = read_half(half, context.context());
+    if (!module) return module.takeError();
+    auto machine = make_machine();
+    if (!machine) return machine.takeError();
+    Product product = finish(**module, **machine, context);
+    log = context.log();
+    return product;
+}
+
 bool BackEnd::makes_object() const {
     return action_of(invocation_) == Action::EmitObj;
 }
 
+/// ThreadSanitizer adds to a module what two must not both have.
 bool BackEnd::sanitizes_threads() const {
     return invocation_.getLangOpts().Sanitize.has(clang::SanitizerKind::Thread);
 }

@@ -1,4 +1,4 @@
-// From Clang's IR to what was asked for: passes, then code generation.
+// From Clang's IR to what was asked for: passes, then code generation. Two threads share an object's functions.
 #pragma once
 
 #include <clang/Frontend/CompilerInvocation.h>
@@ -9,7 +9,9 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <memory>
+#include <string>
 
+#include "halves.h"
 #include "logged_context.h"
 
 namespace kvjit::rt {
@@ -27,12 +29,13 @@ public:
 private:
     llvm::Expected<std::unique_ptr<llvm::TargetMachine>> make_machine() const;
     Product finish(llvm::Module& module, llvm::TargetMachine& machine, const LoggedContext& context) const;
+    Product finish_other(const OtherHalf& half, bool discards_names, std::string& log) const;
     bool makes_object() const;
     bool sanitizes_threads() const;
 
     const clang::CompilerInvocation& invocation_;
-    llvm::StringRef passes_;                       // of LLVM, over the IR
-    llvm::SmallVector<llvm::StringRef> left_out_;  // of code generation
+    llvm::StringRef module_passes_, function_passes_;  // these run after those, and may run on two threads
+    llvm::SmallVector<llvm::StringRef> left_out_;      // of code generation
 };
 
 }  // namespace kvjit::rt

@@ -113,8 +113,8 @@ private:
 
     const kvjit_clang_request& request_;
     llvm::SmallString<0> output_;
+    LoggedContext context_;  // the instance's printers write to it
     clang::CompilerInstance instance_;
-    LoggedContext context_;
     std::unique_ptr<llvm::Module> module_;
 };
 
@@ -132,7 +132,7 @@ void find_line(const char* object, size_t size, uint64_t address, kvjit_clang_si
 }  // namespace
 }  // namespace kvjit::rt
 
-extern "C" __attribute__((visibility("default"))) const kvjit_clang_functions kvjit_clang_4 = {
+extern "C" __attribute__((visibility("default"))) const kvjit_clang_functions kvjit_clang_5 = {
     kvjit::rt::compile,
     kvjit::rt::find_line,
 };

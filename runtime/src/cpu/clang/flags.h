@@ -63,6 +63,8 @@ inline constexpr std::string_view kClangPasses =
     // Clang's code for `a ? b : c` of vectors, ten operations on masks, must become a select here: inlined first, it
     // becomes narrow operations, which cost instructions (9% of storing int8).
     "function(sroa<modify-cfg>,instcombine<no-verify-fixpoint>),cgscc(inline),globaldce,"
+    // From here on two threads share the functions. Each has the constants of its own.
+    "halves,globaldce,"
     "function(sroa<modify-cfg>,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,"
     // Loops to unroll fully become straight code, whose arrays become registers.
     "loop-mssa(loop-rotate,licm<allowspeculation>),loop(loop-unroll-full),"

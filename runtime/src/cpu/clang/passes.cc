@@ -44,7 +44,9 @@ llvm::Error run_passes(llvm::Module& module, llvm::TargetMachine& machine, llvm:
     llvm::PassBuilder builder(&machine);
     Analyses analyses(builder);
     llvm::ModulePassManager manager;
-    if (llvm::Error error = builder.parsePassPipeline(manager, passes)) return error;
+    if (!passes.empty()) {
+        if (llvm::Error error = builder.parsePassPipeline(manager, passes)) return error;
+    }
     if (sanitize_threads) add_thread_sanitizer(manager);
     manager.run(module, analyses.modules);
     return llvm::Error::success();

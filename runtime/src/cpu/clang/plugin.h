@@ -19,8 +19,9 @@ typedef struct kvjit_clang_request {
     const char *name;             /* what diagnostics, #line-less debug info and the object call the source */
     const char *const *arguments; /* Clang's cc1 arguments, the action ("-emit-obj") included, input and output not */
     size_t argument_count;
-    /* LLVM's, from Clang's IR to code generation, in the language of opt -passes=; after them ",-NAME" for each pass of
-     * code generation that doesn't run, by its name in llc -print-after= */
+    /* LLVM's, from Clang's IR to code generation, in the language of opt -passes=; ",halves," stands before those that
+     * may run on two halves of an object's functions at once, as code generation then does; after them ",-NAME" for
+     * each pass of code generation that doesn't run, by its name in llc -print-after= */
     const char *passes;
     size_t passes_size;      /* bytes */
     kvjit_clang_sink output; /* the finished product, once; not called after a failure */
@@ -41,7 +42,7 @@ typedef struct kvjit_clang_functions {
 } kvjit_clang_functions;
 
 /* The number in the table's name is the version of this interface. */
-#define KVJIT_CLANG_FUNCTIONS "kvjit_clang_4"
+#define KVJIT_CLANG_FUNCTIONS "kvjit_clang_5"
 
 #ifdef __cplusplus
 }
