@@ -86,8 +86,8 @@ constexpr VariableInfo kVariables[] = {
 };
 
 /// Prefixes of names that belong to kvjit's build and tests, which a process may inherit from them.
-constexpr std::string_view kOthers[] = {"KVJIT_BUILD_", "KVJIT_CONFORMANCE_", "KVJIT_CPU_COMPILER", "KVJIT_CPU_JIT",
-                                        "KVJIT_TEST_"};
+constexpr std::string_view kOthers[] = {"KVJIT_BOLT",         "KVJIT_BUILD_",  "KVJIT_CONFORMANCE_",
+                                        "KVJIT_CPU_COMPILER", "KVJIT_CPU_JIT", "KVJIT_TEST_"};
 
 const VariableInfo& info(Variable variable) {
     return kVariables[static_cast<std::size_t>(variable)];
