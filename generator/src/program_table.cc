@@ -336,7 +336,7 @@ constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 8, serve
 
 constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 3, serves_amx, by_item, true},
                                    {"simd", "cpu/attend_prefill.cc", 5, serves_attention, by_item}};
-constexpr Variant kCudaPrefill[] = {{"wgmma", "cuda/attend_prefill_wgmma.cu", 1, serves_wgmma, by_wgmma_prefill},
+constexpr Variant kCudaPrefill[] = {{"wgmma", "cuda/attend_prefill_wgmma.cu", 2, serves_wgmma, by_wgmma_prefill},
                                     {"mma", "cuda/attend_prefill_mma.cu", 6, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 5, serves_dot, by_dot<false>}};
 

@@ -1,6 +1,6 @@
 // attend for many query rows, by matrix products of warpgroups (docs/semantics.md, section 3), as
-// cuda/attend_prefill_mma.cu does it by those of warps. Products run in the background: those of a tile's values while
-// the next tile's scores become probabilities.
+// cuda/attend_prefill_mma.cu does it by those of warps. While one warpgroup's products run in the background, the other
+// one makes probabilities of its scores.
 #include "cuda/attend/mma/output_rows.h"
 #include "cuda/attend/mma/softmax.h"
 #include "cuda/attend/mma/warpgroup_tiles.h"
@@ -115,89 +115,106 @@ KVJIT_INLINE void softmax_tile(Scores& scores, float (&rescale)[2], PrefillState
     if (kModified || !whole)
         modify_tile(scores, rows_from(shared.context, shared.tiles.terms, first_row() + lane_row()), rule, begin,
                     whole);
-    exponentiate_tile(scores, state.rows, rule.factor, rescale);
+    exponentiate_tile<true>(scores, state.rows, rule.factor, rescale);
 }
 
-/// Issues the copies of what comes after the tile's own, as one group, over what the products before the tile's have
-/// read.
-KVJIT_INLINE void issue_copies(PrefillShared& shared, const KeyTiles& range, i32 tile) {
-    issue_tile<0>(shared.tiles, range, tile + 2);
-    issue_tile<1>(shared.tiles, range, tile + 1);
-    issue_entry(shared.tiles, shared.context.table, range, tile + 3);
-    commit_copies();
+/// Makes left operands of probabilities.
+KVJIT_INLINE void pack_tile(Probabilities& probabilities, Scores& scores) {
+#pragma unroll
+    for (int step = 0; step < kValueSteps; ++step) {
+        pack_fragment(probabilities[step], scores, step);
+        pin(probabilities[step]);
+    }
+    pin(scores.c);
 }
 
-/// Prepares what the tile's products take and its successors' copies; a barrier must follow.
-KVJIT_INLINE void publish_copies(PrefillShared& shared, const KeyTiles& range, i32 tile) {
+/// Makes what the thread has copied visible to products; change_over must follow.
+KVJIT_INLINE void publish_copies() {
     wait_copies<0>();
-    store_addresses(shared.tiles, shared.context, range, tile + 2);
     publish_to_products();
 }
 
-/// In a turn for tile t the warpgroup's tensor cores and its lanes work side by side:
-///     products        values of tile t - 1              keys of t + 1, then values of t
-///     lanes           scores of t to probabilities      copies of keys of t + 2 and of values of t + 1
-/// so that keys and values have two places each; addresses, of which those of t + 1 and t + 2 are copied from and those
-/// of t + 2 were stored before, three.
-KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, const KeyTiles& range, ProductRule rule) {
+/// Issues the copies of the values of the tile after `tile` and of the keys of the one after that.
+KVJIT_INLINE void copy_ahead(PrefillShared& shared, KeyCopies& copies, const KeyTiles& range, i32 tile) {
+    copies.issue_values(shared.tiles, range, tile + 1);
+    copies.issue_keys(shared.tiles, shared.context.cache, range, tile + 2);
+    commit_copies();
+    copies.load_entry(shared.context.table, range, tile + 3);
+}
+
+/// With soft caps a warpgroup's lanes work for much longer than the tensor cores: there both warpgroups do the same at
+/// a time.
+inline constexpr bool kApart = !kSoftCap;
+
+/// The warpgroups take turns at the tensor cores and at the lanes' arithmetic, half a turn of the loop apart. In half
+/// turn 2 t + w warpgroup w makes probabilities of its scores of tile t, in the next one it multiplies values of t and
+/// keys of t + 1; before the loop each multiplies keys of tile 0. While the first one multiplies, it copies keys of t +
+/// 2 and values of t + 1 over those of t and t - 1, which both have multiplied by then; they must be there two half
+/// turns later.
+KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, KeyCopies& copies, const KeyTiles& range,
+                               ProductRule rule) {
     // By shuffles, so that ptxas knows that lanes agree.
     const i32 last = shuffle(range.count - 1, 0),
               group = shuffle(opaque(thread_index()) / (kGroupWarps * kWarpSize), 0);
     const SharedMatrix query = shared.tiles.query.from(group * kGroupWarps * 16);
     Scores scores;
     Probabilities probabilities;
+    if (kApart && group != 0) change_over();
     begin_products();
     begin_scores(scores, query, shared.tiles, 0);
     wait_products<0>();
     pin(scores.c);
+    change_over();
 #pragma unroll 1
     for (i32 tile = 0;; ++tile) {
         float rescale[2];
         softmax_tile(scores, rescale, state, shared, rule, range.begin(tile));
-        pin(scores.c);
-        // Between softmax and the wait, as it has a branch: within a block of code ptxas moves waits up, and then
-        // softmax would run after the products instead of beside them.
-        publish_copies(shared, range, tile);
-        wait_products<0>();
         scale_all(state, rescale);
-#pragma unroll
-        for (int step = 0; step < kValueSteps; ++step) {
-            pack_fragment(probabilities[step], scores, step);
-            pin(probabilities[step]);
-        }
-        barrier();
+        pack_tile(probabilities, scores);
+        if (group == 0) publish_copies();
+        change_over();
         if (tile == last) break;
         begin_products();
         begin_scores(scores, query, shared.tiles, tile + 1);
         begin_sums(state, probabilities, shared.tiles, tile);
-        issue_copies(shared, range, tile);
-        wait_products<1>();
+        if (group == 0) copy_ahead(shared, copies, range, tile);
+        wait_products<0>();
         pin(scores.c);
+        pin_sums(state);
+        change_over();
     }
     begin_products();
     begin_sums(state, probabilities, shared.tiles, last);
     wait_products<0>();
     pin_sums(state);
+    if (kApart && group == 0) change_over();
 }
 
 /// Prepares the first tile: saves the context, copies the queries and the first tiles' keys and values.
-KVJIT_INLINE void start_tiles(PrefillShared& shared, const KeyTiles& range, const AttendWork& work) {
+KVJIT_INLINE void start_tiles(PrefillShared& shared, KeyCopies& copies, const KeyTiles& range, const AttendWork& work) {
     WarpgroupTiles& tiles = shared.tiles;
-    issue_entry(tiles, work.table, range, 0);
-    issue_entry(tiles, work.table, range, 1);
+    const bool copies_keys = warp_index() < kGroupWarps;
+    abi::Cache cache;  // as save_context stores it, where others see it only after the barrier
+    cache.key = plane_of_head(work.args.cache.key, work.kv_head);
+    cache.value = plane_of_head(work.args.cache.value, work.kv_head);
+    Index second_entry = 0;
+    if (copies_keys) {
+        copies.load_entry(work.table, range, 0);
+        second_entry = KeyCopies::entry_of(work.table, range, 1);
+    }
     copy_query(tiles, work);
+    if (copies_keys) copies.issue_keys(tiles, cache, range, 0);
+    commit_copies();
+    if (copies_keys) {
+        copies.issue_values(tiles, range, 0);
+        copies.entry = second_entry;
+        copies.issue_keys(tiles, cache, range, 1);
+        copies.load_entry(work.table, range, 2);
+    }
     commit_copies();
     save_context(shared.context, tiles.terms, work, [&] { return key_bounds(work, first_row(), 16); });
-    wait_copies<0>();
-    sign_query(tiles, query_sign(work));
-    barrier();
-    store_addresses(tiles, shared.context, range, 0);
-    store_addresses(tiles, shared.context, range, 1);
-    barrier();
-    issue_tile<0>(tiles, range, 0);
-    commit_copies();
-    issue_copies(shared, range, -1);
     wait_copies<1>();
+    sign_query(tiles, query_sign(work));
     publish_to_products();
     barrier();
 }
@@ -240,8 +257,9 @@ KVJIT_INLINE void attend_wgmma(const AttendWork& work) {
     PrefillState state;
 #pragma unroll
     for (int part = 0; part < kParts; ++part) state.sums[part].clear();
-    start_tiles(shared, range, work);
-    if (ballot(range.count > 0) != 0) attend_tiles(state, shared, range, rule);
+    KeyCopies copies;
+    start_tiles(shared, copies, range, work);
+    if (ballot(range.count > 0) != 0) attend_tiles(state, shared, copies, range, rule);
     wait_copies<0>();
     barrier();
     stage_rows(shared.output, state, rule.factor);

@@ -290,20 +290,25 @@ inline constexpr int kWarpgroups = 2;                     // of a block; each ha
 inline constexpr int kWarpgroupSharedBytes = 227 * 1024;  // that a block may have where there are warpgroups
 inline constexpr int kWarpgroupRows = kWarpgroups * kGroupWarps * 16;
 
-/// Keys of a tile: twice as many of rows whose sums leave registers for the scores.
+/// Keys of a tile: twice as many of rows of 128 elements, whose sums leave registers for the scores. So do those of 64,
+/// but there two blocks of half the registers are faster, since each works while the other waits.
 constexpr int wgmma_prefill_keys(const CacheFormat& format) {
-    return format.head_dim <= 128 ? 128 : 64;
+    return format.head_dim == 128 ? 128 : 64;
 }
-/// Queries, two tiles of keys and two of values; three tiles' addresses and two tiles' entries; terms of rows. Twice
-/// 1024 bytes, to which the first is aligned and all are rounded up; and BlockContext.
+constexpr int wgmma_prefill_blocks(const CacheFormat& format) {
+    return format.head_dim == 64 ? 2 : 1;
+}
+/// Queries, two tiles of keys and two of values; terms of rows. Twice 1024 bytes, to which the first is aligned and all
+/// are rounded up; and BlockContext.
 constexpr int wgmma_prefill_bytes(const CacheFormat& format) {
     const int rows = kWarpgroupRows, keys = wgmma_prefill_keys(format), row = 2 * format.head_dim;
-    const int tiles = (rows + 4 * keys) * row + keys * (3 * 16 + 2 * 8) + rows * 16;
+    const int tiles = (rows + 4 * keys) * row + rows * 16;
     const int output = rows * mma_output_stride(format) * 4;
     return (tiles > output ? tiles : output) + 2 * 1024 + context_bytes(format, kWarpgroups * kGroupWarps, rows);
 }
 constexpr LaunchShape wgmma_prefill_shape(const CacheFormat& format) {
-    return {kWarpgroupRows, kWarpgroups * kGroupWarps * kWarpSize, 1, wgmma_prefill_bytes(format)};
+    return {kWarpgroupRows, kWarpgroups * kGroupWarps * kWarpSize, wgmma_prefill_blocks(format),
+            wgmma_prefill_bytes(format)};
 }
 
 // ---- Grids ----------------------------------------------------------------------------------------------------------

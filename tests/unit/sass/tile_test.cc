@@ -43,9 +43,9 @@ TEST_CASE("warpgroups have 16 rows a warp, and keys by their products") {
     CHECK(tile->keys == 128);
     CHECK(tile->rows == 16);
     CHECK(tile->operations == 4 * 16 * 128 * 128);
-    CHECK(tile->copies_of_lane(16) == 128 * 256 / 16 / 256);
+    CHECK(tile->copies_of_lane(16) == 128 * 256 / 16 / 128);  // one of the two copies
     CHECK(tile_of(prefill, 8 + 64 / 16)->keys == 64);
-    CHECK(tile_of(attention("head_dim=64,group=4", false, Multiplier::kWarpgroups), 4 + 8)->keys == 128);
+    CHECK(tile_of(attention("head_dim=64,group=4", false, Multiplier::kWarpgroups), 4 + 4)->keys == 64);
     CHECK(tile_of(attention("head_dim=192,group=4", false, Multiplier::kWarpgroups), 12 + 4 * 3)->keys == 64);
     CHECK(tile_of(attention("head_dim=256,group=4", false, Multiplier::kWarpgroups), 16 + 4 * 2)->keys == 64);
     CHECK(!tile_of(prefill, 8 + 256 / 16));

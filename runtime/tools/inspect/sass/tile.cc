@@ -58,7 +58,7 @@ int computed_rows(const Attention& attention, int rows, int room) {
 
 int copying_threads(const Attention& attention) {
     if (attention.is_decode) return kWarpSize;
-    const int warps = attention.multiplier == Multiplier::kWarpgroups ? kWarpgroups * kGroupWarps : kAttendWarps;
+    const int warps = attention.multiplier == Multiplier::kWarpgroups ? kGroupWarps : kAttendWarps;
     return kWarpSize * warps;
 }
 

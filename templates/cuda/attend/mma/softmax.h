@@ -151,27 +151,59 @@ KVJIT_INLINE float fold_row(float v, F&& f) {
     return f(v, shuffle_xor(v, 2));
 }
 
+/// Both rows' largest of their 4 lanes, in three exchanges: lanes of odd number take the second row first. Neither is
+/// known before both are, so that ptxas can't begin with the exponents of one row and delay the other's.
+KVJIT_INLINE void fold_max(float (&max)[2]) {
+    const bool odd = lane_pair() % 2 != 0;
+    float own = max_nan(odd ? max[1] : max[0], shuffle_xor(odd ? max[0] : max[1], 1));
+    own = max_nan(own, shuffle_xor(own, 2));
+    const float other = shuffle_xor(own, 1);
+    max[0] = odd ? other : own;
+    max[1] = odd ? own : other;
+}
+
+/// The largest of the lane's scores in row h and of `max`, by kChains chains of dependent instructions.
+template <int kChains, int kTiles>
+KVJIT_INLINE float lane_max(const Fragment<kTiles>& scores, int h, float max) {
+    float chain[kChains];
+#pragma unroll
+    for (int i = 0; i < kChains; ++i) chain[i] = max;
+#pragma unroll
+    for (int n = 0; n < kTiles; ++n) {
+        float& largest = chain[n % kChains];
+        largest = max_nan(largest, max_nan(scores.at(n, h, 0), scores.at(n, h, 1)));
+    }
+#pragma unroll
+    for (int i = 1; i < kChains; ++i) chain[0] = max_nan(chain[0], chain[i]);
+    return chain[0];
+}
+
 /// Turns scores into probabilities. The caller is to multiply the running sums of values by `rescale`. Rows of a lane
-/// from `used` on don't exist: their scores stay.
-template <int kTiles, int kRows>
+/// from `used` on don't exist: their scores stay. kTogether: all rows' maxima come before the first exponent. That is
+/// faster for a warp alone on its scheduler; others fill each other's waits.
+template <bool kTogether = false, int kTiles, int kRows>
 KVJIT_INLINE void exponentiate_tile(Fragment<kTiles>& scores, RowStateOf<kRows>& state, float factor,
                                     float (&rescale)[kRows], float headroom = kHeadroom, int used = kRows) {
+    float max[kRows];
+    if constexpr (kTogether) {
+#pragma unroll
+        for (int h = 0; h < kRows; ++h) max[h] = lane_max<2>(scores, h, state.max[h]);
+        fold_max(max);
+    }
 #pragma unroll
     for (int h = 0; h < kRows; ++h) {
         rescale[h] = 1.0f;
         if (h >= used) continue;
-        float max = state.max[h];
-#pragma unroll
-        for (int n = 0; n < kTiles; ++n) max = max_nan(max, max_nan(scores.at(n, h, 0), scores.at(n, h, 1)));
-        max = fold_row(max, [](float a, float b) { return max_nan(a, b); });
-        const float base = base_of(max, factor, headroom);
-        rescale[h] = rescale_of(state.max[h], max, base, factor, headroom);
+        if constexpr (!kTogether)
+            max[h] = fold_row(lane_max<1>(scores, h, state.max[h]), [](float a, float b) { return max_nan(a, b); });
+        const float base = base_of(max[h], factor, headroom);
+        rescale[h] = rescale_of(state.max[h], max[h], base, factor, headroom);
         float sum = 0.0f;
         scores.for_row(h, [&](float& score, FragmentPlace) {
             score = exp2(fma(score, factor, -base));
             sum += score;
         });
-        state.max[h] = max;
+        state.max[h] = max[h];
         state.sum[h] = fma(state.sum[h], rescale[h], sum);
     }
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/attend/mma/prefill_block.h"
+#include "cuda/attend/row_copy.h"
 #include "cuda/attend/work.h"
 #include "cuda/machine/contract.h"
 #include "cuda/machine/warpgroup/contract.h"
@@ -36,9 +37,7 @@ struct alignas(kStripeAlignment) Stripes {
 
 struct WarpgroupTiles {
     Stripes<kBlockRows> query;
-    Stripes<kBlockKeys> keys[2], values[2];    // of tiles of even and of odd number
-    KeyAddresses addresses[3][kBlockKeys];     // of tiles by their number modulo 3
-    alignas(16) Index entries[2][kBlockKeys];  // of tiles of even and of odd number
+    Stripes<kBlockKeys> keys[2], values[2];  // of tiles of even and of odd number
     RowTerms terms[kRowTerms ? kBlockRows : 1];
 };
 
@@ -60,7 +59,7 @@ struct KeyTiles {
     KVJIT_INLINE ShortRange of_tile(i32 tile) const { return {keys.begin - begin(tile), keys.end - begin(tile)}; }
 };
 
-// ---- Copies ---------------------------------------------------------------------------------------------------------
+// ---- Copies of queries ----------------------------------------------------------------------------------------------
 
 /// Issues copies of the block's query rows; zeros for rows that don't exist.
 KVJIT_INLINE void copy_query(WarpgroupTiles& tiles, const AttendWork& work) {
@@ -73,23 +72,62 @@ KVJIT_INLINE void sign_query(WarpgroupTiles& tiles, u32 sign) {
         sign, [&](i32 r, i32 byte) { return tiles.query.at(r, byte % kStripeBytes, byte / kStripeBytes); });
 }
 
-KVJIT_INLINE void issue_entry(WarpgroupTiles& tiles, const TableRow& table, const KeyTiles& range, i32 tile) {
-    issue_key_entry(tiles.entries[tile % 2], table, range.keys, range.begin(tile));
-}
+// ---- Copies of keys and values: the first warpgroup's warps have kWarpKeys keys of each tile, their lanes one of
+// these
 
-KVJIT_INLINE void store_addresses(WarpgroupTiles& tiles, const BlockContext& context, const KeyTiles& range, i32 tile) {
-    store_key_addresses(tiles.addresses[tile % 3], tiles.entries[tile % 2], context, range.begin(tile));
-}
+inline constexpr int kWarpKeys = kBlockKeys / kGroupWarps;
 
-/// Issues the copies of a tile's keys (kWhich 0) or values (1); none of a tile that has no key of the block.
-template <int kWhich>
-KVJIT_INLINE void issue_tile(WarpgroupTiles& tiles, const KeyTiles& range, i32 tile) {
-    const ShortRange keys = range.of_tile(tile);
-    if (!keys.meets_tile(kBlockKeys)) return;
-    Stripes<kBlockKeys>& to = (kWhich ? tiles.values : tiles.keys)[tile % 2];
-    copy_rows<kBlockKeys, kBlockThreads, kWhich, 2 * kHeadDim, 2 * kHeadDim>(
-        tiles.addresses[tile % 3], keys,
-        [&](i32 key, i32 byte, int part) { return to.at(key, byte, part / kStripeBytes); });
-}
+/// What a lane knows of its keys ahead of their copies. In registers: addresses that come from shared memory would be
+/// waited for.
+struct KeyCopies {
+    Index entry = 0;              // of the lane's key in the tile whose keys come next
+    const char* value = nullptr;  // the lane's row of the values that come next
+
+    /// The lane's key in a tile, counted from the tile's first.
+    KVJIT_INLINE static i32 own_key() { return warp_index() * kWarpKeys + opaque(lane_index()); }
+
+    KVJIT_INLINE static bool holds(const KeyTiles& range, i32 tile) {
+        return opaque(lane_index()) < kWarpKeys && range.of_tile(tile).holds(own_key());
+    }
+
+    /// The entry of the lane's key in a tile; 0 if that is none of the block's.
+    KVJIT_INLINE static Index entry_of(const TableRow& table, const KeyTiles& range, i32 tile) {
+        return holds(range, tile) ? *page_entry_at(table.codes, range.begin(tile) + own_key()) : Index{0};
+    }
+    KVJIT_INLINE void load_entry(const TableRow& table, const KeyTiles& range, i32 tile) {
+        entry = entry_of(table, range, tile);
+    }
+
+    /// Issues the copies of the warp's keys in a tile, whose entries are loaded, and notes where their values are.
+    /// cache: planes whose head 0 is the block's.
+    KVJIT_INLINE void issue_keys(WarpgroupTiles& tiles, const abi::Cache& cache, const KeyTiles& range, i32 tile) {
+        const i64 token = token_in_page(range.begin(tile) + own_key());
+        value = slot_address(cache.value, entry, token, 0);
+        issue_rows(tiles.keys[tile % 2], slot_address(cache.key, entry, token, 0), range, tile);
+    }
+
+    /// Issues the copies of the warp's values in the tile whose keys were the last to be copied.
+    KVJIT_INLINE void issue_values(WarpgroupTiles& tiles, const KeyTiles& range, i32 tile) const {
+        issue_rows(tiles.values[tile % 2], value, range, tile);
+    }
+
+    /// row: of the lane's key. Zeros for keys that aren't the block's; nothing of a tile that has none of them. 8 lanes
+    /// share a row, whose places repeat every 8 rows.
+    KVJIT_INLINE static void issue_rows(Stripes<kBlockKeys>& to, const char* row, const KeyTiles& range, i32 tile) {
+        if (!range.of_tile(tile).meets_tile(kBlockKeys)) return;
+        const u32 lane = static_cast<u32>(opaque(lane_index())), row_of_4 = lane / 8, byte = lane % 8 * 16;
+        const u32 held = ballot(holds(range, tile)) >> row_of_4;
+        char* const place[2] = {to.at(warp_index() * kWarpKeys + row_of_4, byte, 0),
+                                to.at(warp_index() * kWarpKeys + 4 + row_of_4, byte, 0)};
+#pragma unroll
+        for (int first = 0; first < kWarpKeys; first += 4) {
+            const char* from = shuffle_address(row, static_cast<i32>(first + row_of_4)) + byte;
+#pragma unroll
+            for (int stripe = 0; stripe < kStripes; ++stripe)
+                copy_async<16>(place[first / 4 % 2] + (first / 8 * 8 * kStripeBytes + stripe * to.kBytes),
+                               from + stripe * kStripeBytes, (held & 1u << first) != 0);
+        }
+    }
+};
 
 }  // namespace kvjit

@@ -32,6 +32,10 @@ KVJIT_INLINE void publish_to_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+KVJIT_INLINE void change_over() {
+    asm volatile("bar.sync 0;" ::: "memory");
+}
+
 /// The lower half of a descriptor ("Matrix Descriptor Format"): the start and the leading dimension's offset, which is
 /// that of stripes, in units of 16 bytes. Shared memory has 18 bits of address.
 struct SharedMatrix {
