@@ -162,13 +162,12 @@ Result<void> serves_mma(const KernelSpec& spec, const Target& target) {
         cache_type(spec), spec.t1);
 }
 
-/// Hopper's products of warpgroups, on targets that ask for them.
+/// Hopper's products of warpgroups.
 Result<void> serves_wgmma(const KernelSpec& spec, const Target& target) {
     if (auto mma = serves_mma(spec, target); !mma) return mma;
-    if (!target.wgmma)
-        return fail(
-            KVJIT_BAD_SPEC, "target",
-            "target is " + target.name() + "; products of warpgroups are sm_90a's, and asked for as sm_90a+wgmma");
+    if (!target.multiplies_by_warpgroups())
+        return fail(KVJIT_BAD_SPEC, "target",
+                    "target is " + target.name() + "; products of warpgroups are code for sm_90a alone");
     if (has_cache(spec) && spec.quant_bit != 0)
         return fail(KVJIT_BAD_SPEC, "quant_bit",
                     "quant_bit is " + std::to_string(spec.quant_bit) + "; warpgroups multiply no dequantised rows yet",

@@ -61,6 +61,10 @@ bool Target::multiplies_tiles() const {
     return emulates_amx || (vector_bytes() == 64 && has("amx-bf16"));
 }
 
+bool Target::multiplies_by_warpgroups() const {
+    return wgmma || (backend == Backend::kCuda && architecture == kHopper);
+}
+
 std::string Target::name() const {
     return code_name() + std::string(wgmma ? kWgmma : "");
 }
@@ -82,8 +86,7 @@ std::string Target::text() const {
 Result<Target> parse_target(std::string_view text) {
     if (std::string_view plain = text; take_ending(plain, kWgmma)) {
         Result<Target> target = parse_target(plain);
-        const bool may =
-            target && !target->wgmma && (target->backend == Backend::kCudaEmulated || target->architecture == kHopper);
+        const bool may = target && !target->wgmma && target->backend == Backend::kCudaEmulated;
         if (may) target->wgmma = true;
         if (may) return target;
     }
@@ -108,13 +111,9 @@ Target cpu_target(const X86Features& features) {
 
 Result<Target> named_target(std::string_view name, std::span<const int> further) {
     if (name.starts_with("sm_")) {
-        std::string_view plain = name;
-        const bool wgmma = take_ending(plain, kWgmma);
-        const Result<Architecture> architecture =
-            named_architecture(wgmma && plain.ends_with(kWgmma) ? name : plain, further);
+        const Result<Architecture> architecture = named_architecture(name, further);
         if (!architecture) return std::unexpected(architecture.error());
-        const Target gpu{Backend::kCuda, {}, *architecture};
-        return wgmma ? with_wgmma(gpu) : gpu;
+        return Target{Backend::kCuda, {}, *architecture};
     }
     if (const std::optional<Target> cpu = parse_cpu(name)) return *cpu;
     return fail(
@@ -147,14 +146,6 @@ TargetList with_lesser(const Target& target) {
 Target emulated_target(const Target& machine) {
     Target target = machine;
     target.backend = Backend::kCudaEmulated;
-    return target;
-}
-
-Result<Target> with_wgmma(Target target) {
-    if (target.backend != Backend::kCuda || target.architecture != kHopper)
-        return fail(KVJIT_BAD_TARGET, "target",
-                    "target is " + target.code_name() + " with wgmma, which " + kHopper.name() + " alone has");
-    target.wgmma = true;
     return target;
 }
 

@@ -57,16 +57,12 @@ gen::Result<gen::TargetList> alone(gen::Result<gen::Target> target) {
 
 gen::Result<gen::TargetList> make_targets(std::string_view name) {
     if (name.starts_with("sm_")) return alone(architecture_target(name));
-    constexpr std::string_view kWgmma = "+wgmma";
-    const bool wgmma = name.ends_with(kWgmma);
-    const std::string_view machine = wgmma ? name.substr(0, name.size() - kWgmma.size()) : name;
-    if (machine == "cuda-emulated") return alone(emulation(wgmma));
-    const std::optional<int> ordinal = gpu_ordinal(machine);
+    if (name == "cuda-emulated" || name == "cuda-emulated+wgmma") return alone(emulation(name.ends_with("+wgmma")));
+    const std::optional<int> ordinal = gpu_ordinal(name);
     if (!ordinal) return alone(gen::named_target(name));
     const gen::Result<gen::Target> gpu = gpu_target(*ordinal);
     if (!gpu) return std::unexpected(gpu.error());
-    // What is named on purpose is not replaced by what some bundle has.
-    return wgmma ? alone(gen::with_wgmma(*gpu)) : gen::with_lesser(*gpu);
+    return gen::with_lesser(*gpu);
 }
 
 /// The features of this level, counted from 1, that the levels before it lack.
@@ -101,8 +97,6 @@ std::vector<TargetRow> target_rows() {
             const std::string name = gen::Architecture{known.number, letter}.name();
             if (!gen::named_architecture(name, {})) continue;
             rows.push_back({name, architecture_help(known, letter)});
-            if (const std::string wgmma = name + "+wgmma"; gen::named_target(wgmma))
-                rows.push_back({wgmma, "the same, with prefill by warpgroups; of this machine's GPU N cuda:N+wgmma"});
         }
     }
 #ifdef KVJIT_CPU_JIT

@@ -29,7 +29,7 @@ private:
 
 class GpuMachine final : public Machine {
 public:
-    GpuMachine(int ordinal, const std::string& feature) : gpu_(ordinal), target_(gpu_.target() + feature) {}
+    explicit GpuMachine(int ordinal) : gpu_(ordinal), target_(gpu_.target()) {}
 
     const gpu::Gpu& gpu() const { return gpu_; }
     const std::string& target() const override { return target_; }
@@ -71,8 +71,8 @@ std::unique_ptr<Machine> make_host_machine() {
     return std::make_unique<HostMachine>();
 }
 
-std::unique_ptr<Machine> make_gpu_machine(int ordinal, const std::string& feature) {
-    return std::make_unique<GpuMachine>(ordinal, feature);
+std::unique_ptr<Machine> make_gpu_machine(int ordinal) {
+    return std::make_unique<GpuMachine>(ordinal);
 }
 
 const gpu::Gpu& gpu_of_machine() {

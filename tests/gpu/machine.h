@@ -43,8 +43,7 @@ public:
 /// The emulator.
 std::unique_ptr<Machine> make_host_machine();
 /// The GPU of this ordinal. Precondition: gpu::open_driver() succeeded.
-/// feature: "", or what the target has beside the GPU's, as "+wgmma".
-std::unique_ptr<Machine> make_gpu_machine(int ordinal, const std::string& feature = "");
+std::unique_ptr<Machine> make_gpu_machine(int ordinal);
 
 /// What main() chose.
 Machine& machine();

@@ -1,11 +1,10 @@
 // Tests of kvjit on a GPU, beyond what conformance tests of results cover. Beside doctest's options:
-//     --target NAME   cuda, cuda:N, both also with +wgmma (default: cuda); cuda-emulated leaves out what needs a GPU
+//     --target NAME   cuda, cuda:N (default: cuda); cuda-emulated leaves out what needs a GPU
 //     --describe      say which GPU and driver there are, and run nothing
 // Exit status: 0 all passed, 1 some failed, 2 bad arguments, 77 there is no GPU.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -36,11 +35,9 @@ Arguments read_arguments(int argc, char** argv) {
         arguments.target = i + 1 < argc ? argv[++i] : "";
     }
     int ordinal = 0, end = 0;
-    const std::string machine = arguments.target.substr(0, arguments.target.find('+'));
-    const char* name = machine.c_str();
+    const char* name = arguments.target.c_str();
     const bool numbered = std::sscanf(name, "cuda:%d%n", &ordinal, &end) == 1 && name[end] == '\0' && ordinal >= 0;
-    const bool is_known = machine == arguments.target || arguments.target == machine + "+wgmma";
-    arguments.good = ((numbered || machine == "cuda") && is_known) || arguments.target == "cuda-emulated";
+    arguments.good = numbered || arguments.target == "cuda" || arguments.target == "cuda-emulated";
     return arguments;
 }
 
@@ -71,7 +68,7 @@ bool choose(const std::string& target) {
         std::printf("SKIP: no GPU %d: the driver knows of %d\n", ordinal_of(target), gpu::Gpu::count());
         return false;
     }
-    chosen = make_gpu_machine(ordinal_of(target), target.substr(std::min(target.find('+'), target.size())));
+    chosen = make_gpu_machine(ordinal_of(target));
     return true;
 }
 
@@ -84,7 +81,7 @@ Machine& machine() {
 int run(int argc, char** argv) {
     const Arguments arguments = read_arguments(argc, argv);
     if (!arguments.good) {
-        std::fputs("usage: [--target cuda|cuda:N|cuda:N+wgmma|cuda-emulated] [--describe] [doctest options]\n", stderr);
+        std::fputs("usage: [--target cuda|cuda:N|cuda-emulated] [--describe] [doctest options]\n", stderr);
         return 2;
     }
     if (!choose(arguments.target)) return kNoGpu;

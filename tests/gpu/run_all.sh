@@ -17,7 +17,6 @@ out='kvjit-gpu-results'
 build=
 quick=()
 device=0
-feature=
 steps=("${all_steps[@]}")
 
 usage() {
@@ -32,7 +31,6 @@ script; in a source tree it builds them first, without LLVM, in build-gpu/.
   --quick          less of everything: some minutes instead of about half an hour
   --steps A,B,...  only these of: ${all_steps[*]}
   --device N       the GPU of this number (default: $device)
-  --wgmma          prefill by warpgroups (docs/cuda.md), on GPUs of compute capability 9.0: the kernels of cuda:N+wgmma
   --build FOLDER   use the programs of this build folder, and build nothing
   --help           this text
 
@@ -79,7 +77,6 @@ read_arguments() {
                 exit 0
                 ;;
             --quick) quick=(--quick) ;;
-            --wgmma) feature=+wgmma ;;
             --out | --steps | --device | --build)
                 (($# > 1)) || die "$1 needs a value"
                 case $1 in
@@ -95,7 +92,7 @@ read_arguments() {
         shift
     done
     [[ $device =~ ^[0-9]+$ ]] || die "--device takes a number, not '$device'"
-    target=cuda:$device$feature
+    target=cuda:$device
     for step in "${steps[@]}"; do
         contains "$step" "${all_steps[@]}" || die "no step '$step'; there are: ${all_steps[*]}"
     done
@@ -381,21 +378,9 @@ step_peer() {
 
 # ---- The kernels of docs/gpu_model.md --------------------------------------------------------------------
 
-# Those with decode and prefill: name and spec, a line each. With a feature only those whose prefill has it.
+# Those with decode and prefill: name and spec, a line each.
 attention_specs() {
-    awk '!/^#/ && NF && $NF !~ /^op=(KeyValueCache|Merge|Relayout),/ { print $1, $NF }' "$specs" |
-        while read -r name spec; do
-            if has_feature "$spec"; then echo "$name${feature/+/-}" "$spec"; fi
-        done
-}
-
-# has_feature SPEC: whether a variant of the feature's name serves its prefill. Where that can't be told, kvjit bench will
-# say why.
-has_feature() {
-    local why
-    if [[ -z $feature ]]; then return 0; fi
-    why=$("$kvjit" inspect "$1" --target "$target" --program prefill --why) || return 0
-    grep -q "^${feature#+} .* serves" <<<"$why"
+    awk '!/^#/ && NF && $NF !~ /^op=(KeyValueCache|Merge|Relayout),/ { print $1, $NF }' "$specs"
 }
 
 # bench_spec SPEC ARGUMENT...: JSON, with as many kv heads as there are query heads to share them.
@@ -473,7 +458,6 @@ measured_header() {
 
 step_specs() {
     local spec_lines=() spec_programs=(decode prefill) failed=() pids=() line name spec part parts
-    if [[ -n $feature ]]; then spec_programs=(prefill); fi # decode is as without it
     mapfile -t spec_lines < <(attention_specs)
     parts=$(processes)
     for ((part = 0; part < parts; ++part)); do

@@ -84,8 +84,8 @@ def of_warpgroups(mutant):
 
 
 def quick_stage(build, mutant):
-    target, machine = ("cuda+wgmma", HOPPER) if of_warpgroups(mutant) else ("cuda", PTX)
-    return (mutant["call"], on_ptx(build) + replay(build, [mutant["call"]], target), machine)
+    machine = HOPPER if of_warpgroups(mutant) else PTX
+    return (mutant["call"], on_ptx(build) + replay(build, [mutant["call"]], "cuda"), machine)
 
 
 def warpgroup_stages(build):
@@ -94,9 +94,9 @@ def warpgroup_stages(build):
     long_rows = ["-tc=random calls that tensor cores*"]
     splits = ["-tc=few rows see many keys,*NaN*,*before a window are not touched"]
     return [
-        ("ptx: warpgroups", on_ptx(build) + replay(build, ["pmx/048"], "cuda+wgmma"), HOPPER),
-        ("ptx: random warpgroups", on_ptx(build) + [conformance, "--target", "cuda+wgmma"] + long_rows, HOPPER),
-        ("ptx: splits", on_ptx(build) + [conformance, "--target", "cuda+wgmma"] + splits, HOPPER),
+        ("ptx: warpgroups", on_ptx(build) + replay(build, ["pmx/048"], "cuda"), HOPPER),
+        ("ptx: random warpgroups", on_ptx(build) + [conformance, "--target", "cuda"] + long_rows, HOPPER),
+        ("ptx: splits", on_ptx(build) + [conformance, "--target", "cuda"] + splits, HOPPER),
         ("emulator: warpgroups", [conformance, "--target", "cuda-emulated+wgmma"] + long_rows, {}),
     ]
 

@@ -64,8 +64,4 @@ runs 1 'fail .* 2 of 4 programs .* not refused.decode refused.prefill' 'refused 
 other    op=MultiHeadAttention,head_dim=64,group=32,is_causal=1'
 measured 'other decode 52224 1146880
 other prefill 337920 3440640'
-PTX_MACHINE=capability=9.0 runs 0 'pass .* 1 of 1 programs' 'codes    head_dim=64,group=32,quant_bit=8
-wide     op=MultiHeadAttention,head_dim=64,group=32,is_causal=1' --wgmma
-measured 'wide-wgmma prefill 337920 3440640'
-PTX_MACHINE=capability=8.0 runs 1 'fail .* 0 of 1 programs' 'wide  op=MultiHeadAttention,head_dim=64,group=32' --wgmma
 echo "run_all.sh measures the specs that it can: ok"

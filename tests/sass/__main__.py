@@ -103,8 +103,7 @@ def _figures(kernel):
 def _print_lines(options, architectures):
     """Of a program, which is compiled with line numbers."""
     os.environ["KVJIT_LINE_INFO"] = "1"
-    feature = architectures[0].partition("+")[2]
-    name = options.lines.rpartition(".")[0].removesuffix("-" + feature)
+    name = options.lines.rpartition(".")[0]
     named = [spec for spec in kernels.read_specs() if spec.name == name]
     for kernel in _made(options, named, architectures) if named else []:
         if kernel.name == options.lines and _figures(kernel).tile:

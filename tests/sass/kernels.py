@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
-ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_90a+wgmma", "sm_100a")
+ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a")
 _TOOLKIT = "/usr/local/cuda/bin/nvdisasm"
 
 
@@ -70,7 +70,7 @@ class Nvrtc(NamedTuple):
     known: list   # architectures, without suffixes
 
     def knows(self, architecture):
-        return architecture.partition("+")[0].rstrip("a") in self.known
+        return architecture.rstrip("a") in self.known
 
 
 def find_nvrtc(kvjit):
@@ -101,18 +101,14 @@ def _images(kvjit, architecture):
 
 def make(kvjit, specs, architectures, folder):
     """Compiles what the disk cache lacks; each program once. A program goes by the name of the first of all specs that
-    have it. Of an architecture with a feature, "sm_90a+wgmma", only what it has of its own: "f16-d128-wgmma.prefill"."""
+    have it."""
     bundle = os.path.join(folder, "kernels.kvjb")
     _run(kvjit, "bundle", "create", bundle, *map(_words, specs), "--targets", ",".join(architectures), "--quiet")
     made = []
     for architecture in architectures:
         names, chosen = {}, {}
-        plain, _, feature = architecture.partition("+")
-        others = {image for _, _, image in _images(kvjit, plain)} if feature else set()
         for spec, program, image in _images(kvjit, architecture):
-            if image in others:
-                continue
-            names.setdefault(image, f"{spec.name}{feature and '-' + feature}.{program}")
+            names.setdefault(image, f"{spec.name}.{program}")
             if spec in specs:
                 chosen.setdefault(image, (spec, program))
 

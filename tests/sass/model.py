@@ -18,7 +18,7 @@ class Model(NamedTuple):
 def predict(predictor, figures):
     """A Model of {(architecture, name): Figures}. predictor: the program of predict.cc."""
     keys = [key for key, each in figures.items() if each.tile]
-    asked = [{"program": name.rpartition(".")[2], "architecture": architecture.partition("+")[0],
+    asked = [{"program": name.rpartition(".")[2], "architecture": architecture,
               "warps": figures[architecture, name].warps, **tile_json(figures[architecture, name].tile)}
              for architecture, name in keys]
     done = subprocess.run([predictor], input=json.dumps(asked), check=True, capture_output=True, text=True)

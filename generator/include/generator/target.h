@@ -26,8 +26,8 @@ struct Target {
     X86Features features;       // CPU and emulation
     Architecture architecture;  // CUDA
     int device = 0;             // CUDA: which GPU runs the kernels, by its ordinal. Not in the text: code is the same
-    bool wgmma = false;         // CUDA and emulation: prefill multiplies by warpgroups, where it can. Not in the text:
-                                // variants of programs are
+    bool wgmma = false;         // emulation: of sm_90a, which multiplies by warpgroups. Not in the text: variants of
+                                // programs are
     bool emulates_amx = false;  // CPU: portable code stands for AMX's instructions, bit for bit
 
     bool has(std::string_view feature) const { return has_feature(features, feature); }
@@ -38,11 +38,13 @@ struct Target {
     bool multiplies_bfloat16() const;
     /// Whether a CPU's kernels may multiply matrices of bfloat16 by AMX, or by what stands for it.
     bool multiplies_tiles() const;
-    /// "x86-64-v3", "x86-64-v4+gfni", "x86-64-v3+amx-emulated", "sm_90a", "sm_90a+wgmma".
+    /// Whether a GPU's kernels may multiply by warpgroups, as Hopper's alone do.
+    bool multiplies_by_warpgroups() const;
+    /// "x86-64-v3", "x86-64-v4+gfni", "x86-64-v3+amx-emulated", "sm_90a"; of the emulation "x86-64-v3+wgmma".
     std::string name() const;
     /// The same without what the text lacks.
     std::string code_name() const;
-    /// The text, and what it lacks: "nvptx64-nvidia-cuda:sm_90a+wgmma".
+    /// The text, and what it lacks: "cuda-emulated:x86_64-unknown-linux-gnu:x86-64-v3+wgmma".
     std::string full_text() const;
     /// "x86_64-unknown-linux-gnu:x86-64-v3", "cuda-emulated:...", "nvptx64-nvidia-cuda:sm_90a"; part of every identity.
     std::string text() const;
@@ -62,7 +64,7 @@ inline constexpr std::string_view kCpuTriple = "x86_64-unknown-linux-gnu";
 /// (architecture.h) or in `further`. Errors: KVJIT_BAD_TARGET.
 ///
 /// A CPU's name may end with "+amx-emulated", where it has AVX2 and FMA: kernels made for AMX then run without it, with
-/// the same results and far more slowly, for tests. "sm_90a+wgmma" is with_wgmma's.
+/// the same results and far more slowly, for tests.
 Result<Target> named_target(std::string_view name, std::span<const int> further = {});
 
 Target cpu_target(const X86Features& features);
@@ -74,9 +76,6 @@ TargetList with_lesser(const Target& target);
 
 /// CUDA kernels on `machine`, a CPU target.
 Target emulated_target(const Target& machine);
-
-/// A GPU's target whose prefill multiplies by warpgroups. Errors: KVJIT_BAD_TARGET where it isn't sm_90a.
-Result<Target> with_wgmma(Target target);
 
 /// CUDA: shared memory that one block may have, in bytes.
 int max_shared_bytes(const Target& target);

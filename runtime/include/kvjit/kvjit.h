@@ -252,17 +252,18 @@ typedef struct kvjit_target kvjit_target;
  *                      a level that works on any machine that has it; with more features: x86-64-v3+avxvnni
  *     cuda, cuda:N     the GPU of ordinal N (0): its own architecture
  *     sm_80, sm_90a .. a CUDA architecture, whatever this machine has; one that some version of CUDA knows
- *     sm_90a+wgmma, cuda:N+wgmma, cuda-emulated+wgmma
- *                      sm_90a, or a GPU or the emulation of one, that prefills by warpgroups where it can
- * (docs/cuda.md) Where NVRTC doesn't know an architecture, kernels are compiled for the newest one that it knows and
- * whose code runs there: their identity (kvjit_kernel_emit) names that one. cuda-emulated    CUDA kernels on this
- * machine's CPU, slow and checked: for tests and debugging Errors: KVJIT_BAD_TARGET; for cuda KVJIT_CUDA_ERROR where
- * there is no usable GPU. Thread-safe. */
+ *     cuda-emulated, cuda-emulated+wgmma
+ *                      CUDA kernels on this machine's CPU, slow and checked: for tests and debugging; with +wgmma those
+ *                      of sm_90a
+ * Where NVRTC doesn't know an architecture, kernels are compiled for the newest one that it knows and
+ * whose code runs there: their identity (kvjit_kernel_emit) names that one.
+ *
+ * Errors: KVJIT_BAD_TARGET; for cuda KVJIT_CUDA_ERROR where there is no usable GPU. Thread-safe. */
 KVJIT_API kvjit_status kvjit_target_create(const char *name, kvjit_target **target, kvjit_error *error);
 KVJIT_API void kvjit_target_release(kvjit_target *target);
 /* Calls `row` once a name that kvjit_target_create takes, with one line of explanation: all levels of CPUs and all
  * architectures of CUDA, whatever this machine has. Further features of CPUs (+avxvnni), ordinals of GPUs beyond 0 and
- * architectures that only an installed NVRTC knows are not in the list, nor are these with +wgmma. Thread-safe. */
+ * architectures that only an installed NVRTC knows are not in the list, nor is cuda-emulated+wgmma. Thread-safe. */
 KVJIT_API void kvjit_target_list(void (*row)(void *context, const char *name, const char *help), void *context);
 /* The canonical text, as the identities of kernels have it: see kvjit_target_create for the exception. Targets that
  * differ in +wgmma alone have one text, as their kernels' variants tell them apart. Thread-safe. */

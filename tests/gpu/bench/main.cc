@@ -25,7 +25,7 @@ constexpr char kUsage[] =
     "  --quick       fewer shapes and rounds\n"
     "  --only GROUP  decode (store+decode and checks too), prefill, making (compiles and disk hits) or launch (what a\n"
     "                run takes on the host); default: all\n"
-    "  --target NAME cuda:N, or cuda:N+wgmma; default: cuda:0\n"
+    "  --target NAME cuda:N; default: cuda:0\n"
     "  --json FILE   write all samples there too\n"
     "  --merge       measure nothing: make one report of the samples of several\n";
 

@@ -37,7 +37,7 @@ std::vector<Program> all_programs(const Target& target) {
 }  // namespace
 
 TEST_CASE("tensor cores take float16 and what is narrower, dot products the rest") {
-    for (const char* target : {"sm_80", "sm_90a", "cuda-emulated"}) {
+    for (const char* target : {"sm_80", "sm_90", "sm_100a", "cuda-emulated"}) {
         CAPTURE(target);
         CHECK(chosen(kDecode, kPlain, target) == "mma");
         CHECK(chosen(kDecode, kPlain + ",quant_bit=8", target) == "mma");
@@ -53,13 +53,14 @@ TEST_CASE("tensor cores take float16 and what is narrower, dot products the rest
     CHECK(chosen(kDecode, kPlain, "x86-64-v3") == "simd");
 }
 
-TEST_CASE("warpgroups prefill what they can, where the target asks for them") {
-    const std::string target = "sm_90a+wgmma";
+TEST_CASE("warpgroups prefill what they can, where the target has them") {
+    const std::string target = "sm_90a";
     for (const char* spec : {"head_dim=64,group=1", "head_dim=128,group=4,t1=bf16,t2=bf16", "head_dim=192,group=8",
                              "op=MultiHeadAttention,head_dim=256,group=4,is_causal=1,has_window=1,has_soft_cap=1"}) {
         CAPTURE(spec);
         CHECK(chosen(kPrefill, spec, target) == "wgmma");
-        CHECK(chosen(kPrefill, spec, "sm_90a") == "mma");
+        CHECK(chosen(kPrefill, spec, "sm_90") == "mma");
+        CHECK(chosen(kPrefill, spec, "sm_100a") == "mma");
         CHECK(chosen(kDecode, spec, target) == "mma");
     }
     CHECK(chosen(kPrefill, kPlain + ",quant_bit=8", target) == "mma");
@@ -76,12 +77,14 @@ TEST_CASE("warpgroups prefill what they can, where the target asks for them") {
     CHECK(lowered("head_dim=256,group=4", target_of(target)).back().launch.shared_bytes <= 227 * 1024);
 }
 
-TEST_CASE("programs that use no warpgroups are those of the plain target") {
-    for (const Program& program : lowered(kPlain, target_of("sm_90a+wgmma"))) {
-        const std::string own = identity_text(program, target_of("sm_90a+wgmma"));
+TEST_CASE("the emulation's programs that use no warpgroups are the same with and without them") {
+    const Target plain = emulated_target(target_of("x86-64-v3"));
+    Target hopper = plain;
+    hopper.wgmma = true;
+    for (const Program& program : lowered(kPlain, hopper)) {
+        const std::string own = identity_text(program, hopper);
         bool is_shared = false;
-        for (const Program& plain : lowered(kPlain, target_of("sm_90a")))
-            is_shared = is_shared || identity_text(plain, target_of("sm_90a")) == own;
+        for (const Program& other : lowered(kPlain, plain)) is_shared = is_shared || identity_text(other, plain) == own;
         CHECK(is_shared == (program.info->bit != kPrefill));
     }
 }

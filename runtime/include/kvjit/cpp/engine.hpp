@@ -21,7 +21,7 @@ public:
     static Result<Target> host() { return create("host"); }
     /// "x86-64-v3", "x86-64-v4-amx", "x86-64-v3+avxvnni" (see kvjit_target_create): works on any machine.
     static Result<Target> cpu(const std::string& name) { return create(name); }
-    /// "sm_80", "sm_90a", ...: whatever GPU this machine has, if any; or "cuda:0+wgmma" (see kvjit_target_create).
+    /// "sm_80", "sm_90a", ...: whatever GPU this machine has, if any.
     static Result<Target> cuda(const std::string& architecture) { return create(architecture); }
     /// The GPU of this ordinal.
     static Result<Target> cuda_device(int ordinal) { return create("cuda:" + std::to_string(ordinal)); }
