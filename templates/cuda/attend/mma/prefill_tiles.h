@@ -3,6 +3,7 @@
 // copied as bytes of the cache, in the background, and then dequantised once for all rows of the block.
 #pragma once
 
+#include "cuda/attend/mma/key_addresses.h"
 #include "cuda/attend/mma/operands.h"
 #include "cuda/attend/mma/prefill_block.h"
 #include "cuda/attend/work.h"

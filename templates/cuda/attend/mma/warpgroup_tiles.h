@@ -3,6 +3,7 @@
 // copied.
 #pragma once
 
+#include "common/slots.h"
 #include "cuda/attend/mma/prefill_block.h"
 #include "cuda/attend/row_copy.h"
 #include "cuda/attend/work.h"
