@@ -258,26 +258,39 @@ step_replay() {
     ((${#failed[@]} == 0))
 }
 
+# What conformance runs: neither the oracle's own test, which is the build's, nor, as properties, random calls.
+readonly no_oracle='--source-file-exclude=*golden_oracle*' properties='--test-case-exclude=random*'
+
 # start_conformance NAME ARGUMENT...
 start_conformance() {
     local name=$1
     shift
-    start "$name" "$conformance" --target "$target" --source-file-exclude='*golden_oracle*' "$@"
+    start "$name" "$conformance" --target "$target" "$no_oracle" "$@"
 }
 
-# Random calls compile programs by the hundred. The oracle's own test is the build's.
+# start_properties PARTS: the properties, parted among so many processes by their numbers. Sets `count` to how many there
+# are: each process says that it ran all.
+start_properties() {
+    local parts=$1 part
+    count=$("$conformance" -c "$no_oracle" "$properties" | awk '/passing the current filters/ { print $NF }')
+    for ((part = 0; part < parts; ++part)); do
+        start_conformance "properties-$part" "$properties" -f=$((part * count / parts + 1)) -l=$(((part + 1) * count / parts))
+    done
+}
+
+# Random calls compile programs by the hundred.
 step_conformance() {
-    local seed shard pids=() names=() failed=() shards seeds=(1 2 3)
+    local seed shard pids=() names=() failed=() count shards seeds=(1 2 3)
     shards=$(processes)
     if is_quick; then seeds=(1); fi
-    start_conformance properties --test-case-exclude='random*'
+    start_properties "$shards"
     for seed in "${seeds[@]}"; do
         for ((shard = 0; shard < shards; ++shard)); do
             start_conformance "seed$seed-$shard" --test-case='random*' --seed "$seed" --shard "$shard/$shards"
         done
         wait_for_all
     done
-    reason="properties, and random calls of ${#seeds[@]} seeds"
+    reason="$count properties, and random calls of ${#seeds[@]} seeds"
     if ((${#failed[@]} == 0)); then return 0; fi
     reason="failed: ${failed[*]}"
     return 1
