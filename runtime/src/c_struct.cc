@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "environment.h"
 #include "generator/score_rules.h"
 #include "generator/spec.h"
 
@@ -26,7 +27,7 @@ template <>
 kvjit_engine_options defaults() {
     auto options = zeroed<kvjit_engine_options>();
     options.jit = -1;
-    options.cache_max_bytes = std::int64_t{512} << 20;
+    options.cache_max_bytes = rt::cache_max_bytes_of_environment();
     options.max_idle_kernels = 1024;
     options.amx = 1;
     options.count_runs = -1;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <vector>
 
 #include "generator/nearest.h"
@@ -48,6 +49,16 @@ bool is_number(std::string_view value) {
     return as_number(value).has_value();
 }
 
+std::optional<std::int64_t> as_bytes(std::string_view value) {
+    const std::optional<std::uint64_t> number = as_number(value);
+    if (!number || *number > std::numeric_limits<std::int64_t>::max()) return std::nullopt;
+    return static_cast<std::int64_t>(*number);
+}
+
+bool is_bytes(std::string_view value) {
+    return as_bytes(value).has_value();
+}
+
 bool is_mask(std::string_view value) {
     return gen::parse_mask(value).has_value();
 }
@@ -68,6 +79,8 @@ bool is_log_level(std::string_view value) {
 constexpr VariableInfo kVariables[] = {
     {Variable::kJit, "KVJIT_JIT", "on or off", is_on_or_off, "engines with jit = -1 are refused"},
     {Variable::kCacheDir, "KVJIT_CACHE_DIR", "a folder", is_anything, ""},
+    {Variable::kCacheMaxBytes, "KVJIT_CACHE_MAX_BYTES", "a number of bytes from 0 to 2^63-1", is_bytes,
+     "it counts as 512 MiB"},
     {Variable::kTemplateDir, "KVJIT_TEMPLATE_DIR", "a folder", is_anything, ""},
     {Variable::kCompiler, "KVJIT_COMPILER", "a file", is_anything, ""},
     {Variable::kNvrtc, "KVJIT_NVRTC", "a file", is_anything, ""},
@@ -157,6 +170,11 @@ gen::Result<bool> jit_of_environment() {
     const gen::Result<std::string> text = legal_text(Variable::kJit, KVJIT_BAD_ARGUMENT);
     if (!text) return std::unexpected(text.error());
     return *text != "off";
+}
+
+std::int64_t cache_max_bytes_of_environment() {
+    constexpr std::int64_t kOtherwise = std::int64_t{512} << 20;
+    return as_bytes(environment_text(Variable::kCacheMaxBytes).value_or("")).value_or(kOtherwise);
 }
 
 gen::Result<std::uint64_t> seed_of_environment() {

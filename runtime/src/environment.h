@@ -17,6 +17,7 @@ namespace kvjit::rt {
 enum class Variable {
     kJit,
     kCacheDir,
+    kCacheMaxBytes,
     kTemplateDir,
     kCompiler,
     kNvrtc,
@@ -54,6 +55,9 @@ bool is_switched_on(Variable variable);
 
 /// What KVJIT_JIT says. Errors: KVJIT_BAD_ARGUMENT.
 gen::Result<bool> jit_of_environment();
+
+/// What KVJIT_CACHE_MAX_BYTES says; 512 MiB where it isn't set or not understood.
+std::int64_t cache_max_bytes_of_environment();
 
 /// What KVJIT_EMULATION_SEED says; 1 where it isn't set. Errors: KVJIT_CUDA_ERROR.
 gen::Result<std::uint64_t> seed_of_environment();

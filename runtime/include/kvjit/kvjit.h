@@ -285,7 +285,8 @@ typedef struct kvjit_engine_options {
     uint32_t struct_size;
     int32_t jit;              /* 1: compile on a miss; 0: a miss is KVJIT_NOT_FOUND; -1: as KVJIT_JIT says (on|off) */
     const char *cache_dir;    /* NULL: $KVJIT_CACHE_DIR, else $XDG_CACHE_HOME/kvjit, else ~/.cache/kvjit; "": none */
-    int64_t cache_max_bytes;  /* the disk cache is pruned to this, least recently used first; from 0; default 512 MiB */
+    int64_t cache_max_bytes;  /* the disk cache is pruned to this, least recently used first; from 0; default:
+                                 $KVJIT_CACHE_MAX_BYTES, else 512 MiB */
     const char *template_dir; /* NULL: $KVJIT_TEMPLATE_DIR, else the templates inside the library */
     const char *compiler;     /* path of libkvjit_compiler; NULL: $KVJIT_COMPILER, else beside the library */
     /* Called with messages, a line each, on any threads, on several at once; NULL: no log. It must not throw, and not

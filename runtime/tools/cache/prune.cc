@@ -138,7 +138,7 @@ constinit const Command kCachePrune = {
     .declare = declare_prune,
     .about =
         "Also removes temporary and lock files that no process holds. Processes prune the cache by themselves: to "
-        "512 MiB, as they publish.",
+        "$KVJIT_CACHE_MAX_BYTES, else 512 MiB, as they publish.",
     .examples =
         "kvjit cache prune --max-age 30d\n"
         "kvjit cache prune --max-size 200M --dry-run\n"};

@@ -8,11 +8,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
+
+#include "c_struct.h"
 
 using namespace kvjit;
 using rt::Variable;
@@ -79,6 +82,9 @@ TEST_CASE("a value that a variable doesn't take is said once, with what it takes
           std::vector<std::string>{"KVJIT_LINE_INFO is \"maybe\"; it takes 0 or 1: it counts as 0"});
     CHECK(said_of("KVJIT_JIT", "ON") ==
           std::vector<std::string>{"KVJIT_JIT is \"ON\"; it takes on or off: engines with jit = -1 are refused"});
+    CHECK(said_of("KVJIT_CACHE_MAX_BYTES", "1G") ==
+          std::vector<std::string>{"KVJIT_CACHE_MAX_BYTES is \"1G\"; it takes a number of bytes from 0 to 2^63-1: it "
+                                   "counts as 512 MiB"});
     CHECK(said_of("KVJIT_EMULATION_SEED", "-1") ==
           std::vector<std::string>{
               "KVJIT_EMULATION_SEED is \"-1\"; it takes a number from 0 to 2^64-1: cuda-emulated is refused"});
@@ -104,6 +110,8 @@ TEST_CASE("nothing is said of values that variables take, nor of empty ones") {
                                                           {"KVJIT_DEBUG", "frames"},
                                                           {"KVJIT_DEBUG", "1"},
                                                           {"KVJIT_EMULATION_SEED", "18446744073709551615"},
+                                                          {"KVJIT_CACHE_MAX_BYTES", "0"},
+                                                          {"KVJIT_CACHE_MAX_BYTES", "9223372036854775807"},
                                                           {"KVJIT_CPU_MASK", "avx512f,gfni"},
                                                           {"KVJIT_LOG", "trace"},
                                                           {"KVJIT_CACHE_DIR", "/x"}}) {
@@ -147,6 +155,18 @@ TEST_CASE("a mask takes the features that it names, and none where it isn't unde
     CHECK(kvjit::gen::has_feature(mask_of("fma,avx2"), "avx2"));
     CHECK(mask_of("fma,avx2").count() == 2);
     for (const char* value : {"", "sse2", "fma,none"}) CHECK(mask_of(value).none());
+}
+
+TEST_CASE("the cache's limit is what the options are set to, 512 MiB where it isn't understood") {
+    const auto limit_of = [](const char* value) {
+        const Setting setting("KVJIT_CACHE_MAX_BYTES", value);
+        return rt::defaults<kvjit_engine_options>().cache_max_bytes;
+    };
+    CHECK(limit_of("0") == 0);
+    CHECK(limit_of("9223372036854775807") == std::numeric_limits<std::int64_t>::max());
+    for (const char* otherwise : {"", "x", "-1", "1.5", "9223372036854775808"}) {
+        CHECK(limit_of(otherwise) == std::int64_t{512} << 20);
+    }
 }
 
 TEST_CASE("a seed is a number of 64 bits, 1 where there is none, or refused") {
