@@ -129,4 +129,41 @@ KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& ro
     return merged;
 }
 
+/// merge_parts of the thread's piece of a row, by itself: the same bits. Parts that saw no key are not read.
+template <class Stat, class Row>
+KVJIT_INLINE Running merge_piece(RowPiece& acc, i32 parts, Stat&& stat, Row&& row) {
+    const auto load_states = [&](Running(&states)[kPartsAhead], i32 first) {
+#pragma unroll
+        for (i32 i = 0; i < kPartsAhead; ++i) states[i] = first + i < parts ? stat(first + i) : Running{};
+    };
+    Running merged;
+#pragma unroll 1
+    for (i32 first = 0; first < parts; first += kPartsAhead) {
+        Running states[kPartsAhead];
+        load_states(states, first);
+#pragma unroll
+        for (const Running& state : states) merged.max = max_nan(merged.max, state.max);
+    }
+#pragma unroll
+    for (float& element : acc.elements) element = 0.0f;
+#pragma unroll 1
+    for (i32 first = 0; first < parts; first += kPartsAhead) {
+        Running states[kPartsAhead];
+        RowPiece pieces[kPartsAhead];
+        load_states(states, first);
+#pragma unroll
+        for (i32 i = 0; i < kPartsAhead; ++i) {
+            pieces[i].first = acc.first;
+            load_piece(pieces[i], row(first + i), !is_empty_part(states[i].max));
+        }
+#pragma unroll
+        for (i32 i = 0; i < kPartsAhead; ++i) {
+            const float weight = part_weight(states[i].max, merged.max);
+            add_weighted(acc, pieces[i], weight);
+            merged.sum = fma(states[i].sum, weight, merged.sum);
+        }
+    }
+    return merged;
+}
+
 }  // namespace kvjit

@@ -87,19 +87,38 @@ KVJIT_INLINE void join_parts(const AttendWork& work, const RowParts& parts, floa
     }
 }
 
-/// The same of one part, of many rows: the block takes as many at a time as it has threads for. (A warp that joins the
-/// part of one row after the other waits so long for each that it takes a fifth of the time of a tile with 2048 keys.)
-template <int kWarps>
-KVJIT_INLINE void write_part(const AttendWork& work, const RowParts& part, float* to) {
+/// Calls f(row, piece) for all pieces of the tile's rows, whose elements f sets: the block takes as many at a time as
+/// it has threads for. (A warp that takes one row after the other waits so long for each that it takes a fifth of the
+/// time of a tile with 2048 keys.)
+template <int kWarps, class F>
+KVJIT_INLINE void for_each_piece(const AttendWork& work, F&& f) {
     constexpr i32 kOfRow = kHeadDim / RowPiece::kElements;
     const i32 pieces = static_cast<i32>(work.row_end - work.row_begin) * kOfRow;
 #pragma unroll 1
     for (i32 at = opaque(thread_index()); at < pieces; at += kWarps * kWarpSize) {
-        const i32 r = at / kOfRow;
         RowPiece piece = {at % kOfRow * RowPiece::kElements, {}};
+        f(at / kOfRow, piece);
+    }
+}
+
+/// Writes the tile's rows from their one part: their partials to `to`, or, if that is null, the output.
+template <int kWarps>
+KVJIT_INLINE void write_part(const AttendWork& work, const RowParts& part, float* to) {
+    for_each_piece<kWarps>(work, [&](i32 r, RowPiece& piece) {
         load_piece(piece, part.row(0, r));
         emit_row(work, work.row_begin + r, to ? to + r * kPartialStride : nullptr, piece, part.state(0, r));
-    }
+    });
+}
+
+/// join_parts of many rows, to the output.
+template <int kWarps>
+KVJIT_INLINE void join_pieces(const AttendWork& work, const RowParts& parts) {
+    for_each_piece<kWarps>(work, [&](i32 r, RowPiece& piece) {
+        const Running running = merge_piece(
+            piece, static_cast<i32>(parts.count), [&](i64 part) { return parts.state(part, r); },
+            [&](i64 part) { return parts.row(part, r); });
+        emit_row(work, work.row_begin + r, nullptr, piece, running);
+    });
 }
 
 /// Writes the tile's rows from their parts in shared memory: one (kOnePart), or one of each warp. Where the tile's keys
@@ -111,7 +130,7 @@ KVJIT_INLINE void finish_rows(const AttendWork& work, RowParts parts) {
     float* to = splits.partials ? splits.partials + splits.number * (kRows * kPartialStride) : nullptr;
     if constexpr (kOnePart) {
         write_part<kWarps>(work, parts, to);
-        if (to && is_last_block(splits)) join_parts<kWarps>(work, partials_of<kRows>(splits), nullptr);
+        if (to && is_last_block(splits)) join_pieces<kWarps>(work, partials_of<kRows>(splits));
     } else {
         // One loop, since what is written twice compiles twice.
 #pragma unroll 1

@@ -130,15 +130,20 @@ struct RowPiece {
     float elements[kElements];
 };
 
-/// Loads the piece of a row, which begins at a multiple of 16 bytes.
-KVJIT_INLINE void load_piece(RowPiece& piece, const float* row) {
+/// Loads the piece of a row, which begins at a multiple of 16 bytes; zeros, without reading `row`, if it doesn't exist.
+KVJIT_INLINE void load_piece(RowPiece& piece, const float* row, bool exists = true) {
 #pragma unroll
     for (int i = 0; i < RowPiece::kElements; i += 4) {
-        u32 words[4];
-        load16(words, row + piece.first + i);
+        u32 words[4] = {};
+        if (exists) load16(words, row + piece.first + i);
 #pragma unroll
         for (int k = 0; k < 4; ++k) piece.elements[i + k] = __builtin_bit_cast(float, words[k]);
     }
+}
+
+KVJIT_INLINE void add_weighted(RowPiece& piece, const RowPiece& other, float factor) {
+#pragma unroll
+    for (int i = 0; i < RowPiece::kElements; ++i) piece.elements[i] = fma(factor, other.elements[i], piece.elements[i]);
 }
 
 /// Stores the piece to its row, which begins at a multiple of 16 bytes.
