@@ -64,11 +64,15 @@ inline constexpr bool kModified = kMaskRank > 0 || kAlibi || kSoftCap;
 template <class V>
 KVJIT_INLINE V exp_of(V x);
 
+/// a / b to 2^-22, relative, for b from 1 to 2; the backend defines it.
+template <class V>
+KVJIT_INLINE V quotient_of(V a, V b);
+
 /// tanh(x) to a few ulp; NaN stays. A polynomial below 0.5, where 1 - e^-2|x| would lose digits.
 template <class V>
 KVJIT_INLINE V tanh(V x) {
     const V square = x * x, size = x < V(0.0f) ? -x : x, rest = exp_of(V(-2.0f) * size);
-    const V far = (V(1.0f) - rest) / (V(1.0f) + rest);
+    const V far = quotient_of(V(1.0f) - rest, V(1.0f) + rest);
     const V tail = ((V(0.01798874f) * square + V(-0.05338711f)) * square + V(0.13330476f)) * square + V(-0.33333311f);
     const V near = x + x * square * tail;
     return size < V(0.5f) ? near : x < V(0.0f) ? -far : far;
@@ -77,11 +81,17 @@ KVJIT_INLINE V tanh(V x) {
 /// Terms of a score that all rows and keys of the call share.
 template <class V>
 struct ScoreTerms {
-    V scale, soft_cap;
+    V scale;  // softmax_scale; with soft caps softmax_scale / soft_cap
+    V soft_cap;
 };
 template <class V>
 KVJIT_INLINE ScoreTerms<V> score_terms(const abi::AttendArgs& args) {
-    return {V(args.score.softmax_scale), V(args.score.soft_cap)};
+    const float scale = args.score.softmax_scale, soft_cap = args.score.soft_cap;
+    if constexpr (!kSoftCap) return {V(scale), V(soft_cap)};
+    // Finite, so that a product of 0 has the score 0 with the smallest soft caps, too.
+    constexpr float kMost = 0x1.fffffep+127f;
+    const float ratio = scale / soft_cap;
+    return {V(ratio > kMost ? kMost : ratio < -kMost ? -kMost : ratio), V(soft_cap)};
 }
 
 /// cap(dot * scale) + mask + slope * distance, with cap(x) = soft_cap * tanh(x / soft_cap). Terms that the spec lacks
@@ -89,7 +99,7 @@ KVJIT_INLINE ScoreTerms<V> score_terms(const abi::AttendArgs& args) {
 template <class V>
 KVJIT_INLINE V modify_score(V dot, const ScoreTerms<V>& rule, V mask, V slope, V distance) {
     V score = dot * rule.scale;
-    if constexpr (kSoftCap) score = rule.soft_cap * tanh(score / rule.soft_cap);
+    if constexpr (kSoftCap) score = rule.soft_cap * tanh(score);
     if constexpr (kMaskRank > 0) score = score + mask;
     if constexpr (kAlibi) score = score + slope * distance;
     return score;

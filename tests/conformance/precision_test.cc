@@ -173,6 +173,18 @@ TEST_CASE("scores of half the soft cap keep their digits") {
     }
 }
 
+TEST_CASE("products of 0 have the score 0 under soft caps that are subnormal") {
+    for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
+        Case which = ragged("op=MultiHeadAttention,head_dim=8,group=1,is_causal=0,has_soft_cap=1,t1=f16");
+        which.new_tokens = tokens;
+        which.past_tokens = PastTokens::kFew;
+        which.soft_cap = 1e-42f;
+        Call call = make_call(which, 161, 162);
+        call.query.fill([i = 0]() mutable { return i++ / 8 % 2; });
+        check_against_oracle(call);
+    }
+}
+
 // Tensor cores and AMX multiply numbers of 16 bits by parts where one part doesn't hold them: every product of parts
 // counts.
 TEST_CASE("keys that differ have equal weights where their exact scores are equal") {

@@ -81,6 +81,11 @@ KVJIT_INLINE V exp_of(V x) {
     return exp<static_cast<int>(sizeof(V) / sizeof(float))>(x);
 }
 
+template <class V>
+KVJIT_INLINE V quotient_of(V a, V b) {
+    return a / b;
+}
+
 /// log(x) to a relative 1e-10; -inf at 0, NaN for negative x.
 KVJIT_INLINE double log(float x) {
     if (!(x > 0.0f) || x == kInfinity) return x == 0.0f ? -__builtin_inf() : x > 0.0f ? x : __builtin_nan("");

@@ -31,6 +31,11 @@ KVJIT_INLINE V exp_of(V v) {
     return exp(v);
 }
 
+template <class V>
+KVJIT_INLINE V quotient_of(V a, V b) {
+    return a * reciprocal(b);
+}
+
 /// Natural logarithm.
 KVJIT_INLINE float log(float v) {
     return log2(v) * kLn2;
