@@ -142,52 +142,104 @@ KVJIT_INLINE void copy_ahead(PrefillShared& shared, KeyCopies& copies, const Key
     copies.load_entry(shared.context.table, range, tile + 3);
 }
 
-/// With soft caps a warpgroup's lanes work for much longer than the tensor cores: there both warpgroups do the same at
-/// a time.
-inline constexpr bool kApart = !kSoftCap;
-
-/// The warpgroups take turns at the tensor cores and at the lanes' arithmetic, half a turn of the loop apart. In half
-/// turn 2 t + w warpgroup w makes probabilities of its scores of tile t, in the next one it multiplies values of t and
-/// keys of t + 1; before the loop each multiplies keys of tile 0. While the first one multiplies, it copies keys of t +
-/// 2 and values of t + 1 over those of t and t - 1, which both have multiplied by then; they must be there two half
-/// turns later.
-KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, KeyCopies& copies, const KeyTiles& range,
-                               ProductRule rule) {
+/// What a warpgroup's loop over tiles works on.
+struct TileLoop {
+    PrefillState& state;
+    PrefillShared& shared;
+    KeyCopies& copies;
+    const KeyTiles& range;
+    ProductRule rule;
     // By shuffles, so that ptxas knows that lanes agree.
-    const i32 last = shuffle(range.count - 1, 0),
-              group = shuffle(opaque(thread_index()) / (kGroupWarps * kWarpSize), 0);
-    const SharedMatrix query = shared.tiles.query.from(group * kGroupWarps * 16);
+    i32 last = shuffle(range.count - 1, 0);
+    i32 group = shuffle(opaque(thread_index()) / (kGroupWarps * kWarpSize), 0);
+    SharedMatrix query = shared.tiles.query.from(group * kGroupWarps * 16);
     Scores scores;
     Probabilities probabilities;
-    if (kApart && group != 0) change_over();
-    begin_products();
-    begin_scores(scores, query, shared.tiles, 0);
-    wait_products<0>();
-    pin(scores.c);
-    change_over();
-#pragma unroll 1
-    for (i32 tile = 0;; ++tile) {
-        float rescale[2];
+
+    KVJIT_INLINE void multiply_first() {
+        begin_products();
+        begin_scores(scores, query, shared.tiles, 0);
+        wait_products<0>();
+        pin(scores.c);
+    }
+    KVJIT_INLINE void softmax(float (&rescale)[2], i32 tile) {
         softmax_tile(scores, rescale, state, shared, rule, range.begin(tile));
-        scale_all(state, rescale);
-        pack_tile(probabilities, scores);
-        if (group == 0) publish_copies();
-        change_over();
-        if (tile == last) break;
+    }
+    /// Begins products of the keys of tile + 1 and, behind them, of the values of `tile`. Beside them the first
+    /// warpgroup copies keys of tile + 2 and values of tile + 1, over those of `tile` and tile - 1.
+    KVJIT_INLINE void begin_next(i32 tile) {
         begin_products();
         begin_scores(scores, query, shared.tiles, tile + 1);
         begin_sums(state, probabilities, shared.tiles, tile);
         if (group == 0) copy_ahead(shared, copies, range, tile);
+    }
+    KVJIT_INLINE void multiply_last() {
+        begin_products();
+        begin_sums(state, probabilities, shared.tiles, last);
         wait_products<0>();
-        pin(scores.c);
         pin_sums(state);
+    }
+};
+
+/// The warpgroups take turns at the tensor cores and at the lanes' arithmetic, half a turn of the loop apart. In half
+/// turn 2 t + w warpgroup w makes probabilities of its scores of tile t, in the next one it multiplies values of t and
+/// keys of t + 1; before the loop each multiplies keys of tile 0. What the first one copies while it multiplies must be
+/// there two half turns later.
+KVJIT_INLINE void attend_apart(TileLoop& loop) {
+    if (loop.group != 0) change_over();
+    loop.multiply_first();
+    change_over();
+#pragma unroll 1
+    for (i32 tile = 0;; ++tile) {
+        float rescale[2];
+        loop.softmax(rescale, tile);
+        scale_all(loop.state, rescale);
+        pack_tile(loop.probabilities, loop.scores);
+        if (loop.group == 0) publish_copies();
+        change_over();
+        if (tile == loop.last) break;
+        loop.begin_next(tile);
+        wait_products<0>();
+        pin(loop.scores.c);
+        pin_sums(loop.state);
         change_over();
     }
-    begin_products();
-    begin_sums(state, probabilities, shared.tiles, last);
-    wait_products<0>();
-    pin_sums(state);
-    if (kApart && group == 0) change_over();
+    loop.multiply_last();
+    if (loop.group == 0) change_over();
+}
+
+/// Both warpgroups do the same at a time. Each makes probabilities of its scores of a tile beside its own products of
+/// the values of the tile before.
+KVJIT_INLINE void attend_together(TileLoop& loop) {
+    loop.multiply_first();
+#pragma unroll 1
+    for (i32 tile = 0;; ++tile) {
+        float rescale[2];
+        loop.softmax(rescale, tile);
+        pin(loop.scores.c);
+        // Between softmax and the wait, as it has a branch: within a block of code ptxas moves waits up, and then
+        // softmax would run after the products instead of beside them.
+        if (loop.group == 0) publish_copies();
+        wait_products<0>();
+        scale_all(loop.state, rescale);
+        pack_tile(loop.probabilities, loop.scores);
+        change_over();
+        if (tile == loop.last) break;
+        loop.begin_next(tile);
+        wait_products<1>();
+        pin(loop.scores.c);
+    }
+    loop.multiply_last();
+}
+
+KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, KeyCopies& copies, const KeyTiles& range,
+                               ProductRule rule) {
+    TileLoop loop = {state, shared, copies, range, rule};
+    // With soft caps lanes work for longer than tensor cores, and two warps on a scheduler wait less than one.
+    if constexpr (kSoftCap)
+        attend_together(loop);
+    else
+        attend_apart(loop);
 }
 
 /// Prepares the first tile: saves the context, copies the queries and the first tiles' keys and values.
