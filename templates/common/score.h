@@ -64,7 +64,7 @@ inline constexpr bool kModified = kMaskRank > 0 || kAlibi || kSoftCap;
 template <class V>
 KVJIT_INLINE V exp_of(V x);
 
-/// a / b to 2^-22, relative, for b from 1 to 2; the backend defines it.
+/// a / b to 2^-21, relative, for b from 1 to 2; the backend defines it.
 template <class V>
 KVJIT_INLINE V quotient_of(V a, V b);
 
@@ -81,21 +81,25 @@ KVJIT_INLINE V tanh(V x) {
 /// Terms of a score that all rows and keys of the call share.
 template <class V>
 struct ScoreTerms {
-    V scale;  // softmax_scale; with soft caps softmax_scale / soft_cap
+    V scale;  // what products are multiplied by: softmax_scale, with soft caps softmax_scale / soft_cap
     V soft_cap;
 };
+/// unit: what products are to be multiplied by besides.
 template <class V>
-KVJIT_INLINE ScoreTerms<V> score_terms(const abi::AttendArgs& args) {
+KVJIT_INLINE ScoreTerms<V> score_terms(const abi::AttendArgs& args, float unit = 1.0f) {
     const float scale = args.score.softmax_scale, soft_cap = args.score.soft_cap;
-    if constexpr (!kSoftCap) return {V(scale), V(soft_cap)};
-    // Finite, so that a product of 0 has the score 0 with the smallest soft caps, too.
+    if constexpr (!kSoftCap) return {V(scale * unit), V(soft_cap)};
+    // Of caps that are as good as none a smaller one has the same scores, and its quotient isn't subnormal.
+    const float size = scale < 0.0f ? -scale : scale, most = 0x1p100f * size;
+    const float cap = size > 0.0f && most < soft_cap ? most : soft_cap;
+    // Finite, so that a product of 0 has the score 0 with the smallest caps, too.
     constexpr float kMost = 0x1.fffffep+127f;
-    const float ratio = scale / soft_cap;
-    return {V(ratio > kMost ? kMost : ratio < -kMost ? -kMost : ratio), V(soft_cap)};
+    const float ratio = scale / cap * unit;
+    return {V(ratio > kMost ? kMost : ratio < -kMost ? -kMost : ratio), V(cap)};
 }
 
-/// cap(dot * scale) + mask + slope * distance, with cap(x) = soft_cap * tanh(x / soft_cap). Terms that the spec lacks
-/// are left out.
+/// cap(dot * softmax_scale) + mask + slope * distance, with cap(x) = soft_cap * tanh(x / soft_cap). Terms that the spec
+/// lacks are left out.
 template <class V>
 KVJIT_INLINE V modify_score(V dot, const ScoreTerms<V>& rule, V mask, V slope, V distance) {
     V score = dot * rule.scale;

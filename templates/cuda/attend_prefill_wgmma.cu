@@ -1,6 +1,6 @@
 // attend for many query rows, by matrix products of warpgroups (docs/semantics.md, section 3), as
-// cuda/attend_prefill_mma.cu does it by those of warps. While one warpgroup's products run in the background, the other
-// one makes probabilities of its scores.
+// cuda/attend_prefill_mma.cu does it by those of warps. While products run in the background, lanes make probabilities
+// of scores: those of the other warpgroup or, with soft caps, of both.
 #include "cuda/attend/mma/output_rows.h"
 #include "cuda/attend/mma/softmax.h"
 #include "cuda/attend/mma/warpgroup_tiles.h"
@@ -208,8 +208,8 @@ KVJIT_INLINE void attend_apart(TileLoop& loop) {
     if (loop.group == 0) change_over();
 }
 
-/// Both warpgroups do the same at a time. Each makes probabilities of its scores of a tile beside its own products of
-/// the values of the tile before.
+/// Both warpgroups do the same at the same time. Each makes probabilities of its scores of a tile beside its own
+/// products of the values of the tile before.
 KVJIT_INLINE void attend_together(TileLoop& loop) {
     loop.multiply_first();
 #pragma unroll 1

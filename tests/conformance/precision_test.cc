@@ -173,15 +173,43 @@ TEST_CASE("scores of half the soft cap keep their digits") {
     }
 }
 
-TEST_CASE("products of 0 have the score 0 under soft caps that are subnormal") {
-    for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
-        Case which = ragged("op=MultiHeadAttention,head_dim=8,group=1,is_causal=0,has_soft_cap=1,t1=f16");
-        which.new_tokens = tokens;
-        which.past_tokens = PastTokens::kFew;
-        which.soft_cap = 1e-42f;
-        Call call = make_call(which, 161, 162);
-        call.query.fill([i = 0]() mutable { return i++ / 8 % 2; });
-        check_against_oracle(call);
+TEST_CASE("products of 0 have the score 0 under the smallest soft caps") {
+    for (const std::string cache :
+         {"op=MultiHeadAttention,head_dim=8,group=1", "head_dim=64,group=4,quant_bit=8,quant_group=8",
+          "head_dim=64,group=8,quant_bit=8,quant_group=32", "head_dim=64,group=4,quant_bit=4,quant_group=32"}) {
+        for (const float soft_cap : {1e-42F, 1e-32F}) {
+            for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
+                CAPTURE(cache);
+                CAPTURE(soft_cap);
+                Case which = ragged(cache + ",t1=f16,is_causal=0,has_soft_cap=1");
+                which.new_tokens = tokens;
+                which.past_tokens = PastTokens::kFew;
+                which.soft_cap = soft_cap;
+                Call call = make_call(which, 161, 162);
+                const std::int64_t head_dim = call.query.strided().shape[2];
+                call.query.fill([=, i = std::int64_t{0}]() mutable { return i++ / head_dim % 2; });
+                check_against_oracle(call);
+            }
+        }
+    }
+}
+
+TEST_CASE("soft caps far above all scores cap none, however small the scale is") {
+    for (const std::string type : {"f32", "f16"}) {
+        for (const float soft_cap : {1e30F, 3e38F}) {
+            for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTileEdge}) {
+                CAPTURE(soft_cap);
+                Case which = ragged("op=MultiHeadAttention,head_dim=8,group=1,is_causal=0,has_soft_cap=1,t1=" + type);
+                which.new_tokens = tokens;
+                which.past_tokens = PastTokens::kFew;
+                which.soft_cap = soft_cap;
+                Call call = make_call(which, 163, 164);
+                call.problem.softmax_scale = 1e-6;
+                call.query.fill([] { return 1000.0; });
+                call.key.fill([i = 0]() mutable { return 3072 - 64 * (i++ / 8 % 4); });  // scores are 24.6 to 23
+                check_against_oracle(call);
+            }
+        }
     }
 }
 

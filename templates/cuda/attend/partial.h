@@ -1,7 +1,7 @@
 // Merging partial results of attention over disjoint sets of keys. A part is (acc, max, sum):
 //     max = largest score, rounded,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
-// A warp has a row of kHeadDim elements spread over its lanes, and merges the parts of a row in ascending order, so
-// that it changes no bit which warp merges, and when.
+// A warp has a row of kHeadDim elements spread over its lanes, or a thread has a piece of one. Either merges a row's
+// parts in ascending order, so that it changes no bit which warp or thread merges, and when.
 #pragma once
 
 #include "common/spec_block.h"

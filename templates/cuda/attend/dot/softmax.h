@@ -64,7 +64,8 @@ KVJIT_INLINE void score_tile(float* scores, const DotRow* query, const WarpRows&
 }
 
 /// The score of row r and the lane's key, which is number `key` of the sequence; -inf if hidden.
-KVJIT_INLINE float modify_lane(const AttendWork& work, const WarpRows& rows, i32 r, i32 key, float dot) {
+KVJIT_INLINE float modify_lane(const AttendWork& work, const WarpRows& rows, const ScoreTerms<float>& rule, i32 r,
+                               i32 key, float dot) {
     const ShortRange range = {kWindow ? shuffle(rows.seen.begin, r) : 0, shuffle(rows.seen.end, r)};
     const i32 position = shuffle(rows.position, r);
     const bool seen = range.holds(key);
@@ -75,8 +76,7 @@ KVJIT_INLINE float modify_lane(const AttendWork& work, const WarpRows& rows, i32
         const T1* at = mask_row(work.args, work.sequence, work.head(row), work.token(row), key);
         if (seen) mask = load_one(at);
     }
-    const float score =
-        modify_score(dot, score_terms<float>(work.args), mask, slope, static_cast<float>(key - position));
+    const float score = modify_score(dot, rule, mask, slope, static_cast<float>(key - position));
     return seen ? apply_hiding(score, mask) : -kInfinity;
 }
 
@@ -92,12 +92,13 @@ template <bool kDecode>
 KVJIT_INLINE Rescale softmax_tile(const AttendWork& work, WarpRows& rows, float* scores, i32 first) {
     using Shape = DotShape<kDecode>;
     const i32 key = lane_index() % Shape::kKeys;
+    const ScoreTerms<float> rule = score_terms<float>(work.args);
     float factor = 1.0f;
     bool seen = false;
 #pragma unroll 1
     for (i32 r = 0; r < rows.count; ++r) {
         float& place = scores[r * Shape::kKeys + key];
-        const float score = modify_lane(work, rows, r, first + key, place);
+        const float score = modify_lane(work, rows, rule, r, first + key, place);
         const float before = shuffle(rows.running.max, r);
         const float max = max_nan(before, over_keys<kDecode>(score, [](float a, float b) { return max_nan(a, b); }));
         const float shift = max == -kInfinity ? 0.0f : max;
