@@ -101,3 +101,10 @@ TEST_CASE("what lies on disk is what runs") {
     CHECK(tampered.number("compiles") == 0);
     CHECK(tampered["output"] == idle["output"]);
 }
+
+TEST_CASE("the disk cache is pruned to KVJIT_CACHE_MAX_BYTES") {
+    const TemporaryFolder cache;
+    CHECK(run_child(cache.path(), {"KVJIT_CACHE_MAX_BYTES=0"}).number("compiles") == kCallPrograms);
+    CHECK(run_child(cache.path()).number("compiles") > 0);
+    CHECK(run_child(cache.path()).number("compiles") == 0);
+}
