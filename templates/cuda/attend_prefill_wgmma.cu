@@ -149,12 +149,12 @@ struct TileLoop {
     KeyCopies& copies;
     const KeyTiles& range;
     ProductRule rule;
+    Scores& scores;
+    Probabilities& probabilities;
     // By shuffles, so that ptxas knows that lanes agree.
     i32 last = shuffle(range.count - 1, 0);
     i32 group = shuffle(opaque(thread_index()) / (kGroupWarps * kWarpSize), 0);
     SharedMatrix query = shared.tiles.query.from(group * kGroupWarps * 16);
-    Scores scores;
-    Probabilities probabilities;
 
     KVJIT_INLINE void multiply_first() {
         begin_products();
@@ -234,7 +234,9 @@ KVJIT_INLINE void attend_together(TileLoop& loop) {
 
 KVJIT_INLINE void attend_tiles(PrefillState& state, PrefillShared& shared, KeyCopies& copies, const KeyTiles& range,
                                ProductRule rule) {
-    TileLoop loop = {state, shared, copies, range, rule};
+    Scores scores;
+    Probabilities probabilities;
+    TileLoop loop = {state, shared, copies, range, rule, scores, probabilities};
     // With soft caps lanes work for longer than tensor cores, and two warps on a scheduler wait less than one.
     if constexpr (kSoftCap)
         attend_together(loop);
