@@ -79,14 +79,17 @@ std::vector<std::byte> loaded(const Case& which, std::uint64_t seed) {
 }
 
 TEST_CASE("rows and pages in pieces: what is stored and loaded") {
+    // Each layout in the first types, and in two more, so that each of those meets 12 layouts.
     std::uint64_t seed = 500;
-    for (const char* types : kTypes) {
-        for (const std::string& layout : cut_layouts()) {
+    std::size_t type = 1;
+    for (const std::string& layout : cut_layouts()) {
+        for (const char* types : {kTypes[0], kTypes[type], kTypes[type + 1]}) {
             CAPTURE(types);
             CAPTURE(layout);
             CHECK(!loaded(cut(types, layout, seed), seed).empty());
             seed += 2;
         }
+        type = type == 1 ? 3 : 1;
     }
 }
 

@@ -111,12 +111,11 @@ TEST_CASE("permuting physical pages changes no bit") {
     for (const std::string& spec : attention_specs()) {
         CAPTURE(spec);
         const auto expected = bits_of(ran(ragged(spec), 31, 32));
-        for (const std::uint64_t placement : {33U, 34U, 35U}) {
-            for (const TableRows rows : {TableRows::kPadded, TableRows::kCsr, TableRows::kIndexed}) {
-                Case which = ragged(spec);
-                which.rows = rows;
-                CHECK(bits_of(ran(which, 31, placement)) == expected);
-            }
+        std::uint64_t placement = 33;
+        for (const TableRows rows : {TableRows::kPadded, TableRows::kCsr, TableRows::kIndexed}) {
+            Case which = ragged(spec);
+            which.rows = rows;
+            CHECK(bits_of(ran(which, 31, placement++)) == expected);
         }
     }
 }
