@@ -17,23 +17,27 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-/// All kinds of rows that products of bytes take, and those whose lanes are summed before they are scaled. CUDA's
-/// kernels end at head_dim 256.
+/// Rows of which products of bytes on CPUs and CUDA's decode each have kinds.
+const std::vector<std::string> kEverywhere = {
+    "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8,quant_group=32,",
+    "op=MultiHeadCacheAttention,head_dim=64,group=8,layout=TL2HD,quant_bit=4,quant_group=32,",
+    "op=MultiHeadCacheAttention,head_dim=128,group=5,layout=TL2HD,quant_bit=4,quant_group=128,",
+    "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8,quant_group=8,",
+    "op=MultiHeadCacheAttention,head_dim=64,group=1,layout=L2HTD,quant_bit=4,quant_group=8,",
+    "op=MultiHeadCacheAttention,head_dim=8,group=3,layout=L2HTD,quant_bit=4,quant_group=4,"};
+/// Further kinds that CPUs have: other numbers of registers a row, and rows whose lanes are summed before they are
+/// scaled.
+const std::vector<std::string> kOnCpus = {
+    "op=MultiHeadCacheAttention,head_dim=96,group=2,layout=L2HTD,quant_bit=8,quant_group=32,",
+    "op=MultiHeadCacheAttention,head_dim=128,group=8,layout=TL2HD,quant_bit=4,quant_group=16,",
+    "op=MultiHeadCacheAttention,head_dim=192,group=4,layout=L2HTD,quant_bit=4,quant_group=16,",
+    "op=MultiHeadCacheAttention,head_dim=64,group=2,layout=TL2HD,quant_bit=8,quant_group=4,",
+    "op=MultiHeadCacheAttention,head_dim=32,group=4,layout=L2HTD,quant_bit=8,quant_group=8,",
+    "op=MultiHeadCacheAttention,head_dim=512,group=1,layout=L2HTD,quant_bit=8,quant_group=512,"};
+
 std::vector<std::string> specs() {
-    std::vector<std::string> all = {
-        "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8,quant_group=32,",
-        "op=MultiHeadCacheAttention,head_dim=64,group=8,layout=TL2HD,quant_bit=4,quant_group=32,",
-        "op=MultiHeadCacheAttention,head_dim=96,group=2,layout=L2HTD,quant_bit=8,quant_group=32,",
-        "op=MultiHeadCacheAttention,head_dim=128,group=5,layout=TL2HD,quant_bit=4,quant_group=128,",
-        "op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8,quant_group=8,",
-        "op=MultiHeadCacheAttention,head_dim=128,group=8,layout=TL2HD,quant_bit=4,quant_group=16,",
-        "op=MultiHeadCacheAttention,head_dim=192,group=4,layout=L2HTD,quant_bit=4,quant_group=16,",
-        "op=MultiHeadCacheAttention,head_dim=64,group=2,layout=TL2HD,quant_bit=8,quant_group=4,",
-        "op=MultiHeadCacheAttention,head_dim=64,group=1,layout=L2HTD,quant_bit=4,quant_group=8,",
-        "op=MultiHeadCacheAttention,head_dim=32,group=4,layout=L2HTD,quant_bit=8,quant_group=8,",
-        "op=MultiHeadCacheAttention,head_dim=8,group=3,layout=L2HTD,quant_bit=4,quant_group=4,"};
-    if (!options().on_cuda())
-        all.emplace_back("op=MultiHeadCacheAttention,head_dim=512,group=1,layout=L2HTD,quant_bit=8,quant_group=512,");
+    std::vector<std::string> all = kEverywhere;
+    if (!options().on_cuda()) all.insert(all.end(), kOnCpus.begin(), kOnCpus.end());
     return all;
 }
 
