@@ -1,7 +1,6 @@
 #include "fixture.h"
 
 #include <doctest/doctest.h>
-#include <sodium.h>
 
 namespace kvjit::rt::test {
 
@@ -26,19 +25,6 @@ std::string bundle_of(const std::vector<BundleEntry>& entries) {
 std::string objection(const std::string& bytes) {
     const auto bundle = Bundle::open(bundle_in_memory(bytes));
     return bundle ? "" : bundle.error();
-}
-
-std::string little_endian(std::uint64_t value, int bytes) {
-    std::string text;
-    for (; bytes > 0; --bytes, value /= 256) text += static_cast<char>(value % 256);
-    return text;
-}
-
-std::string blake2b(const std::string& bytes) {
-    std::string digest(32, '\0');
-    crypto_generichash(reinterpret_cast<unsigned char*>(digest.data()), 32,
-                       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr, 0);
-    return digest;
 }
 
 std::string Row::bytes() const {

@@ -6,8 +6,12 @@
 #include <vector>
 
 #include "bundle/encode.h"
+#include "support/file_bytes.h"
 
 namespace kvjit::rt::test {
+
+using kvjit::test::blake2b;
+using kvjit::test::little_endian;
 
 /// An entry like no other number's.
 BundleEntry entry_of(int number, std::size_t image_bytes = 8);
@@ -18,11 +22,6 @@ std::string bundle_of(const std::vector<BundleEntry>& entries);
 
 /// What opening says: "" where it opens.
 std::string objection(const std::string& bytes);
-
-// As the page of the format has them:
-
-std::string little_endian(std::uint64_t value, int bytes);
-std::string blake2b(const std::string& bytes);
 
 /// One record of an index.
 struct Row {

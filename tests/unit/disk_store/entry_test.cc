@@ -2,27 +2,16 @@
 #include "disk_cache/entry.h"
 
 #include <doctest/doctest.h>
-#include <sodium.h>
 
 #include "fixture.h"
+#include "support/file_bytes.h"
 
 using namespace kvjit::rt;
 using namespace kvjit::rt::test;
+using kvjit::test::blake2b;
+using kvjit::test::little_endian;
 
 namespace {
-
-std::string little_endian(std::uint64_t value, int bytes) {
-    std::string text;
-    for (; bytes > 0; --bytes, value /= 256) text += static_cast<char>(value % 256);
-    return text;
-}
-
-std::string blake2b(const std::string& bytes) {
-    std::string digest(32, '\0');
-    crypto_generichash(reinterpret_cast<unsigned char*>(digest.data()), 32,
-                       reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr, 0);
-    return digest;
-}
 
 std::string hexadecimal(const std::string& bytes) {
     std::string text;
