@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Whether tests notice mistakes: mutants.py [--build FOLDER] [--only TEXT] [--quick | --check]
+"""Whether tests notice mistakes: mutants.py [--build FOLDER] [--only TEXT] [--jobs N] [--quick | --check]
 
 Runs tests against copies of the templates, each with one mistake of mutants.txt, and prints which test noticed it: first
-on the PTX interpreter, then, where that noticed nothing, in the emulator. Fails where a mistake survives that
-mutants.txt does not expect to, or where an expected survivor is noticed after all. --quick makes only those for which
-mutants.txt names a recorded call ("call:"), and replays that one call alone; it says SKIP where NVRTC is missing."""
+the recorded call that mutants.txt names ("call:"), then tests on the PTX interpreter, then, where those noticed nothing,
+in the emulator. Fails where a mistake survives that mutants.txt does not expect to, or where an expected survivor is
+noticed after all. --quick makes only those that have a call, and replays it alone; it says SKIP where NVRTC is
+missing."""
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -83,7 +85,7 @@ def of_warpgroups(mutant):
     return "wgmma" in mutant["file"] or "warpgroup" in mutant["file"]
 
 
-def quick_stage(build, mutant):
+def named_call(build, mutant):
     machine = HOPPER if of_warpgroups(mutant) else PTX
     return (mutant["call"], on_ptx(build) + replay(build, [mutant["call"]], "cuda"), machine)
 
@@ -134,6 +136,14 @@ def stages(build):
     ]
 
 
+def candidates_of(mutant, build, quick):
+    """The stages that may notice the mistake, in the order in which they are tried."""
+    named = [named_call(build, mutant)] if "call" in mutant else []
+    if quick:
+        return named
+    return named + (warpgroup_stages(build) if of_warpgroups(mutant) else stages(build))
+
+
 def mutated(mutant):
     """The template's text with the mistake."""
     text = (ROOT / "templates" / mutant["file"]).read_text()
@@ -155,42 +165,63 @@ def run(stage, folder):
         return None, ""
 
 
-def first_to_notice(mutant, candidates, folder):
+class Wrong(Exception):
+    """Why the mistakes say nothing: one doesn't compile, or a test fails without any."""
+
+
+def copy_of_templates(folder):
+    shutil.copytree(ROOT / "templates", pathlib.Path(folder) / "templates")
+    return pathlib.Path(folder)
+
+
+def first_to_notice(mutant, candidates):
     """The first of the stages that fails with the mistake; "" where none does."""
-    templates = folder / "templates"
-    shutil.rmtree(templates, ignore_errors=True)
-    shutil.copytree(ROOT / "templates", templates)
-    (templates / mutant["file"]).write_text(mutated(mutant))
-    for stage in candidates:
-        code, error = run(stage, folder)
-        if NOT_COMPILED in error:
-            sys.exit(f"mutants.txt: {mutant['why']}: that doesn't compile:\n{error}")
-        if code != 0:
-            return stage[0] + (" (it does not end)" if code is None else "")
+    with tempfile.TemporaryDirectory() as folder:
+        folder = copy_of_templates(folder)
+        (folder / "templates" / mutant["file"]).write_text(mutated(mutant))
+        for stage in candidates:
+            code, error = run(stage, folder)
+            if NOT_COMPILED in error:
+                raise Wrong(f"mutants.txt: {mutant['why']}: that doesn't compile:\n{error}")
+            if code != 0:
+                return stage[0] + (" (it does not end)" if code is None else "")
     return ""
 
 
-def without_mistake(candidates, folder):
-    """Ends the program where one of the stages fails on the templates as they are: it would "notice" anything."""
-    shutil.copytree(ROOT / "templates", folder / "templates")
-    for stage in candidates:
-        code, error = run(stage, folder)
-        if NO_NVRTC in error:
-            print(f"SKIP: {NO_NVRTC}")
-            sys.exit(0)
-        if code != 0:
-            sys.exit(f"{stage[0]} fails without any mistake:\n{error}")
+def without_mistake(candidates, pool):
+    """Raises Wrong where one of the stages fails on the templates as they are: it would "notice" anything. Whether NVRTC
+    is there."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = copy_of_templates(folder)
+        for stage, (code, error) in zip(candidates, pool.map(lambda stage: run(stage, folder), candidates)):
+            if NO_NVRTC in error:
+                return False
+            if code != 0:
+                raise Wrong(f"{stage[0]} fails without any mistake:\n{error}")
+    return True
+
+
+def surprises_of(mutants, candidates, pool):
+    """Prints what noticed each mistake; how many are unlike what mutants.txt expects."""
+    surprises = 0
+    for mutant, noticed in zip(mutants, pool.map(first_to_notice, mutants, candidates)):
+        surprise = bool(noticed) == ("expect" in mutant)
+        surprises += surprise
+        print(f"{'! ' if surprise else '  '}{noticed or 'survives':26} {mutant['file']}: {mutant['why']}", flush=True)
+    return surprises
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     parser.add_argument("--only", default="", help="mutants whose reason or file has this text")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="how many at a time (default: as many as CPUs)")
     parser.add_argument("--quick", action="store_true", help="only mutants that name a call, and only that call")
     parser.add_argument("--check", action="store_true", help="only look whether the templates still have the texts")
     arguments = parser.parse_args()
-    surprises = 0
     mutants = [m for m in read_mutants(HERE / "mutants.txt") if arguments.only in m["why"] + m["file"]]
+    if arguments.quick:
+        mutants = [m for m in mutants if "call" in m]
     if not mutants:
         sys.exit("mutants.txt: no mistake is asked for")
     if arguments.check:
@@ -198,26 +229,16 @@ def main():
             mutated(mutant)
             files_of([mutant["call"]] if "call" in mutant else [])
         return 0
-    build = arguments.build.resolve()
-    if arguments.quick:
-        mutants = [m for m in mutants if "call" in m]
-    if not mutants:
-        sys.exit("mutants.txt: no mistake is asked for")
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        def candidates_of(mutant):
-            if arguments.quick:
-                return [quick_stage(build, mutant)]
-            return warpgroup_stages(build) if of_warpgroups(mutant) else stages(build)
-
-        without_mistake({repr(stage): stage for m in mutants for stage in candidates_of(m)}.values(), folder)
-        for mutant in mutants:
-            candidates = candidates_of(mutant)
-            noticed = first_to_notice(mutant, candidates, folder)
-            surprise = bool(noticed) == ("expect" in mutant)
-            surprises += surprise
-            print(f"{'! ' if surprise else '  '}{noticed or 'survives':26} {mutant['file']}: {mutant['why']}", flush=True)
-    return 1 if surprises else 0
+    candidates = [candidates_of(m, arguments.build.resolve(), arguments.quick) for m in mutants]
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        try:
+            if not without_mistake(list({repr(stage): stage for some in candidates for stage in some}.values()), pool):
+                print(f"SKIP: {NO_NVRTC}")
+                return 0
+            return 1 if surprises_of(mutants, candidates, pool) else 0
+        except Wrong as wrong:
+            pool.shutdown(cancel_futures=True)
+            sys.exit(str(wrong))
 
 
 if __name__ == "__main__":
