@@ -168,7 +168,7 @@ private:
     std::int64_t decode_blocks() const { return decode_blocks_of(most_decode_tokens()); }
     /// Those that have rows if sequences have `tokens` new tokens each.
     std::int64_t decode_blocks_of(std::int64_t tokens) const {
-        return batch().batch_size * batch().num_kv_heads * decode_tiles_of(tokens);
+        return saturating_product(batch().batch_size, batch().num_kv_heads, decode_tiles_of(tokens));
     }
     std::int64_t decode_tiles_of(std::int64_t tokens) const {
         return decode_tiles(spec().group, static_cast<int>(tokens), shape(KVJIT_PROGRAM_DECODE).rows);
@@ -213,13 +213,22 @@ private:
             const std::int64_t warps = saturating_product(tensor->shape[0], batch().num_kv_heads, std::int64_t{2});
             if (auto fits = check_grid("rows", warps / shape(program).rows, kMaxGridX - 1); !fits) return fits;
         }
+        if (spec().op == KVJIT_OP_MERGE) return check_grid("rows", merge_blocks(tensors), kMaxGridX);
         if (!prefills()) return {};
         return check_grid("rows", prefill_blocks(tensors), kMaxGridX);
     }
 
     std::int64_t prefill_blocks(const kvjit_tensors& tensors) const {
-        return prefill_tiles(tensors.query.shape[0], batch().batch_size, spec().group,
-                             shape(KVJIT_PROGRAM_PREFILL).rows);
+        // Tokens of stride 0 take no memory: a query may have any number of them.
+        const std::int64_t tokens = tensors.query.shape[0];
+        if (saturating_product(tokens, std::int64_t{spec().group}) == kMaxInt64) return kMaxInt64;
+        return prefill_tiles(tokens, batch().batch_size, spec().group, shape(KVJIT_PROGRAM_PREFILL).rows);
+    }
+
+    /// One warp for each (row, head).
+    std::int64_t merge_blocks(const kvjit_tensors& tensors) const {
+        const std::int64_t warps = saturating_product(merged_rows(tensors), tensors.attn_output.shape[1]);
+        return ceil_div(warps, shape(KVJIT_PROGRAM_MERGE).rows);
     }
 
     template <class Args>
@@ -281,8 +290,7 @@ private:
         item.head_end = output.shape[1];
         place_parts(tensors, {&item, 1});
         const abi::CudaMergeArgs args{launch_of(), merge, item, batch().seqstarts};
-        const std::int64_t warps = item.token_end * output.shape[1];
-        return launch(KVJIT_PROGRAM_MERGE, ceil_div(warps, shape(KVJIT_PROGRAM_MERGE).rows), 1, args);
+        return launch(KVJIT_PROGRAM_MERGE, merge_blocks(tensors), 1, args);
     }
 
     Device& device_;

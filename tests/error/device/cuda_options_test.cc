@@ -195,6 +195,29 @@ TEST_CASE("splits that no grid has room for are refused before anything runs") {
     CHECK(plan.error().limit() == 65535);
 }
 
+TEST_CASE("rows that no grid has room for are refused before anything runs") {
+    // Tokens of stride 0 take no memory, and their number times the group may pass 64 bits.
+    const std::string spec = "op=MultiHeadAttention,head_dim=16,group=8,t1=f32";
+    ApiCall call({parse_spec(spec), {40}, {40}, 1});
+    call.batch.max_seqlen = call.batch.max_kvlen = 40;
+    Plan plan = kernel_for(*Target::cuda_emulated(), spec).plan(call.batch).value();
+    const std::vector<std::byte> before = call.snapshot();
+    for (const int bits : {40, 59, 60, 61, 62}) {
+        CAPTURE(bits);
+        kvjit_tensors tensors = call.tensors;
+        tensors.query.strides[0] = 0;
+        tensors.query.shape[0] = std::int64_t{1} << bits;
+        const Result<void> refused = plan.run(tensors);
+        REQUIRE(!refused.has_value());
+        CHECK(refused.error().status() == KVJIT_BAD_ARGUMENT);
+        CHECK(std::string(refused.error().argument()) == "rows");
+        CHECK(refused.error().limit() == 0x7fffffff);
+    }
+    CHECK(call.snapshot() == before);
+    CHECK(plan.run(call.tensors).has_value());
+    CHECK(plan.synchronize().has_value());
+}
+
 TEST_CASE("a window's decode has the splits of its window, however many keys there may be") {
     const Result<Plan> plan = plan_of_long_decode(",has_window=1", 127);
     REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
