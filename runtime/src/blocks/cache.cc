@@ -49,9 +49,9 @@ Result<kvjit_batch> read_sizes(const kvjit_batch* given, const std::string& name
                                const gen::KernelSpec& spec) {
     const Result<kvjit_batch> batch = read_struct(given, name);
     if (!batch) return std::unexpected(batch.error());
-    if (batch->num_kv_heads == 0 && gen::has_query_heads(callers) && batch->num_heads % callers.group != 0) {
-        return refuse(KVJIT_BAD_ARGUMENT, name + ".num_heads", batch->num_heads, callers.group,
-                      text("with num_kv_heads 0 it takes multiples of the spec's group, ", callers.group));
+    if (batch->num_kv_heads == 0 && gen::has_query_heads(callers)) {
+        auto whole = check_whole_groups(callers, batch->num_heads, name + ".num_heads");
+        if (!whole) return std::unexpected(whole.error());
     }
     kvjit_batch sizes = defaults<kvjit_batch>();
     sizes.num_kv_heads = kv_heads(callers, *batch);

@@ -44,13 +44,6 @@ constexpr Scalar kScalars[] = {
     {"num_repeat", &kvjit_batch::num_repeat, 1, kMaxCount, gen::loads},
 };
 
-Result<void> check_range(const char* name, std::int64_t value, std::int64_t least, std::int64_t most) {
-    if (value >= least && value <= most) return {};
-    const std::int64_t limit = value < least ? least : most;
-    return refuse(KVJIT_BAD_ARGUMENT, name, value, limit,
-                  text("it takes ", value < least ? "at least " : "at most ", limit));
-}
-
 /// The slope of each head is looked at.
 std::int64_t most_heads(const KernelSpec& spec) {
     return gen::attends(spec) && spec.is_alibi != 0 ? kMaxSlopes : kMaxCount;
@@ -76,9 +69,7 @@ Result<void> check_scalars(const KernelSpec& spec, const kvjit_batch& batch) {
 /// For a batch that gives the number of query heads or of kv heads alone.
 Result<void> check_group(const KernelSpec& spec, const kvjit_batch& batch) {
     if (batch.num_heads == 0) return check_range("num_kv_heads", batch.num_kv_heads, 1, most_heads(spec) / spec.group);
-    if (batch.num_heads % spec.group == 0) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, "num_heads", batch.num_heads, spec.group,
-                  text("with num_kv_heads 0 it takes multiples of the spec's group, ", spec.group));
+    return check_whole_groups(spec, batch.num_heads, "num_heads");
 }
 
 Result<void> check_heads(const KernelSpec& spec, const kvjit_batch& batch) {
@@ -255,6 +246,12 @@ constexpr ArrayPart kArrayParts[] = {
 };
 
 }  // namespace
+
+Result<void> check_whole_groups(const KernelSpec& spec, std::int64_t num_heads, std::string_view name) {
+    if (num_heads % spec.group == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, std::string(name), num_heads, spec.group,
+                  text("with num_kv_heads 0 it takes multiples of the spec's group, ", spec.group));
+}
 
 BatchUse batch_use(const KernelSpec& spec, const kvjit_plan_options& options, std::int64_t alignment) {
     return {static_cast<kvjit_check_level>(options.check_level), gen::has_cache(spec) && options.stores_nothing == 0,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "generator/operator.h"
 
@@ -22,6 +23,10 @@ inline constexpr std::int64_t kCudaAlignment = 16;
 
 /// `alignment`: 1, or kCudaAlignment.
 BatchUse batch_use(const gen::KernelSpec& spec, const kvjit_plan_options& options, std::int64_t alignment);
+
+/// Query heads make whole groups of those that share a kv head, where they alone give the number of kv heads. `name`:
+/// of the number, in errors, KVJIT_BAD_ARGUMENT.
+gen::Result<void> check_whole_groups(const gen::KernelSpec& spec, std::int64_t num_heads, std::string_view name);
 
 /// Checks a batch without reading its arrays, except alibi_slopes: scalars in range, H == Hkv * group where both are
 /// given, sizes whose bytes fit 64 bits, pointers (null only where B == 0; aligned to their element), type, rank,

@@ -45,6 +45,12 @@ Result<void> check_options(const kvjit_plan_options& options) {
     return check_workers(options.executor, options.num_threads, options.spin_us);
 }
 
+Result<void> check_workspace(std::size_t given, std::size_t needed) {
+    if (given >= needed) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, "workspace_bytes", static_cast<std::int64_t>(given),
+                  static_cast<std::int64_t>(needed), text("this plan needs ", needed));
+}
+
 Result<void> check_no_cuda_options(const kvjit_plan_options& options) {
     const char* given = options.stream != nullptr       ? "stream"
                         : options.host_batch != nullptr ? "host_batch"

@@ -1,6 +1,9 @@
 // Checks of a plan's options.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "generator/error.h"
 #include "kvjit/kvjit.h"
 
@@ -22,6 +25,9 @@ const char* worker_option(const Options& options) {
 /// check_level is one of kvjit_check_level; stores_nothing is 0 or 1; check_workers; workspace is 64-byte aligned (the
 /// plan checks its size). Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
 gen::Result<void> check_options(const kvjit_plan_options& options);
+
+/// A workspace of the caller's has the bytes that the plan needs. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+gen::Result<void> check_workspace(std::size_t given, std::size_t needed);
 
 /// A CPU plan takes neither stream, host_batch nor split_keys. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
 gen::Result<void> check_no_cuda_options(const kvjit_plan_options& options);

@@ -7,6 +7,7 @@
 #include "check/arithmetic.h"
 #include "check/check_batch.h"
 #include "check/fault.h"
+#include "cuda/shape.h"
 #include "generator/operator.h"
 
 namespace kvjit::rt {
@@ -249,7 +250,7 @@ std::int64_t neighbours(const CacheView& cache, const Tensor& tensor, const kvji
 
 Result<void> check_strides(std::string_view name, const kvjit_tensor& view, std::int64_t neighbours) {
     const std::int64_t size = gen::dtype_bytes(static_cast<kvjit_dtype>(view.dtype));
-    const std::int64_t unit = std::max<std::int64_t>(1, row_alignment(neighbours * size) / size);
+    const std::int64_t unit = std::max<std::int64_t>(1, widest_access(static_cast<int>(neighbours * size)) / size);
     for (std::int32_t axis = 0; axis + 1 < view.rank; ++axis) {
         if (view.strides[axis] % unit == 0) continue;
         return refuse(KVJIT_BAD_SHAPE, text(name, ".strides[", axis, "]"), view.strides[axis], unit,

@@ -36,15 +36,8 @@ gen::Result<void> check_tensors(const BatchView& batch, const BatchRows& rows, c
                                 std::int64_t layer_idx);
 
 /// The further conditions of CUDA kernels: tensors of rows begin at multiples of 16 bytes, and their strides keep rows
-/// aligned to row_alignment. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_SHAPE. O(1). Thread-safe.
+/// aligned to the widest access that the kernels make (widest_access). Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_SHAPE.
+/// O(1). Thread-safe.
 gen::Result<void> check_row_alignment(const BatchView& batch, const kvjit_tensors& tensors);
-
-/// The widest access that divides a row of `bytes`: 16, 8, 4, 2 or 1.
-constexpr std::int64_t row_alignment(std::int64_t bytes) {
-    for (std::int64_t width = 16; width > 1; width /= 2) {
-        if (bytes % width == 0) return width;
-    }
-    return 1;
-}
 
 }  // namespace kvjit::rt

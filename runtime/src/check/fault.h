@@ -54,6 +54,15 @@ inline std::string op_name(const gen::KernelSpec& spec) {
     return gen::fail(status, std::move(argument), std::move(message), value, limit);
 }
 
+/// Refuses a number that isn't one of `least` to `most`.
+[[nodiscard]] inline gen::Result<void> check_range(std::string_view name, std::int64_t value, std::int64_t least,
+                                                   std::int64_t most) {
+    if (value >= least && value <= most) return {};
+    const std::int64_t limit = value < least ? least : most;
+    return refuse(KVJIT_BAD_ARGUMENT, std::string(name), value, limit,
+                  text("it takes ", value < least ? "at least " : "at most ", limit));
+}
+
 /// The same for a fraction, which only the message contains.
 [[nodiscard]] inline std::unexpected<gen::Error> refuse(kvjit_status status, std::string argument,
                                                         std::same_as<float> auto value, std::same_as<float> auto,

@@ -9,6 +9,7 @@
 
 #include "call/bind.h"
 #include "call/call_plan.h"
+#include "check/arithmetic.h"
 #include "check/check_batch.h"
 #include "check/check_options.h"
 #include "cpu/executor.h"
@@ -47,13 +48,7 @@ public:
 
     gen::Result<void> take_workspace(const kvjit_plan_options& options) {
         if (options.workspace == nullptr) return allocate();
-        if (options.workspace_bytes < workspace_bytes()) {
-            return gen::fail(KVJIT_BAD_ARGUMENT, "workspace_bytes",
-                             "workspace_bytes is " + std::to_string(options.workspace_bytes) + "; this plan needs " +
-                                 std::to_string(workspace_bytes()),
-                             static_cast<std::int64_t>(options.workspace_bytes),
-                             static_cast<std::int64_t>(workspace_bytes()));
-        }
+        if (auto fits = check_workspace(options.workspace_bytes, workspace_bytes()); !fits) return fits;
         partials_ = static_cast<float*>(options.workspace);
         return {};
     }
@@ -86,7 +81,8 @@ private:
 
     gen::Result<void> store(const abi::StoreArgs& args, std::int64_t rows) override {
         Stage<abi::StoreArgs, abi::TokenItem> stage(args, entry(KVJIT_PROGRAM_STORE), work_.store);
-        if (rows * batch().num_kv_heads * spec().head_dim <= kSerialElements) {
+        const std::int64_t row_elements = std::int64_t{spec().head_dim};
+        if (saturating_product(rows, batch().num_kv_heads, row_elements) <= kSerialElements) {
             stage.run_serially();
         } else {
             stage.run(executor_);
@@ -105,7 +101,7 @@ private:
         Stage<abi::AttendArgs, abi::AttendItem>(args, entry(KVJIT_PROGRAM_PREFILL), work_.prefill,
                                                 entry(KVJIT_PROGRAM_DECODE), work_.decode)
             .run(executor_);
-        run_merge(bind_split_merge(tensors, partials_));
+        if (!work_.merge.empty()) run_merge(bind_split_merge(tensors, partials_));
         return {};
     }
 

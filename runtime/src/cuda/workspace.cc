@@ -1,6 +1,6 @@
 #include "cuda/workspace.h"
 
-#include <string>
+#include "check/check_options.h"
 
 namespace kvjit::rt {
 namespace {
@@ -61,12 +61,7 @@ gen::Result<void> Workspace::find_memory(void* given, std::size_t given_bytes) {
         memory_ = static_cast<char*>(owned_);
         return {};
     }
-    if (given_bytes < needed) {
-        return gen::fail(
-            KVJIT_BAD_ARGUMENT, "workspace_bytes",
-            "workspace_bytes is " + std::to_string(given_bytes) + "; this plan needs " + std::to_string(needed),
-            static_cast<std::int64_t>(given_bytes), static_cast<std::int64_t>(needed));
-    }
+    if (auto fits = check_workspace(given_bytes, needed); !fits) return fits;
     memory_ = static_cast<char*>(given);
     return {};
 }

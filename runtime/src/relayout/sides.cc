@@ -15,17 +15,10 @@ using gen::Result;
 /// Counts are limited to this, as a batch's are.
 constexpr std::int64_t kMaxRanks = 0x7fffffff;
 
-Result<void> check_number(std::string name, std::int64_t value, std::int64_t least, std::int64_t most) {
-    if (value >= least && value <= most) return {};
-    const std::int64_t limit = value < least ? least : most;
-    return refuse(KVJIT_BAD_ARGUMENT, std::move(name), value, limit,
-                  text("it takes ", value < least ? "at least " : "at most ", limit));
-}
-
 Result<void> check_ranks(std::string_view side, std::int64_t ranks, std::int64_t rank) {
     const std::string name(side);
-    if (auto many = check_number(name + "_ranks", ranks, 1, kMaxRanks); !many) return many;
-    return check_number(name + "_rank", rank, 0, ranks - 1);
+    if (auto many = check_range(name + "_ranks", ranks, 1, kMaxRanks); !many) return many;
+    return check_range(name + "_rank", rank, 0, ranks - 1);
 }
 
 /// Tokens to copy must exist, at the positions that start_pos gives. For tokens to store check_batch has checked that.
@@ -75,7 +68,7 @@ Result<BatchView> check_side(const gen::KernelSpec& spec, const kvjit_batch& bat
 /// Checks that the side has heads first..first+count-1.
 Result<void> check_heads(std::string_view side, std::int64_t first, std::int64_t count, const BatchView& view) {
     const std::int64_t heads = view.num_kv_heads;
-    if (auto below = check_number(std::string(side) + "_head", first, 0, heads - 1); !below) return below;
+    if (auto below = check_range(std::string(side) + "_head", first, 0, heads - 1); !below) return below;
     if (first + count <= heads) return {};
     return refuse(KVJIT_BAD_ARGUMENT, "num_kv_heads", count, heads - first,
                   text(side, " has ", heads, " kv heads and takes them from ", first, " on, so it takes at most ",
@@ -85,8 +78,7 @@ Result<void> check_heads(std::string_view side, std::int64_t first, std::int64_t
 /// The number of heads or layers to copy: the requested one, or all, which both sides must then have alike.
 Result<std::int64_t> chosen(const char* name, std::int64_t asked, std::int64_t from, std::int64_t to) {
     if (asked != 0) {
-        if (auto right = check_number(name, asked, 1, std::min(from, to)); !right)
-            return std::unexpected(right.error());
+        if (auto right = check_range(name, asked, 1, std::min(from, to)); !right) return std::unexpected(right.error());
         return asked;
     }
     if (from == to) return from;
