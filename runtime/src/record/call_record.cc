@@ -2,6 +2,8 @@
 
 #include <new>
 #include <optional>
+#include <string_view>
+#include <utility>
 
 #include "batch/batch_view.h"
 #include "check/check_batch.h"
@@ -40,7 +42,9 @@ public:
         auto made = CallCase::make(*host_, plan, tensors, layer_idx);
         if (!made) return give_up(made.error());
         case_.emplace(*std::move(made));
-        if (!recording_.has_room(case_->bytes())) return false;
+        auto room = recording_.reserve(case_->bytes());
+        if (!room) return false;
+        room_.emplace(*std::move(room));
         const auto read = case_->read_inputs(plan_, bytes_);
         return read ? true : give_up(read.error().message);
     }
@@ -50,10 +54,10 @@ public:
             give_up(read.error().message);
             return;
         }
-        recording_.write(spec, bytes_);
+        std::move(*room_).write(spec, bytes_);
     }
 
-    bool give_up(const std::string& why) {
+    bool give_up(std::string_view why) noexcept {
         recording_.skip(Recording::Obstacle::kCall, why);
         return false;
     }
@@ -63,16 +67,19 @@ private:
     Plan& plan_;
     std::optional<HostBatch> host_;
     std::optional<CallCase> case_;
+    std::optional<Recording::Room> room_;
     std::string bytes_;
 };
 
 /// Recording must not fail a call: what it throws is said.
 template <class Body>
-bool survives(Draft& draft, Body body) {
+bool survives(Draft& draft, Body body) noexcept {
     try {
         return body();
     } catch (const std::exception& thrown) {
         return draft.give_up(thrown.what());
+    } catch (...) {
+        return draft.give_up("the engine's log threw");
     }
 }
 
@@ -89,8 +96,10 @@ gen::Result<void> CallRecord::run(Recording& recording, Plan& plan, const kvjit_
         return plan.run(tensors, layer_idx);
     }
     Draft draft(recording, plan);
-    const CasePlan how{target_.full_text(), stores_nothing_, split_keys_};
-    const bool begun = survives(draft, [&] { return draft.begin(spec_, batch_, slopes_, how, tensors, layer_idx); });
+    const bool begun = survives(draft, [&] {
+        const CasePlan how{target_.full_text(), stores_nothing_, split_keys_};
+        return draft.begin(spec_, batch_, slopes_, how, tensors, layer_idx);
+    });
     auto ran = plan.run(tensors, layer_idx);
     if (begun && ran) survives(draft, [&] { return draft.end(spec_), true; });
     return ran;

@@ -29,7 +29,6 @@ public:
     /// The result's axes.
     const std::vector<std::int64_t>& shape() const { return extents_; }
     const std::vector<std::int64_t>& byte_strides() const { return strides_; }
-    bool is_picked() const { return picked_ >= 0; }
     std::int64_t bytes() const;
 
     /// Errors: those of Plan::download.

@@ -46,41 +46,68 @@ bool Recording::takes(const gen::KernelSpec& spec, std::uint32_t programs, std::
     return setting_.call != 0 ? number == setting_.call : (number - 1) % setting_.every == 0;
 }
 
-bool Recording::has_room(std::int64_t bytes) {
-    const auto refuse = [&](const std::string& why) {
-        skip(Obstacle::kLimit, why);
-        return false;
-    };
-    if (bytes > setting_.max_bytes) {
-        return refuse(text("its file would have ", bytes, " bytes, max_bytes is ", setting_.max_bytes));
+bool Recording::add_within(std::atomic<std::int64_t>& sum, std::int64_t add, std::int64_t limit) {
+    std::int64_t before = sum;
+    while (before <= limit - add) {
+        if (sum.compare_exchange_weak(before, before + add)) return true;
     }
-    if (files_.fetch_add(1) >= setting_.max_files) {
-        ended_ = true;
-        return refuse(text("max_files, ", setting_.max_files, ", are written; nothing more is recorded"));
-    }
-    if (bytes_.fetch_add(bytes) > setting_.max_bytes - bytes) {
-        bytes_ -= bytes;
-        --files_;
-        return refuse(text("its file of ", bytes, " bytes and those before would have more than max_bytes, ",
-                           setting_.max_bytes));
-    }
-    return true;
+    return false;
 }
 
-void Recording::write(const gen::KernelSpec& spec, std::string_view bytes) {
+std::optional<Recording::Room> Recording::reserve(std::int64_t bytes) {
+    if (bytes > setting_.max_bytes) {
+        skip(Obstacle::kLimit, text("its file would have ", bytes, " bytes, max_bytes is ", setting_.max_bytes));
+        return std::nullopt;
+    }
+    if (!add_within(bytes_, bytes, setting_.max_bytes)) {
+        skip(Obstacle::kLimit, text("its file of ", bytes, " bytes and those before would have more than max_bytes, ",
+                                    setting_.max_bytes));
+        return std::nullopt;
+    }
+    if (add_within(files_, 1, setting_.max_files)) return Room(*this, bytes);
+    bytes_ -= bytes;
+    if (written_ < setting_.max_files) {
+        skip(Obstacle::kBusy, text("as many others are being recorded as max_files, ", setting_.max_files, ", leaves"));
+        return std::nullopt;
+    }
+    ended_ = true;
+    skip(Obstacle::kLimit, text("max_files, ", setting_.max_files, ", are written; nothing more is recorded"));
+    return std::nullopt;
+}
+
+Recording::Room::~Room() {
+    if (recording_ == nullptr) return;
+    recording_->bytes_ -= bytes_;
+    --recording_->files_;
+}
+
+void Recording::Room::write(const gen::KernelSpec& spec, std::string_view bytes) && {
+    if (recording_->write(spec, bytes)) recording_ = nullptr;
+}
+
+bool Recording::write(const gen::KernelSpec& spec, std::string_view bytes) {
     const std::string name = file_name(spec);
     const CachePlace place{.path = setting_.folder, .home = "", .called = "the folder", .follows_link = false};
     const auto folder = CacheFolder::open(system_calls(), place);
     if (folder && !swept_.exchange(true)) remove_abandoned(*folder);
     const auto written = folder ? folder->write(name, bytes) : std::unexpected(folder.error());
-    if (written) return log_(KVJIT_LOG_INFO, text("recorded a call: ", setting_.folder, "/", name));
-    ended_ = true;
-    skip(Obstacle::kFolder, written.error() + "; nothing more is recorded");
+    if (!written) {
+        ended_ = true;
+        skip(Obstacle::kFolder, written.error() + "; nothing more is recorded");
+        return false;
+    }
+    ++written_;
+    log_(KVJIT_LOG_INFO, text("recorded a call: ", setting_.folder, "/", name));
+    return true;
 }
 
-void Recording::skip(Obstacle obstacle, const std::string& why) {
+void Recording::skip(Obstacle obstacle, std::string_view why) noexcept {
     if (said_[static_cast<std::size_t>(obstacle)].exchange(true)) return;
-    log_(KVJIT_LOG_WARNING, "a call was not recorded: " + why);
+    try {
+        log_(KVJIT_LOG_WARNING, text("a call was not recorded: ", why));
+    } catch (...) {  // no memory, or the engine's log threw: a call must not fail for what is said of it
+        return;
+    }
 }
 
 gen::Result<void> Recorder::set(std::string_view setting) {

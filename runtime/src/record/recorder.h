@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "log.h"
@@ -22,19 +24,37 @@ public:
 
     /// Whether this call is to be recorded, which is counted.
     bool takes(const gen::KernelSpec& spec, std::uint32_t programs, std::int64_t layer_idx);
-    /// Counts a file of `bytes`; false: the limits leave no room, which is said once.
-    bool has_room(std::int64_t bytes);
-    /// Writes a file named after the operator. Failures are said once, and end the recording.
-    void write(const gen::KernelSpec& spec, std::string_view bytes);
+
+    /// A file that counts towards the limits as long as this lives, and for good once it is written.
+    class Room {
+    public:
+        Room(Recording& recording, std::int64_t bytes) : recording_(&recording), bytes_(bytes) {}
+        Room(Room&& other) noexcept : recording_(std::exchange(other.recording_, nullptr)), bytes_(other.bytes_) {}
+        Room& operator=(Room&&) = delete;
+        ~Room();
+        /// Writes the file, named after the operator. Failures are said once, and end the recording.
+        void write(const gen::KernelSpec& spec, std::string_view bytes) &&;
+
+    private:
+        Recording* recording_;  // null: nothing is to be given back
+        std::int64_t bytes_;
+    };
+    /// Nothing: the limits leave no room, which is said once.
+    std::optional<Room> reserve(std::int64_t bytes);
+
     /// Says once why calls like this one are not recorded.
-    enum class Obstacle { kLimit, kCapture, kCall, kFolder };
-    void skip(Obstacle obstacle, const std::string& why);
+    enum class Obstacle { kLimit, kBusy, kCapture, kCall, kFolder };
+    void skip(Obstacle obstacle, std::string_view why) noexcept;
 
 private:
+    bool write(const gen::KernelSpec& spec, std::string_view bytes);
+    /// Adds `add` to `sum` unless it passes `limit` then.
+    static bool add_within(std::atomic<std::int64_t>& sum, std::int64_t add, std::int64_t limit);
+
     RecordSetting setting_;
     Log log_;
-    std::atomic<std::int64_t> seen_{0}, files_{0}, bytes_{0};
-    std::array<std::atomic<bool>, 4> said_{};  // by Obstacle
+    std::atomic<std::int64_t> seen_{0}, files_{0}, bytes_{0}, written_{0};
+    std::array<std::atomic<bool>, 5> said_{};  // by Obstacle
     std::atomic<bool> swept_{false}, ended_{false};
 };
 

@@ -63,7 +63,7 @@ struct UsedEntry {
     std::int64_t tokens;  // that keys need of those it stands for
 };
 
-std::vector<UsedEntry> used_entries(const BatchView& view) {
+std::vector<UsedEntry> entries_of_keys(const BatchView& view) {
     const std::int64_t page = view.cache.paging().page;
     std::vector<UsedEntry> used;
     for (std::int64_t b = 0; b < view.batch_size; ++b) {
@@ -130,7 +130,7 @@ SlotUse find_blocks_at_addresses(const HostBatch& host, const std::vector<UsedEn
 
 SlotUse find_slots(const HostBatch& host, bool stores) {
     const BatchView view = batch_view(host.spec(), host.batch(), stores);
-    const std::vector<UsedEntry> used = host.batch().batch_size == 0 ? std::vector<UsedEntry>() : used_entries(view);
+    const std::vector<UsedEntry> used = host.batch().batch_size == 0 ? std::vector<UsedEntry>() : entries_of_keys(view);
     if (view.cache.paging().entries == Entries::kAddresses) return find_blocks_at_addresses(host, used);
     const bool blocks = view.cache.paging().blocks();
     SlotUse use;

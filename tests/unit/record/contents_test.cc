@@ -1,5 +1,6 @@
 // What a recording holds, and which calls become one.
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 
 #include "support.h"
@@ -121,6 +122,31 @@ TEST_CASE("limits are said once") {
         REQUIRE(engine.heard().warnings.size() == 1);
         CHECK_MESSAGE(engine.heard().warnings[0].find(std::string(filter).substr(0, 9)) != std::string::npos,
                       engine.heard().warnings[0]);
+    }
+}
+
+TEST_CASE("a run that fails takes no room from later ones") {
+    for (const char* filter : {"max_files=1", "max_bytes=250000"}) {
+        CAPTURE(std::string(filter));
+        RecordingEngine engine(filter);
+        const ApiCall call = scattered_call(kPaged, 4);
+        kvjit_executor executor;
+        kvjit_executor_init(&executor);
+        bool fails = true;
+        executor.context = &fails;
+        executor.concurrency = 1;
+        executor.run = [](void* context, void (*task)(void*, std::int64_t), void* argument, std::int64_t count) {
+            if (*static_cast<bool*>(context)) throw std::runtime_error("no threads today");
+            for (std::int64_t i = 0; i < count; ++i) task(argument, i);
+        };
+        PlanOptions options;
+        options.executor = &executor;
+        for (int i = 0; i < 3; ++i) CHECK_THROWS_AS(engine.run(call, options), Exception);
+        CHECK(engine.files().empty());
+        fails = false;
+        engine.run(call, options);
+        CHECK(engine.files().size() == 1);
+        CHECK(engine.heard().warnings.empty());
     }
 }
 
