@@ -4,6 +4,7 @@
 
 #include "bundle/signature.h"
 #include "c_struct.h"
+#include "check/arithmetic.h"
 #include "check/fault.h"
 #include "disk_cache/disk_store.h"
 #include "engine.h"
@@ -106,15 +107,10 @@ gen::Result<std::shared_ptr<rt::Recorder>> open_recorder(const kvjit_engine_opti
     return recorder;
 }
 
-gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options& given) {
-    const gen::Result<bool> jit = jit_setting(given.jit);
-    if (!jit) return std::unexpected(jit.error());
-    if (given.cache_max_bytes < 0) {
-        return rt::refuse(KVJIT_BAD_ARGUMENT, "cache_max_bytes", given.cache_max_bytes, 0, "it takes at least 0");
-    }
-    if (given.max_idle_kernels < 0) {
-        return rt::refuse(KVJIT_BAD_ARGUMENT, "max_idle_kernels", given.max_idle_kernels, 0, "it takes at least 0");
-    }
+gen::Result<void> check_engine_options(const kvjit_engine_options& given) {
+    if (auto right = rt::check_range("cache_max_bytes", given.cache_max_bytes, 0, rt::kMaxInt64); !right) return right;
+    if (auto right = rt::check_range("max_idle_kernels", given.max_idle_kernels, 0, rt::kMaxInt64); !right)
+        return right;
     if (given.amx < 0 || given.amx > 1) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "amx", given.amx, 1, "it takes 0 or 1");
     }
@@ -126,6 +122,14 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
                           given.log_level < 0 ? KVJIT_LOG_TRACE : KVJIT_LOG_WARNING,
                           "it takes a kvjit_log_level, -2 to 1");
     }
+    return {};
+}
+
+/// Refuses before anything is opened or said.
+gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options& given) {
+    const gen::Result<bool> jit = jit_setting(given.jit);
+    if (!jit) return std::unexpected(jit.error());
+    if (auto right = check_engine_options(given); !right) return std::unexpected(right.error());
     const gen::Result<std::optional<rt::PublicKey>> key = bundle_key_setting(given.bundle_key);
     if (!key) return std::unexpected(key.error());
     const std::string templates = given.template_dir != nullptr
@@ -134,6 +138,9 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     rt::ImagesOptions images;
     images.jit = *jit;
     images.log = make_log(given);
+    gen::Result<std::shared_ptr<rt::Recorder>> recorder = open_recorder(given, images.log);
+    if (!recorder) return std::unexpected(recorder.error());
+    images.recorder = *std::move(recorder);
     const rt::Log environment_log = log_of_environment(images.log);
     rt::report_environment(environment_log);
     images.backends = rt::make_backends(
@@ -141,9 +148,6 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     images.disk = open_disk(given, images.log);
     images.on_late_compile = make_late_compile(given);
     images.trace = open_trace(given, images.log);
-    gen::Result<std::shared_ptr<rt::Recorder>> recorder = open_recorder(given, images.log);
-    if (!recorder) return std::unexpected(recorder.error());
-    images.recorder = *std::move(recorder);
     images.count_runs = given.count_runs < 0 ? rt::is_switched_on(rt::Variable::kCountRuns) : given.count_runs == 1;
     images.tiles = given.amx != 0 ? &rt::TilePermission::of_process() : nullptr;
     images.templates = gen::templates_of(templates);
@@ -156,7 +160,11 @@ gen::Result<std::vector<gen::KernelSpec>> read_specs(const kvjit_spec* specs, st
                                                      std::size_t spec_size) {
     if (count == 0) return {};
     if (auto given = rt::not_null(specs, "specs"); !given) return std::unexpected(given.error());
-    if (auto right = rt::check_size<kvjit_spec>(spec_size, "specs[0]"); !right) return std::unexpected(right.error());
+    if (!rt::ends_field<kvjit_spec>(spec_size)) {
+        return rt::refuse(KVJIT_BAD_ARGUMENT, "spec_size", static_cast<std::int64_t>(spec_size), sizeof(kvjit_spec),
+                          rt::text("in this library's header a kvjit_spec has ", sizeof(kvjit_spec),
+                                   " bytes, in older ones it ends where a field does"));
+    }
     if (spec_size % alignof(kvjit_spec) != 0) {
         return rt::refuse(KVJIT_BAD_ARGUMENT, "spec_size", static_cast<std::int64_t>(spec_size), alignof(kvjit_spec),
                           "specs stand side by side, so it takes a multiple of 4");
@@ -164,8 +172,14 @@ gen::Result<std::vector<gen::KernelSpec>> read_specs(const kvjit_spec* specs, st
     std::vector<gen::KernelSpec> all;
     for (std::size_t i = 0; i < count; ++i) {
         const auto* at = reinterpret_cast<const char*>(specs) + i * spec_size;
+        const auto& given = *reinterpret_cast<const kvjit_spec*>(at);
         const std::string name = rt::text("specs[", i, "]");
-        const gen::Result<gen::KernelSpec> spec = rt::read_struct(reinterpret_cast<const kvjit_spec*>(at), name);
+        if (given.struct_size > spec_size) {
+            return rt::refuse(KVJIT_BAD_ARGUMENT, name + ".struct_size", given.struct_size,
+                              static_cast<std::int64_t>(spec_size),
+                              rt::text("the array's specs have ", spec_size, " bytes each"));
+        }
+        const gen::Result<gen::KernelSpec> spec = rt::read_struct(&given, name);
         if (!spec) return std::unexpected(spec.error());
         all.push_back(*spec);
     }
@@ -250,11 +264,14 @@ void kvjit_target_release(kvjit_target* target) {
 
 void kvjit_target_list(void (*row)(void*, const char*, const char*), void* context) {
     if (row == nullptr) return;
-    for (const rt::TargetRow& each : rt::target_rows()) row(context, each.name.c_str(), each.help.c_str());
+    rt::attempt([&] {
+        for (const rt::TargetRow& each : rt::target_rows()) row(context, each.name.c_str(), each.help.c_str());
+    });
 }
 
 void kvjit_target_print(const kvjit_target* target, kvjit_sink sink, void* context) {
-    if (target != nullptr && sink != nullptr) send(target->targets->front().text(), sink, context);
+    if (target == nullptr || sink == nullptr) return;
+    rt::attempt([&] { send(target->targets->front().text(), sink, context); });
 }
 
 kvjit_status kvjit_engine_create(const kvjit_engine_options* options, kvjit_engine** engine, kvjit_error* error) {
@@ -293,9 +310,8 @@ kvjit_status kvjit_engine_add_bundle_memory(kvjit_engine* engine, const void* bu
 
 size_t kvjit_engine_trim(kvjit_engine* engine) {
     size_t dropped = 0;
-    rt::guarded(nullptr, [&]() -> gen::Result<void> {
+    rt::attempt([&] {
         if (engine != nullptr) dropped = engine->engine->trim();
-        return {};
     });
     return dropped;
 }
@@ -502,7 +518,8 @@ size_t kvjit_plan_workspace_bytes(const kvjit_plan* plan) {
 }
 
 void kvjit_plan_describe(const kvjit_plan* plan, kvjit_sink sink, void* context) {
-    if (plan != nullptr && sink != nullptr) send(plan->plan->describe(), sink, context);
+    if (plan == nullptr || sink == nullptr) return;
+    rt::attempt([&] { send(plan->plan->describe(), sink, context); });
 }
 
 kvjit_status kvjit_run(kvjit_plan* plan, const kvjit_tensors* tensors, int64_t layer_idx, kvjit_error* error) {

@@ -131,4 +131,13 @@ kvjit_status guarded(kvjit_error* error, Body body) noexcept {
     }
 }
 
+/// The same for an entry point that has no error to tell: it ends where the body throws.
+template <class Body>
+void attempt(Body body) noexcept {
+    guarded(nullptr, [&]() -> gen::Result<void> {
+        body();
+        return {};
+    });
+}
+
 }  // namespace kvjit::rt

@@ -238,24 +238,30 @@ kvjit_status kvjit_spec_list_parse_sized(const char* text, int64_t max_combinati
 
 void kvjit_spec_fields(void (*row)(void*, const char*, const char*, const char*, const char*), void* context) {
     if (row == nullptr) return;
-    const gen::KernelSpec defaults = gen::default_spec();
-    for (const gen::Field& field : gen::spec_fields()) {
-        row(context, std::string(field.name).c_str(), std::string(field.takes).c_str(), field.print(defaults).c_str(),
-            std::string(field.help).c_str());
-    }
+    rt::attempt([&] {
+        const gen::KernelSpec defaults = gen::default_spec();
+        for (const gen::Field& field : gen::spec_fields()) {
+            row(context, std::string(field.name).c_str(), std::string(field.takes).c_str(),
+                field.print(defaults).c_str(), std::string(field.help).c_str());
+        }
+    });
 }
 
 void kvjit_spec_layouts(void (*row)(void*, const char*, const char*, const char*, const char*), void* context) {
     if (row == nullptr) return;
-    for (const gen::NamedLayout& named : gen::kNamedLayouts) {
-        row(context, std::string(named.name).c_str(), std::string(named.order).c_str(), std::string(named.sets).c_str(),
-            std::string(named.users).c_str());
-    }
+    rt::attempt([&] {
+        for (const gen::NamedLayout& named : gen::kNamedLayouts) {
+            row(context, std::string(named.name).c_str(), std::string(named.order).c_str(),
+                std::string(named.sets).c_str(), std::string(named.users).c_str());
+        }
+    });
 }
 
 void kvjit_program_list(void (*row)(void*, uint32_t, const char*), void* context) {
     if (row == nullptr) return;
-    for (const gen::ProgramInfo& info : gen::programs()) row(context, info.bit, std::string(info.label).c_str());
+    rt::attempt([&] {
+        for (const gen::ProgramInfo& info : gen::programs()) row(context, info.bit, std::string(info.label).c_str());
+    });
 }
 
 kvjit_tensor kvjit_tensor_contiguous(void* data, kvjit_dtype dtype, int32_t rank, const int64_t* shape) {

@@ -26,6 +26,14 @@ Engine::Engine(EngineOptions options)
       bundle_key_(options.bundle_key) {}
 
 Engine::~Engine() {
+    try {
+        log_counts();
+    } catch (...) {  // no memory, or the program's log threw: what is said of runs must not end the process
+        return;
+    }
+}
+
+void Engine::log_counts() const {
     if (!images_->log().takes(KVJIT_LOG_INFO)) return;
     for (const auto& [kernel, stats] : counted_runs()) {
         LogLine line = line_about("counted", *kernel);

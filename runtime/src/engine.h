@@ -63,6 +63,8 @@ public:
     std::vector<CountedRuns> counted_runs() const;
 
 private:
+    void log_counts() const;
+
     struct Key {
         gen::KernelSpec spec;
         const gen::TargetList* targets;

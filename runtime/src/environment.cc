@@ -174,7 +174,9 @@ gen::Result<bool> jit_of_environment() {
 
 std::int64_t cache_max_bytes_of_environment() {
     constexpr std::int64_t kOtherwise = std::int64_t{512} << 20;
-    return as_bytes(environment_text(Variable::kCacheMaxBytes).value_or("")).value_or(kOtherwise);
+    // Without an allocation: where options are initialised no error could be told.
+    const char* value = secure_getenv(info(Variable::kCacheMaxBytes).name);
+    return as_bytes(value != nullptr ? value : "").value_or(kOtherwise);
 }
 
 gen::Result<std::uint64_t> seed_of_environment() {

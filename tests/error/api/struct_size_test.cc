@@ -348,7 +348,7 @@ TEST_CASE("specs of a list have the size that some header's spec has, and stand 
             shared_engine(), reinterpret_cast<const kvjit_spec*>(first), 2, nullptr, &options, size, &error);
         if (std::ranges::find(sizes, size) == sizes.end()) {
             CHECK(status == KVJIT_BAD_ARGUMENT);
-            CHECK(error.argument == std::string("specs[0].struct_size"));
+            CHECK(error.argument == std::string("spec_size"));
             CHECK(error.value == static_cast<std::int64_t>(size));
             CHECK(error.limit == sizeof(kvjit_spec));
         } else if (size < offsetof(kvjit_spec, head_dim) + sizeof good.head_dim) {
@@ -359,6 +359,23 @@ TEST_CASE("specs of a list have the size that some header's spec has, and stand 
             CHECK(error.value == 1);
         }
     }
+}
+
+TEST_CASE("a spec of a list has no more bytes than the list's specs stand apart") {
+    const std::size_t apart = offsetof(kvjit_spec, group) + sizeof(kvjit_spec::group);
+    kvjit_prepare_options options;
+    kvjit_prepare_options_init(&options);
+    options.programs = 0;
+    kvjit_spec whole;
+    kvjit_spec_init(&whole);
+    GuardedBuffer memory((apart + 7) / 8 * 8, Guard::kAfter);
+    std::memcpy(memory.data(), &whole, apart);
+    kvjit_error error = new_error();
+    CHECK(kvjit_engine_prepare_sized(shared_engine(), reinterpret_cast<const kvjit_spec*>(memory.data()), 1, nullptr,
+                                     &options, apart, &error) == KVJIT_BAD_ARGUMENT);
+    CHECK(error.argument == std::string("specs[0].struct_size"));
+    CHECK(error.value == sizeof(kvjit_spec));
+    CHECK(error.limit == static_cast<std::int64_t>(apart));
 }
 
 TEST_CASE("a spec is parsed into a struct that ends where a field ends, or not at all") {
