@@ -233,9 +233,9 @@ void DiskStore::warn_once(const std::string& message) {
 }
 
 void DiskStore::make_room_for(std::int64_t bytes, const std::string& shard) {
-    if (budget_bytes_.fetch_sub(bytes) >= bytes) return;
-    const std::unique_lock alone(pruning_, std::try_to_lock);
-    if (alone) budget_bytes_ = make_room(*folder_, shard, bytes, max_bytes_) - bytes;
+    const std::scoped_lock alone(pruning_);
+    if (budget_bytes_ < bytes) budget_bytes_ = make_room(*folder_, shard, bytes, max_bytes_);
+    budget_bytes_ -= bytes;
 }
 
 std::unique_ptr<DiskStore> open_disk_store(const DiskStoreOptions& options) {

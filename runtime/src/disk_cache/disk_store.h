@@ -79,10 +79,10 @@ private:
     std::chrono::milliseconds lock_wait_;
     Log log_;
     std::atomic<bool> said_unwritable_{false};
-    /// Bytes that may be published before room must be made again. It begins at 0: the first publish examines the
-    /// folder, so that a process which only reads never does.
-    std::atomic<std::int64_t> budget_bytes_{0};
     std::mutex pruning_;
+    /// Bytes that may be published before room must be made again. It begins at 0: the first publish examines the
+    /// folder, so that a process which only reads never does. Guarded by pruning_.
+    std::int64_t budget_bytes_ = 0;
     std::mutex naming_;
     std::set<std::string> in_the_way_;  // names of what can't be removed; guarded by naming_
 };
