@@ -287,6 +287,8 @@ kvjit_status kvjit_engine_create(const kvjit_engine_options* options, kvjit_engi
 }
 
 void kvjit_engine_release(kvjit_engine* engine) {
+    if (engine == nullptr) return;
+    const rt::NoFork stays;
     delete engine;
 }
 
@@ -330,7 +332,7 @@ kvjit_status kvjit_engine_record(kvjit_engine* engine, const char* setting, kvji
 kvjit_status kvjit_engine_prepare_sized(kvjit_engine* engine, const kvjit_spec* specs, size_t count,
                                         const kvjit_target* target, const kvjit_prepare_options* options,
                                         size_t spec_size, kvjit_error* error) {
-    return rt::guarded(error, [&]() -> gen::Result<void> {
+    return rt::guarded_long(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(engine, "engine"); !given) return given;
         const gen::Result<std::vector<gen::KernelSpec>> read = read_specs(specs, count, spec_size);
         if (!read) return std::unexpected(read.error());
@@ -345,6 +347,7 @@ kvjit_status kvjit_engine_prepare_sized(kvjit_engine* engine, const kvjit_spec* 
 void kvjit_engine_get_stats(const kvjit_engine* engine, kvjit_engine_stats* stats) {
     if (engine == nullptr || stats == nullptr) return;
     if (stats->struct_size < sizeof *stats && !rt::ends_field<kvjit_engine_stats>(stats->struct_size)) return;
+    const rt::NoFork stays;
     rt::write_struct(stats, stats->struct_size, engine->engine->stats());
 }
 
@@ -403,7 +406,9 @@ kvjit_kernel* kvjit_kernel_retain(kvjit_kernel* kernel) {
 }
 
 void kvjit_kernel_release(kvjit_kernel* kernel) {
-    if (kernel != nullptr && kernel->references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete kernel;
+    if (kernel == nullptr || kernel->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    const rt::NoFork stays;
+    delete kernel;
 }
 
 kvjit_status kvjit_kernel_prepare(kvjit_kernel* kernel, uint32_t programs, kvjit_error* error) {
@@ -491,7 +496,7 @@ kvjit_status kvjit_relayout_plan_create(kvjit_kernel* kernel, const kvjit_relayo
 
 kvjit_status kvjit_relayout_run(kvjit_plan* plan, const kvjit_tensors* from, int64_t from_layer,
                                 const kvjit_tensors* to, int64_t to_layer, kvjit_error* error) {
-    return rt::guarded(error, [&]() -> gen::Result<void> {
+    return rt::guarded_long(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(plan, "plan"); !given) return given;
         const gen::Result<kvjit_tensors> read = rt::read_struct(from, "from");
         if (!read) return std::unexpected(read.error());
@@ -503,11 +508,13 @@ kvjit_status kvjit_relayout_run(kvjit_plan* plan, const kvjit_tensors* from, int
 }
 
 void kvjit_plan_release(kvjit_plan* plan) {
+    if (plan == nullptr) return;
+    const rt::NoFork stays;
     delete plan;
 }
 
 kvjit_status kvjit_plan_synchronize(kvjit_plan* plan, kvjit_error* error) {
-    return rt::guarded(error, [&]() -> gen::Result<void> {
+    return rt::guarded_long(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(plan, "plan"); !given) return given;
         return plan->plan->synchronize();
     });
@@ -523,7 +530,7 @@ void kvjit_plan_describe(const kvjit_plan* plan, kvjit_sink sink, void* context)
 }
 
 kvjit_status kvjit_run(kvjit_plan* plan, const kvjit_tensors* tensors, int64_t layer_idx, kvjit_error* error) {
-    return rt::guarded(error, [&]() -> gen::Result<void> {
+    return rt::guarded_long(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(plan, "plan"); !given) return given;
         const gen::Result<kvjit_tensors> read = rt::read_struct(tensors, "tensors");
         if (!read) return std::unexpected(read.error());

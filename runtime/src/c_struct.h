@@ -8,6 +8,7 @@
 
 #include "generator/error.h"
 #include "kvjit/blocks.h"
+#include "no_fork.h"
 #include "relayout/sides.h"
 #include "struct_fields.h"
 
@@ -116,9 +117,9 @@ inline constexpr std::size_t kErrorBytes = offsetof(kvjit_error, message) + size
 /// Writes an error to the caller's struct, which may be null.
 kvjit_status report(const gen::Error& failure, kvjit_error* error);
 
-/// Runs the body of a C entry point, which returns a Result. No exception crosses the C ABI.
+/// Runs the body of a C entry point that may last, and returns a Result. No exception crosses the C ABI.
 template <class Body>
-kvjit_status guarded(kvjit_error* error, Body body) noexcept {
+kvjit_status guarded_long(kvjit_error* error, Body body) noexcept {
     try {
         const auto result = body();
         return result ? KVJIT_OK : report(result.error(), error);
@@ -129,6 +130,15 @@ kvjit_status guarded(kvjit_error* error, Body body) noexcept {
     } catch (...) {
         return report({KVJIT_INTERNAL, "a callback threw", "kvjit", 0, 0, -1}, error);
     }
+}
+
+/// The same for all others, which forks by other threads wait for.
+template <class Body>
+kvjit_status guarded(kvjit_error* error, Body body) noexcept {
+    return guarded_long(error, [&] {
+        const NoFork stays;
+        return body();
+    });
 }
 
 /// The same for an entry point that has no error to tell: it ends where the body throws.

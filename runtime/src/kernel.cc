@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "check/fault.h"
+#include "no_fork.h"
 
 namespace kvjit::rt {
 namespace {
@@ -88,6 +89,7 @@ gen::Result<std::vector<std::size_t>> Kernel::unknown(std::uint32_t asked) {
 }
 
 gen::Result<std::uint32_t> Kernel::take_stored(std::uint32_t asked) {
+    const NoFork stays;
     const gen::Result<std::vector<std::size_t>> left = unknown(asked);
     if (!left) return std::unexpected(left.error());
     std::uint32_t bits = 0;
@@ -101,6 +103,7 @@ int Kernel::decode_tokens() const {
 }
 
 gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
+    const NoFork stays;
     const gen::Result<std::vector<std::size_t>> left = unknown(asked);
     if (!left) return std::unexpected(left.error());
     if (auto made = make_all(*left); !made) return std::unexpected(made.error());

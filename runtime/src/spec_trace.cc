@@ -1,13 +1,11 @@
 #include "spec_trace.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <mutex>
-#include <new>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -23,20 +21,6 @@ struct Written {
     std::mutex mutex;
     std::set<std::pair<std::string, std::string>> lines;  // path, line
 };
-
-/// Never destroyed: at the process's end, threads may still request kernels.
-Written& written() {
-    static auto& written = *new Written;
-    return written;
-}
-
-/// A fork waits for a line being written: the child would wait for a thread that it doesn't have.
-bool watch_forks() {
-    const auto lock = [] { written().mutex.lock(); };
-    const auto unlock = [] { written().mutex.unlock(); };
-    if (pthread_atfork(lock, unlock, unlock) != 0) throw std::bad_alloc();
-    return true;
-}
 
 /// Locks a file against other processes that trace to it. A file that can't be locked, a pipe, is written to anyway.
 class Turn {
@@ -101,8 +85,7 @@ void SpecTrace::add(const gen::KernelSpec& spec, const gen::Target& target, cons
 }
 
 int SpecTrace::write_once(const std::string& line) {
-    [[maybe_unused]] static const bool watched = watch_forks();
-    Written& all = written();
+    static auto& all = *new Written;  // never destroyed: at the process's end threads may still request kernels
     const std::lock_guard lock(all.mutex);
     const auto [at, is_new] = all.lines.emplace(path_, line);
     if (!is_new) return 0;

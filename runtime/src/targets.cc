@@ -81,6 +81,12 @@ std::string architecture_help(const gen::KnownArchitecture& known, char letter) 
                 known.cuda / 1000, ".", known.cuda % 1000 / 10, " and newer compile for it");
 }
 
+/// Targets by name.
+struct Interned {
+    std::mutex mutex;
+    std::map<std::string, const gen::TargetList, std::less<>> targets;
+};
+
 }  // namespace
 
 std::vector<TargetRow> target_rows() {
@@ -107,17 +113,16 @@ std::vector<TargetRow> target_rows() {
 
 gen::Result<const gen::TargetList*> find_targets(std::string_view name) {
     if (name == "host") {  // every kernel request may do this: without a lock
-        static const gen::Result<gen::TargetList> machine = host();
+        static const auto& machine = *new const gen::Result<gen::TargetList>(host());
         if (!machine) return std::unexpected(machine.error());
         return &*machine;
     }
-    static std::mutex mutex;
-    static std::map<std::string, const gen::TargetList, std::less<>> targets;
-    const std::lock_guard lock(mutex);
-    if (const auto it = targets.find(name); it != targets.end()) return &it->second;
+    static auto& interned = *new Interned;
+    const std::lock_guard lock(interned.mutex);
+    if (const auto it = interned.targets.find(name); it != interned.targets.end()) return &it->second;
     gen::Result<gen::TargetList> made = make_targets(name);
     if (!made) return std::unexpected(made.error());
-    return &targets.emplace(name, *std::move(made)).first->second;
+    return &interned.targets.emplace(name, *std::move(made)).first->second;
 }
 
 }  // namespace kvjit::rt

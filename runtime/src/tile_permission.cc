@@ -31,7 +31,7 @@ std::string reason(int error) {
 }  // namespace
 
 TilePermission& TilePermission::of_process() {
-    static TilePermission permission(request_of_system);
+    static auto& permission = *new TilePermission(request_of_system);  // kernels may ask at the process's end
     return permission;
 }
 

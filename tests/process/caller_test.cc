@@ -3,7 +3,11 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "call.h"
 #include "support/child_process.h"
@@ -110,6 +114,48 @@ TEST_CASE("in a forked process plans run that need no thread of the parent's" * 
     REQUIRE(given);
     CHECK(in_child([&] { return run_and_compare(*alone, call); }) == kRight);
     CHECK(in_child([&] { return run_and_compare(*given, call); }) == kRight);
+}
+
+TEST_CASE("a forked process uses the parent's kernel, whatever the parent's other threads were at" *
+          doctest::skip(kSanitized)) {
+    Expected call;
+    const auto in_fork = [&] {
+        alarm(60);
+        auto own = kernel().plan(call.batch, threads(2));
+        return own ? run_and_compare(*own, call) : kNotRun;
+    };
+    REQUIRE(kernel().prepare());
+    std::atomic<bool> ended = false;
+    std::vector<std::thread> others;
+    for (int i = 0; i < 2; ++i) {
+        others.emplace_back([&] {
+            while (!ended) kernel().plan(call.batch, threads(2)).value();
+        });
+    }
+    int wrong = 0;
+    for (int i = 0; i < 100; ++i) wrong += in_child(in_fork) != kRight;
+    ended = true;
+    for (std::thread& other : others) other.join();
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("a fork while another thread compiles waits for it" * doctest::skip(kSanitized)) {
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    const auto engine = kvjit::Engine::create(options).value();
+    int wrong = 0;
+    for (int i = 0; i < 8; ++i) {
+        const std::string spec = "op=MultiHeadAttention,t1=f32,head_dim=" + std::to_string(32 + 8 * i);
+        const auto kernel = engine.kernel(kvjit::KernelSpec::parse(spec).value()).value();
+        std::thread other([&] { kernel.prepare(KVJIT_PROGRAM_DECODE).value(); });
+        std::this_thread::sleep_for(std::chrono::milliseconds(10 * i));
+        wrong += in_child([&] {
+                     alarm(60);
+                     return kernel.prepare(KVJIT_PROGRAM_DECODE) ? kRight : kNotRun;
+                 }) != kRight;
+        other.join();
+    }
+    CHECK(wrong == 0);
 }
 
 // ThreadSanitizer's own data takes part of each stack.

@@ -9,7 +9,7 @@ namespace {
 /// Calls `body` with the options in this version's size.
 template <class Body>
 kvjit_status with_options(const kvjit_blocks_options* given, kvjit_error* error, const Body& body) {
-    return rt::guarded(error, [&]() -> gen::Result<void> {
+    return rt::guarded_long(error, [&]() -> gen::Result<void> {
         const gen::Result<kvjit_blocks_options> read = rt::read_optional_struct(given, "options");
         if (!read) return std::unexpected(read.error());
         const gen::Result<kvjit_executor> executor = rt::read_optional_struct(read->executor, "executor");

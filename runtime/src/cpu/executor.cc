@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "cpu/pool.h"
+#include "no_fork.h"
 #include "usable_cores.h"
 
 namespace kvjit::rt {
@@ -39,16 +40,23 @@ kvjit_executor executor_on(Pool& pool, std::chrono::microseconds spin) {
     return executor;
 }
 
-/// The pool of the process after `forks`. The caller holds a lock.
-Pool& pool_of(std::uint32_t forks, std::uint32_t threads) {
-    static auto& pools = *new std::map<std::pair<std::uint32_t, std::uint32_t>, Pool*>;
-    Pool*& pool = pools[{forks, threads}];
-    if (pool == nullptr) pool = &Pool::make(threads);
-    return *pool;
-}
-
 /// Forks between this process and the one that loaded the library.
 std::atomic<std::uint32_t> forks{0};
+
+/// The process's pools, and executors on them. A forked process inherits the parent's without their threads, and makes
+/// its own.
+struct Pools {
+    std::mutex mutex;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Pool*> pools;                              // by process, threads
+    std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, kvjit_executor> executors;  // and spin
+
+    /// The caller holds the mutex.
+    Pool& pool_of(std::uint32_t process, std::uint32_t threads) {
+        Pool*& pool = pools[{process, threads}];
+        if (pool == nullptr) pool = &Pool::make(threads);
+        return *pool;
+    }
+};
 
 void count_fork() {
     forks.fetch_add(1, std::memory_order_relaxed);
@@ -112,17 +120,15 @@ gen::Result<void> check_stack(std::uint32_t threads, std::uint32_t asked) {
 }  // namespace
 
 gen::Result<kvjit_executor> default_executor(std::uint32_t num_threads, std::chrono::microseconds spin) {
-    // Never destroyed, as the pools aren't.
-    static auto& mutex = *new std::mutex;
-    static auto& executors = *new std::map<std::tuple<std::uint32_t, std::uint32_t, std::int64_t>, kvjit_executor>;
     [[maybe_unused]] static const bool watched = watch_forks();
     const std::uint32_t cores = usable_cores(), threads = std::min(num_threads != 0 ? num_threads : cores, cores);
     if (auto checked = check_stack(threads, num_threads); !checked) return std::unexpected(checked.error());
-    // A forked process inherits the parent's pools without their threads.
-    const std::tuple key{forks.load(), threads, spin.count()};
-    const std::lock_guard lock(mutex);
-    kvjit_executor& executor = executors[key];
-    if (executor.run == nullptr) executor = executor_on(pool_of(std::get<0>(key), threads), spin);
+    static auto& pools = *new Pools;  // never destroyed: at the process's end threads may still run
+    const NoFork stays;
+    const std::lock_guard lock(pools.mutex);
+    const std::uint32_t process = forks.load();
+    kvjit_executor& executor = pools.executors[{process, threads, spin.count()}];
+    if (executor.run == nullptr) executor = executor_on(pools.pool_of(process, threads), spin);
     return executor;
 }
 
