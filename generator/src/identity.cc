@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "generator/target.h"
+#include "words.h"
 
 namespace kvjit::gen {
 namespace {
@@ -19,23 +20,11 @@ std::unexpected<Error> bad(std::string message) {
     return fail(KVJIT_BAD_ARGUMENT, "identity", std::move(message));
 }
 
-std::string quoted(std::string_view text) {
-    return "\"" + std::string(text) + "\"";
-}
-
 bool is_word(std::string_view text) {
     const auto fits = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     };
     return !text.empty() && std::ranges::all_of(text, fits);
-}
-
-/// Removes and returns the text before `separator`, or all of it.
-std::string_view take_until(std::string_view& text, char separator) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    const std::string_view taken = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return taken;
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
@@ -131,7 +120,7 @@ std::string print_provenance(std::string_view source, std::string_view maker) {
 std::string_view source_digest(std::string_view provenance) {
     if (!provenance.starts_with(kDigest)) return {};
     provenance.remove_prefix(kDigest.size());
-    return take_until(provenance, ';');
+    return take_until(provenance, ";");
 }
 
 std::string print_stage(std::string_view identity, std::string_view provenance) {
@@ -173,7 +162,7 @@ private:
     Result<void> take_source(std::string_view text) {
         if (found_.empty() || found_.back().provenance)
             return bad("a provenance stands without its identity before it");
-        const std::string_view digest = take_until(text, ';');
+        const std::string_view digest = take_until(text, ";");
         const bool whole =
             digest.size() == kDigestDigits && digest.find_first_not_of("0123456789abcdef") == digest.npos;
         if (!whole) return bad("source=" + std::string(digest) + " is no digest of 64 hexadecimal digits");
@@ -184,7 +173,7 @@ private:
     /// Takes the line of a library, or that of the flags, which ends the provenance.
     Result<void> take_maker(std::string_view line) {
         const std::string_view all = line;
-        const std::string_view name = take_until(line, ' ');
+        const std::string_view name = take_until(line, " ");
         if (name.empty() || (name != kFlags && line.empty())) {
             return bad(quoted(all) + " stands where a compiler's library or its flags do");
         }
@@ -203,7 +192,7 @@ private:
             text = text.substr(0, at);
         }
         while (!text.empty()) {
-            if (const std::string_view flag = take_until(text, ' '); !flag.empty())
+            if (const std::string_view flag = take_until(text, " "); !flag.empty())
                 provenance_->flags.emplace_back(flag);
         }
     }
@@ -218,7 +207,7 @@ Result<std::vector<Described>> parse_stage(std::string_view text, std::string_vi
     const std::string start(name);
     StageParser parser;
     for (int line = 1; !text.empty(); ++line) {
-        const Result<void> taken = parser.take(take_until(text, '\n'));
+        const Result<void> taken = parser.take(take_until(text, "\n"));
         if (taken) continue;
         const std::string where = start + ", line " + std::to_string(line) + ": ";
         return fail(KVJIT_BAD_ARGUMENT, start, where + taken.error().message, line);

@@ -1,4 +1,5 @@
 #include "generator/spec_list.h"
+#include "words.h"
 
 #include <algorithm>
 #include <charconv>
@@ -17,21 +18,9 @@ constexpr std::string_view kSeparators = ", \t\r";
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as editors put it in front of UTF-8
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-std::string quoted(std::string_view text) {
-    return "\"" + std::string(text) + "\"";
-}
-
 std::string_view trimmed(std::string_view text) {
     text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
     return text.substr(0, text.find_last_not_of(kBlanks) + 1);
-}
-
-/// Removes `separator` and the text before it from `text`, and returns the latter.
-std::string_view take_until(std::string_view& text, std::string_view separator) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    const std::string_view taken = text.substr(0, end);
-    text.remove_prefix(std::min(end + separator.size(), text.size()));
-    return taken;
 }
 
 /// The product of counts, saturated.

@@ -4,15 +4,12 @@
 #include "generator/layouts.h"
 #include "generator/nearest.h"
 #include "spec_parts.h"
+#include "words.h"
 
 namespace kvjit::gen {
 namespace {
 
 constexpr std::string_view kLeaveItOut = " (leave it out)";  // a field that counts for nothing
-
-std::string quoted(std::string_view text) {
-    return "\"" + std::string(text) + "\"";
-}
 
 std::unexpected<Error> unknown_field(std::string_view name) {
     std::string says = "unknown field " + quoted(name) + "; the fields are";

@@ -4,6 +4,8 @@
 
 #include <tuple>
 
+#include "hex.h"
+
 namespace kvjit::rt {
 
 Digest digest_of(std::initializer_list<std::string_view> parts) {
@@ -20,14 +22,7 @@ Digest digest_of(std::initializer_list<std::string_view> parts) {
 }
 
 std::string digest_hex(const Digest& digest) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string text;
-    text.reserve(2 * digest.size());
-    for (std::uint8_t byte : digest) {
-        text += kDigits[byte >> 4];
-        text += kDigits[byte & 15];
-    }
-    return text;
+    return to_hex(as_text(digest));
 }
 
 std::string digest_hex(std::string_view text) {

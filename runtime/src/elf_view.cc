@@ -2,19 +2,10 @@
 
 #include <cstring>
 
+#include "hex.h"
+
 namespace kvjit::rt {
 namespace {
-
-std::string to_hex(std::string_view bytes) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    std::string text;
-    for (const char c : bytes) {
-        const auto byte = static_cast<unsigned char>(c);
-        text += kDigits[byte >> 4];
-        text += kDigits[byte & 15];
-    }
-    return text;
-}
 
 /// The next multiple of `alignment` or `offset` itself; 0, 1: no alignment.
 std::size_t align(std::size_t offset, std::size_t alignment) {
