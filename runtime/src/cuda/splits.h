@@ -29,7 +29,7 @@ Splits choose_splits(Tiles tiles, std::int64_t slots, std::int64_t max_keys, std
                      std::int64_t part_bytes);
 
 /// Of prefill, whose tiles have `tile_rows` rows: as many splits as fit on the GPU at once, each with enough keys to be
-/// worth its part, and parts that take up to 64 MiB together. 1 where tiles alone occupy half of the GPU or more.
+/// worth its part, and parts that take up to 64 MiB together. 1 where tiles alone occupy more than half of the GPU.
 ///   part_bytes  of one tile's rows
 Splits choose_prefill_splits(Tiles tiles, std::int64_t slots, std::int64_t max_keys, std::int64_t tile_rows,
                              std::int64_t part_bytes);

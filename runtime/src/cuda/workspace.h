@@ -13,7 +13,7 @@ namespace kvjit::rt {
 /// Parts of one allocation, in this order, each aligned to 64 bytes.
 struct WorkspaceLayout {
     std::size_t fault_bytes = 0;     // of an abi::Fault, 0: nothing is checked on the device
-    std::size_t counters_bytes = 0;  // unsigned, one for each tile of a decode
+    std::size_t counters_bytes = 0;  // unsigned, one for each tile of a decode or a prefill, whichever has more
     std::size_t slopes_bytes = 0;    // float32 (H)
     std::size_t lists_bytes = 0;     // int64, of a relayout
     std::size_t partials_bytes = 0;  // float32
