@@ -1,5 +1,5 @@
 // attend for few query rows, by matrix products (docs/semantics.md, section 3). Reading keys and values, once, takes
-// the time. Each warp of a block takes every fourth tile of keys, by their positions, through a ring of its own in
+// the time. Each warp of a block takes every fourth tile of keys, through a ring of its own in
 // shared memory, so that warps don't wait for each other until they merge.
 #include "cuda/attend/decode.h"
 #include "cuda/attend/mma/decode_products.h"

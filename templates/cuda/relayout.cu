@@ -12,14 +12,14 @@ namespace kvjit {
 
 // ---- Converting ----------------------------------------------------------------------------------------------------
 
-template <class From, class To, class Between = T1>
+template <class From, class To>
 KVJIT_INLINE void convert_row(const RunRows& to, const RunRows& from, i64 token, i64 head) {
     const char* codes = row_at(from.codes, token, head);
     const char* scales = row_at(from.scales, token, head);
     RowPieces x = {};
     for_each_piece([&](i32 d, int i) {
         load_cache<From>(x[i], codes, scales, d);
-        for (int k = 0; k < kPiece; ++k) x[i][k] = round_to<Between>(x[i][k]);
+        for (int k = 0; k < kPiece; ++k) x[i][k] = round_to<T1>(x[i][k]);
     });
     encode_pieces<To>(row_at(to.codes, token, head), reinterpret_cast<typename To::T3*>(row_at(to.scales, token, head)),
                       x);

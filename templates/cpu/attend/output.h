@@ -13,11 +13,6 @@ struct Part {
     float max, sum;
 };
 
-/// A part's max, but NaN where its sum is: all scores may be NaN, which leaves max at -inf, the mark of "no key".
-KVJIT_INLINE float part_max(float max, float sum) {
-    return sum == sum ? max : kNan;
-}
-
 /// Address of chunk c's partial of (new token i, query head).
 KVJIT_INLINE float* partial_at(const abi::AttendArgs& args, const abi::AttendItem& item, i64 c, i64 i, i64 head) {
     const i64 rows = item.row_end - item.row_begin;

@@ -4,29 +4,16 @@
 // by chunk, and merge, from memory, both call these functions in that order, and so get the same bits.
 #pragma once
 
+#include "common/part.h"
 #include "cpu/machine/vector.h"
 
 namespace kvjit {
-
-/// max and sum of all parts admitted so far; the caller keeps the accumulator. Starts as no_key().
-struct Running {
-    float max;
-    float sum;
-};
-KVJIT_INLINE Running no_key() {
-    return {-kInfinity, 0.0f};
-}
 
 /// Factors of the running accumulator and of the part's.
 struct Weights {
     float running;
     float part;
 };
-
-/// A part that saw no key (max -inf) must be left out: its acc and sum are not read.
-KVJIT_INLINE bool is_empty_part(float part_max) {
-    return part_max == -kInfinity;
-}
 
 /// Admits a part (m, l) that is not empty to (M, L): M' = max(M, m), a = e^(M-M'), b = e^(m-M'), L' = L*a + l*b.
 /// Returns (a, b), with which merge_acc then updates the accumulator.

@@ -89,14 +89,8 @@ KVJIT_INLINE V quotient_of(V a, V b) {
 /// log(x) to a relative 1e-10; -inf at 0, NaN for negative x.
 KVJIT_INLINE double log(float x) {
     if (!(x > 0.0f) || x == kInfinity) return x == 0.0f ? -__builtin_inf() : x > 0.0f ? x : __builtin_nan("");
-    // Every positive float32, subnormal ones included, is a normal float64, whose exponent can be read from its bits.
-    const i64 bits = __builtin_bit_cast(i64, static_cast<double>(x));
-    const i64 exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;  // mantissa in sqrt(1/2)..sqrt(2)
-    const double mantissa = __builtin_bit_cast(double, bits - (exponent << 52));
-    const double s = (mantissa - 1) / (mantissa + 1);
-    const double q = s * s;
-    const double tail = 1.0 / 3 + q * (1.0 / 5 + q * (1.0 / 7 + q * (1.0 / 9 + q * (1.0 / 11 + q * (1.0 / 13)))));
-    return static_cast<double>(exponent) * 0x1.62e42fefa39efp-1 + 2 * s * (1 + q * tail);
+    const LogParts parts = log_parts(x);
+    return parts.exponent * 0x1.62e42fefa39efp-1 + parts.rest;
 }
 
 }  // namespace kvjit

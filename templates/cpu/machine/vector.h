@@ -120,31 +120,6 @@ KVJIT_INLINE vf<N> load_first(const T* p) {
         return join<float, N / 2>(load_first<N / 2, kCount>(p), vf<N / 2>(0.0f));
 }
 
-KVJIT_INLINE void store_one(float* p, float x) {
-    *p = x;
-}
-KVJIT_INLINE void store_one(f16_t* p, float x) {
-    p->bits = float_to_half<4>(vf<4>(x))[0];
-}
-KVJIT_INLINE void store_one(bf16_t* p, float x) {
-    p->bits = float_to_bfloat16<4>(vf<4>(x))[0];
-}
-
-/// The first kCount lanes of v, to kCount elements.
-template <int kCount, int N, class T>
-KVJIT_INLINE void store_first(T* p, vf<N> v) {
-    if constexpr (kCount == N) {
-        store<N>(p, v);
-    } else if constexpr (kCount > N / 2) {
-        store<N / 2>(p, low_half<float, N>(v));
-        store_first<kCount - N / 2, N / 2>(p + N / 2, high_half<float, N>(v));
-    } else if constexpr (N > 2) {
-        store_first<kCount, N / 2>(p, low_half<float, N>(v));
-    } else if constexpr (kCount == 1) {
-        store_one(p, v[0]);
-    }
-}
-
 /// `p` moved on by `elements` elements of its row.
 template <class T>
 KVJIT_INLINE T* advance(T* p, i64 elements) {

@@ -4,6 +4,7 @@
 // parts in ascending order, so that it changes no bit which warp or thread merges, and when.
 #pragma once
 
+#include "common/part.h"
 #include "common/spec_block.h"
 #include "common/types.h"
 #include "cuda/cache/row_lanes.h"
@@ -39,22 +40,6 @@ KVJIT_INLINE V quotient_of(V a, V b) {
 /// Natural logarithm.
 KVJIT_INLINE float log(float v) {
     return log2(v) * kLn2;
-}
-
-/// max and sum over some keys of a row. Starts as "no key".
-struct Running {
-    float max = -kInfinity;
-    float sum = 0.0f;
-};
-
-/// A part that saw no key (max -inf) has weight 0 and sum 0; its acc must not be read, as that may hold anything.
-KVJIT_INLINE bool is_empty_part(float part_max) {
-    return part_max == -kInfinity;
-}
-
-/// A part's max, but NaN where its sum is: all scores may be NaN, which leaves max at -inf, the mark of "no key".
-KVJIT_INLINE float part_max(float max, float sum) {
-    return sum == sum ? max : kNan;
 }
 
 /// Weight of a part whose largest score is part_max; `max` is the largest score of all parts.
@@ -110,7 +95,7 @@ KVJIT_INLINE Running merge_parts(RowLanes& acc, i64 parts, Stat&& stat, Row&& ro
     for (i64 first = 0; first < parts; first += kWarpSize) {
         // A lane for each part, so that each weight is computed once.
         const i64 own = first + later_lane();
-        const Running running = own < parts ? stat(own) : Running{};
+        const Running running = own < parts ? stat(own) : no_key();
         const float weight = part_weight(running.max, merged.max);
         const i32 count = static_cast<i32>(parts - first < kWarpSize ? parts - first : kWarpSize);
         // Not unrolled further: it would take NVRTC longer. Parts past `count` are empty, and those take no branch, but
@@ -139,9 +124,9 @@ template <class Stat, class Row>
 KVJIT_INLINE Running merge_piece(RowPiece& acc, i32 parts, Stat&& stat, Row&& row) {
     const auto load_states = [&](Running(&states)[kPartsAhead], i32 first) {
 #pragma unroll
-        for (i32 i = 0; i < kPartsAhead; ++i) states[i] = first + i < parts ? stat(first + i) : Running{};
+        for (i32 i = 0; i < kPartsAhead; ++i) states[i] = first + i < parts ? stat(first + i) : no_key();
     };
-    Running merged;
+    Running merged = no_key();
 #pragma unroll 1
     for (i32 first = 0; first < parts; first += kPartsAhead) {
         Running states[kPartsAhead];

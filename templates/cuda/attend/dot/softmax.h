@@ -23,7 +23,7 @@ struct WarpRows {
 template <bool kDecode>
 KVJIT_INLINE WarpRows rows_of_warp(const AttendWork& work) {
     using Shape = DotShape<kDecode>;
-    WarpRows rows = {work.row_begin + (kDecode ? 0 : warp_index() * Shape::kWarpRows), 0, {}, {}, 0, 0.0f, {}};
+    WarpRows rows = {work.row_begin + (kDecode ? 0 : warp_index() * Shape::kWarpRows), 0, {}, {}, 0, 0.0f, no_key()};
     const i64 rest = work.row_end - rows.first;
     if (rest <= 0) return rows;
     rows.count = static_cast<i32>(rest < Shape::kWarpRows ? rest : Shape::kWarpRows);

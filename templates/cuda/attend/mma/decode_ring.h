@@ -174,8 +174,9 @@ KVJIT_INLINE Copies start_copies(const abi::Plane& plane, const AttendWork& work
 
 // ---- The ring ------------------------------------------------------------------------------------------------------
 
-/// A warp's tiles: of the block's, those whose number, counted from key 0, is warp_index() modulo 4. The first turns,
-/// of tiles before the block's keys, only fill the ring.
+/// A warp's tiles: of the block's, every fourth, from number warp_index() on. They are counted from the block's first
+/// key, with windows from key 0 (first_tile_key). The first turns, of tiles before the block's keys, only fill the
+/// ring.
 struct Ring {
     static constexpr int kStages = mma_stages(kFormat, kMaxSharedBytes);
     static constexpr int kPending = 2 * kStages - 2;  // groups that may be pending when the one before them is needed

@@ -52,14 +52,8 @@ inline float power_of_two(float x) {
 /// log2(x) to 1 ulp; -inf at 0, NaN for negative x.
 inline float logarithm_of_two(float x) {
     if (!(x > 0.0f) || x == kInfinity) return x == 0.0f ? -kInfinity : x > 0.0f ? x : kNan;
-    // Every positive float, subnormal ones included, is a normal double, whose exponent can be read from its bits.
-    const i64 bits = __builtin_bit_cast(i64, static_cast<double>(x));
-    const i64 exponent = (bits - 0x3fe6a09e667f3bcd) >> 52;  // mantissa in sqrt(1/2)..sqrt(2)
-    const double mantissa = __builtin_bit_cast(double, bits - (exponent << 52));
-    const double s = (mantissa - 1) / (mantissa + 1);
-    const double q = s * s;
-    const double tail = 1.0 / 3 + q * (1.0 / 5 + q * (1.0 / 7 + q * (1.0 / 9 + q * (1.0 / 11 + q * (1.0 / 13)))));
-    return static_cast<float>(static_cast<double>(exponent) + 2 * s * (1 + q * tail) * 0x1.71547652b82fep+0);
+    const LogParts parts = log_parts(x);
+    return static_cast<float>(parts.exponent + parts.rest * 0x1.71547652b82fep+0);
 }
 
 /// The larger of two; NaN if either is. -0 is less than +0.
