@@ -47,7 +47,7 @@ public:
     std::size_t trim();
 
     /// See kvjit_engine_record. Errors: parse_record_setting's.
-    gen::Result<void> record(std::string_view setting) { return images_->recorder()->set(setting); }
+    gen::Result<void> record(std::string_view setting) { return images_->recorder()->set(setting, "setting"); }
 
     /// See kvjit_engine_seal.
     void seal() { images_->seal(); }

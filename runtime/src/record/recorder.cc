@@ -110,12 +110,12 @@ void Recording::skip(Obstacle obstacle, std::string_view why) noexcept {
     }
 }
 
-gen::Result<void> Recorder::set(std::string_view setting) {
+gen::Result<void> Recorder::set(std::string_view setting, std::string_view called) {
     if (setting.empty()) {
         current_ = nullptr;
         return {};
     }
-    gen::Result<RecordSetting> parsed = parse_record_setting(setting);
+    gen::Result<RecordSetting> parsed = parse_record_setting(setting, called);
     if (!parsed) return std::unexpected(parsed.error());
     const std::lock_guard lock(mutex_);
     all_.push_back(std::make_unique<Recording>(*std::move(parsed), log_));

@@ -63,8 +63,8 @@ class Recorder {
 public:
     explicit Recorder(Log log) : log_(std::move(log)) {}
 
-    /// See kvjit_engine_record. Errors: parse_record_setting's.
-    gen::Result<void> set(std::string_view setting);
+    /// See kvjit_engine_record. `called`: as errors call the setting. Errors: parse_record_setting's.
+    gen::Result<void> set(std::string_view setting, std::string_view called = "record");
     /// Where the present recording stands; null: nothing is recorded. Both live as long as the recorder.
     const std::atomic<Recording*>& current() const { return current_; }
 

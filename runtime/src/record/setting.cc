@@ -73,7 +73,7 @@ public:
 
 private:
     [[nodiscard]] std::unexpected<gen::Error> refuse(std::string_view word, std::string_view why) const {
-        return gen::fail(KVJIT_BAD_ARGUMENT, "record",
+        return gen::fail(KVJIT_BAD_ARGUMENT, std::string(called_),
                          text(called_, " has \"", word, "\"; ", why, why.ends_with('?') ? " It" : "; it",
                               " takes DIR or DIR:name=value,... with the names call, every, layer, program, "
                               "max_files, max_bytes and the fields of a spec"));
@@ -118,7 +118,8 @@ private:
     /// The words of which each has one field's value, together a text of a spec.
     gen::Result<void> take_spec() {
         const gen::Result<gen::KernelSpec> read = gen::parse_fields(spec_words_);
-        if (!read) return gen::fail(KVJIT_BAD_ARGUMENT, "record", text(called_, ": ", read.error().message));
+        if (!read)
+            return gen::fail(KVJIT_BAD_ARGUMENT, std::string(called_), text(called_, ": ", read.error().message));
         setting_.spec = *read;
         const gen::KernelSpec defaults = gen::default_spec();
         for (const gen::Field& field : gen::spec_fields()) {

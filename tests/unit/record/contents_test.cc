@@ -163,7 +163,7 @@ TEST_CASE("recording begins and ends while plans live; a bad setting changes not
     const auto refused = engine.engine().record(engine.calls() + ":call=x");
     REQUIRE(!refused);
     CHECK(refused.error().status() == KVJIT_BAD_ARGUMENT);
-    CHECK(std::string(refused.error().argument()) == "record");
+    CHECK(std::string(refused.error().argument()) == "setting");
     plan.run(call.tensors).value();
     CHECK(engine.files().size() == 2);
     engine.engine().record("").value();
