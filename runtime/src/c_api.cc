@@ -78,7 +78,7 @@ gen::Result<std::optional<rt::PublicKey>> bundle_key_setting(const char* option)
     return gen::fail(
         KVJIT_BAD_ARGUMENT, "bundle_key",
         "bundle_key is \"" + std::string(option) +
-            "\"; it takes the 64 hexadecimal digits of an Ed25519 public key, as kvjit bundle sign and list "
+            "\"; it takes the 64 hexadecimal digits of an Ed25519 public key, not all 0, as kvjit bundle sign and list "
             "print them");
 }
 

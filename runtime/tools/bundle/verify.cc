@@ -58,7 +58,9 @@ Result<int> verify(const Request& request) {
     std::optional<rt::PublicKey> key;
     if (request.key) {
         key = rt::parse_public_key(*request.key);
-        if (!key) return fail("--key is '" + *request.key + "'; it takes the 64 hexadecimal digits of a public key");
+        if (!key)
+            return fail("--key is '" + *request.key +
+                        "'; it takes the 64 hexadecimal digits of a public key, not all 0");
     }
     Json json = Json::array();
     int code = kExitOk;
