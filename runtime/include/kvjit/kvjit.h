@@ -608,11 +608,12 @@ typedef enum kvjit_check_level {
      * what the kernel finds. Stores stay inside the cache at every level. */
 } kvjit_check_level;
 
-/* The sequences of one call. The arrays stay the caller's and are read by every run of the plan: keep them alive and
- * unchanged until the plan is released. alibi_slopes are copied, from host memory on every target. On CUDA the other
- * arrays, and the tensors of a run, lie where the GPU reaches them. The arrays' contents may change between runs, in
- * the order of the plan's stream, within max_seqlen and max_kvlen: give both where runs are captured and replayed with
- * other lengths. Without them the host_batch's own lengths are the bounds. */
+/* The sequences of one call. The arrays stay the caller's and are read by every run of the plan: keep them alive until
+ * the plan is released. alibi_slopes are copied, from host memory on every target.
+ * On CPUs a plan has checked the arrays, and split the work by them: keep them unchanged, too.
+ * On CUDA the other arrays, and the tensors of a run, lie where the GPU reaches them. There the arrays' contents may
+ * change between runs, in the order of the plan's stream, within max_seqlen and max_kvlen: give both where runs are
+ * captured and replayed with other lengths. Without them the host_batch's own lengths are the bounds. */
 typedef struct kvjit_batch {
     uint32_t struct_size;
     int64_t batch_size;       /* B */
@@ -731,8 +732,10 @@ KVJIT_API void kvjit_plan_describe(const kvjit_plan *plan, kvjit_sink sink, void
 /* ---- Run ------------------------------------------------------------------------------------------------ */
 
 /* The tensors of one call. S = seqstarts[B], K = kvstarts[B]; query-side tensors may have more rows, which are neither
- * read nor written. The last axis is contiguous everywhere; other strides are free. What a run writes must not overlap
- * any other tensor of it: a tensor that begins at the same address is refused, other overlaps are not detected.
+ * read nor written. The last axis is contiguous everywhere; other strides are free, from 0 on where a tensor is only
+ * read, and such that no two elements overlap where it is written. Only the stride between keys and values may be
+ * negative. What a run writes must not overlap any other tensor of it: a tensor that begins at the same address is
+ * refused, other overlaps are not detected.
  * Where the plan's options say stores_nothing, a run takes no current_key and current_value, and cache and scale are
  * inputs alone, whose elements may overlap.
  *
@@ -799,11 +802,12 @@ static inline void kvjit_tensors_init(kvjit_tensors *tensors) {
  *   attend  O[i,h,:] = softmax(q[i,h] . K[:,h/G]^T * softmax_scale + bias) . V[:,h/G]    docs/semantics.md, section 3
  *   load    KeyValueCache: key, value[kvstarts[b] + t, h*R + r, :] = dequantised slot (b, t), head h
  * Floating-point numbers are rounded as the threads that work round them: to nearest even, unless a program has changed
- * that for its threads. Allocates nothing, takes no lock but the default executor's, whose calls take turns. On CPU
- * targets the calling thread works too, unless its executor excludes it, and needs 1 MiB of stack. A forked process
- * lacks the default executor's threads: there a plan of the parent's is refused, unless it has one thread. What threads
- * that work have in AMX's tiles is lost, but not the tiles' configuration. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE,
- * KVJIT_BAD_SHAPE. One thread at a time. */
+ * that for its threads. Which floating-point exceptions a run raises is not defined, so these must be masked, as they
+ * are unless a program has changed that, too. Allocates nothing, takes no lock but the default executor's, whose calls
+ * take turns. On CPU targets the calling thread works too, unless its executor excludes it, and needs 1 MiB of stack. A
+ * forked process lacks the default executor's threads: there a plan of the parent's is refused, unless it has one
+ * thread. What threads that work have in AMX's tiles is lost, but not the tiles' configuration. Errors:
+ * KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE. One thread at a time. */
 KVJIT_API kvjit_status kvjit_run(kvjit_plan *plan, const kvjit_tensors *tensors, int64_t layer_idx, kvjit_error *error);
 
 /* ---- Relayout: from one cache to another ---------------------------------------------------------------- */
