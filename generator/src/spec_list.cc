@@ -1,5 +1,4 @@
 #include "generator/spec_list.h"
-#include "words.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +8,8 @@
 #include <optional>
 #include <set>
 #include <utility>
+
+#include "words.h"
 
 namespace kvjit::gen {
 namespace {

@@ -117,7 +117,8 @@ inline constexpr std::size_t kErrorBytes = offsetof(kvjit_error, message) + size
 /// Writes an error to the caller's struct, which may be null.
 kvjit_status report(const gen::Error& failure, kvjit_error* error);
 
-/// Runs the body of a C entry point that may last, and returns a Result. No exception crosses the C ABI.
+/// Runs the body of a C entry point that may last, so that forks don't wait for it. The body returns a Result; no
+/// exception crosses the C ABI.
 template <class Body>
 kvjit_status guarded_long(kvjit_error* error, Body body) noexcept {
     try {
@@ -132,7 +133,7 @@ kvjit_status guarded_long(kvjit_error* error, Body body) noexcept {
     }
 }
 
-/// The same for all others, which forks by other threads wait for.
+/// The same for all others, which forks by other threads do wait for.
 template <class Body>
 kvjit_status guarded(kvjit_error* error, Body body) noexcept {
     return guarded_long(error, [&] {
