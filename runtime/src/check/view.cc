@@ -102,6 +102,12 @@ Result<void> check_span(const kvjit_tensor& tensor, const ViewRule& rule) {
             room -= reach;
             continue;
         }
+        if (steps > room) {  // too many at any stride
+            return refuse(KVJIT_BAD_SHAPE, text(rule.name, ".shape[", i, "]"), tensor.shape[i],
+                          room / step(tensor, i) + 1,
+                          text("the tensor may span at most ", most, " elements, so with its stride of ",
+                               tensor.strides[i], " it takes at most ", room / step(tensor, i) + 1));
+        }
         const std::int64_t largest = room / steps;
         return refuse(KVJIT_BAD_SHAPE, stride_name(rule, i), tensor.strides[i], largest,
                       text("the tensor may span at most ", most, " elements, so it takes at most ", largest));

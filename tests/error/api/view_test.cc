@@ -136,16 +136,17 @@ TEST_CASE("strides of every type are accepted exactly where 128-bit arithmetic s
     CHECK(refused > 20'000);
 }
 
-TEST_CASE("the limit of a stride is the longest that fits, with the axes before it") {
-    int refused = 0;
+TEST_CASE("the limit of a stride, or of an extent, is the largest that fits, with the axes before it") {
+    int refused = 0, extents = 0;
     for (std::uint64_t seed = 1; seed <= 20'000; ++seed) {
         Rng rng(seed);
         View view = random_view(rng);
         view.rule.written = false;
         const gen::Result<void> checked = rt::check_view(view.tensor, view.rule);
         if (checked) continue;
-        const int axis = checked.error().argument[std::string("view.strides[").size()] - '0';
-        if (view.rule.contiguous && axis == view.rule.rank - 1) continue;  // its extent is to blame
+        const std::string& argument = checked.error().argument;
+        const bool is_extent = argument.starts_with("view.shape[");
+        const int axis = argument[argument.find('[') + 1] - '0';
         CAPTURE(seed);
         CAPTURE(describe(view));
         for (int behind = axis + 1; behind < view.rule.rank; ++behind) {
@@ -154,14 +155,20 @@ TEST_CASE("the limit of a stride is the longest that fits, with the axes before 
         }
         // A span is found axis by axis, a stride by itself before any span.
         if (checked.error().message.find("span") == std::string::npos) continue;
-        view.tensor.strides[axis] = checked.error().limit;
+        std::int64_t& number = is_extent ? view.tensor.shape[axis] : view.tensor.strides[axis];
+        const auto set = [&](std::int64_t value) {
+            number = value;
+            if (is_extent) view.rule.axes[static_cast<std::size_t>(axis)].extent = value;
+        };
+        set(checked.error().limit);
         CHECK(fits(view));
         CHECK(rt::check_view(view.tensor, view.rule).has_value());
-        view.tensor.strides[axis] += 1;
+        set(number + 1);
         CHECK_FALSE(fits(view));
-        ++refused;
+        ++(is_extent ? extents : refused);
     }
     CHECK(refused > 1'000);
+    CHECK(extents > 100);
 }
 
 }  // namespace
