@@ -16,30 +16,26 @@ T read(const char* at) {
     return value;
 }
 
-template <class T>
-void append(std::string& bytes, const T& value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
 }  // namespace
 
-std::string with_ptx(std::string_view cubin, std::string_view ptx) {
-    auto header = read<Elf64_Ehdr>(cubin.data());
-    const std::string_view sections = cubin.substr(header.e_shoff, std::size_t{header.e_shnum} * header.e_shentsize);
-    Elf64_Shdr added{};
-    added.sh_type = kPtxSection;
-    added.sh_offset = cubin.size();
-    added.sh_size = ptx.size();
-    added.sh_addralign = 1;
-    std::string bytes(cubin);
-    bytes.append(ptx);
-    bytes.resize((bytes.size() + 7) / 8 * 8);
-    header.e_shoff = bytes.size();
-    ++header.e_shnum;
-    bytes.append(sections);
-    append(bytes, added);
-    std::memcpy(bytes.data(), &header, sizeof header);
-    return bytes;
+std::string file_of(std::string_view ptx) {
+    struct {
+        Elf64_Ehdr header{};
+        Elf64_Shdr section{};
+    } front;
+    std::memcpy(front.header.e_ident, ELFMAG, SELFMAG);
+    front.header.e_ident[EI_CLASS] = ELFCLASS64;
+    front.header.e_ident[EI_DATA] = ELFDATA2LSB;
+    front.header.e_machine = EM_CUDA;
+    front.header.e_shoff = sizeof front.header;
+    front.header.e_shentsize = sizeof front.section;
+    front.header.e_shnum = 1;
+    front.section.sh_type = kPtxSection;
+    front.section.sh_offset = sizeof front;
+    front.section.sh_size = ptx.size();
+    front.section.sh_addralign = 1;
+    std::string bytes(reinterpret_cast<const char*>(&front), sizeof front);
+    return bytes.append(ptx);
 }
 
 std::string_view ptx_of(const char* cubin) {

@@ -1,9 +1,13 @@
-// A stand-in for NVRTC: compiles by the real one, and puts the PTX of the same compile into the cubin, as a section. So
-// kvjit's disk cache keeps PTX with the cubin, and knows it from cubins of the real NVRTC by this file's build id.
+// A stand-in for NVRTC: compiles by the real one, to PTX alone, and gives a file with that for a cubin. So kvjit's disk
+// cache keeps PTX, and knows it from cubins of the real NVRTC by this file's build id. No machine code is made: that
+// would take a third of the time, and nothing here runs it.
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/dynamic_library.h"
@@ -19,7 +23,8 @@ using namespace kvjit;
 using rt::nvrtc::Code;
 
 constexpr const char* kLineInfo = "--generate-line-info";  // for errors that name a template's line
-constexpr Code kInternalError{11};                         // NVRTC_ERROR_INTERNAL_ERROR
+constexpr std::string_view kRealMachine = "--gpu-architecture=sm_", kVirtualMachine = "--gpu-architecture=compute_";
+constexpr Code kInternalError{11};  // NVRTC_ERROR_INTERNAL_ERROR
 
 /// The real one, where kvjit would look for it, KVJIT_NVRTC aside: that names this file.
 std::vector<std::string> candidates() {
@@ -52,24 +57,21 @@ Code forward(Code (*rt::nvrtc::Api::*function)(Parameters...), Arguments... argu
     return api == nullptr ? kInternalError : (api->*function)(arguments...);
 }
 
-Code read(std::string& bytes, rt::nvrtc::Program program,
-          Code (*rt::nvrtc::Api::*size)(rt::nvrtc::Program, std::size_t*),
-          Code (*rt::nvrtc::Api::*get)(rt::nvrtc::Program, char*)) {
-    std::size_t count = 0;
-    if (const Code code = forward(size, program, &count); code != rt::nvrtc::kSuccess) return code;
-    bytes.resize(count);
-    return forward(get, program, bytes.data());
+Code make_cubin(rt::nvrtc::Program program, std::string& made) {
+    std::size_t size = 0;
+    Code code = forward(&rt::nvrtc::Api::get_ptx_size, program, &size);
+    if (code != rt::nvrtc::kSuccess) return code;
+    std::string ptx(size, '\0');
+    code = forward(&rt::nvrtc::Api::get_ptx, program, ptx.data());
+    while (ptx.ends_with('\0')) ptx.pop_back();
+    made = ptx::file_of(ptx);
+    return code;
 }
 
-Code make_cubin(rt::nvrtc::Program program, std::string& made) {
-    using Api = rt::nvrtc::Api;
-    std::string cubin, ptx;
-    Code code = read(cubin, program, &Api::get_cubin_size, &Api::get_cubin);
-    if (code == rt::nvrtc::kSuccess) code = read(ptx, program, &Api::get_ptx_size, &Api::get_ptx);
-    if (code != rt::nvrtc::kSuccess) return code;
-    while (ptx.ends_with('\0')) ptx.pop_back();
-    made = ptx::with_ptx(cubin, ptx);
-    return code;
+/// The option that asks for PTX where `option` asks for machine code; else `option`.
+std::string for_ptx(std::string_view option) {
+    if (!option.starts_with(kRealMachine)) return std::string(option);
+    return std::string(kVirtualMachine).append(option.substr(kRealMachine.size()));
 }
 
 }  // namespace
@@ -95,10 +97,11 @@ KVJIT_PTX_EXPORT Code nvrtcDestroyProgram(rt::nvrtc::Program* program) {
     return forward(&rt::nvrtc::Api::destroy_program, program);
 }
 KVJIT_PTX_EXPORT Code nvrtcCompileProgram(rt::nvrtc::Program program, int count, const char* const* options) {
-    std::vector<const char*> all(options, options + count);
-    bool has_lines = false;
-    for (const char* option : all) has_lines = has_lines || std::strcmp(option, kLineInfo) == 0;
-    if (!has_lines) all.push_back(kLineInfo);
+    std::vector<std::string> texts;
+    for (const char* option : std::span(options, static_cast<std::size_t>(count))) texts.push_back(for_ptx(option));
+    if (std::ranges::find(texts, kLineInfo) == texts.end()) texts.emplace_back(kLineInfo);
+    std::vector<const char*> all;
+    for (const std::string& option : texts) all.push_back(option.c_str());
     return forward(&rt::nvrtc::Api::compile_program, program, static_cast<int>(all.size()), all.data());
 }
 KVJIT_PTX_EXPORT Code nvrtcGetProgramLogSize(rt::nvrtc::Program program, std::size_t* bytes) {
