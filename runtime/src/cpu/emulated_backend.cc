@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "cpu/clang/flags.h"
 #include "cpu/clang_compiler.h"
 #include "cpu/code_style.h"
 #include "cpu/cpu_backend.h"
@@ -17,6 +18,7 @@ namespace {
 CompilerSettings compiler_settings(const std::string& templates) {
     CompilerSettings settings = settings_of_environment(templates);
     settings.flags.insert(settings.flags.begin(), kEmulationFlags.begin(), kEmulationFlags.end());
+    if (settings.passes != kLocalsPasses) settings.passes = kEmulationPasses;
     return settings;
 }
 

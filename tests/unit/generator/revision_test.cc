@@ -99,12 +99,14 @@ struct Basis {
 };
 
 std::vector<Basis> bases() {
-    using kvjit::rt::kClangFlags, kvjit::rt::kClangPasses, kvjit::rt::kEmulationFlags, kvjit::rt::kNvrtcFlags;
+    using kvjit::rt::kClangFlags, kvjit::rt::kClangPasses, kvjit::rt::kNvrtcFlags;
+    using kvjit::rt::kEmulationFlags, kvjit::rt::kEmulationPasses;
     return {
         {"target_constants", digest_of_target_constants(), "of the targets that have other constants"},
         {"clang_flags_and_passes", digest_of_list(kClangFlags, kClangPasses), "of CPUs"},
         {"nvrtc_flags", digest_of_list(kNvrtcFlags), "of CUDA"},
-        {"emulation_flags", digest_of_list(kEmulationFlags), "of CUDA, which are those of emulated ones"},
+        {"emulation_flags_and_passes", digest_of_list(kEmulationFlags, kEmulationPasses),
+         "of CUDA, which are those of emulated ones"},
         {"cuda/machine/emulated.h", digest_of_file("cuda/machine/emulated.h"),
          "of CUDA, which are those of emulated ones"},
         {"cuda/machine/warpgroup/emulated.h", digest_of_file("cuda/machine/warpgroup/emulated.h"),
