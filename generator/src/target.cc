@@ -46,6 +46,21 @@ std::string level_list() {
     return text;
 }
 
+/// Of a target's full_text without the ending "+wgmma".
+std::optional<Target> parse_plain_target(std::string_view text) {
+    if (const auto name = text_after(kCudaTriple, text)) {
+        const Architecture architecture = architecture_of(*name);
+        if (architecture.number > 0) return Target{Backend::kCuda, {}, architecture};
+    }
+    const bool emulated = text.starts_with(kEmulated);
+    if (const auto name = text_after(kCpuTriple, text.substr(emulated ? kEmulated.size() : 0))) {
+        const std::optional<Target> cpu = parse_cpu(*name);
+        if (cpu && !emulated) return cpu;
+        if (cpu && !cpu->emulates_amx) return emulated_target(*cpu);
+    }
+    return std::nullopt;
+}
+
 }  // namespace
 
 int Target::vector_bytes() const {
@@ -84,22 +99,12 @@ std::string Target::text() const {
 }
 
 Result<Target> parse_target(std::string_view text) {
-    if (std::string_view plain = text; take_ending(plain, kWgmma)) {
-        Result<Target> target = parse_target(plain);
-        const bool may = target && !target->wgmma && target->backend == Backend::kCudaEmulated;
-        if (may) target->wgmma = true;
-        if (may) return target;
-    }
-    if (const auto name = text_after(kCudaTriple, text)) {
-        const Architecture architecture = architecture_of(*name);
-        if (architecture.number > 0) return Target{Backend::kCuda, {}, architecture};
-    }
-    const bool emulated = text.starts_with(kEmulated);
-    if (const auto name = text_after(kCpuTriple, text.substr(emulated ? kEmulated.size() : 0))) {
-        const std::optional<Target> cpu = parse_cpu(*name);
-        if (cpu && !emulated) return *cpu;
-        if (cpu && !cpu->emulates_amx) return emulated_target(*cpu);
-    }
+    std::string_view plain = text;
+    const bool wgmma = take_ending(plain, kWgmma);
+    std::optional<Target> target = parse_plain_target(plain);
+    if (target && wgmma && target->backend != Backend::kCudaEmulated) target.reset();
+    if (target) target->wgmma = wgmma;
+    if (target) return *target;
     return fail(KVJIT_BAD_TARGET, "target",
                 "\"" + std::string(text) + "\" is no target that this version of kvjit knows, as " +
                     std::string(kCpuTriple) + ":x86-64-v3 or " + std::string(kCudaTriple) + ":sm_90a");

@@ -101,7 +101,9 @@ TEST_CASE("Hopper's code alone multiplies by warpgroups, and the emulation of it
         CAPTURE(text);
         CHECK(!parse_target(text).has_value());
     }
-    CHECK(!parse_target(plain + "+wgmma+wgmma").has_value());
+    std::string endings = plain;
+    for (int i = 0; i < 400'000; ++i) endings += "+wgmma";
+    for (const std::string& text : {plain + "+wgmma+wgmma", endings}) CHECK(!parse_target(text).has_value());
     for (const char* name : {"sm_90a+wgmma", "sm_90a+", "sm_90a+amx", "x86-64-v4+wgmma", "+wgmma"}) {
         CAPTURE(name);
         CHECK(!named_target(name).has_value());
