@@ -264,11 +264,14 @@ std::unexpected<Error> too_many(std::int64_t line, std::int64_t count, std::int6
 Result<SpecList> parse_spec_list(std::string_view text, std::int64_t max_combinations) {
     SpecList list;
     std::set<std::string> texts;
+    std::set<std::string_view> lines;  // traces of many processes repeat the same ones
     std::int64_t combinations = 0;
     if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
     for (std::int64_t number = 1; !text.empty(); ++number) {
         std::string_view line = take_until(text, "\n");
-        const Result<std::vector<Word>> words = parse_line(take_until(line, "#"));
+        const std::string_view specs = take_until(line, "#");
+        if (!lines.insert(specs).second) continue;
+        const Result<std::vector<Word>> words = parse_line(specs);
         if (!words) return at_line(number, words.error());
         if (words->empty()) continue;
         combinations = sum(combinations, count_combinations(*words));
