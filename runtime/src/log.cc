@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "quiet_write.h"
+
 namespace kvjit::rt {
 namespace {
 
@@ -37,8 +39,8 @@ std::string quoted(std::string_view value) {
 void write_line(kvjit_log_level level, const std::string& message) {
     const auto row = std::ranges::find(kLevels, level, &Level::level);
     const std::string line = "kvjit: " + std::string(row->name) + ": " + message + "\n";
-    // A log that can't be written must not fail a call.
-    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+    std::string_view rest = line;
+    write_quietly(STDERR_FILENO, rest);  // a log that can't be written must not fail a call
 }
 
 }  // namespace

@@ -27,8 +27,8 @@ public:
 
 private:
     /// Returns 0 or an errno.
-    int write_once(const std::string& line);
-    void give_up(int error);
+    std::string write_once(const std::string& line);
+    void give_up(const std::string& why);
 
     std::string path_;
     Log log_;

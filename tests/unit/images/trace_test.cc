@@ -1,10 +1,13 @@
 // What a program asks for, written down as a list of specs.
 #include "spec_trace.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -41,23 +44,19 @@ KernelPtr kernel_of(std::shared_ptr<Images> images, const std::string& spec,
     return *Kernel::make(std::move(images), spec_of(spec), targets);
 }
 
-/// While it lives, no file of this process grows beyond so many bytes.
+/// While it lives, no file of this process grows beyond so many bytes. Who tries without care is ended by SIGXFSZ.
 class FileLimit {
 public:
-    explicit FileLimit(std::uintmax_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    explicit FileLimit(std::uintmax_t bytes) {
         REQUIRE(getrlimit(RLIMIT_FSIZE, &before_) == 0);
         const rlimit limit{static_cast<rlim_t>(bytes), before_.rlim_max};
         REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
     }
-    ~FileLimit() {
-        setrlimit(RLIMIT_FSIZE, &before_);
-        std::signal(SIGXFSZ, handler_);
-    }
+    ~FileLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
     FileLimit(const FileLimit&) = delete;
     FileLimit& operator=(const FileLimit&) = delete;
 
 private:
-    void (*handler_)(int);
     rlimit before_{};
 };
 
@@ -161,4 +160,35 @@ TEST_CASE("what can't be written is said once, and fails nothing") {
         REQUIRE(world.warnings.size() == 1);
         CHECK(world.warnings[0].starts_with("specs are not traced: " + path + " can't be written: "));
     }
+}
+
+TEST_CASE("a pipe that no one reads, or no longer, ends and stops nothing") {
+    const TemporaryFolder folder;
+    const std::string path = folder.path("pipe");
+    REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    World unread;
+    CHECK(kernel_of(tracing(unread, path), "op=Merge,head_dim=80")->prepare(KVJIT_ALL_PROGRAMS).has_value());
+    CHECK(unread.warnings == Texts{"specs are not traced: " + path + " can't be written: No such device or address"});
+    World left;
+    const int reader = open(path.c_str(), O_RDONLY | O_NONBLOCK);
+    REQUIRE(reader >= 0);
+    const auto images = tracing(left, path);
+    close(reader);
+    CHECK(kernel_of(images, "op=Merge,head_dim=88")->prepare(KVJIT_ALL_PROGRAMS).has_value());
+    CHECK(left.warnings == Texts{"specs are not traced: " + path + " can't be written: Broken pipe"});
+}
+
+TEST_CASE("a file that another program keeps locked is given up, once") {
+    const TemporaryFolder folder;
+    const std::string path = folder.write("specs.txt", "");
+    const int holder = open(path.c_str(), O_RDONLY);
+    REQUIRE(flock(holder, LOCK_EX) == 0);
+    World world;
+    const auto images = tracing(world, path);
+    for (const char* spec : {"op=Merge,head_dim=96", "op=Merge,head_dim=104"}) {
+        CHECK(kernel_of(images, spec)->prepare(KVJIT_ALL_PROGRAMS).has_value());
+    }
+    CHECK(world.warnings == Texts{"specs are not traced: " + path + " another process has had it locked for 1000 ms"});
+    CHECK(lines_of(path).empty());
+    close(holder);
 }
