@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check/fault.h"
+#include "no_fork.h"
 #include "parallel.h"
 #include "usable_cores.h"
 
@@ -56,6 +57,7 @@ public:
 
 private:
     static Share share(Engine& engine, const gen::KernelSpec& spec, const gen::TargetList& targets) {
+        const NoFork no_fork;
         gen::Result<KernelPtr> kernel = engine.kernel(spec, targets);
         if (kernel) return {&spec, *std::move(kernel), {}};
         return {&spec, nullptr, {kernel.error()}};

@@ -139,6 +139,28 @@ TEST_CASE("a forked process uses the parent's kernel, whatever the parent's othe
     CHECK(wrong == 0);
 }
 
+TEST_CASE("a fork while another thread prepares specs finds the engine whole" * doctest::skip(kSanitized)) {
+    kvjit::EngineOptions options;
+    options.cache_dir = "";
+    const auto engine = kvjit::Engine::create(options).value();
+    const kvjit::KernelSpec spec = kvjit::KernelSpec::parse("op=Merge,head_dim=64").value();
+    REQUIRE(engine.prepare({spec}));
+    std::atomic<bool> ended = false;
+    std::thread other([&] {
+        while (!ended) engine.prepare({spec}).value();
+    });
+    int wrong = 0;
+    for (int i = 0; i < 500; ++i) {
+        wrong += in_child([&] {
+                     alarm(20);
+                     return engine.kernel(spec) ? kRight : kNotRun;
+                 }) != kRight;
+    }
+    ended = true;
+    other.join();
+    CHECK(wrong == 0);
+}
+
 TEST_CASE("a fork while another thread compiles waits for it" * doctest::skip(kSanitized)) {
     kvjit::EngineOptions options;
     options.cache_dir = "";
