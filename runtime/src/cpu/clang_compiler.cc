@@ -102,13 +102,12 @@ public:
         if (!identity_.empty()) return identity_;
         const gen::Result<std::string> path = locate();
         if (!path) return std::unexpected(path.error());
-        const std::optional<LibraryFile> file = LibraryFile::open(*path);
-        if (!file) {
+        std::string maker = maker_of(*path);
+        if (maker.empty()) {
             if (const auto opened = open(); !opened) return std::unexpected(opened.error());
             return missing(*path + " is no compiler of kvjit's");
         }
-        const std::string text = file->describe("libkvjit_compiler");
-        return identity_ = gen::print_maker(text, flags_, settings_.passes);  // whole: memory may run out before
+        return identity_ = std::move(maker);
     }
 
     gen::Result<CompileOutput> compile(std::string_view source, std::string_view name, const gen::Target& target,
@@ -144,6 +143,12 @@ public:
 
 private:
     using Clang = const kvjit_clang_functions*;
+
+    /// The identity of the compiler in this file; empty where it is no library.
+    std::string maker_of(const std::string& path) const {
+        const std::optional<LibraryFile> file = LibraryFile::open(path);
+        return file ? gen::print_maker(file->describe("libkvjit_compiler"), flags_, settings_.passes) : "";
+    }
 
     gen::Result<std::string> locate() const {
         if (const char* why = why_no_libraries()) {
@@ -187,6 +192,7 @@ private:
         // Opened with less than a compile takes, Clang would end the process.
         if (!has_room()) return no_room(*path);
         const auto start = std::chrono::steady_clock::now();
+        std::string maker = maker_of(*path);
         void* library = dlopen(path->c_str(), RTLD_LOCAL | RTLD_NOW);
         if (!library) {
             const std::string why = dlerror();
@@ -194,6 +200,9 @@ private:
         }
         void* symbol = dlsym(library, KVJIT_CLANG_FUNCTIONS);
         if (!symbol) return missing(*path + " belongs to another version of kvjit");
+        // What it makes is stored under its name: not under that of a file which was in its place before or after.
+        if (maker_of(*path) != maker) return missing(*path + " was replaced while it was opened");
+        identity_ = std::move(maker);
         load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return clang_ = static_cast<Clang>(symbol);
     }
@@ -202,7 +211,7 @@ private:
     const CompilerSettings settings_;
     std::vector<const char*> flags_;  // some are the settings'
     std::mutex mutex_;                // guards what follows
-    std::string identity_;
+    std::string identity_;            // of the compiler that is open, else of the file that was found
     Clang clang_ = nullptr;
     std::atomic<double> load_seconds_ = 0;
 };

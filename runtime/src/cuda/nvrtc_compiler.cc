@@ -101,8 +101,14 @@ private:
         const gen::Result<std::string> path = locate();
         if (!path) return std::unexpected(path.error());
         const auto start = std::chrono::steady_clock::now();
+        const gen::Result<std::string> described = describe_nvrtc(*path);
         gen::Result<NvrtcLibrary> opened = open_nvrtc(*path);
         if (!opened) return std::unexpected(opened.error());
+        // What it makes is stored under its name: not under that of a file which was in its place before or after.
+        if (described && describe_nvrtc(*path) != *described) {
+            return missing_library(kNvrtcText, *path + " was replaced while it was opened");
+        }
+        if (described) identity_ = gen::print_maker(*described, flags_);
         load_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
         return &library_.emplace(*std::move(opened));
     }
