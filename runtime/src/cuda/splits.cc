@@ -18,6 +18,8 @@ constexpr std::int64_t kLongUnits = 64;
 /// The most blocks a slot that such splits may lead to: most blocks return at once, which takes time all the same.
 constexpr std::int64_t kMostWaves = 32;
 constexpr std::int64_t kMaxSplits = 128;
+/// More than any grid has: a call may claim more, and is refused afterwards.
+constexpr std::int64_t kManyBlocks = std::int64_t{1} << 40;
 constexpr double kGoodEnough = 0.85;
 
 /// The fraction of the slots that have a block, over all waves.
@@ -31,10 +33,11 @@ Splits choose_splits(Tiles tiles, std::int64_t slots, std::int64_t max_keys, std
                      std::int64_t part_bytes) {
     const std::int64_t units = std::max<std::int64_t>(1, ceil_div(max_keys, unit));
     const std::int64_t most = std::clamp<std::int64_t>(units / kLeastUnits, 1, kMaxSplits);
+    const std::int64_t used = std::min(tiles.used, kManyBlocks);
     double best = 0;
-    for (std::int64_t count = 1; count <= most; ++count) best = std::max(best, occupancy(tiles.used * count, slots));
+    for (std::int64_t count = 1; count <= most; ++count) best = std::max(best, occupancy(used * count, slots));
     std::int64_t filling = 1;
-    while (filling < most && occupancy(tiles.used * filling, slots) < kGoodEnough * best) ++filling;
+    while (filling < most && occupancy(used * filling, slots) < kGoodEnough * best) ++filling;
     const std::int64_t places = std::max<std::int64_t>(1, tiles.places);
     const std::int64_t room =
         std::min({kMostWaves * slots / places, kMostPartBytes / saturating_product(places, part_bytes), kMaxSplits});
