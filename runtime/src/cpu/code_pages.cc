@@ -107,6 +107,7 @@ gen::Result<CodePages> CodePages::map(std::size_t bytes, CodeMapping mapping) {
     const int error = bytes == 0 ? 0 : pages.try_map(bytes, mapping);
     if (error == 0) return pages;
     if (is_scarcity(error)) return std::unexpected(out_of_memory(bytes, error));
+    remembered_mapping = kUnknown;
     return gen::fail(KVJIT_BAD_TARGET, "target", "a file in memory can't be mapped: " + text_of(error));
 }
 
