@@ -10,6 +10,6 @@
 namespace kvjit::tool {
 
 /// Reads a whole file of at most `max_bytes`, or "-", standard input; pipes work, too. The error names the file.
-Result<std::string> read_file(const std::string& name, std::size_t max_bytes = SIZE_MAX);
+Result<std::string> read_file(const std::string& name, std::size_t max_bytes);
 
 }  // namespace kvjit::tool

@@ -18,7 +18,7 @@ namespace kvjit::rt {
 
 struct DiskStoreOptions {
     std::optional<std::string> folder;            // nothing: default_cache_place(); "": none
-    std::int64_t max_bytes = 512LL << 20;         // entries are pruned to this; a larger entry is not stored
+    std::int64_t max_bytes = 0;                   // entries are pruned to this; a larger entry is not stored
     std::chrono::milliseconds lock_wait{10'000};  // then lock() gives up, and the caller compiles privately
     Log log = {};                                 // may be called on several threads at once
     FileCalls* calls = &system_calls();           // must outlive the store

@@ -4,20 +4,17 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
-#include <ranges>
-#include <span>
 
 #include "bundle/bundle_commands.h"
 #include "bundle/compiler_path.h"
 #include "bundle/entries.h"
 #include "bundle/files.h"
+#include "bundle/spec_arguments.h"
 #include "command/options.h"
 #include "command/words.h"
 #include "common/abi.h"
 #include "disk_cache/disk_store.h"
 #include "environment.h"
-#include "generator/spec_list.h"
-#include "input_file.h"
 #include "terminal.h"
 #include "usable_cores.h"
 
@@ -26,13 +23,10 @@ namespace {
 
 struct Request {
     std::string out;
-    std::vector<std::string> specs;                          // each a list of its own
-    std::vector<std::string> spec_files;                     // of lists; "-": standard input
-    std::int64_t max_combinations = KVJIT_MAX_COMBINATIONS;  // of one list
-    std::vector<std::string> targets;                        // each with commas between names
-    std::optional<std::string> cache_dir;                    // nothing: kvjit's own
-    std::optional<std::string> key_file;                     // nothing: not signed
-    int jobs = 0;                                            // 0: as many as cores
+    SpecArguments what;
+    std::optional<std::string> cache_dir;  // nothing: kvjit's own
+    std::optional<std::string> key_file;   // nothing: not signed
+    int jobs = 0;                          // 0: as many as cores
     bool without_sources = false;
     bool quiet = false;
 };
@@ -41,6 +35,7 @@ std::unique_ptr<rt::Cache> open_cache(const std::optional<std::string>& folder, 
     if (folder && folder->empty()) return nullptr;
     rt::DiskStoreOptions disk;
     disk.folder = folder;
+    disk.max_bytes = rt::cache_max_bytes_of_environment();
     disk.log = log;
     return rt::open_disk_store(disk);
 }
@@ -56,53 +51,6 @@ rt::ImagesOptions images_options(const Request& request) {
     images.disk = open_cache(request.cache_dir, images.log);
     images.templates = gen::templates_of(templates);
     return images;
-}
-
-/// `where` is put before errors about the list.
-Result<void> add_specs(std::vector<gen::KernelSpec>& specs, const std::string& where, std::string_view text,
-                       std::int64_t max_combinations) {
-    const gen::Result<gen::SpecList> list = gen::parse_spec_list(text, max_combinations);
-    if (!list) return fail(where + error_text(list.error()));
-    for (const gen::SpecList::Item& item : list->specs) specs.push_back(item.spec);
-    for (const gen::SpecList::LeftOut& out : list->left_out) {
-        complain("left out: " + where + "line " + std::to_string(out.line) + ": " + out.combination + ": " +
-                 out.reason.message);
-    }
-    return {};
-}
-
-Result<std::vector<gen::KernelSpec>> read_specs(const Request& request) {
-    std::vector<gen::KernelSpec> specs;
-    for (const std::string& path : request.spec_files) {
-        const Result<std::string> text = read_file(path);
-        if (!text) return fail(text.error());
-        if (auto added = add_specs(specs, path + ": ", *text, request.max_combinations); !added)
-            return fail(added.error());
-    }
-    for (const std::string& text : request.specs) {
-        if (request.specs.size() > 1 && !text.starts_with("op=")) {
-            return fail("SPEC \"" + text +
-                        "\" is one of several, each of which is a spec and begins with op=; a spec's "
-                        "fields have commas between them");
-        }
-        if (auto added = add_specs(specs, "", text, request.max_combinations); !added) return fail(added.error());
-    }
-    if (specs.empty()) return fail("there is no spec to make kernels of: --specs FILE, or SPEC");
-    return specs;
-}
-
-/// The names between the commas. An empty one is refused: a script's variable may be unset.
-Result<std::vector<std::string>> split_targets(const std::vector<std::string>& lists) {
-    std::vector<std::string> names;
-    for (const std::string& list : lists) {
-        const std::size_t before = names.size();
-        for (const auto part : std::views::split(list, ',')) names.emplace_back(part.begin(), part.end());
-        const auto added = std::span(names).subspan(before);
-        if (added.empty() || std::ranges::find(added, "") != added.end()) {
-            return fail("--targets is '" + list + "'; it has an empty name");
-        }
-    }
-    return names;
 }
 
 std::size_t thread_count(int jobs) {
@@ -153,9 +101,9 @@ Result<void> check_output(const Request& request) {
 Result<int> create(const Request& request) {
     const auto start = std::chrono::steady_clock::now();
     if (auto soon = check_output(request); !soon) return fail(soon.error());
-    const Result<std::vector<gen::KernelSpec>> specs = read_specs(request);
+    const Result<std::vector<gen::KernelSpec>> specs = request.what.read_specs();
     if (!specs) return fail(specs.error());
-    const Result<std::vector<std::string>> targets = split_targets(request.targets);
+    const Result<std::vector<std::string>> targets = request.what.target_names();
     if (!targets) return fail(targets.error());
     const Result<EntryJobs> jobs = plan_entries(*specs, *targets);
     if (!jobs) return fail(jobs.error());
@@ -177,14 +125,8 @@ Result<int> create(const Request& request) {
 Action declare(Options& options) {
     auto request = std::make_shared<Request>();
     options.text("OUT", request->out, kFile, "The bundle to write (*.kvjb)")->required();
-    options.text("SPEC", request->specs, kSpec, "field=value pairs, separated by commas: one spec a word");
-    options.text("--specs", request->spec_files, kFile, "File of specs; - is standard input; may be given again");
-    options
-        .text("--targets", request->targets, {"TARGET,...", Offer::kTargets},
-              "x86-64-v3, x86-64-v4-amx, sm_80, sm_90a, host, ...; with commas")
-        ->required();
-    options.number("--max-combinations", request->max_combinations, 1, INT64_MAX,
-                   "Combinations that a list of specs may make, at most");
+    options.text("SPEC", request->what.specs, kSpec, "field=value pairs, separated by commas: one spec a word");
+    request->what.declare(options, true);
     options.number("-j,--jobs", request->jobs, 0, 1024, "Compiles at once; 0: one for each core that it may run on");
     options.cache_folder(request->cache_dir);
     options.text("--key", request->key_file, kFile, kSignHelp);

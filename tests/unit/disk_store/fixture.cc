@@ -37,6 +37,7 @@ DiskStoreOptions options_for(const std::string& folder, std::vector<std::string>
     static UnsyncedCalls unsynced;
     DiskStoreOptions options;
     options.folder = folder;
+    options.max_bytes = std::int64_t{512} << 20;
     options.calls = &unsynced;
     if (messages) options.log = [messages](int, const std::string& message) { messages->push_back(message); };
     return options;
