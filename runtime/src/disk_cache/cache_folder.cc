@@ -79,15 +79,6 @@ ssize_t read_all(FileCalls& calls, int fd, std::string& out) {
     return static_cast<ssize_t>(done);
 }
 
-int write_all(FileCalls& calls, int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t put = calls.write(fd, bytes.data(), bytes.size());
-        if (put <= 0) return put < 0 ? static_cast<int>(put) : -EIO;
-        bytes.remove_prefix(static_cast<std::size_t>(put));
-    }
-    return 0;
-}
-
 /// Past this limit a write raises SIGXFSZ, which ends the process.
 bool exceeds_file_size_limit(std::size_t bytes) {
     rlimit limit{};
@@ -189,7 +180,6 @@ std::expected<std::string, ReadFailure> CacheFolder::read(const std::string& nam
     const ssize_t got = read_all(*calls_, file.get(), bytes);
     if (got < 0) return fail(kUnreadable, "can't be read: " + error_text(static_cast<int>(got)));
     bytes.resize(static_cast<std::size_t>(got));
-    calls_->touch(file.get());
     return bytes;
 }
 
@@ -207,8 +197,16 @@ std::expected<void, std::string> CacheFolder::write(const std::string& name, std
         return fail(filled < 0 ? "write" : "rename", renamed);
     }
     // The name must survive a crash, too, not only the bytes.
-    if (const int error = calls_->sync(descriptor()); error < 0) return fail("sync", error);
+    const int synced = calls_->sync(descriptor());
+    if (synced < 0) {
+        calls_->remove(descriptor(), name.c_str());
+        return fail("sync", synced);
+    }
     return {};
+}
+
+void CacheFolder::touch(const std::string& name) const {
+    calls_->touch(descriptor(), name.c_str());
 }
 
 int CacheFolder::remove(const std::string& name) const {

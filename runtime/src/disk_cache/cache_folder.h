@@ -55,14 +55,16 @@ public:
     /// The same, but creates the folder if needed.
     std::expected<CacheFolder, std::string> make_subfolder(const std::string& name) const;
 
-    /// Reads a whole file into private memory and marks it as the most recently used. Doesn't follow a link or wait for
-    /// a pipe's writer. At most `limit` bytes.
+    /// Reads a whole file into private memory. Doesn't follow a link or wait for a pipe's writer. At most `limit`
+    /// bytes.
     std::expected<std::string, ReadFailure> read(const std::string& name, std::size_t limit) const;
+    /// Marks a file as the most recently used.
+    void touch(const std::string& name) const;
 
     /// Writes a file of these bytes, mode 0600, atomically and durably: it is written and synced under another name,
     /// which ends in kTemporarySuffix and is locked meanwhile (flock), then renamed to `name`. Readers see the old file
-    /// or the new one. The error is a sentence for a log; `name` then has its old contents, or the new ones if only
-    /// making them durable failed.
+    /// or the new one. The error is a sentence for a log; `name` then has its old contents, or is gone if only
+    /// making the new ones durable failed.
     std::expected<void, std::string> write(const std::string& name, std::string_view bytes) const;
 
     /// Removes a file of any kind, or an empty folder. Returns 0 or -errno.

@@ -165,7 +165,10 @@ DiskStore::Lookup DiskStore::find_in(const CacheFolder& shard, const std::string
         }
     }
     const auto view = decode_entry(*bytes);
-    if (view && holds_key(*view, key)) return copy(*view, shard.path() + '/' + name);
+    if (view && holds_key(*view, key)) {
+        shard.touch(name);
+        return copy(*view, shard.path() + '/' + name);
+    }
     return reject(shard, name, view ? "holds another program's entry" : "is damaged: " + std::string(view.error()));
 }
 

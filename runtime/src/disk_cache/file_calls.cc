@@ -69,8 +69,8 @@ int FileCalls::remove_folder(int folder, const char* name) {
     return uninterrupted([&] { return ::unlinkat(folder, name, AT_REMOVEDIR); });
 }
 
-int FileCalls::touch(int fd) {
-    return uninterrupted([&] { return ::futimens(fd, nullptr); });
+int FileCalls::touch(int folder, const char* name) {
+    return uninterrupted([&] { return ::utimensat(folder, name, nullptr, AT_SYMLINK_NOFOLLOW); });
 }
 
 int FileCalls::lock(int fd) {
@@ -98,6 +98,15 @@ std::expected<std::vector<std::string>, int> FileCalls::list(int folder, std::si
 FileCalls& system_calls() {
     static FileCalls calls;
     return calls;
+}
+
+int write_all(FileCalls& calls, int fd, std::string_view bytes) {
+    while (!bytes.empty()) {
+        const ssize_t put = calls.write(fd, bytes.data(), bytes.size());
+        if (put <= 0) return put < 0 ? static_cast<int>(put) : -EIO;
+        bytes.remove_prefix(static_cast<std::size_t>(put));
+    }
+    return 0;
 }
 
 Fd::~Fd() {

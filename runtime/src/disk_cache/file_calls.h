@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <expected>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,7 +28,7 @@ public:
     virtual int rename(int folder, const char* from, const char* to);        // renameat
     virtual int remove(int folder, const char* name);                        // unlinkat
     virtual int remove_folder(int folder, const char* name);                 // unlinkat: an empty folder
-    virtual int touch(int fd);                                               // futimens: now
+    virtual int touch(int folder, const char* name);                         // utimensat, links not followed: now
     virtual int lock(int fd);                                                // flock: exclusive, no waiting
     /// openat, readdir: up to `at_most` names in the folder.
     virtual std::expected<std::vector<std::string>, int> list(int folder, std::size_t at_most);
@@ -35,6 +36,9 @@ public:
 
 /// The real system calls.
 FileCalls& system_calls();
+
+/// Writes all of `bytes`. Returns 0 or -errno.
+int write_all(FileCalls& calls, int fd, std::string_view bytes);
 
 /// Owns a descriptor.
 class Fd {

@@ -18,18 +18,10 @@
 namespace kvjit::tool {
 namespace {
 
+constexpr std::size_t kMaxKeyBytes = std::size_t{1} << 20;
+
 std::string reason(int error) {
     return std::strerror(error);
-}
-
-/// 0 or -errno.
-int write_all(int file, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t put = rt::system_calls().write(file, bytes.data(), bytes.size());
-        if (put < 0) return static_cast<int>(put);
-        bytes.remove_prefix(static_cast<std::size_t>(put));
-    }
-    return 0;
 }
 
 /// Blocks signals that would end the process while it lives, so that no half-written file remains.
@@ -60,6 +52,17 @@ rt::Fd open_beside(const std::string& place, mode_t mode, std::string& name) {
     return rt::Fd(file);
 }
 
+std::string folder_of(const std::filesystem::path& place) {
+    return place.has_parent_path() ? place.parent_path().string() : ".";
+}
+
+/// So that the file's name survives a crash, too. Returns 0 or -errno.
+int sync_folder_of(const std::string& place) {
+    rt::FileCalls& calls = rt::system_calls();
+    const rt::Fd folder(calls.open(AT_FDCWD, folder_of(place).c_str(), O_RDONLY | O_DIRECTORY, 0));
+    return folder.open() ? calls.sync(folder.get()) : 0;  // a folder may be one to write to, not to read
+}
+
 /// Replaces the file at `place` and keeps its permissions, `kept` (0: there is none, and `mode` counts). Returns 0 or
 /// -errno.
 int replace(const std::string& place, mode_t kept, mode_t mode, std::string_view bytes) {
@@ -69,17 +72,24 @@ int replace(const std::string& place, mode_t kept, mode_t mode, std::string_view
     const rt::Fd file = open_beside(place, mode, temporary);
     if (!file.open()) return file.get();
     int error = kept != 0 && ::fchmod(file.get(), kept & 0777) != 0 ? -errno : 0;
-    if (error == 0) error = write_all(file.get(), bytes);
+    if (error == 0) error = rt::write_all(calls, file.get(), bytes);
     if (error == 0) error = calls.sync(file.get());
     if (error == 0) error = calls.rename(AT_FDCWD, temporary.c_str(), place.c_str());
     if (error != 0) calls.remove(AT_FDCWD, temporary.c_str());
-    return error;
+    return error != 0 ? error : sync_folder_of(place);
 }
 
 /// Writes into a pipe, a terminal or a device. Returns 0 or -errno.
 int write_into(const std::string& path, std::string_view bytes) {
-    const rt::Fd file(rt::system_calls().open(AT_FDCWD, path.c_str(), O_WRONLY, 0));
-    return file.open() ? write_all(file.get(), bytes) : file.get();
+    rt::FileCalls& calls = rt::system_calls();
+    const rt::Fd file(calls.open(AT_FDCWD, path.c_str(), O_WRONLY, 0));
+    return file.open() ? rt::write_all(calls, file.get(), bytes) : file.get();
+}
+
+/// What a path leads to, links followed; nothing: no file.
+std::optional<struct stat> known_file(const std::string& path) {
+    struct stat known{};
+    return ::stat(path.c_str(), &known) == 0 ? std::optional(known) : std::nullopt;
 }
 
 }  // namespace
@@ -107,30 +117,30 @@ Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, cons
 }
 
 Result<void> write_file(const std::string& path, std::string_view bytes, mode_t mode) {
-    struct stat known{};
-    const bool is_there = rt::system_calls().status_of(AT_FDCWD, path.c_str(), &known) == 0;
-    const int error = is_there && !S_ISREG(known.st_mode)
+    const std::optional<struct stat> known = known_file(path);
+    const int error = known && !S_ISREG(known->st_mode)
                           ? write_into(path, bytes)
-                          : replace(rt::real_path(path).value_or(path), is_there ? known.st_mode : 0, mode, bytes);
+                          : replace(rt::real_path(path).value_or(path), known ? known->st_mode : 0, mode, bytes);
     if (error == 0) return {};
     return fail(path + " can't be written: " + reason(-error));
 }
 
 Result<void> check_writable(const std::string& path) {
-    struct stat known{};
-    const bool is_there = rt::system_calls().status_of(AT_FDCWD, path.c_str(), &known) == 0;
-    if (is_there && S_ISDIR(known.st_mode)) return fail(path + " can't be written: " + reason(EISDIR));
-    const bool into = is_there && !S_ISREG(known.st_mode);
-    const std::filesystem::path place = rt::real_path(path).value_or(path);
-    const std::string folder = place.has_parent_path() ? place.parent_path().string() : ".";
+    const std::optional<struct stat> known = known_file(path);
+    if (known && S_ISDIR(known->st_mode)) return fail(path + " can't be written: " + reason(EISDIR));
+    const bool into = known && !S_ISREG(known->st_mode);
+    const std::string folder = folder_of(rt::real_path(path).value_or(path));
     if (into ? ::access(path.c_str(), W_OK) == 0 : ::access(folder.c_str(), W_OK | X_OK) == 0) return {};
     return fail(path + " can't be written: " + reason(errno));
 }
 
 Result<rt::SecretKey> read_key(const std::string& path) {
-    const Result<std::string> text = read_file(path);
+    const Result<std::string> text = read_file(path, kMaxKeyBytes);
     if (!text) return fail(text.error());
     if (const auto key = rt::parse_secret_key(*text)) return *key;
+    if (text->contains("BEGIN ENCRYPTED PRIVATE KEY")) {
+        return fail(path + " is encrypted; kvjit reads keys without a passphrase, as openssl pkey writes them");
+    }
     return fail(path + " is no private Ed25519 key in PEM, as openssl genpkey -algorithm ed25519 writes it");
 }
 

@@ -1,11 +1,10 @@
 #include "cache/folder.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "bundle/files.h"
 #include "disk_cache/entry.h"
@@ -17,26 +16,6 @@ namespace kvjit::tool {
 namespace {
 
 constexpr std::size_t kMostNames = std::size_t{1} << 24;
-
-/// Reads a file as the store does, but doesn't mark it as used.
-Result<std::string> read_file_in(const rt::CacheFolder& folder, const std::string& path) {
-    const auto failed = [&](int error) { return fail("can't be read: " + std::string(std::strerror(-error))); };
-    rt::FileCalls& calls = folder.calls();
-    const rt::Fd file(calls.open(folder.descriptor(), path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
-    if (!file.open()) return failed(file.get());
-    struct stat status{};
-    if (const int error = calls.status(file.get(), &status); error < 0) return failed(error);
-    if (!rt::is_trusted(status)) return fail("is no regular file of this user that others can't write to");
-    if (status.st_size > static_cast<off_t>(rt::kMaxEntryBytes)) return fail("is too large");
-    std::string bytes(static_cast<std::size_t>(status.st_size), '\0');
-    for (std::size_t done = 0; done < bytes.size();) {
-        const ssize_t got = calls.read(file.get(), bytes.data() + done, bytes.size() - done);
-        if (got < 0) return failed(static_cast<int>(got));
-        if (got == 0) return fail("is cut short");
-        done += static_cast<std::size_t>(got);
-    }
-    return bytes;
-}
 
 }  // namespace
 
@@ -56,8 +35,11 @@ Result<ManagedCache> ManagedCache::open(const std::optional<std::string>& folder
     ManagedCache cache(cache_path(folder));
     if (cache.path_.empty())
         return fail("there is no disk cache: KVJIT_CACHE_DIR or --cache-dir is empty, or no home folder");
-    std::error_code error;
-    if (!std::filesystem::exists(cache.path_, error)) return cache;
+    struct stat known{};
+    if (::stat(cache.path_.c_str(), &known) != 0) {
+        if (errno == ENOENT) return cache;
+        return fail("the cache folder " + cache.path_ + " can't be used: " + std::strerror(errno));
+    }
     auto opened = rt::CacheFolder::open(rt::system_calls(), {cache.path_, cache.path_});
     if (!opened) return fail(opened.error());
     cache.folder_.emplace(*std::move(opened));
@@ -95,8 +77,8 @@ void ManagedCache::list_shard(const std::string& shard) {
 }
 
 CacheEntry ManagedCache::read(const CacheFile& file) const {
-    const Result<std::string> bytes = read_file_in(*folder_, file.path());
-    if (!bytes) return {.bad = bytes.error()};
+    const auto bytes = folder_->read(file.path(), rt::kMaxEntryBytes);
+    if (!bytes) return {.bad = bytes.error().kind == rt::ReadFailure::Kind::kAbsent ? "is gone" : bytes.error().reason};
     const auto view = rt::decode_entry(*bytes);
     if (!view) return {.bad = "is bad: " + std::string(view.error())};
     const rt::EntryKey key{std::string(view->identity), std::string(view->source_digest), std::string(view->maker)};

@@ -52,7 +52,7 @@ public:
         return fails() ? -error_ : FileCalls::rename(folder, from, to);
     }
     int remove(int folder, const char* name) override { return fails() ? -error_ : FileCalls::remove(folder, name); }
-    int touch(int fd) override { return fails() ? -error_ : FileCalls::touch(fd); }
+    int touch(int folder, const char* name) override { return fails() ? -error_ : FileCalls::touch(folder, name); }
     int lock(int fd) override { return fails() ? -error_ : FileCalls::lock(fd); }
     std::expected<std::vector<std::string>, int> list(int folder, std::size_t at_most) override {
         if (fails()) return std::unexpected(-error_);

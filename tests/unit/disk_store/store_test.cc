@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <thread>
@@ -96,7 +97,10 @@ TEST_CASE("what is published is found, by every store of the folder and under it
 TEST_CASE("an entry of another compiler is told, one of another source is not") {
     const Published published;
     const EntryKey mine = made_by(key_of(1), "compiler B");
+    const auto long_ago = std::filesystem::last_write_time(published.path) - std::chrono::hours(1000);
+    std::filesystem::last_write_time(published.path, long_ago);
     CHECK(published.store->near_miss(mine) == "the disk cache has it by another compiler, " + *key_of(1).maker);
+    CHECK(std::filesystem::last_write_time(published.path) == long_ago);  // that was no use
     CHECK(published.store->near_miss(key_of(2)) == "");
     write_file(published.path, "not an entry");
     CHECK(published.store->near_miss(mine) == "");
