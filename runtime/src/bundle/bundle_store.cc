@@ -1,35 +1,15 @@
 #include "bundle/bundle_store.h"
 
-#include <set>
 #include <string_view>
 
 #include "bundle/bundle.h"
+#include "bundle/near.h"
 #include "bundle/signature.h"
 #include "common/abi.h"
 #include "generator/identity.h"
 
 namespace kvjit::rt {
 namespace {
-
-constexpr std::size_t kMostNearMisses = 4;
-
-/// Whether `other` is the same program for another target of its kind, or from another version of kvjit.
-bool is_near(const gen::Identity& wanted, const gen::Identity& other) {
-    const auto kind = [](const std::string& target) { return target.substr(0, target.rfind(':')); };
-    return other.program == wanted.program && other.constants == wanted.constants &&
-           kind(other.target) == kind(wanted.target);
-}
-
-/// Why `other` can't serve for `wanted`, which is the same program.
-std::string difference(const gen::Identity& wanted, const gen::Identity& other) {
-    const auto is_of = [](std::string_view what, int theirs, int ours) {
-        return std::string(what) + ' ' + std::to_string(theirs) + " (this library's is " + std::to_string(ours) + ")";
-    };
-    if (other.abi != wanted.abi) return "for " + is_of("kernel ABI", other.abi, wanted.abi);
-    if (other.target != wanted.target) return "for " + other.target;
-    if (other.variant != wanted.variant) return "of variant " + other.variant;
-    return "of " + is_of("revision", other.revision, wanted.revision);
-}
 
 class BundleStore final : public Store {
 public:
@@ -58,16 +38,8 @@ public:
 
     std::string near_miss(Wanted& wanted) const override {
         const auto parts = gen::parse_identity(wanted.identity());
-        std::set<std::string> differences;
-        for (std::size_t i = 0; parts && i < bundle_.size() && differences.size() < kMostNearMisses; ++i) {
-            const auto identity = bundle_.identity(i);
-            if (!identity) continue;
-            const auto other = gen::parse_identity(*identity);
-            if (other && is_near(*parts, *other)) differences.insert(difference(*parts, *other));
-        }
-        std::string clause;
-        for (const std::string& each : differences) clause += (clause.empty() ? " has it " : ", ") + each;
-        return clause.empty() ? "" : options_.name + clause;
+        const std::string clause = parts ? near_programs(bundle_, *parts) : "";
+        return clause.empty() ? "" : options_.name + ' ' + clause;
     }
 
     /// The index, which was read when the bundle was opened, has the entry's digests.

@@ -194,7 +194,10 @@ gen::Result<ImagePtr> Images::make(const Candidate& candidate) {
 }
 
 gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
-    if (!options_.jit) return std::unexpected(not_found(wanted));
+    if (!options_.jit) {
+        const gen::Error error = not_compiled(KVJIT_NOT_FOUND, "no store holds the program", wanted).error();
+        return std::unexpected(with_bundles(error, wanted));
+    }
     // Another process may have published it since the last lookup.
     const std::unique_ptr<Cache::Guard> guard = lock(wanted);
     Search search{true, {}};
@@ -202,6 +205,9 @@ gen::Result<ImagePtr> Images::produce(Wanted& wanted) {
     if (!hit) return std::unexpected(hit.error());
     if (*hit) return (*hit)->image;
     const gen::Result<Entry> made = compile(wanted);
+    if (!made && made.error().status == KVJIT_COMPILER_MISSING) {
+        return std::unexpected(with_bundles(made.error(), wanted));
+    }
     if (!made) return std::unexpected(made.error());
     gen::Result<ImagePtr> image = load(wanted, made->object);
     if (!image) return image;
@@ -226,6 +232,8 @@ gen::Result<MadeEntry> Images::entry(const Candidate& candidate) {
     }
     gen::Result<Entry> made = compile(*wanted);
     if (!made) return std::unexpected(made.error());
+    key = wanted->key();  // anew: the compiler that was opened may be another one than was found before
+    if (!key) return std::unexpected(key.error());
     publish(*wanted, *made);
     return MadeEntry{*std::move(key), *std::move(made)};
 }
@@ -238,10 +246,12 @@ void Images::publish(Wanted& wanted, const Entry& entry) {
     if (options_.disk) options_.disk->publish(wanted, entry);
 }
 
-gen::Error Images::not_found(Wanted& wanted) const {
-    gen::Error error = not_compiled(KVJIT_NOT_FOUND, "no store holds the program", wanted).error();
+gen::Error Images::with_bundles(gen::Error error, Wanted& wanted) const {
     for (const std::shared_ptr<Store>& bundle : bundles()) {
-        if (const std::string near = bundle->near_miss(wanted); !near.empty()) error.message += "; " + near;
+        const Answer answer = bundle->may_hold(wanted) ? bundle->find({&wanted, 1}) : Answer(NotThere{});
+        const auto* failed = std::get_if<Failed>(&answer);
+        const std::string what = failed != nullptr ? failed->reason : bundle->near_miss(wanted);
+        if (!what.empty()) error.message += "; " + what;
     }
     return error;
 }

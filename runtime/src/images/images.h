@@ -144,7 +144,7 @@ private:
     gen::Result<std::optional<Found>> from_bundles(std::span<Wanted> wanted, Search& search);
     gen::Result<std::optional<Found>> from_disk(std::span<Wanted> wanted, Search& search);
     gen::Result<std::optional<Found>> ask(Store& store, std::span<Wanted> wanted, Tally& tally, Search& search);
-    gen::Error not_found(Wanted& wanted) const;
+    gen::Error with_bundles(gen::Error error, Wanted& wanted) const;
     std::unique_ptr<Cache::Guard> lock(Wanted& wanted);
     void publish(Wanted& wanted, const Entry& entry);
     gen::Result<ImagePtr> produce(Wanted& wanted);
