@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <new>
 #include <optional>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "limits/arithmetic.h"
 #include "limits/bandwidth.h"
 #include "limits/together.h"
+#include "processor.h"
 
 namespace kvjit::tool {
 namespace {
@@ -20,14 +20,6 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr double kTimesCache = 4, kLeastBytes = 128e6;
 constexpr std::size_t kLeastRead = std::size_t{256} << 20;
-
-std::string processor_name() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);) {
-        if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
-    }
-    return "unknown processor";
-}
 
 /// As engines' is: touched.
 class HostMemory final : public DeviceMemory {
@@ -71,7 +63,9 @@ public:
     explicit CpuDevice(int threads) : threads_(threads) {}
 
     std::string name() const override {
-        return processor_name() + ", " + std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads");
+        const std::string name = processor_name();
+        return (name.empty() ? "unknown processor" : name) + ", " + std::to_string(threads_) +
+               (threads_ == 1 ? " thread" : " threads");
     }
     std::string notes() const override {
         return "Limits: a loop that reads memory (GB/s), one that multiplies and adds float32 (GFLOP/s).\n";

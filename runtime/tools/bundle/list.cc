@@ -104,7 +104,8 @@ constinit const Command kBundleList = {
         "kvjit bundle list kernels.kvjb | grep decode\n"
         "kvjit bundle list kernels.kvjb --json\n",
     .status =
-        "0 listed, 1 an entry is damaged, which is said, and the others are listed, 2 bad arguments, or a file that "
+        "0 listed, 1 the code of an entry is damaged, which is said, and the others are listed, 2 bad arguments, or a "
+        "file that "
         "can't be read or is no bundle"};
 
 }  // namespace kvjit::tool

@@ -1,26 +1,17 @@
 // The CPU, and the compiler for it.
-#include <fstream>
-
 #include "bundle/compiler_path.h"
 #include "cpu/clang_compiler.h"
 #include "cpu/host.h"
 #include "doctor/finding.h"
 #include "environment.h"
 #include "generator/x86.h"
+#include "processor.h"
 #include "usable_cores.h"
 
 namespace kvjit::tool {
 namespace {
 
 /// "AMD EPYC 9554"; "" where the system doesn't tell.
-std::string processor_name() {
-    std::ifstream info("/proc/cpuinfo");
-    for (std::string line; std::getline(info, line);) {
-        if (line.starts_with("model name")) return line.substr(std::min(line.find(": ") + 2, line.size()));
-    }
-    return "";
-}
-
 Finding amx_finding() {
     if (!gen::has_feature(rt::host_target().features, "amx-tile"))
         return {Health::kGood, "AMX", "the processor has none, or it is masked"};

@@ -2,6 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "bundle/files.h"
 #include "cache/folder.h"
 #include "command/words.h"
@@ -11,6 +13,7 @@
 #include "doctor/trial.h"
 #include "environment.h"
 #include "generator/identity.h"
+#include "generator/program.h"
 #include "generator/x86.h"
 #include "terminal.h"
 
@@ -19,6 +22,7 @@ namespace {
 
 constexpr const char* kCache = "disk cache";
 constexpr const char* kMakeAnew = "make it anew: kvjit bundle create";
+constexpr const char* kMakeWithThis = "make it anew with this version: kvjit bundle create";
 constexpr const char* kFix =
     "make it a folder of this user that others can't write to (chmod go-w), or set KVJIT_CACHE_DIR to one";
 
@@ -39,16 +43,39 @@ std::string entries_text(const ManagedCache& cache) {
     return number_of(entries, "entry") + ", " + size_text(static_cast<std::uint64_t>(bytes));
 }
 
-/// Programs of a bundle that this CPU can run.
-std::size_t runnable_here(const rt::Bundle& bundle) {
-    std::size_t count = 0;
+/// Whether this CPU can run code for the target of an identity.
+bool runs_here(const std::string& target) {
+    if (target.starts_with("nvptx64")) return false;
+    const auto features = gen::parse_features(target.substr(target.rfind(':') + 1));
+    return features && gen::missing_feature(*features, rt::host_target().features).empty();
+}
+
+/// Whether this version asks for another revision of the program, or no longer for its variant.
+bool is_of_another_version(const gen::Identity& identity) {
+    const gen::Backend backend = identity.target.starts_with("x86") ? gen::Backend::kCpu : gen::Backend::kCuda;
+    const auto info = std::ranges::find(gen::programs(), identity.program, &gen::ProgramInfo::name);
+    if (info == gen::programs().end()) return true;
+    const auto variants = info->use(backend).variants;
+    const auto variant = std::ranges::find(variants, identity.variant, &gen::Variant::name);
+    return variant == variants.end() || variant->revision != identity.revision;
+}
+
+/// Programs of a bundle.
+struct Counts {
+    std::size_t for_this_cpu = 0, of_another_version = 0;
+};
+
+Counts count_programs(const rt::Bundle& bundle) {
+    Counts counts;
     for (std::size_t i = 0; i < bundle.size(); ++i) {
-        const auto code = bundle.code(i);
-        if (!code || code->target.starts_with("nvptx64")) continue;
-        const auto features = gen::parse_features(code->target.substr(code->target.rfind(':') + 1));
-        count += features && gen::missing_feature(*features, rt::host_target().features).empty();
+        const auto text = bundle.identity(i);
+        if (!text) continue;
+        const auto identity = gen::parse_identity(*text);
+        if (!identity) continue;
+        counts.for_this_cpu += runs_here(identity->target);
+        counts.of_another_version += is_of_another_version(*identity);
     }
-    return count;
+    return counts;
 }
 
 }  // namespace
@@ -100,14 +127,27 @@ Findings examine_bundle(const std::string& path) {
     if (const auto entries = read_entries(*bundle, path); !entries) {
         return {{Health::kProblem, "bundle", entries.error(), kMakeAnew}};
     }
+    const Counts counts = count_programs(*bundle);
     const std::string text = path + ": " + number_of(bundle->size(), "program") + ", " +
-                             std::to_string(runnable_here(*bundle)) + " for this CPU, " + signed_by(bundle->header());
+                             std::to_string(counts.for_this_cpu) + " for this CPU, " + signed_by(bundle->header());
     const auto own = static_cast<std::uint32_t>(abi::kKernelAbi);
-    if (bundle->header().abi == own) return {{Health::kGood, "bundle", text}};
-    return {
-        {Health::kProblem, "bundle",
-         text + "; of kernel ABI " + std::to_string(bundle->header().abi) + ", this kvjit's is " + std::to_string(own),
-         "make it anew with this version: kvjit bundle create"}};
+    if (bundle->header().abi != own) {
+        return {{Health::kProblem, "bundle",
+                 text + "; of kernel ABI " + std::to_string(bundle->header().abi) + ", this kvjit's is " +
+                     std::to_string(own),
+                 kMakeWithThis}};
+    }
+    if (counts.of_another_version != 0) {
+        return {{Health::kProblem, "bundle",
+                 text + "; " + std::to_string(counts.of_another_version) +
+                     " of revisions that this version of kvjit doesn't ask for",
+                 kMakeWithThis}};
+    }
+    if (counts.for_this_cpu == 0) {
+        return {{Health::kNote, "bundle", text,
+                 "for CPUs add a level that this one has to bundle create's --targets: kvjit targets"}};
+    }
+    return {{Health::kGood, "bundle", text}};
 }
 
 }  // namespace kvjit::tool

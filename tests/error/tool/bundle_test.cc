@@ -237,6 +237,55 @@ TEST_CASE("what is signed or written anew keeps its mode, and stays behind the l
     CHECK(fs::is_symlink(link));
     CHECK(fs::status(at.one).permissions() == mode);
     CHECK(read_file(at.one) == read_file(at.two));
+    const std::string small = at.folder.path("small.kvjb");
+    at.create(small, {"op=Merge,head_dim=64"});
+    CHECK(run_kvjit({"bundle", "merge", link, small}).exit_code == 0);
+    CHECK(read_file(at.one) == read_file(small));  // of what was longer nothing is left
+}
+
+TEST_CASE("verify tells which programs of specs and targets a bundle lacks") {
+    const Bundles at;
+    const std::string specs = at.folder.write("specs.txt", "op=Merge,head_dim={64,128}\n");
+    const auto verify = [&](const std::string& bundle, const std::string& targets) {
+        return run_kvjit({"bundle", "verify", bundle, "--specs", specs, "--targets", targets});
+    };
+    const ChildResult whole = verify(at.two, "x86-64-v3");
+    CHECK(whole.exit_code == 0);
+    CHECK(mentions(whole.out, "2 whole programs, all 2 that are needed, not signed"));
+    const ChildResult spec = verify(at.one, "x86-64-v3");
+    CHECK(spec.exit_code == 1);
+    CHECK(mentions(spec.err, "one.kvjb lacks merge of op=Merge for x86-64-v3\n"));
+    const ChildResult target = verify(at.two, "x86-64-v3,x86-64-v2");
+    CHECK(target.exit_code == 1);
+    CHECK(mentions(target.err,
+                   "lacks merge of op=Merge,head_dim=64 for x86-64-v2; it has it for "
+                   "x86_64-unknown-linux-gnu:x86-64-v3\n"));
+    CHECK(run_kvjit({"bundle", "verify", at.two, "--specs", specs}).exit_code == 2);
+    CHECK(run_kvjit({"bundle", "verify", at.two, "--targets", "x86-64-v3"}).exit_code == 2);
+}
+
+TEST_CASE("each spec and target counts once, and the word that has a bad spec is named") {
+    const TemporaryFolder folder;
+    const std::string out = folder.path("out.kvjb"), merge = "op=Merge,head_dim=64";
+    const ChildResult made =
+        run_kvjit({"bundle", "create", out, merge, merge + ",t1=f16", "--targets", "x86-64-v3,x86-64-v3"});
+    CHECK(mentions(made.out, ": 1 spec, 1 target, 1 program; "));
+    const ChildResult bad = run_kvjit({"bundle", "create", out, merge, "op=Merge,head_dim=7", "--targets", "host"});
+    CHECK(mentions(bad.err, "SPEC 2: KVJIT_BAD_SPEC: line 1: head_dim"));
+}
+
+TEST_CASE("the cache of bundle create keeps to KVJIT_CACHE_MAX_BYTES") {
+    const TemporaryFolder folder;
+    for (const auto& [most, hits] : {std::pair{"1000", "0 from the cache"}, {"1000000", "1 from the cache"}}) {
+        const std::string cache = folder.path(most);
+        const Variable limit("KVJIT_CACHE_MAX_BYTES", most);
+        ChildResult made;
+        for (int i = 0; i < 2; ++i) {
+            made = run_kvjit({"bundle", "create", folder.path("out.kvjb"), "op=Merge,head_dim=64", "--targets",
+                              "x86-64-v3", "--cache-dir", cache});
+        }
+        CHECK_MESSAGE(mentions(made.out, hits), made.out);
+    }
 }
 
 TEST_CASE("merge refuses two makers' code of one program, and names both bundles") {
