@@ -167,9 +167,13 @@ Result<std::string> read_header(const RegularFile& file) {
     std::array<std::byte, kLengthBytes> length;
     if (auto read = read_at(file.file, 0, length); !read) return fail(read.error());
     const std::uint64_t bytes = little_endian(length.data());
-    if (bytes > file.bytes - kLengthBytes || bytes > kMaxHeaderBytes) {
+    if (bytes > file.bytes - kLengthBytes) {
         return fail("header length is " + std::to_string(bytes) + ", but " + std::to_string(file.bytes - kLengthBytes) +
                     " bytes follow it: truncated, or not a safetensors file");
+    }
+    if (bytes > kMaxHeaderBytes) {
+        return fail("header length is " + std::to_string(bytes) + "; kvjit reads at most " +
+                    std::to_string(kMaxHeaderBytes));
     }
     std::string text(static_cast<std::size_t>(bytes), '\0');
     auto read = read_at(file.file, kLengthBytes, std::as_writable_bytes(std::span(text)));

@@ -1,11 +1,13 @@
 #include "recording/recording.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <string_view>
 
 #include "available_memory.h"
 #include "case_format.h"
+#include "check/arithmetic.h"
 #include "generator/operator.h"
 #include "handles.h"
 #include "record/case_fields.h"
@@ -43,14 +45,15 @@ void read_strides(MetadataTaker& metadata, const std::string& name, std::span<co
     if (text.empty()) return;
     const char* at = text.data();
     const char* const end = at + text.size();
-    __int128 elements = 1, spread = 1;
+    __int128 elements = 1, spread = 1;  // as far as they count: a product of two more is no overflow
+    const auto bounded = [](__int128 count) { return std::min<__int128>(count, kMaxInt64); };
     while (at <= end && strides.size() < shape.size()) {
         std::int64_t stride = 0;
         const auto [stopped, error] = std::from_chars(at, end, stride);
         if (error != std::errc() || stride < 0 || (stopped != end && *stopped != ',')) break;
         const std::int64_t extent = shape[strides.size()];
-        elements *= extent;
-        spread += static_cast<__int128>(extent - (extent > 0)) * stride;
+        elements = bounded(elements * extent);
+        spread = bounded(spread + static_cast<__int128>(extent - (extent > 0)) * stride);
         strides.push_back(stride);
         at = stopped + 1;
     }
@@ -122,7 +125,11 @@ void take_arrays(Inputs& inputs, TensorTaker& tensors, Recording& call) {
         if (array.name != "seqstarts") inputs.take_array(std::string(array.name), type, batch_size + array.more);
     }
     const kvjit_batch& numbers = call.numbers;
-    const std::int64_t heads = numbers.num_heads != 0 ? numbers.num_heads : numbers.num_kv_heads * call.spec.group;
+    // Other numbers are refused later, by the plan.
+    const auto counted = [](std::int64_t count) { return std::max<std::int64_t>(count, 0); };
+    const std::int64_t heads = numbers.num_heads != 0
+                                   ? counted(numbers.num_heads)
+                                   : rt::saturating_product(counted(numbers.num_kv_heads), counted(call.spec.group));
     inputs.take_array("alibi_slopes", KVJIT_F32, heads);
     for (const record::BatchTable& table : record::kTables) inputs.take(std::string(table.name));
 }
