@@ -88,17 +88,25 @@ rt::LateCompile make_late_compile(const kvjit_engine_options& options) {
                const std::string& spec, const std::string& program) { told(context, spec.c_str(), program.c_str()); };
 }
 
+/// An engine's log, and the one for what the environment asks for.
+struct Logs {
+    const rt::Log& engine;
+    const rt::Log& environment;
+
+    const rt::Log& of(const char* option) const { return option != nullptr ? engine : environment; }
+};
+
 /// Null: specs are not traced.
-std::shared_ptr<rt::SpecTrace> open_trace(const kvjit_engine_options& options, const rt::Log& log) {
+std::shared_ptr<rt::SpecTrace> open_trace(const kvjit_engine_options& options, const Logs& logs) {
     const std::string path = options.trace_specs != nullptr
                                  ? options.trace_specs
                                  : rt::environment_text(rt::Variable::kTraceSpecs).value_or("");
-    return path.empty() ? nullptr : std::make_shared<rt::SpecTrace>(path, log);
+    return path.empty() ? nullptr : std::make_shared<rt::SpecTrace>(path, logs.of(options.trace_specs));
 }
 
 /// A setting of the environment that isn't understood has been reported, and records nothing.
-gen::Result<std::shared_ptr<rt::Recorder>> open_recorder(const kvjit_engine_options& options, const rt::Log& log) {
-    auto recorder = std::make_shared<rt::Recorder>(log);
+gen::Result<std::shared_ptr<rt::Recorder>> open_recorder(const kvjit_engine_options& options, const Logs& logs) {
+    auto recorder = std::make_shared<rt::Recorder>(logs.of(options.record));
     if (options.record == nullptr) {
         std::ignore = recorder->set(rt::environment_text(rt::Variable::kRecord).value_or(""));
     } else if (auto set = recorder->set(options.record); !set) {
@@ -138,16 +146,17 @@ gen::Result<std::shared_ptr<rt::Engine>> make_engine(const kvjit_engine_options&
     rt::ImagesOptions images;
     images.jit = *jit;
     images.log = make_log(given);
-    gen::Result<std::shared_ptr<rt::Recorder>> recorder = open_recorder(given, images.log);
+    const rt::Log environment_log = log_of_environment(images.log);
+    const Logs logs = {images.log, environment_log};
+    gen::Result<std::shared_ptr<rt::Recorder>> recorder = open_recorder(given, logs);
     if (!recorder) return std::unexpected(recorder.error());
     images.recorder = *std::move(recorder);
-    const rt::Log environment_log = log_of_environment(images.log);
     rt::report_environment(environment_log);
     images.backends = rt::make_backends(
         {.compiler = given.compiler != nullptr ? given.compiler : "", .templates = templates, .log = environment_log});
     images.disk = open_disk(given, images.log);
     images.on_late_compile = make_late_compile(given);
-    images.trace = open_trace(given, images.log);
+    images.trace = open_trace(given, logs);
     images.count_runs = given.count_runs < 0 ? rt::is_switched_on(rt::Variable::kCountRuns) : given.count_runs == 1;
     images.tiles = given.amx != 0 ? &rt::TilePermission::of_process() : nullptr;
     images.templates = gen::templates_of(templates);
@@ -296,7 +305,8 @@ kvjit_status kvjit_engine_add_bundle(kvjit_engine* engine, const char* path, kvj
     return rt::guarded(error, [&]() -> gen::Result<void> {
         if (auto given = rt::not_null(engine, "engine"); !given) return given;
         if (auto given = rt::not_null(path, "path"); !given) return given;
-        return engine->engine->add_bundle("bundle " + std::string(path), path, rt::open_bundle_file(path));
+        return engine->engine->add_bundle("bundle " + (*path == '\0' ? std::string("\"\"") : path), path,
+                                          rt::open_bundle_file(path));
     });
 }
 
