@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/options.h"
@@ -31,6 +33,8 @@ const std::vector<std::string> kOnCpus = {
     "op=MultiHeadCacheAttention,head_dim=96,group=2,layout=L2HTD,quant_bit=8,quant_group=32,",
     "op=MultiHeadCacheAttention,head_dim=128,group=8,layout=TL2HD,quant_bit=4,quant_group=16,",
     "op=MultiHeadCacheAttention,head_dim=192,group=4,layout=L2HTD,quant_bit=4,quant_group=16,",
+    "op=MultiHeadCacheAttention,head_dim=256,group=4,layout=L2HTD,quant_bit=4,quant_group=256,",
+    "op=MultiHeadCacheAttention,head_dim=192,group=2,layout=TL2HD,quant_bit=4,quant_group=192,",
     "op=MultiHeadCacheAttention,head_dim=64,group=2,layout=TL2HD,quant_bit=8,quant_group=4,",
     "op=MultiHeadCacheAttention,head_dim=32,group=4,layout=L2HTD,quant_bit=8,quant_group=8,",
     "op=MultiHeadCacheAttention,head_dim=512,group=1,layout=L2HTD,quant_bit=8,quant_group=512,"};
@@ -95,12 +99,21 @@ void judge_changed(const Case& which, Change change) {
 
 TEST_CASE("quantised decode: queries that have no digits") {
     for (const std::string& spec : specs()) {
-        for (const double number : {kNan, kInfinity, -kInfinity, 0.0, 1e-30, 60000.0}) {
+        // At an element among the first, or at the last one.
+        for (const auto& [number, is_last] : {std::pair{kNan, false},
+                                              {kNan, true},
+                                              {kInfinity, false},
+                                              {-kInfinity, true},
+                                              {0.0, false},
+                                              {1e-30, true},
+                                              {60000.0, false}}) {
             CAPTURE(number);
+            CAPTURE(is_last);
             const std::string type = number == 1e-30 ? "t1=f32" : "t1=f16";
             judge_changed(decode_of(spec + type), [&](Call& call, std::int64_t b) {
                 const Strided& query = call.query.strided();
-                call.query.set(query.index(call.problem.seqstarts[static_cast<std::size_t>(b)], 0, 7), number);
+                const std::int64_t element = is_last ? call.problem.spec.head_dim - 1 : 7;
+                call.query.set(query.index(call.problem.seqstarts[static_cast<std::size_t>(b)], 0, element), number);
             });
         }
         judge_changed(decode_of(spec + "t1=f32"),
@@ -278,6 +291,31 @@ TEST_CASE("quantised decode: what no row sees changes no bit") {
             }
         }
     }
+}
+
+TEST_CASE("quantised decode: a key that an earlier token alone sees changes no bit of later ones") {
+    if (options().on_cuda()) return;  // where tokens share tiles
+    Case which = ragged(kEverywhere.front() + "t1=f16,has_window=1");
+    which.new_tokens = NewTokens::kFew;
+    which.batch_size = 1;
+    which.window_left = 5;
+    which.window_right = 0;
+    which.past_tokens = PastTokens::kVectorEdge;
+    const auto first_seen = [&](const Problem& problem) { return problem.kv_tokens(0) - problem.new_tokens(0) - 5; };
+    // In the middle of a vector of keys.
+    const std::uint64_t seed = find_seed(201, [&](std::uint64_t each) {
+        const Problem problem = make_call(which, each, 202).problem;
+        return problem.new_tokens(0) > 2 && first_seen(problem) % 16 == 3;
+    });
+    const auto later_bits = [&](double scale) {
+        Call call = make_call(which, seed, 202);
+        Part(call, 1).set_scales(0, first_seen(call.problem), scale);
+        check_against_oracle(call);
+        const std::vector<std::byte> all = call.attn_output.packed();
+        const std::size_t row = all.size() / static_cast<std::size_t>(call.problem.new_tokens(0));
+        return std::vector<std::byte>(all.begin() + static_cast<std::ptrdiff_t>(row), all.end());
+    };
+    CHECK(later_bits(kNan) == later_bits(0.01));
 }
 
 }  // namespace

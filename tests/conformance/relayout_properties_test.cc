@@ -30,6 +30,9 @@ struct Pair {
 const std::vector<Pair> kPairs = {
     {"head_dim=64,t1=f16,cache_mode=block_table,page_size=16,layout=N2LTHD",
      "head_dim=64,t1=f16,cache_mode=page_table,page_size=7,layout=L2HTD"},
+    // Runs that are long enough to be written past the caches.
+    {"head_dim=256,t1=f16,cache_mode=block_table,page_size=16,layout=N2LTHD",
+     "head_dim=256,t1=f16,cache_mode=page_table,page_size=7,layout=L2HTD"},
     {"head_dim=64,t1=f16,cache_mode=block_table,page_size=16,layout=NLHT2D,quant_bit=8,quant_group=16",
      "head_dim=64,t1=f16,cache_mode=offset,layout=2LTHD,quant_bit=8,quant_group=16"},
     {"head_dim=256,t1=f16,cache_mode=block_table,page_size=16,layout=N2LTHD,quant_bit=8,quant_group=4",

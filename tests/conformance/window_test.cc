@@ -215,6 +215,24 @@ TEST_CASE("a sequence gives the bits that it gives among more than the pieces fo
     CHECK(std::equal(alone.rbegin(), alone.rend(), among.rbegin()));
 }
 
+// A tile of rows then begins in the middle of one head's tokens and goes on with the next one's first.
+TEST_CASE("tiles of rows of several heads see what each row's window has") {
+    for (const std::string spec :
+         {"op=MultiHeadCacheAttention,head_dim=64,group=1,layout=T2HD",
+          "op=MultiHeadCacheAttention,head_dim=64,group=3,layout=T2HD",
+          "op=MultiHeadAttention,head_dim=64,group=1,t1=f32",
+          "op=MultiHeadCacheAttention,head_dim=64,group=2,layout=T2HD,quant_bit=8,quant_group=32"}) {
+        CAPTURE(spec);
+        Case which = ragged(spec + ",has_window=1");
+        which.batch_size = 24;
+        which.num_kv_heads = 13;
+        which.new_tokens = NewTokens::kFew;
+        which.window_left = 3;
+        which.window_right = 0;
+        check_against_oracle(which, 52, 53);
+    }
+}
+
 TEST_CASE("keys, values, their scales and table entries before a window are not touched") {
     constexpr std::int64_t kRows = 40;  // of prefill
     for (const std::string type :
