@@ -2,8 +2,8 @@
 """Whether tests notice mistakes: mutants.py [--build FOLDER] [--only TEXT] [--jobs N] [--quick | --check]
 
 Runs tests against copies of the templates, each with one mistake of mutants.txt, and prints which test noticed it: first
-the recorded call that mutants.txt names ("call:"), then tests on the PTX interpreter, then, where those noticed nothing,
-in the emulator. Fails where a mistake survives that mutants.txt does not expect to, or where an expected survivor is
+the recorded call ("call:") or the tests ("stage:") that mutants.txt names, then others on the PTX interpreter, then, where
+those noticed nothing, in the emulator. Fails where a mistake survives that mutants.txt does not expect to, or where an expected survivor is
 noticed after all. --quick makes only those that have a call, and replays it alone; it says SKIP where NVRTC is
 missing."""
 
@@ -21,7 +21,7 @@ ROOT = HERE.parent.parent
 CALLS = ["pmx/003", "pmx/004", "pmx/017", "pmx/028", "pmx/037", "pmx/049", "pmx/060", "rules/all", "types/bf16",
          "types/int8"]
 NEEDED = ("file", "old", "new", "why")
-FIELDS = NEEDED + ("call", "expect")
+FIELDS = NEEDED + ("call", "stage", "expect")
 SURVIVES = "survives"
 NOT_COMPILED = "KVJIT_COMPILE_FAILED"
 NO_NVRTC = "NVRTC, which compiles CUDA kernels, can't be opened"
@@ -137,11 +137,14 @@ def stages(build):
 
 
 def candidates_of(mutant, build, quick):
-    """The stages that may notice the mistake, in the order in which they are tried."""
+    """The stages that may notice the mistake, in the order in which they are tried: the one that it names first."""
     named = [named_call(build, mutant)] if "call" in mutant else []
     if quick:
         return named
-    return named + (warpgroup_stages(build) if of_warpgroups(mutant) else stages(build))
+    others = warpgroup_stages(build) if of_warpgroups(mutant) else stages(build)
+    if "stage" in mutant and mutant["stage"] not in (name for name, _, _ in others):
+        sys.exit(f"mutants.txt: {mutant['why']}: there is no stage {mutant['stage']!r}")
+    return named + sorted(others, key=lambda stage: stage[0] != mutant.get("stage"))
 
 
 def mutated(mutant):
@@ -228,6 +231,7 @@ def main():
         for mutant in mutants:
             mutated(mutant)
             files_of([mutant["call"]] if "call" in mutant else [])
+            candidates_of(mutant, arguments.build, False)
         return 0
     candidates = [candidates_of(m, arguments.build.resolve(), arguments.quick) for m in mutants]
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
