@@ -280,7 +280,8 @@ private:
         std::vector<std::int64_t> lens, last;
         for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
             lens.push_back(problem.kv_tokens(b));
-            last.push_back(lens.back() == 0 ? -1 : (lens.back() - 1) % spec().page_size + 1);
+            const std::int64_t ignored = b % 2 == 0 ? -1 : 1 << 20;  // of a sequence without pages
+            last.push_back(lens.back() == 0 ? ignored : (lens.back() - 1) % spec().page_size + 1);
         }
         const auto place = [&](const std::vector<std::int64_t>& numbers) {
             return Placed::integers(numbers, spec().starts_type, call_.which.guard);
