@@ -60,7 +60,9 @@ std::string folder_of(const std::filesystem::path& place) {
 int sync_folder_of(const std::string& place) {
     rt::FileCalls& calls = rt::system_calls();
     const rt::Fd folder(calls.open(AT_FDCWD, folder_of(place).c_str(), O_RDONLY | O_DIRECTORY, 0));
-    return folder.open() ? calls.sync(folder.get()) : 0;  // a folder may be one to write to, not to read
+    // A folder may be one to write to, not to read, or of a file system that syncs none.
+    const int error = folder.open() ? calls.sync(folder.get()) : 0;
+    return error == -EINVAL ? 0 : error;
 }
 
 /// Replaces the file at `place` and keeps its permissions, `kept` (0: there is none, and `mode` counts). Returns 0 or
@@ -79,18 +81,34 @@ int replace(const std::string& place, mode_t kept, mode_t mode, std::string_view
     return error != 0 ? error : sync_folder_of(place);
 }
 
-/// Writes into a pipe, a terminal or a device. Returns 0 or -errno.
+/// Writes into a pipe, a terminal or a device, or behind what standard output has. Returns 0 or -errno.
 int write_into(const std::string& path, std::string_view bytes) {
     rt::FileCalls& calls = rt::system_calls();
-    const rt::Fd file(calls.open(AT_FDCWD, path.c_str(), O_WRONLY, 0));
+    const rt::Fd file(calls.open(AT_FDCWD, path.c_str(), O_WRONLY | O_APPEND, 0));
     return file.open() ? rt::write_all(calls, file.get(), bytes) : file.get();
 }
 
-/// What a path leads to, links followed; nothing: no file.
-std::optional<struct stat> known_file(const std::string& path) {
-    struct stat known{};
-    return ::stat(path.c_str(), &known) == 0 ? std::optional(known) : std::nullopt;
+/// What a path leads to, links followed.
+struct Known {
+    bool is_written_into;  // not replaced
+    bool is_lost;          // a link that leads to nothing
+    mode_t mode;           // 0: there is none
+};
+
+Known known_file(const std::string& path) {
+    struct stat known{}, link{};
+    const bool is_there = ::stat(path.c_str(), &known) == 0;
+    const bool is_lost = !is_there && rt::system_calls().status_of(AT_FDCWD, path.c_str(), &link) == 0;
+    // /dev/stdout may lead to a file that a shell has opened: that one is meant, not another in its place.
+    const bool is_system = path.starts_with("/dev/") || path.starts_with("/proc/");
+    return {is_there && (is_system || !S_ISREG(known.st_mode)), is_lost, known.st_mode};
 }
+
+std::unexpected<std::string> not_writable(const std::string& path, const std::string& why) {
+    return fail(path + " can't be written: " + why);
+}
+
+constexpr const char* kLost = "it is a link that leads to no file";
 
 }  // namespace
 
@@ -117,21 +135,22 @@ Result<std::vector<rt::BundleEntry>> read_entries(const rt::Bundle& bundle, cons
 }
 
 Result<void> write_file(const std::string& path, std::string_view bytes, mode_t mode) {
-    const std::optional<struct stat> known = known_file(path);
-    const int error = known && !S_ISREG(known->st_mode)
-                          ? write_into(path, bytes)
-                          : replace(rt::real_path(path).value_or(path), known ? known->st_mode : 0, mode, bytes);
+    const Known known = known_file(path);
+    if (known.is_lost) return not_writable(path, kLost);
+    const int error = known.is_written_into ? write_into(path, bytes)
+                                            : replace(rt::real_path(path).value_or(path), known.mode, mode, bytes);
     if (error == 0) return {};
-    return fail(path + " can't be written: " + reason(-error));
+    return not_writable(path, reason(-error));
 }
 
 Result<void> check_writable(const std::string& path) {
-    const std::optional<struct stat> known = known_file(path);
-    if (known && S_ISDIR(known->st_mode)) return fail(path + " can't be written: " + reason(EISDIR));
-    const bool into = known && !S_ISREG(known->st_mode);
+    const Known known = known_file(path);
+    if (known.is_lost) return not_writable(path, kLost);
+    if (S_ISDIR(known.mode)) return not_writable(path, reason(EISDIR));
     const std::string folder = folder_of(rt::real_path(path).value_or(path));
-    if (into ? ::access(path.c_str(), W_OK) == 0 : ::access(folder.c_str(), W_OK | X_OK) == 0) return {};
-    return fail(path + " can't be written: " + reason(errno));
+    const bool may =
+        known.is_written_into ? ::access(path.c_str(), W_OK) == 0 : ::access(folder.c_str(), W_OK | X_OK) == 0;
+    return may ? Result<void>() : not_writable(path, reason(errno));
 }
 
 Result<rt::SecretKey> read_key(const std::string& path) {

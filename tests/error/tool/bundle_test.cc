@@ -241,6 +241,12 @@ TEST_CASE("what is signed or written anew keeps its mode, and stays behind the l
     at.create(small, {"op=Merge,head_dim=64"});
     CHECK(run_kvjit({"bundle", "merge", link, small}).exit_code == 0);
     CHECK(read_file(at.one) == read_file(small));  // of what was longer nothing is left
+    const std::string lost = at.folder.path("lost.kvjb");
+    fs::create_symlink("nowhere.kvjb", lost);
+    const ChildResult refused = run_kvjit({"bundle", "merge", lost, small});
+    CHECK(refused.exit_code == 2);
+    CHECK(mentions(refused.err, "lost.kvjb can't be written: it is a link that leads to no file"));
+    CHECK(fs::is_symlink(lost));
 }
 
 TEST_CASE("verify tells which programs of specs and targets a bundle lacks") {
