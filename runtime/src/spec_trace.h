@@ -26,7 +26,7 @@ public:
     void add(const gen::KernelSpec& spec, const gen::Target& target, const gen::ProgramInfo& program);
 
 private:
-    /// Returns 0 or an errno.
+    /// Returns "" or why not.
     std::string write_once(const std::string& line);
     void give_up(const std::string& why);
 
