@@ -34,6 +34,10 @@ RunError run_error(const kvjit_error& error) {
     return {error_text(error), error.status == KVJIT_CUDA_ERROR && std::string_view(error.argument) == "kernel"};
 }
 
+bool is_of_the_machine(kvjit_status status) {
+    return status == KVJIT_BAD_TARGET || status == KVJIT_CUDA_ERROR;
+}
+
 }  // namespace
 
 std::string error_text(const kvjit_error& error) {
@@ -81,6 +85,18 @@ Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const k
     kvjit_error error = no_error();
     if (kvjit_engine_kernel(engine, &spec, target, &kernel, &error) != KVJIT_OK) return fail(error_text(error));
     return Kernel(kernel);
+}
+
+Result<void> try_target(kvjit_engine* engine, const kvjit_target* target) {
+    kvjit_spec spec;
+    kvjit_spec_init(&spec);
+    spec.op = KVJIT_OP_MERGE;
+    const auto kernel = open_kernel(engine, spec, target);
+    if (!kernel) return fail(kernel.error());
+    kvjit_error error = no_error();
+    const kvjit_status status = kvjit_kernel_prepare(kernel->get(), KVJIT_PROGRAM_MERGE, &error);
+    if (is_of_the_machine(status)) return fail(error_text(error));
+    return {};
 }
 
 Result<Plan> make_plan(kvjit_kernel* kernel, const kvjit_batch& batch, const kvjit_plan_options& options) {

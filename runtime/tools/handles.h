@@ -38,6 +38,8 @@ std::string target_option(const std::string& text);
 /// Whether `name` stands for a GPU, or its emulation.
 bool is_cuda(const std::string& name);
 Result<Kernel> open_kernel(kvjit_engine* engine, const kvjit_spec& spec, const kvjit_target* target);
+/// Fails where the target's kernels can't run on this machine, as a small one shows.
+Result<void> try_target(kvjit_engine* engine, const kvjit_target* target);
 
 /// Why a run failed.
 struct RunError {

@@ -211,24 +211,6 @@ private:
     Tally tally_;
 };
 
-bool is_of_the_machine(kvjit_status status) {
-    return status == KVJIT_BAD_TARGET || status == KVJIT_CUDA_ERROR;
-}
-
-/// What prevents all kernels from running here is reported once, by a small one. Each call reports the rest.
-Result<void> try_target(kvjit_engine* engine, const kvjit_target* target) {
-    kvjit_spec spec;
-    kvjit_spec_init(&spec);
-    spec.op = KVJIT_OP_MERGE;
-    const auto kernel = open_kernel(engine, spec, target);
-    if (!kernel) return fail(kernel.error());
-    kvjit_error error;
-    kvjit_error_init(&error);
-    const kvjit_status status = kvjit_kernel_prepare(kernel->get(), KVJIT_PROGRAM_MERGE, &error);
-    if (is_of_the_machine(status)) return fail(error_text(error));
-    return {};
-}
-
 Result<int> replay_on_target(const ReplayOptions& options) {
     if (auto opened = open_gpu(options.target); !opened) return fail(opened.error());
     const auto target = open_target(options.target);

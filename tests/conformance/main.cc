@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "conformance/options.h"
+#include "conformance/run_call.h"
 #include "gpu_access.h"
 #include "handles.h"
 #include "support/guarded_buffer.h"
@@ -122,12 +123,17 @@ const Options& options() {
 
 constexpr int kNoGpu = 77;  // what test drivers take for "skipped"
 
-/// Else only the first test that calls a kernel would find out. A build without the CPU's compiler lacks the default
+void refuse_target(const std::string& why) {
+    refusal = "--target: " + why;
+}
+
+/// Asked first, or each test that calls a kernel would find out. A build without the CPU's compiler lacks the default
 /// target, too, but not the tests that call no kernel.
 void check_target() {
     if (chosen.target == Options().target) return;
     const auto target = tool::open_target(chosen.target);
-    if (!target) refusal = "--target: " + target.error();
+    if (!target) return refuse_target(target.error());
+    if (const auto tried = tool::try_target(shared_engine(), target->get()); !tried) refuse_target(tried.error());
 }
 
 int refused() {
