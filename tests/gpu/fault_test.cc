@@ -75,28 +75,55 @@ std::int64_t described(const Plan& plan, const std::string& name) {
     return std::stoll(text.substr(at + name.size() + 3));
 }
 
-TEST_CASE("a bad entry is found wherever it stands in a row that all threads together take several turns for") {
-    constexpr char kRow[] =
-        "op=MultiHeadCacheAttention,head_dim=8,group=1,t1=f32,cache_mode=page_table,page_size=1,layout=TL2HD";
+constexpr char kOneKeyPages[] =
+    "op=MultiHeadCacheAttention,head_dim=8,group=1,t1=f32,cache_mode=page_table,page_size=1,layout=TL2HD";
+
+/// Entries that all threads of the check together take in a turn.
+std::int64_t entries_a_turn() {
     constexpr std::int64_t kThreads = 256;  // of the check's blocks, of which a multiprocessor has one
-    const auto checked_plan = [](const Step& step) { return plan_for(step, checked_options()); };
-    const std::int64_t turn = described(checked_plan(Step(machine(), kRow, {})), "multiprocessors") * kThreads;
-    const std::int64_t keys = 3 * turn + 5;
-    Step step(machine(), kRow, {.sequences = 1, .keys = keys});
-    Plan plan = checked_plan(step);
+    const Step step(machine(), kOneKeyPages, {});
+    return described(plan_for(step, checked_options()), "multiprocessors") * kThreads;
+}
+
+/// A bad entry p of sequence b is found, and nothing is written.
+void check_found(Step& step, Plan& plan, const Written& before, std::int64_t b, std::int64_t p) {
+    CAPTURE(b);
+    CAPTURE(p);
+    const std::int64_t entry = step.set_entry(b, p, kFarAway + p);
+    run(plan, step);
+    const auto found = plan.synchronize();
+    REQUIRE(!found);
+    CHECK(found.error().value() == kFarAway + p);
+    CHECK(found.error().sequence() == b);
+    CHECK(step.written() == before);
+    step.set_entry(b, p, entry);
+}
+
+TEST_CASE("a bad entry is found wherever it stands in a row that all threads together take several turns for") {
+    const std::int64_t turn = entries_a_turn(), keys = 3 * turn + 5;
+    Step step(machine(), kOneKeyPages, {.sequences = 1, .keys = keys});
+    Plan plan = plan_for(step, checked_options());
     const Written before = untouched(step);
     // The ends of each turn, and some in the middle of turns.
     for (const std::int64_t p : {turn - 1, turn, 2 * turn - 1, 2 * turn, 3 * turn - 1, 3 * turn, keys - 1, turn + 77,
                                  2 * turn + 331, turn + turn / 2 + 19}) {
-        CAPTURE(p);
-        const std::int64_t entry = step.problem().cachestarts[static_cast<std::size_t>(p)];
-        step.set_entry(0, p, kFarAway + p);
-        run(plan, step);
-        const auto found = plan.synchronize();
-        REQUIRE(!found);
-        CHECK(found.error().value() == kFarAway + p);
-        CHECK(step.written() == before);
-        step.set_entry(0, p, entry);
+        check_found(step, plan, before, 0, p);
+    }
+    run(plan, step);
+    expect_done(plan.synchronize());
+}
+
+TEST_CASE("a bad entry is found in each of the sequences in which a thread has a turn") {
+    // The first sequence takes a turn of all threads.
+    Step step(machine(), kOneKeyPages, {.sequences = 4, .keys = entries_a_turn()});
+    Plan plan = plan_for(step, checked_options());
+    const Written before = untouched(step);
+    const std::vector<std::int64_t> starts = step.problem().kvstarts;
+    for (std::size_t b = 0; b + 1 < starts.size(); ++b) {
+        const std::int64_t keys = starts[b + 1] - starts[b];
+        REQUIRE(keys > 1);
+        for (const std::int64_t p : {std::int64_t{0}, keys - 1})
+            check_found(step, plan, before, static_cast<std::int64_t>(b), p);
     }
     run(plan, step);
     expect_done(plan.synchronize());

@@ -1,6 +1,7 @@
 #include "gpu/step.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "support/rng.h"
 
@@ -72,9 +73,11 @@ void Step::reset() {
         tensors_.put(i, call_.pieces()[i].data(), call_.pieces()[i].size());
 }
 
-void Step::set_entry(std::int64_t b, std::int64_t p, std::int64_t entry) {
-    call_.table[static_cast<std::size_t>(b * call_.batch.cachestarts.shape[1] + p)] = entry;
+std::int64_t Step::set_entry(std::int64_t b, std::int64_t p, std::int64_t entry) {
+    const std::int64_t at = b * call_.batch.cachestarts.shape[1] + p;
+    const std::int64_t before = std::exchange(call_.table[static_cast<std::size_t>(at)], entry);
     upload_arrays();
+    return before;
 }
 
 std::span<const std::byte> Step::rows_in(const kvjit_tensor& tensor, std::span<const std::byte> bytes,

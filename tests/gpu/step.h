@@ -38,8 +38,8 @@ public:
     void draw(std::uint64_t seed);
     /// The cache as it was drawn, outputs of NaN.
     void reset();
-    /// Table entry p of sequence b, until the next draw.
-    void set_entry(std::int64_t b, std::int64_t p, std::int64_t entry);
+    /// Table entry p of sequence b, until the next draw. Returns the one that it replaces.
+    std::int64_t set_entry(std::int64_t b, std::int64_t p, std::int64_t entry);
     /// A step of sequence b alone, with copies of everything that it sees.
     std::unique_ptr<Step> alone(std::int64_t b) const;
 
