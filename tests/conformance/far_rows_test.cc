@@ -9,9 +9,11 @@
 
 #include "conformance/judge.h"
 #include "conformance/options.h"
+#include "conformance/parts.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
 #include "conformance/sparse_memory.h"
+#include "support/rng.h"
 
 namespace kvjit::test {
 namespace {
@@ -54,7 +56,22 @@ private:
     std::unique_ptr<SparseMemory> memory_;
 };
 
-/// Runs a call with one of its tensors spread along an axis.
+/// Runs a call with one of its tensors spread along an axis; false where there is no address space for that.
+bool run_far(Bound bound, Member member, int axis) {
+    kvjit_tensor& tensor = bound.tensors.*member;
+    REQUIRE(tensor.data != nullptr);
+    // Two heads are not enough for a stride of 2^30 to pass 2^31 elements; lse's rows may be as few.
+    const FarTensor far(tensor, axis, std::int64_t{1} << (tensor.rank == 2 ? 31 : 30));
+    if (!far.exists()) {
+        MESSAGE("skipped: no address space for rows that far apart here");
+        return false;
+    }
+    tensor = far.tensor();
+    REQUIRE(run_bound(bound, {}) == "");
+    far.copy_back();
+    return true;
+}
+
 void check_far(const std::string& spec, NewTokens tokens, Member member, int axis) {
     Case which = ragged(spec);
     which.new_tokens = tokens;
@@ -63,19 +80,7 @@ void check_far(const std::string& spec, NewTokens tokens, Member member, int axi
     which.past_tokens = PastTokens::kFew;
     Call call = make_call(which, 181, 182);
     call.remember();
-    Bound bound = bind(call);
-    kvjit_tensor& tensor = bound.tensors.*member;
-    REQUIRE(tensor.data != nullptr);
-    // Two heads are not enough for a stride of 2^30 to pass 2^31 elements; lse's rows may be as few.
-    const FarTensor far(tensor, axis, std::int64_t{1} << (tensor.rank == 2 ? 31 : 30));
-    if (!far.exists()) {
-        MESSAGE("skipped: no address space for rows that far apart here");
-        return;
-    }
-    tensor = far.tensor();
-    REQUIRE(run_bound(bound, {}) == "");
-    far.copy_back();
-    CHECK(judge(call) == "");
+    if (run_far(bind(call), member, axis)) CHECK(judge(call) == "");
 }
 
 TEST_CASE("far rows: tokens and heads of queries, keys, values, masks, outputs and lse") {
@@ -102,6 +107,31 @@ TEST_CASE("far rows: tokens that are stored and loaded") {
     for (const Member member :
          {&kvjit_tensors::current_key, &kvjit_tensors::current_value, &kvjit_tensors::key, &kvjit_tensors::value}) {
         check_far(spec, NewTokens::kFew, member, 0);
+    }
+}
+
+TEST_CASE("far rows: parts, tokens and heads that Merge joins") {
+    Case which = ragged("op=MultiHeadAttention,head_dim=64,group=1,t1=f16");
+    which.batch_size = 1;
+    which.num_kv_heads = 3;
+    which.new_tokens = NewTokens::kFew;
+    Call merged = make_call(which, 183, 184);
+    REQUIRE(merged.problem.seqstarts.back() > 2);
+    Parts made(merged.problem, 3);
+    Rng rng(185);
+    made.outputs.fill([&] { return rng.normal(); });
+    made.lses.fill([&] { return rng.normal(); });
+    const Bound near = made.merge_into(merged);
+    REQUIRE(run_bound(near, {}) == "");
+    const auto output = merged.attn_output.packed(), lse = merged.lse.packed();
+    for (const Member member : {&kvjit_tensors::partial_output, &kvjit_tensors::partial_lse}) {
+        for (const int axis : {0, 1, 2}) {
+            CAPTURE(axis);
+            for (Placed* written : {&merged.attn_output, &merged.lse}) written->fill([] { return 0.0; });
+            if (!run_far(near, member, axis)) return;
+            CHECK(merged.attn_output.packed() == output);
+            CHECK(merged.lse.packed() == lse);
+        }
     }
 }
 

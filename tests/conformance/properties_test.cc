@@ -13,6 +13,7 @@
 #include "conformance/call.h"
 #include "conformance/judge.h"
 #include "conformance/options.h"
+#include "conformance/parts.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
 
@@ -197,6 +198,22 @@ TEST_CASE("a task that takes several kv heads of a short sequence in turn") {
     }
 }
 
+TEST_CASE("tasks that take unlike numbers of kv heads, in chunks of keys") {
+    if (options().on_cuda()) return;  // a GPU's block takes one
+    for (const std::string spec : {"op=MultiHeadCacheAttention,head_dim=64,group=2,layout=T2HD",
+                                   "op=MultiHeadCacheAttention,head_dim=64,group=1,quant_bit=8,layout=T2HD"}) {
+        Case which = ragged(spec);
+        which.batch_size = 1;
+        which.num_kv_heads = 5;
+        which.past_tokens = PastTokens::kChunks;
+        for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kFew}) {
+            which.new_tokens = tokens;
+            // Concurrency decides how many heads a task takes: 3 and 2, 2, 2 and 1, or one each.
+            for (which.threads = 1; which.threads <= 4; ++which.threads) check_against_oracle(which, 54, 55);
+        }
+    }
+}
+
 TEST_CASE("what the stride of a pool of one block is changes nothing") {
     Case which = ragged("op=MultiHeadCacheAttention,head_dim=64,cache_mode=block_table,layout=N2HTD,page_size=16");
     which.batch_size = 1;
@@ -228,33 +245,6 @@ TEST_CASE("grouped heads equal replicated kv heads") {
     CHECK(compare_close("attn_output", numbers_of(replicated.attn_output), numbers_of(grouped.attn_output), 1e-5) ==
           "");
 }
-
-/// Outputs and lse of `parts` parts of a call with 64 elements a head.
-struct Parts {
-    Placed outputs, lses;
-
-    Parts(const Problem& problem, std::int64_t parts) {
-        const std::int64_t tokens = problem.seqstarts.back(), heads = problem.num_heads;
-        outputs = Placed(problem.spec.t1, {parts, tokens, heads, 64}, {tokens * heads * 64, heads * 64, 64, 1},
-                         Guard::kAfter);
-        lses = Placed(KVJIT_F32, {parts, tokens, heads}, {tokens * heads, heads, 1}, Guard::kAfter);
-    }
-
-    /// Merge of all parts into the outputs of `merged`.
-    Bound merge_into(const Call& merged) const {
-        Bound merge = bind(merged);
-        const kvjit_spec attention = merge.spec;
-        kvjit_spec_init(&merge.spec);
-        merge.spec.op = KVJIT_OP_MERGE;
-        merge.spec.head_dim = 64;
-        merge.spec.t1 = attention.t1;
-        merge.spec.has_sinks = attention.has_sinks;
-        merge.tensors.query = merge.tensors.key = merge.tensors.value = {};
-        merge.tensors.partial_output = outputs.view();
-        merge.tensors.partial_lse = lses.view();
-        return merge;
-    }
-};
 
 /// Parts: the first is empty, the third and the last have many keys, all others one. Sinks count once: they are
 /// Merge's, not the parts'.

@@ -75,7 +75,8 @@ std::string side_text(const Side& side) {
                        (which.layer_tables ? " a table a layer" : "") + (which.shares ? " shared" : "") +
                        " rows=" + std::to_string(static_cast<int>(which.rows)) +
                        " keys_by=" + std::to_string(static_cast<int>(which.keys_by)) +
-                       " spread=" + std::to_string(static_cast<int>(which.spread)) +
+                       " spread=" + std::to_string(static_cast<int>(which.spread)) + "," +
+                       std::to_string(static_cast<int>(which.scale_spread)) +
                        " parts=" + std::to_string(static_cast<int>(which.parts)) + " past+fresh=";
     for (const Sequence& sequence : side.sequences())
         text += " " + std::to_string(sequence.past) + "+" + std::to_string(sequence.fresh);

@@ -75,6 +75,7 @@ TEST_CASE("relayouts: threads, executor order and check level change no byte, ho
             const std::vector<Sequence> sequences = {{0, tokens}, {17, tokens / 3}, {0, 1}, {5, 0}};
             SideCase from_case = side_of(pair.from, 5), to_case = side_of(pair.to, 5);
             from_case.spread = to_case.spread = Spread::kPadded;
+            from_case.scale_spread = to_case.scale_spread = Spread::kPadded;
             Side from(from_case, sequences, rng), to(to_case, sequences, rng);
             fill(from, to, rng);
             RelayoutCall call(from, to);
@@ -90,6 +91,21 @@ TEST_CASE("relayouts: threads, executor order and check level change no byte, ho
                 }
             }
         }
+    }
+}
+
+TEST_CASE("relayouts: codes of keys and values that lie alike, beside scales that do not") {
+    const std::string spec = "head_dim=64,t1=f16,layout=LTHD,quant_bit=8,quant_group=16,cache_mode=";
+    for (const bool of_source : {true, false}) {
+        CAPTURE(of_source);
+        Rng rng(15);
+        const std::vector<Sequence> sequences = {{0, 40}, {17, 13}};
+        SideCase from_case = side_of(spec + "offset"), to_case = side_of(spec + "page_table,page_size=16");
+        (of_source ? from_case : to_case).scale_spread = Spread::kPadded;
+        Side from(from_case, sequences, rng), to(to_case, sequences, rng);
+        fill(from, to, rng);
+        RelayoutCall call(from, to);
+        CHECK(judge_relayout(call) == "");
     }
 }
 

@@ -133,8 +133,8 @@ SideCache::SideCache(const SideCase& which, const Entries& entries, Rng& rng) : 
     if (has_blocks(spec)) num_blocks_ = entries.end;
     if (!has_blocks(spec)) max_tokens_ = entries.end;
     if (spec.cache_mode == KVJIT_SEQUENCE_TABLE) max_tokens_ = entries.longest + rng.below(4);
-    codes_ = tensors_of(code_row(spec), rng);
-    if (spec.quant_bit != 0) scales_ = tensors_of(scale_row(spec), rng);
+    codes_ = tensors_of(code_row(spec), which.spread, rng);
+    if (spec.quant_bit != 0) scales_ = tensors_of(scale_row(spec), which.scale_spread, rng);
 }
 
 std::vector<std::int64_t> SideCache::shape_of(std::string_view axes, std::int64_t row) const {
@@ -150,10 +150,10 @@ bool SideCache::repeats_heads() const {
     return which_.repeats_heads && which_.spec.cache_mode != KVJIT_BLOCK_POINTERS;
 }
 
-SideCache::Tensor SideCache::tensor(const RowType& row, const std::string& axes, Rng& rng) const {
+SideCache::Tensor SideCache::tensor(const RowType& row, const std::string& axes, Spread spread, Rng& rng) const {
     const std::vector<std::int64_t> shape = shape_of(axes, row.elements);
     const bool dense = which_.spec.cache_mode == KVJIT_BLOCK_POINTERS;
-    const Spread spread = dense ? Spread::kDense : which_.spread;
+    if (dense) spread = Spread::kDense;
     const std::size_t parts = axes.find('2');
     const bool apart = parts == std::string::npos || dense;
     auto strides = !apart && which_.parts == Parts::kTwoHalves ? halves(shape, parts, spread, rng)
@@ -166,12 +166,12 @@ SideCache::Tensor SideCache::tensor(const RowType& row, const std::string& axes,
     return made;
 }
 
-std::vector<SideCache::Tensor> SideCache::tensors_of(const RowType& row, Rng& rng) const {
+std::vector<SideCache::Tensor> SideCache::tensors_of(const RowType& row, Spread spread, Rng& rng) const {
     const bool pointers = which_.spec.cache_mode == KVJIT_BLOCK_POINTERS;
     std::vector<Tensor> tensors;
     for (std::int64_t count = pointers ? num_blocks_ : 1; count > 0; --count)
-        tensors.push_back(tensor(row, which_.spec.layout, rng));
-    if (is_apart(which_.spec)) tensors.push_back(tensor(row, std::string(value_layout(which_.spec)), rng));
+        tensors.push_back(tensor(row, which_.spec.layout, spread, rng));
+    if (is_apart(which_.spec)) tensors.push_back(tensor(row, std::string(value_layout(which_.spec)), spread, rng));
     return tensors;
 }
 

@@ -40,7 +40,7 @@ struct SideCase {
     KeysBy keys_by = KeysBy::kStarts;
     Given given = Given::kAll;
     Guard guard = Guard::kAfter;
-    Spread spread = Spread::kDense;
+    Spread spread = Spread::kDense, scale_spread = Spread::kDense;  // of codes, of scales
     Parts parts = Parts::kAsLaid;
     bool repeats_heads = false;  // one head's memory stands for all, as views of it come out: a source only
 };
@@ -111,8 +111,8 @@ private:
     };
     bool repeats_heads() const;
     std::vector<std::int64_t> shape_of(std::string_view axes, std::int64_t row) const;
-    Tensor tensor(const RowType& row, const std::string& axes, Rng& rng) const;
-    std::vector<Tensor> tensors_of(const RowType& row, Rng& rng) const;
+    Tensor tensor(const RowType& row, const std::string& axes, Spread spread, Rng& rng) const;
+    std::vector<Tensor> tensors_of(const RowType& row, Spread spread, Rng& rng) const;
     std::byte* place(const std::vector<Tensor>& tensors, std::int64_t block, std::int64_t token, std::int64_t layer,
                      int part, std::int64_t head) const;
     template <class Visit>

@@ -105,6 +105,7 @@ SideCase random_side(const std::string& spec, Rng& rng) {
     side.given = static_cast<Given>(rng.below(3));
     side.guard = static_cast<Guard>(rng.below(2));
     side.spread = static_cast<Spread>(rng.below(3));
+    side.scale_spread = static_cast<Spread>(rng.below(3));
     side.parts = static_cast<Parts>(rng.below(3));
     return side;
 }
