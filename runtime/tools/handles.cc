@@ -44,17 +44,21 @@ std::string error_text(const kvjit_error& error) {
     return std::string(kvjit_status_name(static_cast<kvjit_status>(error.status))) + ": " + error.message;
 }
 
-Result<Engine> open_engine(const char* cache_dir, bool count_runs, const char* record) {
+Result<Engine> open_engine(const KernelSources& sources, bool count_runs, const std::string& record) {
     kvjit_engine_options options;
     kvjit_engine_options_init(&options);
-    options.cache_dir = cache_dir;
+    options.cache_dir = sources.cache_dir ? sources.cache_dir->c_str() : nullptr;
     if (!logs_by_itself()) options.log = log_warnings;
-    options.record = record;  // $KVJIT_RECORD is for engines: a replay isn't recorded
+    options.record = record.c_str();  // $KVJIT_RECORD is for engines: a replay isn't recorded
     options.count_runs = count_runs ? 1 : 0;
-    kvjit_engine* engine = nullptr;
+    kvjit_engine* made = nullptr;
     kvjit_error error = no_error();
-    if (kvjit_engine_create(&options, &engine, &error) != KVJIT_OK) return fail(error_text(error));
-    return Engine(engine);
+    if (kvjit_engine_create(&options, &made, &error) != KVJIT_OK) return fail(error_text(error));
+    Engine engine(made);
+    for (const std::string& path : sources.bundles) {
+        if (kvjit_engine_add_bundle(engine.get(), path.c_str(), &error) != KVJIT_OK) return fail(error_text(error));
+    }
+    return engine;
 }
 
 Result<Target> open_target(const std::string& name) {

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kvjit/kvjit.h"
 #include "result.h"
@@ -27,9 +29,13 @@ using Plan = std::unique_ptr<kvjit_plan, Release<kvjit_plan_release>>;
 /// "KVJIT_BAD_SHAPE: cache.shape[1] is ..."
 std::string error_text(const kvjit_error& error);
 
-/// `cache_dir` as kvjit_engine_options has it, null for the default. Warnings go to standard error.
-/// `record`: where calls are recorded, and which; "" for none.
-Result<Engine> open_engine(const char* cache_dir, bool count_runs = false, const char* record = "");
+/// Where an engine looks before it compiles.
+struct KernelSources {
+    std::optional<std::string> cache_dir;  // as kvjit_engine_options has it; absent: the default
+    std::vector<std::string> bundles;      // which are asked first, in this order
+};
+/// Warnings go to standard error. `record`: where calls are recorded, and which; "" for none.
+Result<Engine> open_engine(const KernelSources& sources, bool count_runs = false, const std::string& record = "");
 Result<Target> open_target(const std::string& name);
 /// Its canonical text.
 std::string target_text(const kvjit_target* target);

@@ -3,7 +3,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "bundle/files.h"
 #include "command/options.h"
 #include "commands.h"
+#include "handles.h"
 #include "input_file.h"
 #include "inspect/fields_help.h"
 #include "terminal.h"
@@ -27,7 +27,7 @@ constexpr const char* kMost = ":max_bytes=1099511627776";
 struct Request {
     std::vector<std::string> words;
     std::string batch = "2x1:64+1x8:8", target = "host", output;
-    std::optional<std::string> cache_dir;
+    KernelSources sources;
     int threads = 0;
     std::int64_t kv_heads = 2;
 };
@@ -58,8 +58,7 @@ private:
 Result<std::string> run_call(const Request& request, const kvjit_spec& spec, const std::string& folder) {
     const auto target = open_target(request.target);
     if (!target) return fail(target.error());
-    const char* const cache_dir = request.cache_dir ? request.cache_dir->c_str() : nullptr;
-    const auto engine = open_engine(cache_dir, false, (folder + kMost).c_str());
+    const auto engine = open_engine(request.sources, false, folder + kMost);
     if (!engine) return fail(engine.error());
     const auto device = cpu_device(request.threads);
     const auto memory = device->memory();
@@ -109,7 +108,8 @@ Action declare(Options& options) {
     options.text("--batch", request->batch, {"BATCH"},
                  "Sequences, their new tokens and their keys, as 8x1:4096; + joins groups of them");
     options.target(request->target);
-    options.cache_folder(request->cache_dir);
+    options.cache_folder(request->sources.cache_dir);
+    options.bundles(request->sources.bundles);
     options.number("--threads", request->threads, 0, 1024,
                    "Threads that work on the call; 0, or more than there are: one for each usable core");
     options.number("--kv-heads", request->kv_heads, 1, 1024, "Heads of keys and values");

@@ -215,7 +215,7 @@ Result<int> replay_on_target(const ReplayOptions& options) {
     if (auto opened = open_gpu(options.target); !opened) return fail(opened.error());
     const auto target = open_target(options.target);
     if (!target) return fail(target.error());
-    const auto engine = open_engine(options.cache_dir ? options.cache_dir->c_str() : nullptr);
+    const auto engine = open_engine(options.sources);
     if (!engine) return fail(engine.error());
     if (auto tried = try_target(engine->get(), target->get()); !tried) return fail(tried.error());
     return Replay(options, {engine->get(), target->get(), options.num_threads, is_cuda(options.target)}).run();

@@ -33,7 +33,8 @@ Action declare(Options& options) {
     auto request = std::make_shared<Request>();
     options.text("FILE", request->files, kFile, "Recorded calls (*.safetensors)")->required();
     options.target(request->target);
-    options.cache_folder(request->cache_dir);
+    options.cache_folder(request->sources.cache_dir);
+    options.bundles(request->sources.bundles);
     options.number("--threads", request->num_threads, 0, 1024,
                    "Threads that work on a call; 0, or more than there are: one for each usable core");
     std::vector<std::string> ops = {"all"};
@@ -70,6 +71,7 @@ constinit const Command kReplayCommand = {
         "KVJIT_RECORD=/tmp/calls:max_files=10 ./engine; kvjit replay --oracle /tmp/calls/*\n"
         "kvjit replay --target cuda-emulated --bits /tmp/calls/*\n"
         "kvjit replay --oracle -o expected.safetensors call.safetensors    then: kvjit replay expected.safetensors\n"
+        "KVJIT_JIT=off kvjit replay --bundle kernels.kvjb --cache-dir '' /tmp/calls/*    with nothing but a bundle\n"
         "kvjit replay tests/golden/pmx/*.safetensors\n"
         "kvjit replay --op KeyValueCache --target x86-64-v3 --threads 1 call.safetensors\n",
     .status = "0 all passed, 1 some result was wrong, 2 something could not be used"};

@@ -1,7 +1,6 @@
 // `kvjit bench` on the command line.
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "commands.h"
 #include "environment.h"
 #include "generator/spec.h"
+#include "handles.h"
 #include "inspect/fields_help.h"
 #include "terminal.h"
 
@@ -23,7 +23,7 @@ namespace {
 struct Request {
     std::vector<std::string> words, batches;
     std::string target = "host";
-    std::optional<std::string> cache_dir;
+    KernelSources sources;
     int threads = 0;
     std::int64_t kv_heads = 8, layers = 0;
     double seconds = 1;
@@ -100,7 +100,7 @@ private:
     }
 
     Result<BenchRow> measure_one(const std::string& name) {
-        const auto engine = open_engine(request_.cache_dir ? request_.cache_dir->c_str() : nullptr, true);
+        const auto engine = open_engine(request_.sources, true);
         if (!engine) return fail(engine.error());
         const auto memory = device_.memory();
         const Machine machine = device_.machine(engine->get(), target_, *memory);
@@ -145,7 +145,8 @@ Action declare(Options& options) {
                      "Sequences, their new tokens and their keys, as 8x1:4096; + joins groups of them; "
                      "may be repeated");
     options.target(request->target);
-    options.cache_folder(request->cache_dir);
+    options.cache_folder(request->sources.cache_dir);
+    options.bundles(request->sources.bundles);
     options.number("--threads", request->threads, 0, 1024,
                    "Threads of a CPU; 0, or more than there are: one for each usable core");
     CLI::Option* heads = options.number("--kv-heads", request->kv_heads, 1, 1024, "Heads of keys and values");

@@ -91,6 +91,10 @@ CLI::Option* Options::cache_folder(std::optional<std::string>& value) {
     return text("--cache-dir", value, kFolderOrNone, "Folder of compiled kernels; '' for none");
 }
 
+CLI::Option* Options::bundles(std::vector<std::string>& values) {
+    return text("--bundle", values, kFile, "A bundle that is asked first, as engines ask it; may be repeated");
+}
+
 std::string Options::with_help(const std::string& message) const {
     return message + (message.ends_with('?') ? " kvjit help" : "; kvjit help") +
            words_.substr(std::min(words_.find(' '), words_.size())) + " says more";

@@ -79,6 +79,7 @@ public:
     /// Options that several commands have.
     CLI::Option* target(std::string& value);
     CLI::Option* cache_folder(std::optional<std::string>& value);
+    CLI::Option* bundles(std::vector<std::string>& values);
     CLI::Option* json(bool& value) { return flag("--json", value, "As JSON, for programs"); }
 
     /// A check after all options are parsed. Its error is the command's.

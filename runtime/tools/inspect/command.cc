@@ -80,8 +80,7 @@ Action declare(Options& options) {
                                        "cache, or none, then it would be compiled");
     options.choice("--program", request->program, names_of_programs(), "This program only (check: of CUDA), or all")
         ->transform(program_of_code);
-    CLI::Option* bundle = options.text("--bundle", request->bundles, kFile,
-                                       "A bundle that is asked first, as engines ask it; may be repeated");
+    CLI::Option* bundle = options.bundles(request->bundles);
     CLI::Option* output =
         options.text("-o,--output", request->output, {"FILE|FOLDER", Offer::kFiles},
                      "Write to this file instead of standard output; of several stages, or with a slash "

@@ -35,24 +35,14 @@ struct Opened {
     ShownKernel shown() const { return {kernel.get(), spec}; }
 };
 
-Result<void> add_bundles(const InspectOptions& options, kvjit_engine* engine) {
-    kvjit_error error;
-    kvjit_error_init(&error);
-    for (const std::string& path : options.bundles) {
-        if (kvjit_engine_add_bundle(engine, path.c_str(), &error) != KVJIT_OK) return fail(error_text(error));
-    }
-    return {};
-}
-
 /// Opens what inspecting takes; the kernel where the algorithms are not asked for.
 Result<void> open(const InspectOptions& options, Opened& opened) {
     Result<Target> target = open_target(options.target);
     if (!target) return fail(target.error());
-    Result<Engine> engine = open_engine(nullptr);
+    Result<Engine> engine = open_engine({.cache_dir = {}, .bundles = options.bundles});
     if (!engine) return fail(engine.error());
     opened.target = *std::move(target);
     opened.engine = *std::move(engine);
-    if (auto added = add_bundles(options, opened.engine.get()); !added) return added;
     if (options.why) return {};
     Result<Kernel> kernel = open_kernel(opened.engine.get(), opened.spec, opened.target.get());
     if (!kernel) return fail(kernel.error());

@@ -294,6 +294,29 @@ TEST_CASE("the cache of bundle create keeps to KVJIT_CACHE_MAX_BYTES") {
     }
 }
 
+TEST_CASE("calls are recorded, replayed and measured with nothing but a bundle's kernels") {
+    const TemporaryFolder folder;
+    const std::string bundle = folder.path("kernels.kvjb"), call = folder.path("call.safetensors");
+    const std::string spec = "op=KeyValueCache,head_dim=16,layout=T2HD";
+    REQUIRE(run_kvjit({"bundle", "create", bundle, spec, "--targets", "host"}).exit_code == 0);
+    const Variable no_compiling("KVJIT_JIT", "off");
+    for (std::vector<std::string> command : {std::vector<std::string>{"record", spec, "--batch", "2x3:5", "-o", call},
+                                             {"replay", call},
+                                             {"bench", spec, "--batch", "2x3:5", "--seconds", "0", "--layers", "1"}}) {
+        CAPTURE(command.front());
+        for (const char* argument : {"--cache-dir", ""}) command.emplace_back(argument);
+        const ChildResult without = run_kvjit(command);
+        CHECK(without.exit_code == 2);
+        CHECK(mentions(without.err, "KVJIT_NOT_FOUND"));
+        for (const std::string& argument : {std::string("--bundle"), bundle}) command.push_back(argument);
+        const ChildResult with = run_kvjit(command);
+        CHECK_MESSAGE(with.exit_code == 0, with.err);
+    }
+    const ChildResult none_there = run_kvjit({"replay", call, "--bundle", call});
+    CHECK(none_there.exit_code == 2);
+    CHECK(mentions(none_there.err, "call.safetensors is no bundle"));
+}
+
 TEST_CASE("merge refuses two makers' code of one program, and names both bundles") {
     const Bundles at;
     const std::string other = at.folder.path("other.kvjb"), templates = at.folder.path("templates");

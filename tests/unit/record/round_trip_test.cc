@@ -50,7 +50,7 @@ void set_rules(ApiCall& call) {
 class Replayer {
 public:
     explicit Replayer(const char* target)
-        : engine_(*tool::open_engine(nullptr)), target_(*tool::open_target(target)), on_cuda_(tool::is_cuda(target)) {}
+        : engine_(*tool::open_engine({})), target_(*tool::open_target(target)), on_cuda_(tool::is_cuda(target)) {}
     tool::Results run(const tool::Recording& call) {
         auto results = tool::run_recording({engine_.get(), target_.get(), 1, on_cuda_}, call);
         if (!results) FAIL(results.error().why);
