@@ -305,10 +305,12 @@ gen::Result<std::optional<Images::Found>> Images::ask(Store& store, std::span<Wa
             ImagePtr kept = keep(identity, *std::move(image), std::move(from));
             return Found{which, std::move(kept), origin(identity)};
         }
-        options_.log(KVJIT_LOG_WARNING, "a stored object can't be loaded: " + image.error().message);
+        const std::string why = from->stored.place + ": " + image.error().message;
+        options_.log(KVJIT_LOG_WARNING, "a stored object can't be loaded: " + why);
         // An object whose digest is right and that doesn't load is a defect, but a lesser candidate, another store or
         // the compiler may serve. Where memory or permission is lacking, it would be lacking for those, too.
         if (image.error().status != KVJIT_BAD_FILE) return std::unexpected(image.error());
+        image.error().message = why;
         note(image.error());
         next = which + 1;
     }

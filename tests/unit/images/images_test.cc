@@ -216,7 +216,8 @@ TEST_CASE("without compiling, where no candidate's object loads the error is the
     const auto found = images.find(merge.candidates);
     REQUIRE(!found.has_value());
     CHECK(found.error().status == KVJIT_BAD_FILE);
-    CHECK(found.error().message == "bad object for x86-64-v3 doesn't load");
+    CHECK(found.error().message ==
+          "at " + identity_of("op=Merge", KVJIT_PROGRAM_MERGE, best()) + ": bad object for x86-64-v3 doesn't load");
     CHECK(world.loads == 2);
 }
 
