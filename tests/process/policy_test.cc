@@ -1,5 +1,6 @@
 // Processes that may not make code executable in the usual way, or have no room for it.
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <fstream>
 #include <string>
@@ -110,6 +111,12 @@ TEST_CASE("a policy that leaves no way is one clear error, and nothing is compil
         return set_filter(Forbidden::kProtectAndFiles) ? refused(cache.path()) : kNoPolicy;
     };
     CHECK(in_child(refused_later) == kRight);
+    const auto refused_by_a_limit = [&] {
+        const rlimit no_files{0, 0};
+        if (!set_filter(Forbidden::kProtect) || setrlimit(RLIMIT_FSIZE, &no_files) != 0) return kNoPolicy;
+        return refused("");
+    };
+    CHECK(in_child(refused_by_a_limit) == kRight);
 }
 
 TEST_CASE("without address space for the compiler, that is what is said" * doctest::skip(kSanitized)) {

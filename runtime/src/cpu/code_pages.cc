@@ -83,7 +83,8 @@ gen::Result<CodeMapping> code_mapping() {
     return gen::fail(KVJIT_BAD_TARGET, "target",
                      "this process may not run code that it makes: " + reasons +
                          ". A policy forbids it (PR_SET_MDWE, systemd's MemoryDenyWriteExecute, SELinux's execmem, a "
-                         "seccomp filter): allow one of the two ways, memfd_create or mprotect with PROT_EXEC");
+                         "seccomp filter); the file, a limit of files' sizes (ulimit -f), too: allow one of the two "
+                         "ways, memfd_create or mprotect with PROT_EXEC");
 }
 
 View& View::operator=(View&& other) noexcept {
