@@ -24,30 +24,32 @@ double rounded(double number, kvjit_dtype type) {
 
 }  // namespace
 
-Attention::Attention(const Kind& kind, const Difficulty& difficulty, std::uint64_t seed)
+Attention::Attention(const Kind& kind, std::uint64_t seed)
     : kind_(kind),
       query_(count(rows() * kDim) * bytes_of(kind.t1)),
       output_(query_.size()),
       queries_(count(rows() * kDim)),
-      numbers_(count(2 * kKeys * kDim)),
+      keys_(count(kKeys * kDim)),
+      values_(keys_.size()),
       exact_(queries_.size()) {
     draw_cache(seed);
-    draw(difficulty, seed + 1);
-    compute();
 }
 
-void Attention::draw(const Difficulty& difficulty, std::uint64_t seed) {
+void Attention::draw_queries(const Difficulty& difficulty, std::uint64_t seed) {
     Rng rng(seed);
     for (double& number : queries_) number = rng.normal();
     for (std::int64_t row = 0; row < rows(); ++row) queries_[count(row * kDim + kOutlier)] *= difficulty.outlier;
     scale_queries(difficulty.score);
+    compute();
 }
 
 /// So that the largest |score| is `largest_score`; then rounds them to T1.
 void Attention::scale_queries(double largest_score) {
     double largest = 0;
+    std::vector<double> scores(count(kKeys));
     for (std::int64_t row = 0; row < rows(); ++row) {
-        for (std::int64_t k = 0; k < kKeys; ++k) largest = std::max(largest, std::fabs(score(row, k)));
+        score(row, scores);
+        for (const double each : scores) largest = std::max(largest, std::fabs(each));
     }
     for (std::size_t i = 0; i < queries_.size(); ++i) {
         queries_[i] = rounded(queries_[i] * largest_score / largest, kind_.t1);
@@ -58,21 +60,22 @@ void Attention::scale_queries(double largest_score) {
 /// Keys and values are normal numbers, rounded to the cache's type, or quantised with the group's largest as 127 or 7.
 void Attention::draw_cache(std::uint64_t seed) {
     Rng rng(seed);
-    for (double& number : numbers_) number = rng.normal();
     const std::int64_t elements = 2 * kKeys * kDim;
+    std::vector<double> numbers(count(elements));  // (key, key or value, D)
+    for (double& number : numbers) number = rng.normal();
     if (kind_.quant_bit == 0) {
         cache_.resize(count(elements) * bytes_of(kind_.t2));
         for (std::int64_t i = 0; i < elements; ++i) {
-            numbers_[count(i)] = rounded(numbers_[count(i)], kind_.t2);
-            write_element(cache_.data(), kind_.t2, i, numbers_[count(i)]);
+            numbers[count(i)] = rounded(numbers[count(i)], kind_.t2);
+            write_element(cache_.data(), kind_.t2, i, numbers[count(i)]);
         }
-        return;
+        return keep_numbers(numbers);
     }
     cache_.resize(count(elements * kind_.quant_bit / 8));
     scale_.resize(count(elements / kind_.quant_group) * 2);
     const double most = kind_.quant_bit == 8 ? 127 : 7;
     for (std::int64_t group = 0; group < elements / kind_.quant_group; ++group) {
-        double* first = &numbers_[count(group * kind_.quant_group)];
+        double* first = &numbers[count(group * kind_.quant_group)];
         double largest = 0;
         for (int i = 0; i < kind_.quant_group; ++i) largest = std::max(largest, std::fabs(first[i]));
         const double scale = rounded(largest / most, KVJIT_F16);
@@ -88,25 +91,46 @@ void Attention::draw_cache(std::uint64_t seed) {
                 cache_[count(at / 2)] |= std::byte{static_cast<std::uint8_t>((bits & 15) << 4 * (at % 2))};
         }
     }
+    keep_numbers(numbers);
 }
 
-double Attention::score(std::int64_t row, std::int64_t k) const {
-    double sum = 0;
-    for (std::int64_t d = 0; d < kDim; ++d) sum += queries_[count(row * kDim + d)] * key(k, d);
-    return sum * kSoftmaxScale;
+/// Where loops below find neighbours.
+void Attention::keep_numbers(const std::vector<double>& numbers) {
+    for (std::int64_t k = 0; k < kKeys; ++k) {
+        for (std::int64_t d = 0; d < kDim; ++d) {
+            keys_[count(d * kKeys + k)] = numbers[count(2 * k * kDim + d)];
+            values_[count(k * kDim + d)] = numbers[count((2 * k + 1) * kDim + d)];
+        }
+    }
+}
+
+/// Of a row with each key. The inner loop is over what has sums of its own, here and below, so that compilers make
+/// vectors of it.
+void Attention::score(std::int64_t row, std::vector<double>& scores) const {
+    std::ranges::fill(scores, 0);
+    for (std::int64_t d = 0; d < kDim; ++d) {
+        const double query = queries_[count(row * kDim + d)];
+        const double* const keys = &keys_[count(d * kKeys)];
+        for (std::int64_t k = 0; k < kKeys; ++k) scores[count(k)] += query * keys[k];
+    }
+    for (double& each : scores) each *= kSoftmaxScale;
 }
 
 void Attention::compute() {
     std::vector<double> weights(count(kKeys));
     for (std::int64_t row = 0; row < rows(); ++row) {
-        double largest = -HUGE_VAL, sum = 0;
-        for (std::int64_t k = 0; k < kKeys; ++k) largest = std::max(largest, weights[count(k)] = score(row, k));
+        score(row, weights);
+        const double largest = std::ranges::max(weights);
+        double sum = 0;
         for (double& weight : weights) sum += weight = std::exp(weight - largest);
-        for (std::int64_t d = 0; d < kDim; ++d) {
-            double output = 0;
-            for (std::int64_t k = 0; k < kKeys; ++k) output += weights[count(k)] * value(k, d);
-            exact_[count(row * kDim + d)] = output / sum;
+        double* const exact = &exact_[count(row * kDim)];
+        std::fill_n(exact, kDim, 0.0);
+        for (std::int64_t k = 0; k < kKeys; ++k) {
+            const double weight = weights[count(k)];
+            const double* const values = &values_[count(k * kDim)];
+            for (std::int64_t d = 0; d < kDim; ++d) exact[d] += weight * values[d];
         }
+        for (std::int64_t d = 0; d < kDim; ++d) exact[d] /= sum;
     }
 }
 

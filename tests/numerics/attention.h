@@ -32,8 +32,11 @@ class Attention {
 public:
     static constexpr std::int64_t kKeys = 1024, kGroup = 4, kDim = 128;
 
-    Attention(const Kind& kind, const Difficulty& difficulty, std::uint64_t seed);
+    /// Draws the cache.
+    Attention(const Kind& kind, std::uint64_t seed);
 
+    /// New queries, and what must come out of them.
+    void draw_queries(const Difficulty& difficulty, std::uint64_t seed);
     /// Errors: the kernel's.
     Result<void> run(const Engine& engine, const Target& target);
 
@@ -43,21 +46,17 @@ public:
     double rounding() const;
 
 private:
-    void draw(const Difficulty& difficulty, std::uint64_t seed);
     void draw_cache(std::uint64_t seed);
+    void keep_numbers(const std::vector<double>& numbers);
     void scale_queries(double largest_score);
     void compute();
     std::string spec() const;
-    double key(std::int64_t k, std::int64_t d) const { return numbers_[static_cast<std::size_t>(2 * k * kDim + d)]; }
-    double value(std::int64_t k, std::int64_t d) const {
-        return numbers_[static_cast<std::size_t>((2 * k + 1) * kDim + d)];
-    }
-    double score(std::int64_t row, std::int64_t k) const;
+    void score(std::int64_t row, std::vector<double>& scores) const;
     std::int64_t rows() const { return kind_.tokens * kGroup; }
 
     Kind kind_;
     std::vector<std::byte> query_, cache_, scale_, output_;
-    std::vector<double> queries_, numbers_, exact_;  // (row, D), (key, key or value, D), (row, D)
+    std::vector<double> queries_, keys_, values_, exact_;  // (row, D), (D, key), (key, D), (row, D)
 };
 
 }  // namespace kvjit::test

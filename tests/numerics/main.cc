@@ -42,43 +42,51 @@ double most(const Kind& kind, const Difficulty& data) {
     return kind.t1 == KVJIT_F16 ? 1e-3 : 8e-3;
 }
 
+/// The worst over all seeds.
 struct Errors {
     double error = 0, rounding = 0;
+
+    void add(const Attention& attention) {
+        const double more = attention.error();
+        error = more <= error ? error : more;  // a NaN stays
+        rounding = std::max(rounding, attention.rounding());
+    }
 };
 
-kvjit::Result<Errors> worst(const kvjit::Engine& engine, const kvjit::Target& target, const Kind& kind,
-                            const Difficulty& data) {
-    Errors errors;
+/// For each difficulty.
+kvjit::Result<std::vector<Errors>> measure(const kvjit::Engine& engine, const kvjit::Target& target, const Kind& kind) {
+    std::vector<Errors> errors(std::size(kDifficulties));
     for (const std::uint64_t seed : kSeeds) {
-        Attention attention(kind, data, seed);
-        if (const auto ran = attention.run(engine, target); !ran) return ran.error();
-        const double error = attention.error();
-        errors.error = error <= errors.error ? errors.error : error;
-        errors.rounding = std::max(errors.rounding, attention.rounding());
+        Attention attention(kind, seed);
+        for (std::size_t i = 0; i < errors.size(); ++i) {
+            attention.draw_queries(kDifficulties[i], seed + 1);
+            if (const auto ran = attention.run(engine, target); !ran) return ran.error();
+            errors[i].add(attention);
+        }
     }
     return errors;
 }
 
 /// Prints the kind's line. Returns whether all is as promised.
 bool print_line(const kvjit::Engine& engine, const kvjit::Target& target, const std::string& name, const Kind& kind) {
-    std::string errors = "| " + kind.name + " | " + name + " |";
-    bool good = true;
-    for (const Difficulty& data : kDifficulties) {
-        const auto found = worst(engine, target, kind, data);
-        if (!found) {
-            std::fprintf(stderr, "kvjit_numerics: %s: %s\n", kind.name.c_str(), found.error().message());
-            return false;
-        }
-        char cell[64];
-        std::snprintf(cell, sizeof cell, " %.1e (%.1e) |", found->error, found->rounding);
-        errors += cell;
-        if (!(found->error <= most(kind, data))) {
-            std::fprintf(stderr, "kvjit_numerics: %s, %s: more than %g\n", kind.name.c_str(), name.c_str(),
-                         most(kind, data));
-            good = false;
-        }
+    const auto errors = measure(engine, target, kind);
+    if (!errors) {
+        std::fprintf(stderr, "kvjit_numerics: %s: %s\n", kind.name.c_str(), errors.error().message());
+        return false;
     }
-    std::printf("%s\n", errors.c_str());
+    std::string line = "| " + kind.name + " | " + name + " |";
+    bool good = true;
+    for (std::size_t i = 0; i < errors->size(); ++i) {
+        const Errors& found = (*errors)[i];
+        char cell[64];
+        std::snprintf(cell, sizeof cell, " %.1e (%.1e) |", found.error, found.rounding);
+        line += cell;
+        if (found.error <= most(kind, kDifficulties[i])) continue;
+        std::fprintf(stderr, "kvjit_numerics: %s, %s: more than %g\n", kind.name.c_str(), name.c_str(),
+                     most(kind, kDifficulties[i]));
+        good = false;
+    }
+    std::printf("%s\n", line.c_str());
     return good;
 }
 
