@@ -16,6 +16,7 @@
 #include "conformance/parts.h"
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
+#include "support/rng.h"
 
 namespace kvjit::test {
 namespace {
@@ -305,6 +306,49 @@ TEST_CASE("attention over parts of the keys, merged, equals attention over all")
             CAPTURE(parts);
             check_merged(type, parts);
         }
+    }
+}
+
+/// exp(lse_i - lse) output_i, summed over all parts, with lse = log of the sum of exp(lse_i): docs/semantics.md,
+/// section 2.
+void check_against_parts(const Call& merged, const Parts& made) {
+    const Strided &parts = made.outputs.strided(), &lses = made.lses.strided();
+    const Strided &output = merged.attn_output.strided(), &lse = merged.lse.strided();
+    double worst = 0;
+    for (std::int64_t token = 0; token < merged.problem.seqstarts.back(); ++token) {
+        for (std::int64_t head = 0; head < merged.problem.num_heads; ++head) {
+            double sum = 0, element[64] = {};
+            for (std::int64_t part = 0; part < parts.shape[0]; ++part) {
+                const double weight = std::exp(read_element(lses.data, lses.dtype, lses.index(part, token, head)));
+                sum += weight;
+                for (int d = 0; d < 64; ++d)
+                    element[d] += weight * read_element(parts.data, parts.dtype, parts.index(part, token, head, d));
+            }
+            const auto see = [&](const Strided& of, std::int64_t at, double expected) {
+                const double off = std::fabs(read_element(of.data, of.dtype, at) - expected);
+                if (!(off <= worst) && !std::isnan(worst)) worst = off;  // a NaN stays
+            };
+            for (int d = 0; d < 64; ++d) see(output, output.index(token, head, d), element[d] / sum);
+            see(lse, lse.index(token, head), std::log(sum));
+        }
+    }
+    CHECK(worst <= 1e-5);
+}
+
+TEST_CASE("Merge of more rows than a task or a block takes at once") {
+    Case which = ragged("op=MultiHeadAttention,head_dim=64,group=1,t1=f32");
+    which.batch_size = 9;
+    which.num_kv_heads = 2;
+    which.new_tokens = NewTokens::kTileEdge;
+    Call merged = make_call(which, 67, 68);
+    REQUIRE(merged.problem.seqstarts.back() > 256);
+    Parts made(merged.problem, 3);
+    Rng rng(69);
+    made.outputs.fill([&] { return rng.normal(); });
+    made.lses.fill([&] { return rng.normal(); });
+    for (const std::uint32_t threads : {1U, 2U, 7U}) {
+        REQUIRE(run_bound(made.merge_into(merged), {.threads = threads}) == "");
+        check_against_parts(merged, made);
     }
 }
 
