@@ -12,7 +12,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FILES = {"cuda": HERE / "cuda.txt"}
+FILES = {"cpu": HERE / "cpu.txt", "cuda": HERE / "cuda.txt"}
 NEEDED = ("file", "old", "new", "why")
 FIELDS = NEEDED + ("call", "stage", "expect")
 SURVIVES = "survives"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Whether tests notice mistakes: mutants.py [cuda] [--build FOLDER] [--only TEXT] [--jobs N] [--quick | --check]
+"""Whether tests notice mistakes: mutants.py [cpu | cuda] [--build FOLDER] [--only TEXT] [--jobs N] [--quick | --check]
 
-Runs tests against copies of the templates, each with one mistake of cuda.txt, and prints which test
+Runs tests against copies of the templates, each with one mistake of cpu.txt or cuda.txt, and prints which test
 noticed it: first the recorded call ("call:") or the test ("stage:") that the mistake names, then others. Fails where
 a mistake survives that isn't expected to, or where an expected survivor is noticed after all. --quick makes only
 those that have a call, and replays it alone. Mistakes whose tests can't run here are skipped: for want of NVRTC, or

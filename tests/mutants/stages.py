@@ -46,12 +46,21 @@ CUDA = ["ptx: recorded calls", "ptx: rows before keys", "ptx: some random calls"
         "ptx: NaN", "ptx: long rows", "ptx: many sequences", "ptx: windows", "ptx: pieces", "emulator: recorded calls",
         "emulator: some random calls", "emulator: long rows", "emulator: edges", "emulator: relayout threads"]
 WARPGROUPS = ["ptx sm_90: call pmx/048", "ptx sm_90: tensor cores", "ptx sm_90: splits", "emulator wgmma: tensor cores"]
+CPU = ["host: recorded calls", "host: random calls", "host: all but random calls", "host: quantised_test"]
+RELAYOUTS = ["host: random relayouts", "host: relayout_test", "host: relayout_cut_test",
+             "host: relayout_properties_test"]
+AMX_FILES = ("attend_prefill_amx", "attend/tile_", "attend/split.h")
+AMX = [stage.replace("host", "x86-64-v3+amx-emulated") for stage in CPU[:-1]] + ["x86-64-v3+amx-emulated: numerics"]
 
 
 def usual_stages(mistake):
     """Names of the stages that may notice a mistake in the template that has it."""
     file = mistake["file"]
-    return WARPGROUPS if "wgmma" in file or "warpgroup" in file else CUDA
+    if mistake["backend"] == "cuda":
+        return WARPGROUPS if "wgmma" in file or "warpgroup" in file else CUDA
+    if "relayout" in file:
+        return RELAYOUTS
+    return AMX if any(part in file for part in AMX_FILES) else CPU
 
 
 def device_of_calls(mistake):
