@@ -175,7 +175,7 @@ double Attention::error() const {
     double worst = 0, largest = 0;
     for (std::size_t i = 0; i < exact_.size(); ++i) {
         const double off = std::fabs(read_element(output_.data(), kind_.t1, static_cast<std::int64_t>(i)) - exact_[i]);
-        worst = off <= worst ? worst : off;  // a NaN stays
+        worst = worse(worst, off);
         largest = std::max(largest, std::fabs(exact_[i]));
     }
     return worst / largest;

@@ -2,6 +2,7 @@
 // larger than the others, as trained models have them.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -26,6 +27,11 @@ struct Difficulty {
     double score;
     double outlier;
 };
+
+/// The larger one; a NaN stays.
+inline double worse(double one, double other) {
+    return std::isnan(one) || one >= other ? one : other;
+}
 
 /// One sequence whose new tokens see all of kKeys keys, one kv head with kGroup query heads, and what must come out.
 class Attention {

@@ -47,8 +47,7 @@ struct Errors {
     double error = 0, rounding = 0;
 
     void add(const Attention& attention) {
-        const double more = attention.error();
-        error = more <= error ? error : more;  // a NaN stays
+        error = worse(error, attention.error());
         rounding = std::max(rounding, attention.rounding());
     }
 };
