@@ -13,7 +13,6 @@
 #include "conformance/ragged.h"
 #include "conformance/run_call.h"
 #include "conformance/sparse_memory.h"
-#include "support/rng.h"
 
 namespace kvjit::test {
 namespace {
@@ -118,9 +117,7 @@ TEST_CASE("far rows: parts, tokens and heads that Merge joins") {
     Call merged = make_call(which, 183, 184);
     REQUIRE(merged.problem.seqstarts.back() > 2);
     Parts made(merged.problem, 3);
-    Rng rng(185);
-    made.outputs.fill([&] { return rng.normal(); });
-    made.lses.fill([&] { return rng.normal(); });
+    made.draw(185);
     const Bound near = made.merge_into(merged);
     REQUIRE(run_bound(near, {}) == "");
     const auto output = merged.attn_output.packed(), lse = merged.lse.packed();

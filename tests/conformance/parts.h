@@ -5,6 +5,7 @@
 
 #include "conformance/call.h"
 #include "conformance/run_call.h"
+#include "support/rng.h"
 
 namespace kvjit::test {
 
@@ -17,6 +18,12 @@ struct Parts {
         outputs = Placed(problem.spec.t1, {parts, tokens, heads, 64}, {tokens * heads * 64, heads * 64, 64, 1},
                          Guard::kAfter);
         lses = Placed(KVJIT_F32, {parts, tokens, heads}, {tokens * heads, heads, 1}, Guard::kAfter);
+    }
+
+    void draw(std::uint64_t seed) {
+        Rng rng(seed);
+        outputs.fill([&] { return rng.normal(); });
+        lses.fill([&] { return rng.normal(); });
     }
 
     /// Merge of all parts into the outputs of `merged`.

@@ -343,9 +343,7 @@ TEST_CASE("Merge of more rows than a task or a block takes at once") {
     Call merged = make_call(which, 67, 68);
     REQUIRE(merged.problem.seqstarts.back() > 256);
     Parts made(merged.problem, 3);
-    Rng rng(69);
-    made.outputs.fill([&] { return rng.normal(); });
-    made.lses.fill([&] { return rng.normal(); });
+    made.draw(69);
     for (const std::uint32_t threads : {1U, 2U, 7U}) {
         REQUIRE(run_bound(made.merge_into(merged), {.threads = threads}) == "");
         check_against_parts(merged, made);
