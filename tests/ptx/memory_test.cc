@@ -209,6 +209,11 @@ TEST_CASE("what is not known is refused, never skipped") {
                    "PTX line 16: the instruction sin.approx.f32 is not known"));
     CHECK(contains(fault_of(bench, "add.s32 %r1, %rd1, %r2;", FaultKind::kText),
                    "the instruction add.s32 is not known with these operands"));
+    CHECK(contains(fault_of(bench, "\n.loc 1 30 5\nsin.approx.f32 %f1, %f2;", FaultKind::kText),
+                   "bench, PTX line 18 (file 1:30): the instruction sin.approx.f32"));
+    CHECK(
+        contains(fault_of(bench, "ret; } .visible .entry other() { trap; } .visible .entry last() {", FaultKind::kText),
+                 "other, PTX line 16: the instruction trap is not known"));
     CHECK(contains(fault_of(bench, ".local .b8 depot[16];", FaultKind::kText), "'.local' is not known here"));
     CHECK(contains(fault_of(bench, "bra $nowhere;", FaultKind::kText), "there is no label $nowhere"));
     CHECK(

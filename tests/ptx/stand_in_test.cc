@@ -53,6 +53,8 @@ TEST_CASE("launches keep to what the kernel declares") {
     CHECK_THROWS_WITH(parse_module(".version 9.0\n.visible .entry none() {\n}\n"),
                       "PTX line 4: the kernel none does not end");
     CHECK_THROWS_WITH(parse_module(".visible .func f() {}"), "PTX line 1: '.func' is not known");
+    CHECK_THROWS_WITH(parse_module(".visible .entry f()\n.reqnctapercluster 2\n{ ret; }"),
+                      "PTX line 3: '.reqnctapercluster' is not known");
 }
 
 }  // namespace

@@ -17,4 +17,9 @@ std::string LineTable::describe(SourcePlace place) const {
     return text;
 }
 
+std::string LineTable::where(const std::string& kernel, const Origin& origin) const {
+    const std::string source = describe(origin.source);
+    return kernel + ", PTX line " + std::to_string(origin.line) + (source.empty() ? "" : " (" + source + ")");
+}
+
 }  // namespace kvjit::ptx

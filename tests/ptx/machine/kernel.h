@@ -91,6 +91,8 @@ struct LineTable {
     std::map<SourcePlace, SourcePlace> inlined_at;
     /// "cuda/machine/ptx.h:17, inlined at cuda/check.cu:29"; empty for no place.
     std::string describe(SourcePlace place) const;
+    /// "kvjit_merge, PTX line 12 (cuda/merge.cu:30)"
+    std::string where(const std::string& kernel, const Origin& origin) const;
 };
 
 struct Kernel {

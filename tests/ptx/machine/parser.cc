@@ -1,5 +1,6 @@
 #include "ptx/machine/parser.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,10 +24,18 @@ const std::unordered_map<std::string_view, std::vector<u16>>& rows_by_name() {
     return rows;
 }
 
+/// The first instruction that isn't known. It is said when the module has been read: files are named behind the
+/// kernels.
+struct Refusal {
+    std::string kernel, what;
+    Origin origin;
+};
+
 class EntryParser {
 public:
-    EntryParser(Cursor& cursor, LineTable& lines, const std::vector<std::string_view>& shared)
-        : cursor_(cursor), lines_(lines), registers_(kernel_) {
+    EntryParser(Cursor& cursor, LineTable& lines, const std::vector<std::string_view>& shared,
+                std::optional<Refusal>& refused)
+        : cursor_(cursor), lines_(lines), refused_(refused), registers_(kernel_) {
         for (const std::string_view name : shared) registers_.define(name, kSharedBegin);
     }
 
@@ -65,10 +74,15 @@ private:
         const u64 number = cursor_.number();
         u64 product = number;
         while (cursor_.take_if(",")) product *= cursor_.number();
-        if (what == ".maxntid") kernel_.max_threads = static_cast<u32>(product);
+        if (what == ".maxntid") {
+            kernel_.max_threads = static_cast<u32>(product);
+        } else if (what != ".minnctapersm") {  // how many registers leave room for so many blocks is ptxas's business
+            cursor_.fail("'" + std::string(what) + "' is not known");
+        }
     }
 
     void finish() {
+        if (refused_) return;  // which is said when the module has been read
         for (const auto& [instruction, label] : targets_) {
             const auto found = labels_.find(label);
             if (found == labels_.end()) cursor_.fail("there is no label " + std::string(label));
@@ -154,7 +168,7 @@ private:
             if (cursor_.take_if(",") || cursor_.take_if("|") || cursor_.take_if("{") || cursor_.take_if("}")) continue;
             operands.push_back(parse_operand());
         }
-        resolve(in, name, operands, origin.line);
+        resolve(in, name, operands, origin);
         kernel_.instructions.push_back(in);
         kernel_.origins.push_back(origin);
     }
@@ -185,9 +199,9 @@ private:
     }
 
     /// Chooses the row of the table, and fills in the operands' places.
-    void resolve(Instruction& in, std::string_view name, const std::vector<Operand>& operands, int line) {
+    void resolve(Instruction& in, std::string_view name, const std::vector<Operand>& operands, Origin origin) {
         const auto found = rows_by_name().find(name);
-        if (found == rows_by_name().end()) refuse(name, "is not known", line);
+        if (found == rows_by_name().end()) return refuse(name, "is not known", origin);
         for (const u16 number : found->second) {
             const InstructionRow& row = instruction_table()[number];
             if (!fits(row, operands)) continue;
@@ -196,12 +210,11 @@ private:
             in.is_copy = row.is_copy;
             return place(in, row, operands);
         }
-        refuse(name, "is not known with these operands", line);
+        refuse(name, "is not known with these operands", origin);
     }
 
-    [[noreturn]] static void refuse(std::string_view name, const std::string& what, int line) {
-        throw Fault(FaultKind::kText,
-                    "PTX line " + std::to_string(line) + ": the instruction " + std::string(name) + " " + what);
+    void refuse(std::string_view name, const std::string& what, Origin origin) {
+        if (!refused_) refused_ = {kernel_.name, "the instruction " + std::string(name) + " " + what, origin};
     }
 
     bool fits(const InstructionRow& row, const std::vector<Operand>& operands) const {
@@ -240,6 +253,7 @@ private:
 
     Cursor& cursor_;
     LineTable& lines_;
+    std::optional<Refusal>& refused_;
     Kernel kernel_;
     Registers registers_;
     SourcePlace place_;
@@ -253,6 +267,9 @@ public:
 
     std::vector<Kernel> run() {
         while (!cursor_.is_end()) parse_directive();
+        if (refused_) {
+            throw Fault(FaultKind::kText, lines_.where(refused_->kernel, refused_->origin) + ": " + refused_->what);
+        }
         for (Kernel& kernel : kernels_) kernel.lines = lines_;
         return std::move(kernels_);
     }
@@ -266,7 +283,7 @@ private:
         } else if (what == ".visible" || what == ".extern" || what == ".weak") {
             // what follows says what it is
         } else if (what == ".entry") {
-            kernels_.push_back(EntryParser(cursor_, lines_, shared_).run());
+            kernels_.push_back(EntryParser(cursor_, lines_, shared_, refused_).run());
         } else if (what == ".shared") {
             parse_shared();
         } else if (what == ".global") {
@@ -301,6 +318,7 @@ private:
 
     Cursor cursor_;
     LineTable lines_;
+    std::optional<Refusal> refused_;
     std::vector<std::string_view> shared_;
     std::vector<Kernel> kernels_;
 };

@@ -238,9 +238,7 @@ void Warp::wait_copies(i64 pending) {
 // ---- Messages ----------------------------------------------------------------------------------------------------
 
 std::string Warp::where(u32 at) const {
-    const Origin& origin = kernel_.origins[at];
-    const std::string source = kernel_.lines.describe(origin.source);
-    return kernel_.name + ", PTX line " + std::to_string(origin.line) + (source.empty() ? "" : " (" + source + ")");
+    return kernel_.lines.where(kernel_.name, kernel_.origins[at]);
 }
 
 void Warp::explain(const Fault& fault, u32 at) const {
