@@ -38,12 +38,6 @@ const Name* find(int code) {
     return nullptr;
 }
 
-/// Of shared memory, a block may have all but 1 KiB: CUDA's programming guide, "Compute Capabilities".
-int shared_bytes(const Options& options) {
-    if (options.major == 8) return (options.minor == 6 || options.minor == 9 ? 99 : 163) * 1024;
-    return (options.major == 12 ? 99 : 227) * 1024;
-}
-
 int value_of(int attribute) {
     constexpr int kL2CacheBytes = 38;
     const Options& options = Device::get().options();
@@ -55,7 +49,7 @@ int value_of(int attribute) {
         case cuda::kComputeCapabilityMinor:
             return options.minor;
         case cuda::kMaxSharedMemoryPerBlockOptin:
-            return shared_bytes(options);
+            return options.shared_bytes();
         case kL2CacheBytes:
             return 1 << 20;
         default:

@@ -81,7 +81,8 @@ KVJIT_PTX_EXPORT Code cuKernelGetAttribute(int* value, int attribute, void* kern
     return attribute == cuda::kMaxDynamicSharedSizeBytes ? cuda::kSuccess : kInvalidValue;
 }
 KVJIT_PTX_EXPORT Code cuKernelSetAttribute(int attribute, int value, void* kernel, cuda::Device) {
-    if (attribute != cuda::kMaxDynamicSharedSizeBytes || value < 0) return kInvalidValue;
+    if (attribute != cuda::kMaxDynamicSharedSizeBytes || value < 0 || value > Device::get().options().shared_bytes())
+        return kInvalidValue;
     kernel_of(kernel).shared_bytes = value;
     return cuda::kSuccess;
 }

@@ -31,6 +31,12 @@ struct Options {
     Sums sums;
     bool has_noise = true;        // ex2, lg2 and rcp.approx are off by what the ISA allows
     bool has_late_stores = true;  // other blocks see plain stores after a fence, or when the kernel has ended
+
+    /// That a block may have: all of a multiprocessor's but 1 KiB (CUDA C++ Programming Guide, "Compute Capabilities").
+    int shared_bytes() const {
+        if (major == 8) return (minor == 6 || minor == 9 ? 99 : 163) * 1024;
+        return (major == 12 ? 99 : 227) * 1024;
+    }
 };
 
 /// The names: seed, capability (8.0, 9.0, ...), multiprocessors, blocks, copies (issue, wait, poison), wgmma
