@@ -186,9 +186,9 @@ struct TileLoop {
 /// keys of t + 1; before the loop each multiplies keys of tile 0. What the first one copies while it multiplies must be
 /// there two half turns later.
 KVJIT_INLINE void attend_apart(TileLoop& loop) {
-    if (loop.group != 0) change_over();
+    if (loop.group != 0) change_over<kShape.threads>();
     loop.multiply_first();
-    change_over();
+    change_over<kShape.threads>();
 #pragma unroll 1
     for (i32 tile = 0;; ++tile) {
         float rescale[2];
@@ -196,16 +196,16 @@ KVJIT_INLINE void attend_apart(TileLoop& loop) {
         scale_all(loop.state, rescale);
         pack_tile(loop.probabilities, loop.scores);
         if (loop.group == 0) publish_copies();
-        change_over();
+        change_over<kShape.threads>();
         if (tile == loop.last) break;
         loop.begin_next(tile);
         wait_products<0>();
         pin(loop.scores.c);
         pin_sums(loop.state);
-        change_over();
+        change_over<kShape.threads>();
     }
     loop.multiply_last();
-    if (loop.group == 0) change_over();
+    if (loop.group == 0) change_over<kShape.threads>();
 }
 
 /// Both warpgroups do the same at the same time. Each makes probabilities of its scores of a tile beside its own
@@ -223,7 +223,7 @@ KVJIT_INLINE void attend_together(TileLoop& loop) {
         wait_products<0>();
         scale_all(loop.state, rescale);
         pack_tile(loop.probabilities, loop.scores);
-        change_over();
+        change_over<kShape.threads>();
         if (tile == loop.last) break;
         loop.begin_next(tile);
         wait_products<1>();

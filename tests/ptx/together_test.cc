@@ -69,6 +69,26 @@ TEST_CASE("barriers gather the block; a warp that ended is missed") {
                          doctest::Contains("but warp 0 has ended"), Fault);
 }
 
+TEST_CASE("warps meet at one bar.sync, or at any barrier.sync of the same number") {
+    const auto at_two_places = [](const std::string& first, const std::string& second) {
+        return "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bra $LOWER;\n" + first +
+               "bra $END;\n$LOWER: " + second + "\n$END:";
+    };
+    Bench bench;
+    bench.launch.threads = 64;
+    const auto refused = [&](const std::string& body, const char* why) {
+        CHECK_THROWS_WITH_AS(bench.run(body), doctest::Contains(why), Fault);
+    };
+    const std::string plain = "bar.sync 0;", counted = "barrier.sync 1, 64;";
+    bench.run(at_two_places(counted, counted));
+    refused(at_two_places(plain, plain), "but warp 1 waits at");
+    refused(at_two_places(counted, "barrier.sync 2, 64;"), "but warp 1 waits at");
+    refused(at_two_places(counted, plain), "but warp 1 waits at");
+    refused("barrier.sync 1, 32;", "it waits for 32 threads, and the block has 64");
+    refused("barrier.sync 16, 64;", "barriers of a count of threads are known from 1 to 15");
+    refused("bar.sync 1;", "bar.sync is known for barrier 0 alone");
+}
+
 /// Each thread stores its word of shared memory and loads that of thread `tid ^ %r9`.
 std::string exchange(int mask, const std::string& between) {
     return "mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 8; mov.u64 %rd3, dynamic; add.s64 %rd4, %rd3, %rd2;\n"

@@ -25,17 +25,23 @@ void Block::take_turn(Random& random) {
     if (running_.empty()) meet();
 }
 
-/// No warp can go on. Unless all have ended, all must be at the barrier.
+/// Two warps can't meet.
+void Block::refuse(const Warp& waiting, const Warp& other) const {
+    throw Fault(FaultKind::kApart, "warp " + std::to_string(waiting.number()) + " " + waiting.describe() +
+                                       ", but warp " + std::to_string(other.number()) + " " + other.describe() +
+                                       "; block (" + std::to_string(state_.x) + ", " + std::to_string(state_.y) + ")");
+}
+
+/// No warp can go on. Unless all have ended, all must be at the same barrier.
 void Block::meet() {
     const auto is_done = [](const Warp& warp) { return warp.state() == Warp::State::kDone; };
     const auto ended = std::ranges::find_if(warps_, is_done);
     const auto waiting = std::ranges::find_if_not(warps_, is_done);
     if (waiting == warps_.end()) return check_warpgroups();
-    if (ended != warps_.end()) {
-        throw Fault(FaultKind::kApart, "warp " + std::to_string(waiting->number()) + " " + waiting->describe() +
-                                           ", but warp " + std::to_string(ended->number()) + " has ended; block (" +
-                                           std::to_string(state_.x) + ", " + std::to_string(state_.y) + ")");
-    }
+    if (ended != warps_.end()) refuse(*waiting, *ended);
+    const auto elsewhere =
+        std::ranges::find_if_not(warps_, [&](const Warp& warp) { return warp.barrier() == waiting->barrier(); });
+    if (elsewhere != warps_.end()) refuse(*waiting, *elsewhere);
     check_warpgroups();
     state_.stores.barrier();
     ++state_.barriers;

@@ -25,6 +25,7 @@ private:
     void meet();
     void check_warpgroups() const;
 
+    [[noreturn]] void refuse(const Warp& waiting, const Warp& other) const;
     BlockState state_;
     std::vector<Warp> warps_;
     std::vector<u32> running_;  // warps that neither wait nor have ended

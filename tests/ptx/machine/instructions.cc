@@ -345,6 +345,7 @@ constexpr InstructionRow kTable[] = {
     {"ret", "=", ret},
     {"exit", "=", ret},
     {"bar.sync", "=i", barrier},
+    {"barrier.sync", "=ii", barrier_of_many},
     {"bar.warp.sync", "=w", warp_barrier},
     {"vote.sync.ballot.b32", "w=pw", ballot},
     {"shfl.sync.up.b32", "wp=wwww", shuffle<Shuffle::kUp, true>},

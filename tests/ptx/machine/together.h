@@ -12,10 +12,21 @@ inline void ret(Warp& warp, const Instruction&) {
     warp.exit();
 }
 
-/// bar.sync 0, of all threads of the block.
+/// bar.sync 0, which all warps of the block are to meet at one place, as __syncthreads is specified (CUDA C++
+/// Programming Guide, "Synchronization Functions"). compute-sanitizer's synccheck asks for that, too.
 inline void barrier(Warp& warp, const Instruction& in) {
-    if (in.immediates[0] != 0) throw Fault(FaultKind::kText, "only barrier 0 is known");
-    warp.wait_at_barrier();
+    if (in.immediates[0] != 0) throw Fault(FaultKind::kText, "bar.sync is known for barrier 0 alone");
+    warp.wait_at_barrier({0, warp.index_of(in)});
+}
+/// barrier.sync number, threads: warps may be at different ones of the same number. Known for all threads of the block.
+inline void barrier_of_many(Warp& warp, const Instruction& in) {
+    if (in.immediates[0] < 1 || in.immediates[0] > 15)
+        throw Fault(FaultKind::kText, "barriers of a count of threads are known from 1 to 15");
+    if (in.immediates[1] != warp.block().threads) {
+        throw Fault(FaultKind::kApart, "it waits for " + std::to_string(in.immediates[1]) +
+                                           " threads, and the block has " + std::to_string(warp.block().threads));
+    }
+    warp.wait_at_barrier({in.immediates[0], 0});
 }
 /// Orders the lanes' accesses to memory, which no other instruction of a warp does.
 inline void warp_barrier(Warp& warp, const Instruction& in) {

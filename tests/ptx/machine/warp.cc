@@ -180,8 +180,9 @@ void Warp::exit() {
     for (Path& path : paths_) path.mask &= ~mask_;
 }
 
-void Warp::wait_at_barrier() {
+void Warp::wait_at_barrier(Barrier barrier) {
     check_together();
+    barrier_ = barrier;
     state_ = State::kAtBarrier;
 }
 

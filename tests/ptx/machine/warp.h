@@ -30,6 +30,14 @@ struct BlockState {
     LateStores stores{true};
 };
 
+/// Which barrier a warp waits at; those that a block's warps wait at together are equal.
+struct Barrier {
+    i64 number;
+    u32 at;  // bar.sync: the instruction, at which all warps must be; barrier.sync: 0, as they may be at several
+
+    bool operator==(const Barrier&) const = default;
+};
+
 class Warp {
 public:
     enum class State { kRuns, kAtBarrier, kDone };
@@ -40,6 +48,8 @@ public:
     /// says where.
     State run(int steps);
     State state() const { return state_; }
+    /// The last one that it came to.
+    const Barrier& barrier() const { return barrier_; }
     void pass_barrier() { state_ = State::kRuns; }
     /// "waits at bar.sync, PTX line 12 (cuda/merge.cu:30)"
     std::string describe() const;
@@ -105,7 +115,7 @@ public:
 
     void branch(const Instruction& in);
     void exit();
-    void wait_at_barrier();
+    void wait_at_barrier(Barrier barrier);
 
     void begin_copy(int lane, u64 shared, u64 global, u32 bytes, u32 read);
     void commit_copies();
@@ -143,6 +153,7 @@ private:
     std::vector<Unit> units_;
     std::vector<u32> written_;  // by unit: the lanes of its register that were
     std::vector<Copy> copies_;
+    Barrier barrier_{};
     std::array<u32, kLanes> groups_{};  // that each lane committed
     AsyncRegisters async_registers_;
     Products products_;

@@ -22,8 +22,8 @@
 //                                          knows about products
 //   void publish_to_products()             after the thread's own writes to shared memory, copies that have arrived
 //                                          included, and before a barrier, after which products may read them
-//   void change_over()                     a barrier of the block, whose warps may each be at another call of it: a
-//                                          warp's n-th call waits for the n-th of all others
+//   void change_over<kThreads>()           a barrier of the block, which has kThreads threads. Its warps may each be
+//                                          at another call of it: a warp's n-th call waits for the n-th of all others
 //
 //   SharedMatrix shared_matrix(const char* start, i32 stripe)
 //                                          an operand in shared memory. start: where its first column would be in its

@@ -17,6 +17,7 @@ KVJIT_PRIMITIVE void pin(float (&)[kTiles][4]) {}
 KVJIT_PRIMITIVE void pin(u32 (&)[4]) {}
 KVJIT_PRIMITIVE void publish_to_products() {}
 /// All calls count as one place, that of the barrier here.
+template <int kThreads>
 KVJIT_PRIMITIVE void change_over() {
     barrier();
 }

@@ -32,8 +32,11 @@ KVJIT_INLINE void publish_to_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/// A barrier of its own number with its count of threads: compute-sanitizer takes barrier 0 without a count for
+/// __syncthreads, which all threads of a block call at one place.
+template <int kThreads>
 KVJIT_INLINE void change_over() {
-    asm volatile("bar.sync 0;" ::: "memory");
+    asm volatile("barrier.sync 1, %0;" ::"n"(kThreads) : "memory");
 }
 
 /// The lower half of a descriptor ("Matrix Descriptor Format"): the start and the leading dimension's offset, which is
