@@ -305,6 +305,20 @@ TEST_CASE("other blocks see stores after a fence; without one, when the kernel h
     CHECK(sum_with("", false) == 8);
 }
 
+TEST_CASE("a fence behind the count is no substitute for one before it") {
+    int missed = 0;
+    for (u64 seed = 1; seed <= 100; ++seed) {
+        Bench bench;
+        bench.launch.blocks_x = 8;
+        bench.options.seed = seed;
+        const std::string body = sum_of_blocks("");
+        const std::string count = "atom.relaxed.gpu.add.u32 %r3, [%rd0], 1;";
+        bench.run(std::string(body).insert(body.find(count) + count.size(), "fence.acq_rel.gpu;"));
+        missed += bench.data[20] != 8;
+    }
+    CHECK(missed > 5);
+}
+
 /// Warp 1 stores, warp 0 fences and counts; the last block to count takes the other one's word to word 20.
 u64 word_of_other_warp(const std::string& gather, u64 seed) {
     Bench bench;

@@ -152,6 +152,7 @@ inline void atomic_add(Warp& warp, const Instruction& in) {
         results[l] = std::atomic_ref(*reinterpret_cast<u32*>(address)).fetch_add(add[l]);
     }
     warp.put(in.destination(0), results);
+    warp.end_turn();
 }
 
 inline void fence(Warp& warp, const Instruction&) {

@@ -19,7 +19,9 @@ Block::Block(const Kernel& kernel, BlockState state, u32 shared_bytes) : state_(
 void Block::take_turn(Random& random) {
     constexpr u32 kLongest = 400;  // instructions: short enough for warps to overtake each other within a loop
     const u32 chosen = random.below(static_cast<u32>(running_.size()));
-    const Warp::State state = warps_[running_[chosen]].run(static_cast<int>(1 + random.below(kLongest)));
+    Warp& warp = warps_[running_[chosen]];
+    const Warp::State state = warp.run(static_cast<int>(1 + random.below(kLongest)));
+    has_counted_ = warp.has_counted();
     if (state == Warp::State::kRuns) return;
     running_.erase(running_.begin() + chosen);
     if (running_.empty()) meet();

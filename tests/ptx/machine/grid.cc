@@ -22,17 +22,28 @@ public:
 
     void run() {
         for (refill(); !resident_.empty(); refill()) {
-            const u32 chosen = random_.below(static_cast<u32>(resident_.size()));
+            const u32 chosen = choose();
             Block& block = *resident_[chosen];
             block.take_turn(random_);
+            // A fence behind a count would publish what the one that is missing before it should have, soon enough.
+            if (block.has_counted() && random_.below(2) == 0) held_ = &block;
             if (!block.is_done()) continue;
             ended_.push_back(std::move(block.stores()));
             resident_.erase(resident_.begin() + chosen);
+            held_ = nullptr;
         }
         for (LateStores& stores : ended_) stores.flush();
     }
 
 private:
+    /// One of the resident blocks, but not the one that is held.
+    u32 choose() {
+        for (;;) {
+            const u32 chosen = random_.below(static_cast<u32>(resident_.size()));
+            if (resident_[chosen].get() != held_ || resident_.size() == 1) return chosen;
+        }
+    }
+
     void refill() {
         while (resident_.size() < static_cast<std::size_t>(options_.resident_blocks) && !waiting_.empty()) {
             resident_.push_back(make_block(waiting_.back()));
@@ -64,6 +75,7 @@ private:
     std::vector<u32> waiting_;
     std::vector<std::unique_ptr<Block>> resident_;
     std::vector<LateStores> ended_;
+    const Block* held_ = nullptr;  // since it counted, until another one ends
 };
 
 }  // namespace

@@ -90,7 +90,7 @@ Warp::Warp(const Kernel& kernel, BlockState& block, u32 number)
 }
 
 Warp::State Warp::run(int steps) {
-    for (; steps > 0 && state_ == State::kRuns; --steps) {
+    for (turn_ends_ = false; steps > 0 && state_ == State::kRuns && !turn_ends_; --steps) {
         const u32 at = current();
         try {
             step();

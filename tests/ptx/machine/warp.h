@@ -48,6 +48,8 @@ public:
     /// says where.
     State run(int steps);
     State state() const { return state_; }
+    /// Whether an atomic operation has ended the last turn.
+    bool has_counted() const { return turn_ends_; }
     /// The last one that it came to.
     const Barrier& barrier() const { return barrier_; }
     void pass_barrier() { state_ = State::kRuns; }
@@ -116,6 +118,8 @@ public:
     void branch(const Instruction& in);
     void exit();
     void wait_at_barrier(Barrier barrier);
+    /// Lets others run after this instruction, an atomic operation.
+    void end_turn() { turn_ends_ = true; }
 
     void begin_copy(int lane, u64 shared, u64 global, u32 bytes, u32 read);
     void commit_copies();
@@ -149,6 +153,8 @@ private:
     u32 mask_ = 0;
     u32 barriers_ = 0;  // of the warp, that all its lanes have met
     State state_ = State::kRuns;
+    Barrier barrier_{};
+    bool turn_ends_ = false;
     std::vector<Path> paths_;  // the last one runs
     std::vector<Unit> units_;
     std::vector<u32> written_;  // by unit: the lanes of its register that were
