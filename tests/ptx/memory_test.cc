@@ -336,6 +336,29 @@ u64 word_of_other_warp(const std::string& gather, u64 seed) {
     return bench.data[20];
 }
 
+TEST_CASE("lanes of a block that meet at no barrier neither read nor overwrite each other's bytes") {
+    const std::string own = word_of_thread(0) + "st.global.u64 [%rd1], 1;\n";
+    const auto other = [](int mask) {
+        return "xor.b32 %r61, %r60, " + std::to_string(mask) +
+               "; mul.wide.u32 %rd61, %r61, 8; add.s64 %rd62, %rd0, %rd61;\n";
+    };
+    const std::string load = "ld.global.u32 %r1, [%rd62+4];", store = "st.global.u32 [%rd62], 2;";
+    for (u64 seed = 1; seed < 10; ++seed) {
+        CAPTURE(seed);
+        Bench bench;
+        bench.launch.threads = 64;
+        bench.options.seed = seed;
+        const auto race = [&](const std::string& body, const char* what) {
+            CHECK(contains(fault_of(bench, body, FaultKind::kRace), what));
+        };
+        race(own + other(1) + load, "of global memory is read without a barrier after it was written by warp");
+        race(own + other(32) + store, "of global memory is written without a barrier");
+        race(own + other(32) + "bar.sync 0;" + store + "ld.global.u32 %r1, [%rd1];", "is read without a barrier");
+        bench.run(own + other(1) + "bar.warp.sync -1;" + load + "bar.warp.sync -1;" + store);
+        bench.run(own + other(33) + "bar.sync 0;" + load);
+    }
+}
+
 TEST_CASE("a fence orders what a barrier has gathered, and no other warp's stores") {
     for (u64 seed = 1; seed < 20; ++seed) {
         CAPTURE(seed);

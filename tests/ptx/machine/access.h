@@ -40,9 +40,9 @@ void load_bytes(Warp& warp, u64 address, void* to, u32 bytes, int lane) {
         return load_bytes<Space::kGlobal>(warp, address, to, bytes, lane);
     } else if constexpr (kSpace == Space::kGlobal) {
         block.global->check(address, bytes, lane);
-        block.stores.load(address, to, bytes);
+        block.stores.load(address, to, bytes, warp.accessor(lane));
     } else if constexpr (kSpace == Space::kShared) {
-        block.shared.load(address, to, bytes, warp.shared_access(lane));
+        block.shared.load(address, to, bytes, warp.accessor(lane));
     } else {
         load_parameters(block, address, to, bytes, lane);
     }
@@ -58,9 +58,9 @@ void store_bytes(Warp& warp, u64 address, const void* from, u32 bytes, int lane)
         return store_bytes<Space::kGlobal>(warp, address, from, bytes, lane);
     } else if constexpr (kSpace == Space::kGlobal) {
         block.global->check(address, bytes, lane);
-        block.stores.store(address, from, bytes, warp.number());
+        block.stores.store(address, from, bytes, warp.accessor(lane));
     } else {
-        block.shared.store(address, from, bytes, warp.shared_access(lane));
+        block.shared.store(address, from, bytes, warp.accessor(lane));
     }
 }
 

@@ -44,7 +44,7 @@ void load_four_matrices(Warp& warp, const Instruction& in, bool is_transposed) {
     for (int l = 0; l < kLanes; ++l) {
         const u64 address = base[l] + static_cast<u64>(i64{in.offsets[0]});
         if (address % 16 != 0) throw Fault(FaultKind::kMisaligned, "a row's address is no multiple of 16", l);
-        warp.block().shared.load(address, elements[l / 8][l % 8], 16, warp.shared_access(l));
+        warp.block().shared.load(address, elements[l / 8][l % 8], 16, warp.accessor(l));
     }
     for (int matrix = 0; matrix < 4; ++matrix) {
         u32 results[kLanes];

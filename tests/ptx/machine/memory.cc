@@ -83,15 +83,36 @@ void GlobalMemory::check(u64 address, u32 bytes, int lane) {
 
 // ---- Late stores -------------------------------------------------------------------------------------------------
 
-void LateStores::store(u64 address, const void* from, u32 bytes, u32 warp) {
-    Store store{address, bytes, warp, epoch_, {}};
+void LateStores::check_order(u64 address, u32 bytes, const Accessor& by, bool is_store) const {
+    if (writers_.empty()) return;
+    const Writers* line = nullptr;
+    for (u64 at = address; at < address + bytes; ++at) {
+        if (at == address || at % 64 == 0) {
+            const auto found = writers_.find(at / 64);
+            line = found == writers_.end() ? nullptr : &found->second;
+        }
+        if (line == nullptr) continue;
+        const Accessor& before = (*line)[at % 64];
+        if (!before.conflicts(by) || (is_store && before.warp == by.warp)) continue;
+        throw Fault(FaultKind::kRace,
+                    "the byte at " + hex(at) + " of global memory is " + (is_store ? "written" : "read") +
+                        " without a barrier after it was written by " + before.name(),
+                    by.lane);
+    }
+}
+
+void LateStores::store(u64 address, const void* from, u32 bytes, Accessor by) {
+    check_order(address, bytes, by, true);
+    for (u64 at = address; at < address + bytes; ++at) writers_[at / 64][at % 64] = by;
+    Store store{address, bytes, by.warp, epoch_, {}};
     std::memcpy(store.data, from, bytes);
     if (!is_late_) return apply(store);
     stores_.push_back(store);
     note(store);
 }
 
-void LateStores::load(u64 address, void* to, u32 bytes) const {
+void LateStores::load(u64 address, void* to, u32 bytes, Accessor by) const {
+    check_order(address, bytes, by, false);
     std::memcpy(to, pointer(address), bytes);
     if (lines_.empty()) return;
     for (u32 i = 0; i < bytes; ++i) {

@@ -1,11 +1,13 @@
 // The memories of a GPU as a kernel may use them: every access is checked.
 #pragma once
 
+#include <array>
 #include <map>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "ptx/machine/accessor.h"
 #include "ptx/machine/kernel.h"
 #include "ptx/machine/options.h"
 
@@ -48,12 +50,16 @@ class LateStores {
 public:
     explicit LateStores(bool is_late) : is_late_(is_late) {}
 
-    void store(u64 address, const void* from, u32 bytes, u32 warp);
-    void load(u64 address, void* to, u32 bytes) const;
+    /// Errors of both: Fault for bytes that another lane has stored and no barrier of both orders before.
+    void store(u64 address, const void* from, u32 bytes, Accessor by);
+    void load(u64 address, void* to, u32 bytes, Accessor by) const;
     /// Makes visible what a fence of the warp orders: its own stores, and those of other warps before the last barrier
     /// that both met.
     void fence(u32 warp);
-    void barrier() { ++epoch_; }
+    void barrier() {
+        ++epoch_;
+        writers_.clear();
+    }
     /// Makes visible what was stored at these bytes: an atomic operation follows there.
     void expose(u64 address, u32 bytes);
     /// Makes all visible.
@@ -70,6 +76,9 @@ private:
         std::byte data[64];
         u64 written = 0;  // a bit for each byte
     };
+    using Writers = std::array<Accessor, 64>;  // of a line's bytes
+    /// Of lanes of one warp that store to one place one wins, which is no error.
+    void check_order(u64 address, u32 bytes, const Accessor& by, bool is_store) const;
     static void apply(const Store& store);
     void note(const Store& store);
     /// Makes the stores visible that `is_due` names; the others stay, in order.
@@ -79,6 +88,7 @@ private:
     u64 epoch_ = 0;
     std::vector<Store> stores_;  // in order
     std::unordered_map<u64, Line> lines_;
+    std::unordered_map<u64, Writers> writers_;  // since the block's last barrier
 };
 
 }  // namespace kvjit::ptx

@@ -31,36 +31,24 @@ void SharedMemory::check(u64 address, u32 bytes, int lane) const {
                 lane);
 }
 
-/// Whether no barrier that both have met lies between the two.
-bool SharedMemory::conflicts(const SharedAccess& before, const SharedAccess& by) {
-    if (before.warp == kNobody || before.barriers != by.barriers) return false;
-    return before.warp != by.warp || (before.warp_barriers == by.warp_barriers && before.lane != by.lane);
-}
-
-void SharedMemory::note_read(SharedAccess& read, const SharedAccess& by) {
-    if (read.warp == kNobody || read.barriers != by.barriers) {
+void SharedMemory::note_read(Accessor& read, const Accessor& by) {
+    if (read.warp == Accessor::kNobody || read.barriers != by.barriers) {
         read = by;
     } else if (read.warp != by.warp) {
-        read.warp = kMany;
+        read.warp = Accessor::kMany;
     } else if (read.warp_barriers != by.warp_barriers) {
         read = by;
     } else if (read.lane != by.lane) {
-        read.lane = kMany;
+        read.lane = Accessor::kMany;
     }
 }
 
-std::string SharedMemory::name_of(const SharedAccess& access) {
-    if (access.warp == kMany) return "several warps";
-    return "warp " + std::to_string(access.warp) +
-           (access.lane == kMany ? "" : ", lane " + std::to_string(access.lane));
-}
-
-void SharedMemory::refuse(u64 at, const char* what, const SharedAccess& by) const {
+void SharedMemory::refuse(u64 at, const char* what, const Accessor& by) const {
     const Byte& byte = bytes_[at];
-    const SharedAccess& before = conflicts(byte.written, by) ? byte.written : byte.read;
+    const Accessor& before = byte.written.conflicts(by) ? byte.written : byte.read;
     throw Fault(FaultKind::kRace,
                 byte_at(at) + " is " + what + " without a barrier after it was " +
-                    (&before == &byte.written ? "written" : "read") + " by " + name_of(before),
+                    (&before == &byte.written ? "written" : "read") + " by " + before.name(),
                 by.lane);
 }
 
@@ -74,16 +62,16 @@ void SharedMemory::check_there(u64 at, int lane) const {
         lane);
 }
 
-void SharedMemory::check_write(u64 at, const SharedAccess& by) const {
+void SharedMemory::check_write(u64 at, const Accessor& by) const {
     const Byte& byte = bytes_[at];
     if (byte.state == State::kInFlight) {
         throw Fault(FaultKind::kUnwritten, byte_at(at) + " is written while an asynchronous copy to it is under way",
                     by.lane);
     }
-    if (conflicts(byte.written, by) || conflicts(byte.read, by)) refuse(at, "written", by);
+    if (byte.written.conflicts(by) || byte.read.conflicts(by)) refuse(at, "written", by);
 }
 
-void SharedMemory::put(u64 at, const void* from, u32 bytes, const SharedAccess& by) {
+void SharedMemory::put(u64 at, const void* from, u32 bytes, const Accessor& by) {
     const auto fences = static_cast<u16>(fences_of(by).size());
     for (u64 i = 0; i < bytes; ++i) {
         bytes_[at + i].value = static_cast<const std::byte*>(from)[i];
@@ -93,18 +81,18 @@ void SharedMemory::put(u64 at, const void* from, u32 bytes, const SharedAccess& 
     }
 }
 
-void SharedMemory::load(u64 address, void* to, u32 bytes, SharedAccess by) {
+void SharedMemory::load(u64 address, void* to, u32 bytes, Accessor by) {
     check(address, bytes, by.lane);
     for (u64 i = 0, at = address - kSharedBegin; i < bytes; ++i, ++at) {
         Byte& byte = bytes_[at];
         if (byte.state != State::kWritten) check_there(at, by.lane);
-        if (conflicts(byte.written, by)) refuse(at, "read", by);
+        if (byte.written.conflicts(by)) refuse(at, "read", by);
         note_read(byte.read, by);
         static_cast<std::byte*>(to)[i] = byte.value;
     }
 }
 
-void SharedMemory::store(u64 address, const void* from, u32 bytes, SharedAccess by) {
+void SharedMemory::store(u64 address, const void* from, u32 bytes, Accessor by) {
     check(address, bytes, by.lane);
     const u64 begin = address - kSharedBegin;
     overwrite_pieces(begin, bytes, by);
@@ -112,7 +100,7 @@ void SharedMemory::store(u64 address, const void* from, u32 bytes, SharedAccess 
     put(begin, from, bytes, by);
 }
 
-void SharedMemory::begin_copy(u64 address, u32 bytes, bool poisoned, SharedAccess by) {
+void SharedMemory::begin_copy(u64 address, u32 bytes, bool poisoned, Accessor by) {
     check(address, bytes, by.lane);
     const u64 begin = address - kSharedBegin;
     overwrite_pieces(begin, bytes, by);
@@ -122,7 +110,7 @@ void SharedMemory::begin_copy(u64 address, u32 bytes, bool poisoned, SharedAcces
     }
 }
 
-void SharedMemory::end_copy(u64 address, const void* from, u32 bytes, SharedAccess by) {
+void SharedMemory::end_copy(u64 address, const void* from, u32 bytes, Accessor by) {
     const u64 begin = address - kSharedBegin;
     for (u64 piece = begin / kPiece; piece <= (begin + bytes - 1) / kPiece; ++piece) pieces_[piece].checked = 0;
     put(begin, from, bytes, by);
@@ -130,13 +118,13 @@ void SharedMemory::end_copy(u64 address, const void* from, u32 bytes, SharedAcce
 
 // ---- The async proxy ---------------------------------------------------------------------------------------------
 
-std::vector<u16>& SharedMemory::fences_of(const SharedAccess& by) {
+std::vector<u16>& SharedMemory::fences_of(const Accessor& by) {
     const std::size_t thread = std::size_t{by.warp} * kLanes + by.lane;
     if (thread >= fences_.size()) fences_.resize(thread + 1);
     return fences_[thread];
 }
 
-void SharedMemory::fence(SharedAccess by) {
+void SharedMemory::fence(Accessor by) {
     std::vector<u16>& fences = fences_of(by);
     if (fences.size() == std::numeric_limits<u16>::max()) {
         throw Fault(FaultKind::kText, "more fences of the async proxy than are counted", by.lane);
@@ -145,7 +133,7 @@ void SharedMemory::fence(SharedAccess by) {
 }
 
 /// A write to bytes that an operation reads comes after its warp's wait; another warp's also after a barrier.
-void SharedMemory::overwrite_pieces(u64 at, u32 bytes, const SharedAccess& by) {
+void SharedMemory::overwrite_pieces(u64 at, u32 bytes, const Accessor& by) {
     for (u64 i = at / kPiece; i <= (at + bytes - 1) / kPiece; ++i) {
         Piece& piece = pieces_[i];
         piece.checked = 0;
@@ -154,17 +142,17 @@ void SharedMemory::overwrite_pieces(u64 at, u32 bytes, const SharedAccess& by) {
                         byte_at(at) + " is written while a wgmma.mma_async that reads it has not been waited for",
                         by.lane);
         }
-        if (piece.warp == kNobody || piece.barriers != by.barriers || piece.warp == by.warp) continue;
+        if (piece.warp == Accessor::kNobody || piece.barriers != by.barriers || piece.warp == by.warp) continue;
         throw Fault(FaultKind::kRace,
                     byte_at(at) + " is written without a barrier after a wgmma.mma_async read it, for which " +
-                        name_of({piece.warp, kMany, 0, 0}) + " waited",
+                        Accessor{piece.warp, Accessor::kMany, 0, 0}.name() + " waited",
                     by.lane);
     }
 }
 
 /// ISA 9.7.15.4: a fence between the proxies comes after the write, by the thread that wrote, since nothing orders its
 /// write for another one before. The four warps read together, so a barrier of the block comes after the fence.
-void SharedMemory::check_fenced(u64 at, const SharedAccess& by) const {
+void SharedMemory::check_fenced(u64 at, const Accessor& by) const {
     const Byte& byte = bytes_[at];
     const std::size_t thread = std::size_t{byte.written.warp} * kLanes + byte.written.lane;
     const std::vector<u16>& fences = fences_[thread];
@@ -173,10 +161,10 @@ void SharedMemory::check_fenced(u64 at, const SharedAccess& by) const {
     throw Fault(FaultKind::kRace,
                 byte_at(at) + " is read in the async proxy without a " +
                     (is_fenced ? "barrier since the fence.proxy.async of " : "fence.proxy.async of ") +
-                    name_of(byte.written) + (is_fenced ? "" : ", which wrote it"));
+                    byte.written.name() + (is_fenced ? "" : ", which wrote it"));
 }
 
-void SharedMemory::begin_read(u64 address, SharedAccess by) {
+void SharedMemory::begin_read(u64 address, Accessor by) {
     check(address, kPiece, Fault::kNoLane);
     const u64 begin = address - kSharedBegin;
     Piece& piece = pieces_[begin / kPiece];
@@ -190,11 +178,11 @@ void SharedMemory::begin_read(u64 address, SharedAccess by) {
     ++piece.pending;
 }
 
-void SharedMemory::end_read(u64 address, SharedAccess by) {
+void SharedMemory::end_read(u64 address, Accessor by) {
     Piece& piece = pieces_[(address - kSharedBegin) / kPiece];
     --piece.pending;
-    const bool is_first = piece.warp == kNobody || piece.barriers != by.barriers;
-    piece.warp = is_first || piece.warp == by.warp ? by.warp : kMany;
+    const bool is_first = piece.warp == Accessor::kNobody || piece.barriers != by.barriers;
+    piece.warp = is_first || piece.warp == by.warp ? by.warp : Accessor::kMany;
     piece.barriers = by.barriers;
 }
 

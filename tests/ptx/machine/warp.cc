@@ -210,7 +210,7 @@ void Warp::check_members(Place masks) const {
 
 void Warp::begin_copy(int lane, u64 shared, u64 global, u32 bytes, u32 read) {
     const Copy copy{shared, global, bytes, read, lane, groups_[static_cast<std::size_t>(lane)]};
-    block_.shared.begin_copy(shared, bytes, options().copies == Copies::kPoisoned, shared_access(lane));
+    block_.shared.begin_copy(shared, bytes, options().copies == Copies::kPoisoned, accessor(lane));
     if (read > 0) block_.global->check(global, read, lane);
     if (options().copies == Copies::kAtIssue) return finish(copy);
     copies_.push_back(copy);
@@ -218,8 +218,8 @@ void Warp::begin_copy(int lane, u64 shared, u64 global, u32 bytes, u32 read) {
 
 void Warp::finish(const Copy& copy) {
     std::byte bytes[16] = {};
-    block_.stores.load(copy.global, bytes, copy.read);
-    block_.shared.end_copy(copy.shared, bytes, copy.bytes, shared_access(copy.lane));
+    block_.stores.load(copy.global, bytes, copy.read, accessor(copy.lane));
+    block_.shared.end_copy(copy.shared, bytes, copy.bytes, accessor(copy.lane));
 }
 
 void Warp::commit_copies() {

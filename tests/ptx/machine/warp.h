@@ -109,7 +109,7 @@ public:
     /// And none of the 32 may have ended.
     void check_whole() const;
 
-    SharedAccess shared_access(int lane) const {
+    Accessor accessor(int lane) const {
         return {static_cast<u8>(number_), static_cast<u8>(lane), block_.barriers, barriers_};
     }
     /// Orders the accesses of the warp's lanes.
@@ -159,7 +159,6 @@ private:
     std::vector<Unit> units_;
     std::vector<u32> written_;  // by unit: the lanes of its register that were
     std::vector<Copy> copies_;
-    Barrier barrier_{};
     std::array<u32, kLanes> groups_{};  // that each lane committed
     AsyncRegisters async_registers_;
     Products products_;

@@ -195,8 +195,8 @@ void Products::begin(Warp& warp, Product product) {
     begin_registers(warp, product);
     SharedMemory& shared = warp.block().shared;
     // The four warps read together, so each reads all of A and B, whatever rows are its own.
-    for (const u32 piece : product.a) shared.begin_read(piece, warp.shared_access(0));
-    for (const u32 piece : product.b) shared.begin_read(piece, warp.shared_access(0));
+    for (const u32 piece : product.a) shared.begin_read(piece, warp.accessor(0));
+    for (const u32 piece : product.b) shared.begin_read(piece, warp.accessor(0));
     product.group = groups_;
     pending_.push_back(std::move(product));
     if (warp.products_are_early()) finish_all(warp);
@@ -216,8 +216,8 @@ void Products::wait(Warp& warp, i64 left) {
     SharedMemory& shared = warp.block().shared;
     for (auto product = pending_.begin(); product != end; ++product) {
         if (!product->is_done) product->multiply(warp, *product);
-        for (const u32 piece : product->a) shared.end_read(piece, warp.shared_access(0));
-        for (const u32 piece : product->b) shared.end_read(piece, warp.shared_access(0));
+        for (const u32 piece : product->a) shared.end_read(piece, warp.accessor(0));
+        for (const u32 piece : product->b) shared.end_read(piece, warp.accessor(0));
         for (const Place place : warp.list(*product->in)) {
             warp.async_registers().end(place);
             warp.mark_written(place);
@@ -266,7 +266,7 @@ void wait_products(Warp& warp, const Instruction& in) {
 
 void fence_async_proxy(Warp& warp, const Instruction&) {
     for (int l = 0; l < kLanes; ++l) {
-        if (warp.is_active(l)) warp.block().shared.fence(warp.shared_access(l));
+        if (warp.is_active(l)) warp.block().shared.fence(warp.accessor(l));
     }
 }
 
