@@ -17,6 +17,8 @@ const std::vector<std::string> kSpecs = {
     "op=MultiHeadCacheAttention,head_dim=128,group=4,cache_mode=page_table,layout=L2HTD",
     "op=MultiHeadCacheAttention,head_dim=64,group=8,quant_bit=8,attn_mask=2",
     "op=MultiHeadCacheAttention,head_dim=80,group=1,t1=bf16,quant_bit=4,quant_group=16,t3=f16,is_alibi=1",
+    "op=MultiHeadCacheAttention,head_dim=128,group=4,quant_bit=8,quant_group=32",  // products of bytes
+    "op=MultiHeadCacheAttention,head_dim=128,group=8,t1=bf16,t2=bf16",             // products of bfloat16
     "op=KeyValueCache,head_dim=64,t1=f16,t2=f32,layout=2HTLD",
     "op=Merge,head_dim=64",
     "op=Relayout,head_dim=64,quant_bit=8,to_layout=TL2HD,to_quant_bit=4",
