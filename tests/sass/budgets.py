@@ -63,6 +63,17 @@ def spilling(measured):
             if each.spills]
 
 
+# Shared memory of 100 KiB holds one stage for each of two blocks: scales of 2 bytes are stored as soon as they are loaded.
+_MAY_WAIT = {("sm_86", "int8row-d256.decode"), ("sm_89", "int8row-d256.decode")}
+
+
+def waiting(measured):
+    """Lines that name programs whose warps wait for copies through registers."""
+    return [f"{arch} {name}: {each.tile.copies} copies for which a warp waits"
+            for (arch, name), each in measured.items()
+            if each.tile and each.tile.copies and (arch, name) not in _MAY_WAIT]
+
+
 def differing(recorded, measured, all_measured):
     """Lines that tell what isn't as recorded; all_measured: whether what wasn't measured doesn't exist."""
     lines = [f"{arch} {name}: is no more" for arch, name in recorded if all_measured and (arch, name) not in measured]

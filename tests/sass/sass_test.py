@@ -132,6 +132,14 @@ class Budgets(unittest.TestCase):
         measured = {("sm_80", "a.decode"): figures()._replace(spills=3), ("sm_80", "b.decode"): figures()}
         self.assertEqual(budgets.spilling(measured), ["sm_80 a.decode: 3 loads and stores of local memory"])
 
+    def test_programs_that_wait_for_copies_are_named(self):
+        measured = {("sm_80", "a.decode"): figures(copies=2), ("sm_80", "a.store"): Figures(27, 0, 9728, 0, 64, None)}
+        self.assertEqual(budgets.waiting(measured), ["sm_80 a.decode: 2 copies for which a warp waits"])
+
+    def test_no_recorded_program_spills_or_waits(self):
+        recorded, _ = budgets.read()
+        self.assertEqual(budgets.spilling(recorded) + budgets.waiting(recorded), [])
+
 
 if __name__ == "__main__":
     sys.exit(unittest.main())
