@@ -156,7 +156,7 @@ inline void atomic_add(Warp& warp, const Instruction& in) {
 }
 
 inline void fence(Warp& warp, const Instruction&) {
-    warp.block().stores.fence(warp.number());
+    warp.block().stores.fence(warp.accessor(0), warp.mask());
 }
 
 }  // namespace kvjit::ptx

@@ -1,4 +1,4 @@
-// Whose accesses to memory barriers order.
+// Who accesses memory, and between which barriers.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct Accessor {
     u16 barriers = 0;       // of the block
     u32 warp_barriers = 0;  // of the warp
 
-    /// Whether no barrier that both have met lies between the two.
+    /// Whether the two are of different lanes, and no barrier that both have met lies between them.
     bool conflicts(const Accessor& by) const {
         if (warp == kNobody || barriers != by.barriers) return false;
         return warp != by.warp || (warp_barriers == by.warp_barriers && lane != by.lane);

@@ -25,9 +25,10 @@ public:
             const u32 chosen = choose();
             Block& block = *resident_[chosen];
             block.take_turn(random_);
-            // A fence behind a count would publish what the one that is missing before it should have, soon enough.
+            // Others get to run before a fence behind the count publishes what one before it should have published.
             if (block.has_counted() && random_.below(2) == 0) held_ = &block;
             if (!block.is_done()) continue;
+            block.stores().forget_writers();
             ended_.push_back(std::move(block.stores()));
             resident_.erase(resident_.begin() + chosen);
             held_ = nullptr;
@@ -75,7 +76,7 @@ private:
     std::vector<u32> waiting_;
     std::vector<std::unique_ptr<Block>> resident_;
     std::vector<LateStores> ended_;
-    const Block* held_ = nullptr;  // since it counted, until another one ends
+    const Block* held_ = nullptr;  // since it counted, until another block ends or is held instead
 };
 
 }  // namespace

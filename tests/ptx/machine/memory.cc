@@ -104,7 +104,7 @@ void LateStores::check_order(u64 address, u32 bytes, const Accessor& by, bool is
 void LateStores::store(u64 address, const void* from, u32 bytes, Accessor by) {
     check_order(address, bytes, by, true);
     for (u64 at = address; at < address + bytes; ++at) writers_[at / 64][at % 64] = by;
-    Store store{address, bytes, by.warp, epoch_, {}};
+    Store store{address, bytes, by, epoch_, {}};
     std::memcpy(store.data, from, bytes);
     if (!is_late_) return apply(store);
     stores_.push_back(store);
@@ -139,8 +139,12 @@ void LateStores::apply_where(const auto& is_due) {
     stores_ = std::move(later);
 }
 
-void LateStores::fence(u32 warp) {
-    apply_where([&](const Store& store) { return store.warp == warp || store.epoch < epoch_; });
+void LateStores::fence(Accessor by, u32 lanes) {
+    apply_where([&](const Store& store) {
+        if (store.epoch < epoch_) return true;
+        const bool is_own = (lanes >> store.by.lane & 1) != 0;
+        return store.by.warp == by.warp && (is_own || store.by.warp_barriers < by.warp_barriers);
+    });
 }
 
 void LateStores::expose(u64 address, u32 bytes) {

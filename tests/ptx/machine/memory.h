@@ -50,16 +50,20 @@ class LateStores {
 public:
     explicit LateStores(bool is_late) : is_late_(is_late) {}
 
-    /// Errors of both: Fault for bytes that another lane has stored and no barrier of both orders before.
+    /// Errors of both: those of check_order.
     void store(u64 address, const void* from, u32 bytes, Accessor by);
     void load(u64 address, void* to, u32 bytes, Accessor by) const;
-    /// Makes visible what a fence of the warp orders: its own stores, and those of other warps before the last barrier
-    /// that both met.
-    void fence(u32 warp);
+    /// Errors: Fault for bytes that another lane has stored and no barrier of both orders before; but of lanes of one
+    /// warp that store to one place one wins, which is no error.
+    void check_order(u64 address, u32 bytes, const Accessor& by, bool is_store) const;
+    /// Makes visible what a fence of these lanes of a warp orders: their own stores, and those of others before the
+    /// last barrier that both met. `by`: any lane of the warp.
+    void fence(Accessor by, u32 lanes);
     void barrier() {
         ++epoch_;
-        writers_.clear();
+        forget_writers();
     }
+    void forget_writers() { writers_.clear(); }
     /// Makes visible what was stored at these bytes: an atomic operation follows there.
     void expose(u64 address, u32 bytes);
     /// Makes all visible.
@@ -68,7 +72,8 @@ public:
 private:
     struct Store {
         u64 address;
-        u32 bytes, warp;
+        u32 bytes;
+        Accessor by;
         u64 epoch;
         std::byte data[16];
     };
@@ -77,8 +82,6 @@ private:
         u64 written = 0;  // a bit for each byte
     };
     using Writers = std::array<Accessor, 64>;  // of a line's bytes
-    /// Of lanes of one warp that store to one place one wins, which is no error.
-    void check_order(u64 address, u32 bytes, const Accessor& by, bool is_store) const;
     static void apply(const Store& store);
     void note(const Store& store);
     /// Makes the stores visible that `is_due` names; the others stay, in order.

@@ -211,7 +211,10 @@ void Warp::check_members(Place masks) const {
 void Warp::begin_copy(int lane, u64 shared, u64 global, u32 bytes, u32 read) {
     const Copy copy{shared, global, bytes, read, lane, groups_[static_cast<std::size_t>(lane)]};
     block_.shared.begin_copy(shared, bytes, options().copies == Copies::kPoisoned, accessor(lane));
-    if (read > 0) block_.global->check(global, read, lane);
+    if (read > 0) {
+        block_.global->check(global, read, lane);
+        block_.stores.check_order(global, read, accessor(lane), false);  // a barrier before the wait comes too late
+    }
     if (options().copies == Copies::kAtIssue) return finish(copy);
     copies_.push_back(copy);
 }
