@@ -319,32 +319,17 @@ TEST_CASE("a fence behind the count is no substitute for one before it") {
     CHECK(missed > 5);
 }
 
-/// Warp 1 stores, warp 0 fences and counts; the last block to count takes the other one's word to word 20.
-u64 word_of_other_warp(const std::string& gather, u64 seed) {
+/// Of two warps thread `storer` stores, thread 0 fences and counts; the last block to count takes the other one's word
+/// to word 20.
+u64 word_of_thread_in_other_block(int storer, const std::string& gather, u64 seed) {
     Bench bench;
     bench.launch.blocks_x = 2;
     bench.launch.threads = 64;
     bench.options.seed = seed;
     bench.run(
         "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd1, %r2, 8; add.s64 %rd2, %rd0, %rd1;\n"
-        "setp.ne.s32 %p1, %r1, 32; @%p1 bra $STORED; st.global.u32 [%rd2+8], 1;\n$STORED: " +
-        gather +
-        "setp.ne.s32 %p2, %r1, 0; @%p2 bra $END; fence.acq_rel.gpu;\n"
-        "atom.relaxed.gpu.add.u32 %r3, [%rd0], 1; setp.ne.s32 %p2, %r3, 1; @%p2 bra $END;\n"
-        "xor.b32 %r4, %r2, 1; mul.wide.u32 %rd3, %r4, 8; add.s64 %rd4, %rd0, %rd3;\n"
-        "ld.global.u32 %r5, [%rd4+8]; st.global.u32 [%rd0+160], %r5;\n$END:");
-    return bench.data[20];
-}
-
-/// Lane 1 stores, lane 0 fences and counts; the last block to count takes the other one's word to word 20.
-u64 word_of_other_lane(const std::string& gather, u64 seed) {
-    Bench bench;
-    bench.launch.blocks_x = 2;
-    bench.options.seed = seed;
-    bench.run(
-        "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd1, %r2, 8; add.s64 %rd2, %rd0, %rd1;\n"
-        "setp.ne.s32 %p1, %r1, 1; @%p1 bra $STORED; st.global.u32 [%rd2+8], 1;\n$STORED: " +
-        gather +
+        "setp.ne.s32 %p1, %r1, " +
+        std::to_string(storer) + "; @%p1 bra $STORED; st.global.u32 [%rd2+8], 1;\n$STORED: " + gather +
         "setp.ne.s32 %p2, %r1, 0; @%p2 bra $END; fence.acq_rel.gpu;\n"
         "atom.relaxed.gpu.add.u32 %r3, [%rd0], 1; setp.ne.s32 %p2, %r3, 1; @%p2 bra $END;\n"
         "xor.b32 %r4, %r2, 1; mul.wide.u32 %rd3, %r4, 8; add.s64 %rd4, %rd0, %rd3;\n"
@@ -355,8 +340,8 @@ u64 word_of_other_lane(const std::string& gather, u64 seed) {
 TEST_CASE("a lane's fence orders its own stores, and those that a barrier of the warp has gathered") {
     for (u64 seed = 1; seed < 20; ++seed) {
         CAPTURE(seed);
-        CHECK(word_of_other_lane("bar.warp.sync -1;\n", seed) == 1);
-        CHECK(word_of_other_lane("", seed) == 0);
+        CHECK(word_of_thread_in_other_block(1, "bar.warp.sync -1;\n", seed) == 1);
+        CHECK(word_of_thread_in_other_block(1, "", seed) == 0);
     }
 }
 
@@ -386,8 +371,8 @@ TEST_CASE("lanes of a block that meet at no barrier neither read nor overwrite e
 TEST_CASE("a fence orders what a barrier has gathered, and no other warp's stores") {
     for (u64 seed = 1; seed < 20; ++seed) {
         CAPTURE(seed);
-        CHECK(word_of_other_warp("bar.sync 0;\n", seed) == 1);
-        CHECK(word_of_other_warp("", seed) == 0);
+        CHECK(word_of_thread_in_other_block(32, "bar.sync 0;\n", seed) == 1);
+        CHECK(word_of_thread_in_other_block(32, "", seed) == 0);
     }
 }
 
