@@ -32,8 +32,8 @@ KVJIT_INLINE void publish_to_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// A barrier of its own number with its count of threads: compute-sanitizer takes barrier 0 without a count for
-/// __syncthreads, which all threads of a block call at one place.
+/// Not bar.sync, whatever its number and count: compute-sanitizer's synccheck wants all of a block's warps to be at the
+/// same one.
 template <int kThreads>
 KVJIT_INLINE void change_over() {
     asm volatile("barrier.sync 1, %0;" ::"n"(kThreads) : "memory");
