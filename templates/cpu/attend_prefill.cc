@@ -4,7 +4,6 @@
 #include "common/score.h"
 #include "common/slots.h"
 #include "common/spec_block.h"
-#include "cpu/attend/panel.h"
 #include "cpu/attend/prefill_loops.h"
 
 namespace kvjit {
@@ -40,6 +39,8 @@ struct alignas(64) Buffers {
     Running running[kPanelTiles * kTileRows];
     float rescale[kTileRows];
     Step steps[kMaskRank > 0 ? kBlockKeys : 1];
+
+    SumRows sum_rows(i64 t, i64 first) { return lines_to_rows(rows, tiles[t].sums + first); }
 };
 
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------

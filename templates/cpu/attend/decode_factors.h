@@ -140,8 +140,8 @@ KVJIT_INLINE u32 seen_bits(const float* probabilities, i64 t) {
 template <int N>
 KVJIT_INLINE vec<Factor, N> load_values(const ChunkRows& rows, const ValueRange& range, u32 seen, i64 t, int d) {
     if constexpr (kPairs) {
-        const ValueRow even = value_row(rows, range, t, kMaskRank == 0 || seen & 0xffff);
-        const ValueRow odd = value_row(rows, range, t + 1, kMaskRank == 0 || seen >> 16);
+        const RowAt even = value_row(rows, range, t, kMaskRank == 0 || seen & 0xffff);
+        const RowAt odd = value_row(rows, range, t + 1, kMaskRank == 0 || seen >> 16);
         return pair_up<N>(load_raw<u16, N>(advance(even.codes, d)), load_raw<u16, N>(advance(odd.codes, d)));
     } else {
         return as_factors(load_lanes<N>(rows.codes(t, range.head), rows.scales(t, range.head), d));

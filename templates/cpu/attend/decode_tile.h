@@ -69,14 +69,9 @@ struct ValueRange {
     KVJIT_INLINE bool holds(i64 t) const { return begin <= t && t < end; }
 };
 
-/// A value's codes and scales.
-struct ValueRow {
-    const T2* codes;
-    const T3* scales;
-};
 /// The values of an even key and of the next one.
 struct ValuePair {
-    ValueRow even, odd;
+    RowAt even, odd;
 };
 
 /// Whether some row of the tile sees key t, as far as masks say.
@@ -88,11 +83,8 @@ KVJIT_INLINE bool seen_by_tile(const float* probabilities, i64 t) {
     return seen != 0;
 }
 
-inline constexpr T2 kZeroCodes[bytes_of<T2>(kHeadDim) / sizeof(T2)] = {};
-inline constexpr T3 kZeroScales[kScalesPerRow] = {};
-
 /// Value t, or zeros in place of one that must not be read.
-KVJIT_INLINE ValueRow value_row(const ChunkRows& rows, const ValueRange& range, i64 t, bool seen) {
+KVJIT_INLINE RowAt value_row(const ChunkRows& rows, const ValueRange& range, i64 t, bool seen) {
     const bool readable = range.holds(t) && seen;
     return {readable ? rows.codes(t, range.head) : kZeroCodes, readable ? rows.scales(t, range.head) : kZeroScales};
 }

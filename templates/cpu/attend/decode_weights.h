@@ -130,7 +130,7 @@ KVJIT_INLINE void add_by_floats(float* sums, const float* probabilities, i64 row
                                 const ValueRange& range) {
 #pragma clang loop unroll(disable)
     for (i64 t = range.begin; t < range.end; ++t) {
-        const ValueRow value = value_row(rows, range, t, seen_by_tile(probabilities, t));
+        const RowAt value = value_row(rows, range, t, seen_by_tile(probabilities, t));
         const vf<16> probability(probabilities[row * kScoreStride + t]);
 #pragma clang loop unroll(disable)
         for (int d = 0; d < kHeadDim; d += 16)

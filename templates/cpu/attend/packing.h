@@ -2,6 +2,8 @@
 #pragma once
 
 #include "common/key_range.h"
+#include "cpu/attend/prefill_rows.h"
+
 #include "cpu/attend/panel.h"
 #include "cpu/attend/split.h"
 #include "cpu/machine/pairs.h"

@@ -1,9 +1,11 @@
-// The frame of prefill, whatever makes its products: a panel is a kv head's rows, (token, query head) with heads inner,
-// in tiles of kTileRows. A tile's queries, scores and sums are matrices with a line for each element or key, and in it
-// a lane for each row, so that softmax is lane by lane. One row's arithmetic doesn't depend on its tile's others.
+// The frame of prefill, and of decode by AMX, whatever makes its products: a panel is a kv head's rows, (token, query
+// head) with heads inner, in tiles of kTileRows. A tile's queries, scores and sums are matrices with a line for each
+// element or key, and in it a lane for each row, so that softmax is lane by lane. One row's arithmetic doesn't depend
+// on its tile's others.
 //
-// A variant defines its Tile, which derives from TileRows and has `sums`, and its Buffers, which has `tiles`, `scores`
-// and `masks` (a line for each key of a block), `rescale`, `rows` (to transpose in), `acc` and `running`.
+// A variant defines kTileRows, the lanes of a tile's lines, before it includes this file; then its Tile, which derives
+// from TileRows, and its Buffers, which has `tiles`, `scores` and `masks` (a line for each key of a block), `rescale`,
+// `rows` (to transpose in), `acc` and `running`, and whose sum_rows(t, r) gives sums of tile t as rows.
 #pragma once
 
 #include "common/score.h"
@@ -14,8 +16,6 @@
 
 namespace kvjit {
 
-/// Rows of a tile: lanes of its lines.
-inline constexpr int kTileRows = kVectorBytes == 16 ? 8 : 2 * kLanes;
 /// A line of a tile: one number for each of its rows.
 using Line = vf<kTileRows>;
 
@@ -176,9 +176,9 @@ struct Numbers {
 };
 
 /// The first pass of softmax over a block. Raises tile.max to each row's largest score so far where that is larger by
-/// more than `slack`. Leaves in `rescale` the factors of what the tile has summed so far, 1 for rows that were not
-/// raised, and in `scores` numbers that are scores once they are multiplied by `factor`: the products themselves, where
-/// nothing else makes a score, or scores.
+/// more than `slack`. Leaves in `rescale` the factors of what the tile has summed so far, 1 for rows that saw a
+/// key before and were not raised, and in `scores` numbers that are scores once they are multiplied by `factor`: the
+/// products themselves, where nothing else makes a score, or scores.
 template <class Buffers>
 KVJIT_NOINLINE Numbers find_largest(const Panel& panel, TileRows& tile, Buffers& buffers, const Block& block,
                                     float slack) {
@@ -220,10 +220,17 @@ KVJIT_INLINE void exponentiate_tile(TileRows& tile, Buffers& buffers, F&& expone
 
 // ---- Merge, store --------------------------------------------------------------------------------------------------
 
+/// Sums of kLanes rows over a chunk: of the first one, and how far the next one's are.
+struct SumRows {
+    const float* first;
+    i64 stride;
+};
+
 /// kLanes lanes of kPadDim lines to kLanes rows of kPadDim floats.
-KVJIT_INLINE void lines_to_rows(float* rows, const float* lines) {
+KVJIT_INLINE SumRows lines_to_rows(float* rows, const float* lines) {
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kPadDim; d += kLanes) transpose_square(rows + d, kPadDim, lines + d * kTileRows, kTileRows);
+    return {rows, kPadDim};
 }
 
 /// f(row of the kv head, row of the panel, lane of tile t) for `lanes` lanes from first_lane on, as far as rows exist.
@@ -241,10 +248,10 @@ KVJIT_NOINLINE void emit_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t
     const auto& tile = buffers.tiles[t];
 #pragma clang loop unroll(disable)
     for (i64 first = 0; first < kTileRows; first += kLanes) {
-        lines_to_rows(buffers.rows, tile.sums + first);
+        const SumRows sums = buffers.sum_rows(t, first);
         for_each_row(panel, tile, t, first, kLanes, [&](i64 row, i64 at, i64 lane) {
             const float max = part_max(tile.max[lane], tile.sum[lane]);
-            const Part part = {buffers.rows + (lane - first) * kPadDim, max, tile.sum[lane]};
+            const Part part = {sums.first + (lane - first) * sums.stride, max, tile.sum[lane]};
             emit_part(panel.args, panel.item, c, panel.token(row), panel.query_head(row), part,
                       buffers.acc + at * kPadDim, buffers.running[at]);
         });

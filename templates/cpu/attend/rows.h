@@ -45,6 +45,15 @@ struct RowList {
     }
 };
 
+/// A row of the cache: codes and scales.
+struct RowAt {
+    const T2* codes;
+    const T3* scales;
+};
+/// Those of a row that is read in place of one that must not be.
+inline constexpr T2 kZeroCodes[bytes_of<T2>(kHeadDim) / sizeof(T2)] = {};
+inline constexpr T3 kZeroScales[kScalesPerRow] = {};
+
 /// Keys or values of positions begin..begin+count-1 of a sequence. They are listed as if kv head `first_head` were 0.
 struct Positions {
     const abi::Plane& plane;

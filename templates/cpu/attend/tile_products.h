@@ -1,4 +1,4 @@
-// The products of prefill by AMX: 32 keys or elements times the rows of a tile, 16 x 16 sums in each of four registers.
+// The products of attend by AMX: 32 keys or elements times the rows of a tile, 16 x 16 sums in each of four registers.
 #pragma once
 
 #include "cpu/attend/tile_operands.h"
@@ -60,23 +60,6 @@ KVJIT_INLINE void multiply_step(TileRegisters& tiles, A&& a, B&& b) {
 /// All: as second terms have the signs of the first, scores would become smaller by 2^-16 of themselves without
 /// products of both, and large ones are off by much then.
 inline constexpr int kScoreOrders = kKeyTerms + kQueryTerms - 1;
-/// Without products of both second terms: up to 2^-14 of a sum's sizes, most often a quarter of that.
-inline constexpr int kValueOrders = kValueTerms > kProbabilityTerms ? kValueTerms : kProbabilityTerms;
-
-/// Rows of one kv head that are needed next. `fetch` takes the line-th cache line of those of a step.
-struct RowsAhead {
-    const RowList<kBlockKeys>& rows;
-    i64 head;
-    KeyRange keys;
-
-    KVJIT_INLINE void fetch(i64 step, i64 line) const {
-        if (64 * line >= bytes_of<T2>(kHeadDim)) return;
-        const i64 end = smaller(step + kStepKeys, keys.end);
-#pragma clang loop unroll(disable)
-        for (i64 k = larger(step, keys.begin); k < end; ++k)
-            prefetch_far(reinterpret_cast<const char*>(rows.codes(k, head)) + 64 * line);
-    }
-};
 
 /// scores[k - part][row] = key k · query row, for the keys of whole steps. keys: tiles of 16 keys; query: kRowPairs
 /// lines of pairs for each term.
@@ -88,7 +71,7 @@ KVJIT_NOINLINE void score_part(TileRegisters& tiles, float* scores, i64 part, co
         zero_sums(tiles);
 #pragma clang loop unroll(disable)
         for (int f = 0; f < kRowPairs; f += 16) {
-            ahead.fetch(k, f / 16);
+            ahead.fetch_line(k, f / 16);
             multiply_step<kKeyTerms, kQueryTerms, kScoreOrders>(
                 tiles,
                 [&](int term, int half) -> TileRowsAt {
@@ -100,34 +83,6 @@ KVJIT_NOINLINE void score_part(TileRegisters& tiles, float* scores, i64 part, co
                 });
         }
         store_sums(tiles, scores + (k - part) * kTileRows);
-    }
-}
-
-/// sums[d][row] += sum over the keys k of whole steps of probabilities[k][row] * value k [d]; fresh: the sums are 0 so
-/// far, whatever lies there.
-KVJIT_NOINLINE void add_keys(TileRegisters& tiles, float* sums, const u32* probabilities, u32* values, bool fresh,
-                             KeyRange range, const RowsAhead& ahead) {
-    const auto [begin, end] = whole_steps(range);
-#pragma clang loop unroll(disable)
-    for (int d = 0; d < kWideDim; d += 32) {
-        if (fresh)
-            zero_sums(tiles);
-        else
-            load_sums(tiles, sums + d * kTileRows);
-#pragma clang loop unroll(disable)
-        for (i64 k = begin; k < end; k += kStepKeys) {
-            ahead.fetch(k, d / 32);
-            multiply_step<kValueTerms, kProbabilityTerms, kValueOrders>(
-                tiles,
-                [&](int term, int half) -> TileRowsAt {
-                    return {bytes_at(value_tile(values, d / 16 + half, k / kStepKeys, term)), 64};
-                },
-                [&](int term, int half) -> TileRowsAt {
-                    return {bytes_at(probabilities + k / 2 * kPairStride + term * kTileRows + 16 * half),
-                            4 * kPairStride};
-                });
-        }
-        store_sums(tiles, sums + d * kTileRows);
     }
 }
 
