@@ -12,7 +12,8 @@ namespace {
 
 // A GPU's decode works on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles. A
 // CPU's converts each key anew for every token, prefill packs keys for tiles of rows, few or many: decode takes tokens
-// as long as that costs less. Costs are in units of a row's arithmetic.
+// as long as that costs less. Costs are in units of a row's arithmetic. By AMX a CPU's decode has tiles of rows, too,
+// and takes as many tokens as a GPU's.
 
 /// The most rows for which costs were compared.
 constexpr int kMostDecodeRows = 64;
@@ -34,6 +35,15 @@ int cpu_prefill_cost(const KernelSpec& spec, const Target& target, std::span<con
 int cpu_decode_cost(const KernelSpec& spec, int tokens) {
     const int rows = spec.group <= 2 ? spec.group : (spec.group + 3) / 4 * 4;
     return tokens * (rows + (spec.quant_bit != 0 ? 2 : 1));
+}
+
+/// Rows of a tile of decode by AMX (templates/cpu/attend/tile_pairs.h): up to so many take no more time than one.
+constexpr int kAmxDecodeRows = 16;
+
+bool decodes_by_tiles(std::span<const Program> programs) {
+    return std::ranges::any_of(programs, [](const Program& program) {
+        return program.info->bit == KVJIT_PROGRAM_DECODE && program.variant->uses_tiles;
+    });
 }
 
 auto programs_of(const KernelSpec& spec, Backend backend) {
@@ -77,6 +87,7 @@ Result<const Variant*> choose_variant(const ProgramInfo& info, const KernelSpec&
 }
 
 int cpu_decode_tokens(const KernelSpec& spec, const Target& target, std::span<const Program> programs) {
+    if (decodes_by_tiles(programs)) return std::max(1, kAmxDecodeRows / spec.group);
     const auto pays = [&](int tokens) {
         const int rows = tokens * spec.group;
         return rows <= kMostDecodeRows &&

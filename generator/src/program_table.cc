@@ -118,6 +118,34 @@ Result<void> serves_amx(const KernelSpec& spec, const Target& target) {
     return {};
 }
 
+/// Decode by AMX takes queries, keys and values as they lie in memory, and reads one kv head of a cache after the
+/// other.
+Result<void> serves_amx_decode(const KernelSpec& spec, const Target& target) {
+    if (auto amx = serves_amx(spec, target); !amx) return amx;
+    const auto refuse = [](const std::string& name, int dtype) {
+        return fail(
+            KVJIT_BAD_SPEC, name,
+            name + " is " + std::string(dtype_name(static_cast<kvjit_dtype>(dtype))) + "; decode by AMX takes bf16",
+            dtype, KVJIT_BF16);
+    };
+    if (spec.t1 != KVJIT_BF16) return refuse("t1", spec.t1);
+    if (!has_cache(spec))
+        return fail(KVJIT_BAD_SPEC, "op", "op has no cache; decode by AMX reads one head after the other from one");
+    if (spec.quant_bit != 0)
+        return fail(KVJIT_BAD_SPEC, "quant_bit",
+                    "quant_bit is " + std::to_string(spec.quant_bit) + "; decode by AMX dequantises nothing",
+                    spec.quant_bit, 0);
+    if (cache_type(spec) != KVJIT_BF16) return refuse("t2", cache_type(spec));
+    const auto neighbours = [](std::string_view field, std::string_view axes) -> Result<void> {
+        if (axes.find('H') < axes.find('T')) return {};
+        return fail(KVJIT_BAD_SPEC, std::string(field),
+                    std::string(field) + " is " + std::string(axes) +
+                        ", in which a token's heads are neighbours; decode by AMX reads one head after the other");
+    };
+    if (auto keys = neighbours("layout", layout_axes(spec)); !keys) return keys;
+    return neighbours("value_layout", value_axes(spec));
+}
+
 /// AVX512-VNNI multiplies bytes: codes of quantised keys and values, 32 of which share a scale. Where fewer do, what
 /// each scale costs outweighs the products.
 Result<void> serves_vnni(const KernelSpec& spec, const Target& target) {
@@ -328,7 +356,8 @@ constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_whole, by_item
 constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda, by_token},
                                  {"cut", "cuda/load_cut.cu", 1, serves_cuda, by_token}};
 
-constexpr Variant kCpuDecode[] = {{"vnni", "cpu/attend_decode_vnni.cc", 2, serves_vnni, by_item},
+constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 1, serves_amx_decode, by_item, true},
+                                  {"vnni", "cpu/attend_decode_vnni.cc", 2, serves_vnni, by_item},
                                   {"simd", "cpu/attend_decode.cc", 5, serves_attention, by_item}};
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 9, serves_mma, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 6, serves_dot, by_dot<true>}};

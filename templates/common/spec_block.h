@@ -6,11 +6,12 @@
 
 namespace kvjit::spec {
 
-using T1 = f16_t;         // query, current key and value, mask, outputs
-#ifdef KVJIT_PLAIN_CACHE  // for templates that serve no quantised one
-using T2 = f16_t;
+#ifdef KVJIT_PLAIN_CACHE  // the type of queries and cache, for templates that serve no quantised one
+using T1 = KVJIT_PLAIN_CACHE;
+using T2 = KVJIT_PLAIN_CACHE;
 #else
-using T2 = i8_t;  // cache element: T1, float, f16_t, bf16_t, i8_t, i4x2_t
+using T1 = f16_t;  // query, current key and value, mask, outputs
+using T2 = i8_t;   // cache element: T1, float, f16_t, bf16_t, i8_t, i4x2_t
 #endif
 using T3 = f16_t;       // quantisation scale
 using Index = i64;      // element of the table: i64 or i32

@@ -139,7 +139,7 @@ std::string Attention::spec() const {
         return std::string(type == KVJIT_F32 ? "f32" : type == KVJIT_F16 ? "f16" : "bf16");
     };
     std::string text =
-        "op=MultiHeadCacheAttention,head_dim=128,group=4,is_causal=0,cache_mode=offset,layout=TL2HD,t1=" +
+        "op=MultiHeadCacheAttention,head_dim=128,group=4,is_causal=0,cache_mode=offset,layout=LHT2D,t1=" +
         name(kind_.t1);
     if (kind_.quant_bit == 0) return text + ",quant_bit=0,t2=" + name(kind_.t2);
     return text + ",t3=f16,quant_bit=" + std::to_string(kind_.quant_bit) +
@@ -165,9 +165,9 @@ Result<void> Attention::run(const Engine& engine, const Target& target) {
     Tensors tensors;
     tensors.query = Tensor(query_.data(), kind_.t1, {kind_.tokens, kGroup, kDim});
     tensors.attn_output = Tensor(output_.data(), kind_.t1, {kind_.tokens, kGroup, kDim});
-    tensors.cache = Tensor(cache_.data(), type, {kKeys, 1, 2, 1, kind_.quant_bit == 4 ? kDim / 2 : kDim});
+    tensors.cache = Tensor(cache_.data(), type, {1, 1, kKeys, 2, kind_.quant_bit == 4 ? kDim / 2 : kDim});
     if (kind_.quant_bit != 0)
-        tensors.scale = Tensor(scale_.data(), KVJIT_F16, {kKeys, 1, 2, 1, kDim / kind_.quant_group});
+        tensors.scale = Tensor(scale_.data(), KVJIT_F16, {1, 1, kKeys, 2, kDim / kind_.quant_group});
     return plan->run(tensors);
 }
 

@@ -117,6 +117,37 @@ TEST_CASE("AMX prefills what has 16 bits or codes, where the target has it with 
                         "quantised\n"));
 }
 
+TEST_CASE("AMX decodes bfloat16 where a head's tokens are neighbours") {
+    const std::string brain = kPlain + ",t1=bf16,t2=bf16";
+    for (const char* target : {"x86-64-v4-amx", "x86-64-v3+amx-emulated", "x86-64-v4-bf16+sse4a+amx-emulated"}) {
+        CAPTURE(target);
+        CHECK(chosen(kDecode, brain + ",layout=L2HTD", target) == "amx");
+        CHECK(chosen(kDecode, brain + ",layout=LHT2D,attn_mask=3", target) == "amx");
+        CHECK(chosen(kDecode, "t1=bf16,head_dim=40,cache_mode=block_table,layout=L2NHTD", target) == "amx");
+        CHECK(chosen(kDecode, brain + ",layout=TL2HD", target) == "simd");
+        CHECK(chosen(kDecode, "t1=bf16,cache_mode=block_table,layout=L2NTHD", target) == "simd");
+        CHECK(chosen(kDecode, brain + ",layout=LHTD,value_layout=HLTD", target) == "amx");
+        CHECK(chosen(kDecode, brain + ",layout=LHTD,value_layout=LTHD", target) == "simd");
+        CHECK(chosen(kDecode, brain + ",layout=LTHD,value_layout=LHTD", target) == "simd");
+        CHECK(chosen(kDecode, kPlain + ",layout=L2HTD,t2=bf16", target) == "simd");
+        CHECK(chosen(kDecode, kPlain + ",layout=L2HTD,t1=bf16,t2=f16", target) == "simd");
+        CHECK(chosen(kDecode, kPlain + ",layout=L2HTD,t1=bf16,quant_bit=8", target) == "simd");
+        CHECK(chosen(kDecode, "op=MultiHeadAttention,t1=bf16", target) == "simd");
+    }
+    CHECK(chosen(kDecode, brain + ",layout=L2HTD", "x86-64-v4-bf16") == "simd");
+    const auto why = [](const std::string& spec, const char* target) {
+        return explain(spec_of(spec), target_of(target), kDecode);
+    };
+    CHECK(why(brain, "x86-64-v4-amx").contains("amx (cpu/attend_decode_amx.cc) declines: layout is TL2HD"));
+    CHECK(why(brain + ",layout=LHTD,value_layout=LTHD", "x86-64-v4-amx").contains("declines: value_layout is LTHD"));
+    CHECK(why("op=MultiHeadAttention,t1=bf16", "x86-64-v4-amx").contains("declines: op has no cache"));
+    CHECK(why(kPlain, "x86-64-v4-amx").contains("declines: t1 is f16; decode by AMX takes bf16\n"));
+    CHECK(why(kPlain + ",t1=bf16,quant_bit=4", "x86-64-v4-amx").contains("declines: quant_bit is 4"));
+    CHECK(why(kPlain + ",t1=bf16,t2=f16", "x86-64-v4-amx").contains("declines: t2 is f16; decode by AMX takes bf16\n"));
+    for (const Program& program : lowered(brain + ",layout=L2HTD", target_of("x86-64-v4-amx")))
+        CHECK(program.uses_tiles == (program.info->bit == kPrefill || program.info->bit == kDecode));
+}
+
 TEST_CASE("products of bytes decode quantised caches where the target has AVX512-VNNI and many codes share a scale") {
     const std::string bytes = kPlain + ",quant_bit=8,", nibbles = kPlain + ",quant_bit=4,";
     for (const char* target : {"x86-64-v4-vnni", "x86-64-v4-bf16+sse4a", "x86-64-v4-amx"}) {
@@ -140,6 +171,7 @@ TEST_CASE("products of bytes decode quantised caches where the target has AVX512
         CHECK(chosen(kDecode, bytes + "quant_group=32", target) == "simd");
     CHECK(explain(spec_of(bytes + "quant_group=8"), target_of("x86-64-v4-vnni"), kDecode) ==
           "decode:\n"
+          "amx (cpu/attend_decode_amx.cc) declines: target is x86-64-v4-vnni, which lacks amx-bf16\n"
           "vnni (cpu/attend_decode_vnni.cc) declines: quant_group is 8; products of bytes take multiples of 32\n"
           "simd (cpu/attend_decode.cc) serves\n");
     CHECK(explain(spec_of(bytes + "quant_group=32"), target_of("x86-64-v4+avx512vnni"), kDecode)
@@ -306,6 +338,12 @@ TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a G
         CHECK(tokens("8,t1=bf16,t2=bf16", target) == 1);
         CHECK(tokens("4,t1=bf16,t2=f16", target) == 4);
         CHECK(tokens("4,t1=bf16,quant_bit=8", target) == 3);
+        // What AMX decodes: as many rows as a tile has.
+        CHECK(tokens("1,t1=bf16,layout=L2HTD", target) == 16);
+        CHECK(tokens("3,t1=bf16,layout=L2HTD", target) == 5);
+        CHECK(tokens("4,t1=bf16,layout=L2HTD", target) == 4);
+        CHECK(tokens("17,t1=bf16,layout=L2HTD", target) == 1);
+        CHECK(tokens("256,t1=bf16,layout=L2HTD", target) == 1);
     }
     CHECK(tokens("4,t1=bf16,t2=bf16", "x86-64-v4") == 6);
 }
