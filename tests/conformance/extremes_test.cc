@@ -104,11 +104,20 @@ TEST_CASE("a NaN in a visible query or key reaches the rows that see it, and no 
     }
 }
 
+/// Element 33 of the value that kv head 0 of sequence 0 has for a key: of packed values, or of a cache that isn't
+/// quantised.
+void set_value(Call& call, std::int64_t key, double number) {
+    if (call.value.present()) return call.value.set(call.value.strided().index(key, 0, 33), number);
+    const CacheMemory values = memory_of(call.cache);
+    write_element(cache_row(call.problem, values, 1, slot_of(call.problem, 0, key), 0).at(33), values.dtype(), 0,
+                  number);
+}
+
 /// A NaN or an infinity in the value of one key after the other of a sequence: of a few keys, but a NaN, where there is
 /// a window, in all that a token sees and some before them.
 void expect_at_keys(double number, const Case& which, std::uint64_t seed) {
     const Problem problem = make_call(which, seed, 114).problem;
-    const std::int64_t keys = problem.kvstarts.back(), tokens = problem.new_tokens(0);
+    const std::int64_t keys = problem.kv_tokens(0), tokens = problem.new_tokens(0);
     std::vector<std::int64_t> places = {0, keys / 2, keys / 2 + 1, keys - 3, keys - 2, keys - 1};
     if (which.spec.has_window != 0 && std::isnan(number)) {
         places.resize(static_cast<std::size_t>(tokens + 8));
@@ -117,7 +126,7 @@ void expect_at_keys(double number, const Case& which, std::uint64_t seed) {
     for (const std::int64_t key : places) {
         CAPTURE(key);
         Call call = make_call(which, seed, 114);
-        call.value.set(call.value.strided().index(key, 0, 33), number);
+        set_value(call, key, number);
         check_against_oracle(call);
     }
 }
@@ -130,7 +139,7 @@ void expect_where_seen(double number, Case which) {
     which.window_left = 4;
     const auto hides_some = [&](std::uint64_t seed) {
         const Problem problem = make_call(which, seed, 114).problem;
-        const std::int64_t keys = problem.kvstarts.back(), tokens = problem.new_tokens(0);
+        const std::int64_t keys = problem.kv_tokens(0), tokens = problem.new_tokens(0);
         return keys >= tokens + 16 && tokens <= 17;
     };
     std::uint64_t next = 113;
@@ -144,6 +153,22 @@ void expect_where_seen(double number, Case which) {
 /// Whether a few tokens share a tile of rows: in decode on CUDA, and where AMX makes prefill take them.
 bool few_tokens_share_tiles() {
     return options().on_cuda() || chosen_target().text().contains("amx");
+}
+
+/// The same attention over a cache that holds all keys and values, each head's tokens side by side.
+Case read_from_cache(Case which) {
+    const Case cached =
+        ragged("op=MultiHeadCacheAttention,layout=L2HTD,head_dim=" + std::to_string(which.spec.head_dim));
+    const kvjit_spec given = which.spec;
+    which.spec = cached.spec;
+    which.spec.t1 = given.t1;
+    which.spec.t2 = given.t1;
+    which.spec.group = given.group;
+    which.spec.is_causal = given.is_causal;
+    which.spec.has_window = given.has_window;
+    which.spec.attn_mask = given.attn_mask;
+    which.stores = Stores::kNever;
+    return which;
 }
 
 TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and no other") {
@@ -166,6 +191,8 @@ TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and n
             if (!few_tokens_share_tiles()) expect_where_seen(number, which);
             which.new_tokens = NewTokens::kOne;
             expect_where_seen(number, which);
+            // What AMX decodes: a head's tokens are neighbours in a cache of bfloat16.
+            if (type == "bf16") expect_where_seen(other, read_from_cache(which));
             std::swap(number, other);  // so that each type and each rule meets both
         }
     }
