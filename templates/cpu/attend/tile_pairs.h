@@ -1,6 +1,6 @@
 // Values of decode by AMX: pairs of two keys' elements as they come, which a tile's probabilities multiply from the
-// left, once these are transposed. So few rows are no work for the values, of which there are more; sums have a row for
-// each row of the tile.
+// left. For few rows it takes less to transpose their probabilities than the values. Sums have a row for each row of
+// the tile.
 #pragma once
 
 #include "cpu/attend/tile_terms.h"
@@ -24,7 +24,7 @@ namespace kvjit {
 
 /// Rows of a panel: those of one token, or of more that fit one tile (generator/src/program.cc, cpu_decode_tokens).
 inline constexpr int kPanelRows = (kGroup + kTileRows - 1) / kTileRows * kTileRows;
-/// Sums of few rows take little time to rescale: no score is larger than a row's max.
+/// By how much a score may be larger than a row's max before sums are rescaled: that takes little time for few rows.
 inline constexpr float kSlack = 0;
 
 // ---- Packing -------------------------------------------------------------------------------------------------------
