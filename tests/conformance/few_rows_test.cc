@@ -10,8 +10,8 @@
 
 #include "conformance/call.h"
 #include "conformance/covering.h"
-#include "conformance/judge.h"
 #include "conformance/options.h"
+#include "conformance/ragged.h"
 #include "conformance/run_call.h"
 #include "kvjit/kvjit.hpp"
 #include "support/rng.h"
@@ -66,11 +66,7 @@ TEST_CASE("few rows of bfloat16 agree with the oracle") {
         Rng rng(seed);
         const Call call = make_call(decoded(drawn, rng), seed, seed + 1);
         by_amx += is_decoded_by_amx(*engine, call) ? 1 : 0;
-        std::string wrong = run_call(call);
-        if (wrong.empty()) wrong = judge(call);
-        CHECK_MESSAGE(wrong.empty(), wrong << "\n    " << describe(call) << "\n    case " << k
-                                           << ", reproduce: kvjit_conformance --seed " << options().seed << " --target "
-                                           << options().target << " -sf=*few_rows*");
+        check_drawn(call, "'-sf=*few_rows*'  # case " + std::to_string(k));
     }
     CHECK(calls > kCases / 4);
     if (chosen_target().text().contains("amx")) CHECK(by_amx == calls);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "conformance/judge.h"
+#include "conformance/options.h"
 #include "conformance/run_call.h"
 
 namespace kvjit::test {
@@ -37,6 +38,14 @@ void check_against_oracle(Call& call) {
     call.remember();
     REQUIRE(run_call(call) == "");
     CHECK(judge(call) == "");
+}
+
+void check_drawn(const Call& call, const std::string& which) {
+    std::string wrong = run_call(call);
+    if (wrong.empty()) wrong = judge(call);
+    CHECK_MESSAGE(wrong.empty(), wrong << "\n    " << describe(call) << "\n    reproduce: kvjit_conformance --seed "
+                                       << options().seed << " --strength " << options().strength << " --target "
+                                       << options().target << ' ' << which);
 }
 
 Call check_against_oracle(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed) {

@@ -28,6 +28,9 @@ Call ran(const Case& which, std::uint64_t data_seed, std::uint64_t placement_see
 /// the test fails where kvjit refuses the call, where a result isn't the oracle's, and where anything else was written.
 /// The failure describes the call, so that a test captures only what that doesn't show.
 void check_against_oracle(Call& call);
+/// The same of one call of many, drawn by the command line's seed and strength, which go on where it fails. `which`:
+/// the arguments that choose it.
+void check_drawn(const Call& call, const std::string& which);
 /// The same of a new call, which is returned for what else a test looks at.
 Call check_against_oracle(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed);
 

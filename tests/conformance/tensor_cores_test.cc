@@ -9,9 +9,8 @@
 
 #include "conformance/call.h"
 #include "conformance/covering.h"
-#include "conformance/judge.h"
 #include "conformance/options.h"
-#include "conformance/run_call.h"
+#include "conformance/ragged.h"
 #include "kvjit/kvjit.hpp"
 #include "support/rng.h"
 
@@ -50,11 +49,7 @@ TEST_CASE("random calls that tensor cores prefill agree with the oracle") {
         if (!which) continue;
         ++calls;
         const Call call = make_call(*which, seed, seed + 1);
-        std::string wrong = run_call(call);
-        if (wrong.empty()) wrong = judge(call);
-        CHECK_MESSAGE(wrong.empty(), wrong << "\n    " << describe(call) << "\n    case " << k
-                                           << ", reproduce: kvjit_conformance --seed " << options().seed << " --target "
-                                           << options().target << " -sf=*tensor_cores*");
+        check_drawn(call, "'-sf=*tensor_cores*'  # case " + std::to_string(k));
     }
     CHECK(calls > kCases / 3);
 }
