@@ -30,6 +30,7 @@ struct alignas(64) Tile : TileRows {
 
 struct alignas(64) Buffers {
     Tile tiles[kPanelTiles];
+    ListedBlocks blocks;
     Packed keys[kBlockKeys * kKeyStride];
     Packed values[kBlockKeys / kPackedElements * kValueStride];
     float scores[kBlockKeys * kTileRows];  // then probabilities, or in their place pairs of them
@@ -55,16 +56,9 @@ KVJIT_NOINLINE void load_query_tile(const Panel& panel, Buffers& buffers, i64 t)
 
 // ---- 4. Per key block: scores, mask, online softmax, PV ------------------------------------------------------------
 
-KVJIT_NOINLINE void pack_block(const Panel& panel, Buffers& buffers, const Block& block) {
-    const abi::Cache& cache = panel.args.cache;
-    const TableRow table = table_row(panel.args.table, panel.item.sequence);
-    const auto [first, count] = KeyRange{block.keys.begin, block.keys.count()};
-    RowList<kBlockKeys> rows;
-    const PackedRows packed = {rows, panel.head, block.keys};
-    list_rows(rows, first, table, {cache.key, cache.key_scale, block.begin + first, count});
-    pack_keys(buffers.keys, packed);
-    list_rows(rows, first, table, {cache.value, cache.value_scale, block.begin + first, count});
-    pack_values(buffers.values, packed);
+KVJIT_NOINLINE void pack_block(const Panel& panel, Buffers& buffers, const ListedBlock& block) {
+    pack_keys(buffers.keys, {block.key_rows, panel.head, block.keys});
+    pack_values(buffers.values, {block.value_rows, panel.head, block.keys});
 }
 
 /// Turns numbers into probabilities (panel.h).
@@ -109,16 +103,17 @@ KVJIT_INLINE SeenKeys list_seen_keys(Step* steps, const float* probabilities, Ke
     return {{0, count}, steps};
 }
 
-KVJIT_INLINE void attend_keys(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed) {
+KVJIT_INLINE void attend_keys(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed,
+                              const BlockAhead& ahead) {
     const KeyRange keys = common_part(packed.keys, part_from(packed.begin, kBlockKeys, tile.seen_by_some));
     if (keys.empty()) return;
     const Block block = {packed.begin, keys};
-    score_block(buffers.scores, buffers.keys, tile.query, keys);
+    score_block(buffers.scores, buffers.keys, tile.query, keys, ahead.keys());
     if constexpr (kMaskRank > 0) load_masks<kBlockKeys>(panel, tile, buffers.masks, buffers.rows, block);
     softmax_block(panel, tile, buffers, block);
     const SeenKeys seen = list_seen_keys(buffers.steps, buffers.scores, keys);
     pack_probabilities(buffers.scores, keys);
-    add_block(tile.sums, buffers.scores, buffers.values, buffers.rescale, seen);
+    add_block(tile.sums, buffers.scores, buffers.values, buffers.rescale, seen, ahead.values());
 }
 
 KVJIT_INLINE void begin_chunk(Tile& tile) {
@@ -127,16 +122,23 @@ KVJIT_INLINE void begin_chunk(Tile& tile) {
     store<kTileRows>(tile.sum, Line(0.0f));
 }
 
+/// The last tile, which sees the next block if any does, fetches it.
+KVJIT_NOINLINE void attend_block(const Panel& panel, Buffers& buffers, i64 begin, KeyRange seen) {
+    const BlockAhead ahead = list_ahead(panel, buffers.blocks, begin, seen);
+    const ListedBlock& block = buffers.blocks.at(begin);
+    pack_block(panel, buffers, block);
+#pragma clang loop unroll(disable)
+    for (i64 t = 0; t < panel.tiles; ++t)
+        attend_keys(panel, buffers.tiles[t], buffers, block, t + 1 == panel.tiles ? ahead : ahead.without_fetch());
+}
+
 KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange keys) {
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < panel.tiles; ++t) begin_chunk(buffers.tiles[t]);
+    const KeyRange seen = seen_by_panel(panel, buffers);
 #pragma clang loop unroll(disable)
-    for (i64 begin = keys.begin / kBlockKeys * kBlockKeys; begin < keys.end; begin += kBlockKeys) {
-        const Block block = {begin, part_from(begin, kBlockKeys, keys)};
-        pack_block(panel, buffers, block);
-#pragma clang loop unroll(disable)
-        for (i64 t = 0; t < panel.tiles; ++t) attend_keys(panel, buffers.tiles[t], buffers, block);
-    }
+    for (i64 begin = keys.begin / kBlockKeys * kBlockKeys; begin < keys.end; begin += kBlockKeys)
+        attend_block(panel, buffers, begin, seen);
 }
 
 // ---- 5. Merge, 6. Store: attend_chunks of panel.h -------------------------------------------------------------------

@@ -95,13 +95,6 @@ KVJIT_INLINE const char* row_bytes(const ChunkRows& rows, i64 at, i64 head) {
     return reinterpret_cast<const char*>(rows.codes(at, head));
 }
 
-/// Prefetches row `at`, all of it.
-KVJIT_INLINE void prefetch_row(const ChunkRows& rows, i64 at, i64 head) {
-#pragma clang loop unroll(full)
-    for (int byte = 0; byte < kRowBytes; byte += 64) prefetch_far(row_bytes(rows, at, head) + byte);
-    if constexpr (kQuantised) prefetch_far(rows.scales(at, head));
-}
-
 /// Prefetches, while rows at..at+count-1 are read, a line of each page of memory that other prefetches reach next.
 KVJIT_INLINE void prefetch_pages(const ChunkRows& rows, i64 at, i64 count, i64 head) {
     if constexpr (!kPagesAhead) return;

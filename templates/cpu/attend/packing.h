@@ -3,8 +3,16 @@
 
 #include "common/key_range.h"
 #include "cpu/attend/prefill_rows.h"
+#include "cpu/attend/rows.h"
 
-#include "cpu/attend/panel.h"
+namespace kvjit {
+
+/// Keys that are packed together.
+inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;
+
+}  // namespace kvjit
+
+#include "cpu/attend/listed_block.h"
 #include "cpu/attend/split.h"
 #include "cpu/machine/pairs.h"
 
@@ -19,7 +27,6 @@ inline constexpr int kKeyTerms = kPacksPairs && kQuantised ? 2 : 1;
 
 /// Keys or elements that are summed together for kTileRows rows, in enough accumulators to hide the latency of FMA.
 inline constexpr int kTall = kVectorBytes == 64 ? 8 : 4;
-inline constexpr int kBlockKeys = kPadDim > 256 ? 32 : 64;
 static_assert(abi::kChunk % kBlockKeys == 0 && kBlockKeys % kLanes == 0 && kBlockKeys % kTall == 0);
 static_assert(kHeadDim % kTall == 0);
 

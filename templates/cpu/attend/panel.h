@@ -39,6 +39,7 @@ struct Panel {
     i64 tiles;
 
     i64 rows() const { return (item.row_end - item.row_begin) * kGroup; }
+    bool is_last_of_head() const { return first_row + tiles * kTileRows >= rows(); }
     i64 token(i64 row) const { return item.row_begin + row / kGroup; }
     i64 query_head(i64 row) const { return head * kGroup + row % kGroup; }
     /// The row of the tile's lane r. Lanes past the last row repeat it; their results are not written.

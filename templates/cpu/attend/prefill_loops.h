@@ -17,20 +17,30 @@ KVJIT_INLINE void add_lines(Line (&sums)[kTall], const Packed* factors, FactorLi
     for (int i = 0; i < kTall; ++i) sums[i] = multiply_add<kTileRows>(FactorLine(factors[i * kStep]), x, sums[i]);
 }
 
+/// score_block fetches rows between parts of its products: many at a time would delay its loads.
+inline constexpr int kFetchParts = 4;
+static_assert(kPackedFactors % kFetchParts == 0 && kTall % kFetchParts == 0);
+
 /// scores[k][row] = key k · query row, for the keys of a range widened to multiples of kTall. keys: rows of kKeyStride;
-/// query: kPackedFactors lines.
-KVJIT_NOINLINE void score_block(float* scores, const Packed* keys, const Packed* query, KeyRange range) {
+/// query: kPackedFactors lines. ahead: keys to fetch meanwhile.
+KVJIT_NOINLINE void score_block(float* scores, const Packed* keys, const Packed* query, KeyRange range,
+                                const RowsAhead& ahead) {
 #pragma clang loop unroll(disable)
     for (i64 k = range.begin / kTall * kTall; k < range.end; k += kTall) {
         Line sums[kTall];
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) sums[i] = Line(0.0f);
+#pragma clang loop unroll(disable)
+        for (int part = 0; part < kFetchParts; ++part) {
+            constexpr int kRowsFetched = kTall / kFetchParts, kFactors = kPackedFactors / kFetchParts;
+            ahead.fetch_rows(k + part * kRowsFetched, kRowsFetched);
 #pragma clang loop unroll_count(2)
-        for (int f = 0; f < kPackedFactors; ++f) {
+            for (int f = part * kFactors; f < (part + 1) * kFactors; ++f) {
 #pragma clang loop unroll(full)
-            for (int term = 0; term < kKeyTerms; ++term)
-                add_lines<kKeyStride>(sums, keys + k * kKeyStride + term * kPadFactors + f,
-                                      load_raw<Packed, kTileRows>(query + f * kTileRows));
+                for (int term = 0; term < kKeyTerms; ++term)
+                    add_lines<kKeyStride>(sums, keys + k * kKeyStride + term * kPadFactors + f,
+                                          load_raw<Packed, kTileRows>(query + f * kTileRows));
+            }
         }
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) store<kTileRows>(scores + (k + i) * kTileRows, sums[i]);
@@ -74,14 +84,17 @@ KVJIT_INLINE void add_range(Line (&sum)[kTall], const float* probabilities, cons
     if (odd_end) add_kept_values(sum, probabilities, values, {range.end / 2, kKeepEven});
 }
 
-/// sums[d][row] = sums[d][row] * rescale[row] + sum over the seen keys k of probabilities[k][row] * value k [d].
+/// sums[d][row] = sums[d][row] * rescale[row] + sum over the seen keys k of probabilities[k][row] * value k [d]. ahead:
+/// values to fetch meanwhile.
 KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const Packed* values, const float* rescale,
-                              const SeenKeys& seen) {
+                              const SeenKeys& seen, const RowsAhead& ahead) {
+    constexpr int kSpans = kHeadDim / kTall, kRowsFetched = (kBlockKeys + kSpans - 1) / kSpans;
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kHeadDim; d += kTall) {
         Line sum[kTall];
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTall; ++i) sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(rescale);
+        ahead.fetch_rows(d / kTall * kRowsFetched, kRowsFetched);
         if constexpr (kMaskRank > 0) {
 #pragma clang loop unroll(disable)
             for (i64 x = seen.range.begin; x < seen.range.end; ++x)

@@ -45,6 +45,15 @@ struct RowList {
     }
 };
 
+/// Prefetches row `at` into the second-level cache, all of it.
+template <int kCount>
+KVJIT_INLINE void prefetch_row(const RowList<kCount>& list, i64 at, i64 head) {
+    const char* codes = reinterpret_cast<const char*>(list.codes(at, head));
+#pragma clang loop unroll(full)
+    for (int byte = 0; byte < bytes_of<T2>(kHeadDim); byte += 64) prefetch_far(codes + byte);
+    if constexpr (kQuantised) prefetch_far(list.scales(at, head));
+}
+
 /// A row of the cache: codes and scales.
 struct RowAt {
     const T2* codes;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "common/key_range.h"
-#include "cpu/attend/panel.h"
+#include "cpu/attend/listed_block.h"
 #include "cpu/attend/split.h"
 #include "cpu/attend/tile_terms.h"
 #include "cpu/machine/pairs.h"
@@ -40,36 +40,32 @@ struct PackedRows {
     }
 };
 
-/// Rows of one kv head that are needed next. They are fetched in one of two ways, as kFetchesByLine says.
-struct RowsAhead {
-    const RowList<kBlockKeys>& rows;
-    i64 head;
-    KeyRange keys;
+// Rows that are needed next are fetched in one of two ways, as kFetchesByLine says.
 
-    /// The line-th cache line of the rows of a step.
-    KVJIT_INLINE void fetch_line(i64 step, i64 line) const {
-        if (!kFetchesByLine || 64 * line >= bytes_of<T2>(kHeadDim)) return;
-        const i64 end = smaller(step + kStepKeys, keys.end);
+/// The line-th cache line of the rows of a step.
+KVJIT_INLINE void fetch_line(const RowsAhead& ahead, i64 step, i64 line) {
+    if (!kFetchesByLine || 64 * line >= bytes_of<T2>(kHeadDim)) return;
+    const i64 end = smaller(step + kStepKeys, ahead.keys.end);
 #pragma clang loop unroll(disable)
-        for (i64 k = larger(step, keys.begin); k < end; ++k)
-            prefetch_far(reinterpret_cast<const char*>(rows.codes(k, head)) + 64 * line);
-    }
+    for (i64 k = larger(step, ahead.keys.begin); k < end; ++k)
+        prefetch_far(reinterpret_cast<const char*>(ahead.rows.codes(k, ahead.head)) + 64 * line);
+}
 
-    /// A function of k that fetches all of the rows of keys first + k and first + k + 1, or the rows nearest to them.
-    KVJIT_INLINE auto fetch_pairs(i64 first) const {
-        const char* const* row = rows.row;
-        const i64 begin = keys.begin, last = keys.end - 1, offset = last < begin ? 0 : head * rows.head_stride;
-        return [=](i64 k) {
-            if (kFetchesByLine || last < begin) return;
+/// A function of k that fetches all of the rows of keys first + k and first + k + 1, or the rows nearest to them.
+KVJIT_INLINE auto fetch_pairs(const RowsAhead& ahead, i64 first) {
+    const char* const* row = ahead.rows.row;
+    const i64 begin = ahead.keys.begin, last = ahead.keys.end - 1;
+    const i64 offset = last < begin ? 0 : ahead.head * ahead.rows.head_stride;
+    return [=](i64 k) {
+        if (kFetchesByLine || last < begin) return;
 #pragma clang loop unroll(full)
-            for (i64 i = first; i < first + 2; ++i) {
-                const char* from = row[larger(begin, smaller(k + i, last))] + offset;
+        for (i64 i = first; i < first + 2; ++i) {
+            const char* from = row[larger(begin, smaller(k + i, last))] + offset;
 #pragma clang loop unroll(full)
-                for (i64 byte = 0; byte < bytes_of<T2>(kHeadDim); byte += 64) prefetch_far(from + byte);
-            }
-        };
-    }
-};
+            for (i64 byte = 0; byte < bytes_of<T2>(kHeadDim); byte += 64) prefetch_far(from + byte);
+        }
+    };
+}
 
 /// Elements d..d+N-1 of a row: as bfloat16, where they are, and as floats.
 template <int N>

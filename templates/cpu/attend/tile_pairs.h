@@ -74,7 +74,7 @@ KVJIT_INLINE void pack_step(u32* pairs, const PackedRows& from, i64 first, bool 
 /// key of the block, as a panel has one tile, or one token.
 KVJIT_NOINLINE bool pack_values(u32* values, u32*, const PackedRows& from, const RowsAhead& ahead) {
     const KeyRange steps = whole_steps(from.keys);
-    const auto fetch = ahead.fetch_pairs(0);
+    const auto fetch = fetch_pairs(ahead, 0);
     bool nonfinite = false;
 #pragma clang loop unroll(disable)
     for (i64 first = steps.begin; first < steps.end; first += kStepKeys) {

@@ -21,11 +21,6 @@ struct alignas(64) Tile : TileRows {
     bool fresh;                        // no sums so far
 };
 
-/// A block with the addresses of its keys and values.
-struct ListedBlock : Block {
-    RowList<kBlockKeys> key_rows, value_rows;
-};
-
 constexpr int larger_of(int a, int b) {
     return a > b ? a : b;
 }
@@ -38,7 +33,7 @@ constexpr int panel_tiles() {
     constexpr int kMost = 568 * 1024;
     constexpr int kBlock = 4 * (kBlockKeys * (kKeyStride + kPairStride / 2) + kValueNumbers + kPartKeys * kTileRows +
                                 kMaskFloats + kSquareFloats) +
-                           2 * static_cast<int>(sizeof(ListedBlock));
+                           static_cast<int>(sizeof(ListedBlocks));
     constexpr int kTile = static_cast<int>(sizeof(Tile)) + 4 * (kPadDim + 2) * kTileRows;
     const int tiles = (kMost - kBlock) / kTile, most = kPanelRows / kTileRows;
     return tiles < 1 ? 1 : tiles < most ? tiles : most;
@@ -47,7 +42,7 @@ inline constexpr int kPanelTiles = panel_tiles();
 
 struct alignas(64) Buffers {
     Tile tiles[kPanelTiles];
-    ListedBlock blocks[2];  // even and odd ones: the present, and the next, to be fetched meanwhile
+    ListedBlocks blocks;
     u32 keys[kBlockKeys * kKeyStride];
     TileRowsAt key_tiles[kBlockKeys / 16];
     alignas(64) u32 values[kValueNumbers];
@@ -82,17 +77,6 @@ KVJIT_NOINLINE void load_query_tile(const Panel& panel, Buffers& buffers, i64 t)
 }
 
 // ---- Per key block: scores, mask, online softmax, PV ---------------------------------------------------------------
-
-KVJIT_NOINLINE void list_block(const Panel& panel, ListedBlock& listed, const Block& block) {
-    const abi::Cache& cache = panel.args.cache;
-    const TableRow table = table_row(panel.args.table, panel.item.sequence);
-    const auto [first, count] = KeyRange{block.keys.begin, block.keys.count()};
-    listed.begin = block.begin;
-    listed.keys = block.keys;
-    if (block.keys.empty()) return;
-    list_rows(listed.key_rows, first, table, {cache.key, cache.key_scale, block.begin + first, count});
-    list_rows(listed.value_rows, first, table, {cache.value, cache.value_scale, block.begin + first, count});
-}
 
 /// ahead: values to fetch meanwhile.
 KVJIT_INLINE void pack_block(const Panel& panel, Buffers& buffers, const ListedBlock& block, const RowsAhead& ahead) {
@@ -146,12 +130,7 @@ struct Turn {
     Tile& tile;
     Buffers& buffers;
     const ListedBlock& listed;
-    const ListedBlock& next;
-    i64 next_head;
-    KeyRange ahead;  // keys of `next` that this turn fetches
-
-    RowsAhead next_keys(KeyRange keys) const { return {next.key_rows, next_head, keys}; }
-    RowsAhead next_values(KeyRange keys) const { return {next.value_rows, next_head, keys}; }
+    BlockAhead ahead;
 };
 
 /// Adds the probabilities of `keys` times their values. Values of keys that no row of the tile sees are left out: not
@@ -162,9 +141,9 @@ KVJIT_NOINLINE void add_values(const Turn& turn, KeyRange keys) {
     if (buffers.nonfinite)
         pack_values(buffers.values, buffers.pairs(),
                     {turn.listed.value_rows, turn.panel.head, keys, kMaskRank > 0 ? buffers.seen : nullptr},
-                    turn.next_values({}));
+                    turn.ahead.without_fetch().values());
     add_keys(turn.registers, turn.tile.sums, buffers.probabilities, buffers.values, buffers.rows, turn.tile.fresh, keys,
-             turn.next_values(turn.ahead));
+             turn.ahead.values());
     turn.tile.fresh = false;
 }
 
@@ -173,7 +152,7 @@ KVJIT_NOINLINE void add_values(const Turn& turn, KeyRange keys) {
 KVJIT_NOINLINE void attend_part(const Turn& turn, i64 at, KeyRange keys, KeyRange& pending) {
     Tile& tile = turn.tile;
     Buffers& buffers = turn.buffers;
-    score_part(turn.registers, buffers.scores, at, buffers.key_tiles, tile.query, keys, turn.next_keys(turn.ahead));
+    score_part(turn.registers, buffers.scores, at, buffers.key_tiles, tile.query, keys, turn.ahead.keys());
     const Block part = {turn.listed.begin + at, {keys.begin - at, keys.end - at}};
     if constexpr (kMaskRank > 0) load_masks<kPartKeys>(turn.panel, tile, buffers.masks, buffers.rows, part);
     const Numbers numbers = find_largest(turn.panel, tile, buffers, part, kSlack);
@@ -188,8 +167,7 @@ KVJIT_NOINLINE void attend_part(const Turn& turn, i64 at, KeyRange keys, KeyRang
     exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
         hide_padding(scores, part.keys);
         u32* pairs = buffers.probabilities + at / 2 * kPairStride + (scores - buffers.scores);
-        return exponentiate_rows(pairs, scores, part.keys, factor, shift, sum,
-                                 turn.next_keys(turn.ahead).fetch_pairs(at));
+        return exponentiate_rows(pairs, scores, part.keys, factor, shift, sum, fetch_pairs(turn.ahead.keys(), at));
     });
 }
 
@@ -210,24 +188,16 @@ KVJIT_INLINE void begin_chunk(Tile& tile) {
     tile.fresh = true;
 }
 
-/// The block at `begin` is listed already, unless it is the panel's first. The last tile, which sees the next block if
-/// any does, fetches it; after the last block comes the next head's first.
+/// The last tile, which sees the next block if any does, fetches it.
 KVJIT_NOINLINE void attend_block(const Panel& panel, TileRegisters& registers, Buffers& buffers, i64 begin,
                                  KeyRange seen) {
-    const i64 number = begin / kBlockKeys, after = begin + kBlockKeys;
-    ListedBlock& listed = buffers.blocks[number % 2];
-    ListedBlock& next = buffers.blocks[(number + 1) % 2];
-    if (begin <= seen.begin) list_block(panel, listed, {begin, part_from(begin, kBlockKeys, seen)});
-    const bool turns = !kFetchesByLine && after >= seen.end && panel.head + 1 < panel.item.head_end;
-    const i64 next_begin = turns ? seen.begin / kBlockKeys * kBlockKeys : after;
-    const i64 next_head = turns ? panel.head + 1 : panel.head;
-    list_block(panel, next, {next_begin, part_from(next_begin, kBlockKeys, seen)});
-    pack_block(panel, buffers, listed, {next.value_rows, next_head, next.keys});
+    const BlockAhead ahead = list_ahead(panel, buffers.blocks, begin, seen);
+    const ListedBlock& listed = buffers.blocks.at(begin);
+    pack_block(panel, buffers, listed, ahead.values());
 #pragma clang loop unroll(disable)
-    for (i64 t = 0; t < panel.tiles; ++t) {
-        const KeyRange ahead = t + 1 == panel.tiles ? next.keys : KeyRange{};
-        attend_keys({panel, registers, buffers.tiles[t], buffers, listed, next, next_head, ahead});
-    }
+    for (i64 t = 0; t < panel.tiles; ++t)
+        attend_keys({panel, registers, buffers.tiles[t], buffers, listed,
+                     t + 1 == panel.tiles ? ahead : ahead.without_fetch()});
 }
 
 KVJIT_INLINE void attend_chunk(const Panel& panel, TileRegisters& registers, Buffers& buffers, KeyRange keys) {

@@ -71,7 +71,7 @@ KVJIT_NOINLINE void score_part(TileRegisters& tiles, float* scores, i64 part, co
         zero_sums(tiles);
 #pragma clang loop unroll(disable)
         for (int f = 0; f < kRowPairs; f += 16) {
-            ahead.fetch_line(k, f / 16);
+            fetch_line(ahead, k, f / 16);
             multiply_step<kKeyTerms, kQueryTerms, kScoreOrders>(
                 tiles,
                 [&](int term, int half) -> TileRowsAt {

@@ -112,7 +112,7 @@ KVJIT_NOINLINE void add_keys(TileRegisters& tiles, float* sums, const u32* proba
             load_sums(tiles, sums + d * kTileRows);
 #pragma clang loop unroll(disable)
         for (i64 k = begin; k < end; k += kStepKeys) {
-            ahead.fetch_line(k, d / 32);
+            fetch_line(ahead, k, d / 32);
             multiply_step<kValueTerms, kProbabilityTerms, kValueOrders>(
                 tiles,
                 [&](int term, int half) -> TileRowsAt {
