@@ -65,9 +65,7 @@ struct ByteProducts {
                                          int row, vf<16> scale) {
 #pragma clang loop unroll(full)
         for (int r = 0; r < kRowsTogether; ++r) {
-            const i32* offset = query.offset[segment][row + r];
-            const vf<16> sum = sum_of_digits(sums[r][0] - offset[0], (sums[r][2] << 8) + sums[r][1] - offset[1],
-                                             query.unit[segment][row + r]);
+            const vf<16> sum = sum_of_digits(sums[r][0], (sums[r][2] << 8) + sums[r][1], query.unit[segment][row + r]);
             scores[row + r] = fma<16>(sum, scale, scores[row + r]);
         }
     }
@@ -99,7 +97,7 @@ struct ByteProducts {
             const int row = pass % kRowPasses * kRowsTogether, segment = step * kStepSegments + pass / kRowPasses;
             const vi<16> column = columns[pass / kRowPasses * kSegmentWords + word];
             const DigitTile::Word* digits = query.digits + (segment * kSegmentWords + word) * kByteCodes;
-            if (word == 0) clear(sums);
+            if (word == 0) begin_segment(sums, query, segment, row);
             multiply_column<false>(sums, column, digits[0] + row);
             if constexpr (kByteCodes == 2) multiply_column<true>(sums, column, digits[1] + row);
             if (word < kSegmentWords - 1) continue;
@@ -108,9 +106,15 @@ struct ByteProducts {
         }
     }
 
-    KVJIT_INLINE static void clear(SegmentSums& sums) {
+    /// Sums begin with what takes away the 128 that each code has too many.
+    KVJIT_INLINE static void begin_segment(SegmentSums& sums, const Query& query, int segment, int row) {
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kRowsTogether * kDigits; ++i) sums[i / kDigits][i % kDigits] = vi<16>(0);
+        for (int r = 0; r < kRowsTogether; ++r) {
+            const i32* begin = query.begin[segment][row + r];
+            sums[r][0] = vi<16>(begin[0]);
+            sums[r][1] = vi<16>(begin[1]);
+            sums[r][2] = vi<16>(0);
+        }
     }
 
     /// scores[r] += products of the keys' columns, for all rows.

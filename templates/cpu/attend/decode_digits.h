@@ -24,7 +24,7 @@ struct DigitTile {
     /// For each row the lowest digits of 4 elements, the middle and the upper ones.
     using Word = i32[kRows][4];
     alignas(64) Word digits[kHeadDim / 4];
-    i32 offset[kSegments][kRows][2];  // 128 * sums of digits: the lowest's, and the other two's
+    i32 begin[kSegments][kRows][2];   // -128 * sums of digits: the lowest's, and the other two's
     float unit[kSegments][kRows][2];  // of the lowest digit and of the middle one
     const T1* floats[kRows];          // a query that isn't finite, else null
 };
@@ -90,8 +90,8 @@ KVJIT_INLINE bool load_segment(DigitTile& tile, i64 r, int segment, const T1* fr
     for (int d = 0; d < kSegmentElements; d += kTogether)
         write_elements(tile.digits + (first + d) / 4, r, from + d, power_of_2(shift), sums);
     const vi<4> sum = quarter<0>(sums) + quarter<1>(sums) + quarter<2>(sums) + quarter<3>(sums);
-    tile.offset[segment][r][0] = 128 * sum[0];
-    tile.offset[segment][r][1] = 128 * (256 * sum[2] + sum[1]);
+    tile.begin[segment][r][0] = -128 * sum[0];
+    tile.begin[segment][r][1] = -128 * (256 * sum[2] + sum[1]);
     tile.unit[segment][r][0] = power_of_2(-shift) / kCodeFactor;
     tile.unit[segment][r][1] = power_of_2(-shift) / kCodeFactor * 256;
     return largest < 0x7f800000;
