@@ -44,11 +44,23 @@ struct alignas(64) Buffers {
     SumRows sum_rows(i64 t, i64 first) { return lines_to_rows(rows, tiles[t].sums + first); }
 };
 
+static_assert(sizeof(Buffers) <= 572 * 1024, "a task's frame takes 600 KiB at most");
+
 // ---- 3. Load Q -----------------------------------------------------------------------------------------------------
+
+/// Whether half a tile has as many sums as hide the latency of FMA.
+inline constexpr bool kHalfTiles = kVectorBytes == 64;
+
+/// The lanes that are worked on for so many rows.
+constexpr i64 lanes_of(i64 rows) {
+    return kHalfTiles && rows <= kTileRows / 2 ? kTileRows / 2 : kTileRows;
+}
 
 KVJIT_NOINLINE void load_query_tile(const Panel& panel, Buffers& buffers, i64 t) {
     Packed* rows = reinterpret_cast<Packed*>(buffers.rows);
     Tile& tile = buffers.tiles[t];
+    tile.first_row = panel.first_row + t * kTileRows;
+    tile.lanes = lanes_of(panel.rows() - tile.first_row);
     load_tile(
         panel, tile, t, [&](i64 lane, const T1* query) { pack_query(rows + lane * kPadFactors, query); },
         [&](i64 r) { rows_to_lines(tile.query + r, rows); });
@@ -82,38 +94,50 @@ KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffe
     });
 }
 
-/// Whether the mask shows a key to some row of the tile.
+/// Whether the mask shows a key to some of N rows.
+template <int N>
 KVJIT_INLINE bool is_seen(const float* probabilities, i64 k) {
-    const Line line = load<kTileRows>(probabilities + k * kTileRows);
-    return __builtin_reduce_or(bits_of<kTileRows>(line) ^ kHiddenBits) != 0;
+    const vf<N> line = load<N>(probabilities + k * kTileRows);
+    return __builtin_reduce_or(bits_of<N>(line) ^ kHiddenBits) != 0;
 }
 
-/// With masks, lists the steps over keys that some row of the tile sees, since no other key's value may be read.
-/// Without masks all of `keys` are seen.
+/// With masks, lists the steps over keys that some of N rows sees, since no other key's value may be read. Without
+/// masks all of `keys` are seen.
+template <int N>
 KVJIT_INLINE SeenKeys list_seen_keys(Step* steps, const float* probabilities, KeyRange keys) {
     if constexpr (kMaskRank == 0) return {keys, nullptr};
     i64 count = 0;
 #pragma clang loop unroll(disable)
     for (i64 k = keys.begin / kPackedElements * kPackedElements; k < keys.end; k += kPackedElements) {
-        u32 keep = k >= keys.begin && is_seen(probabilities, k) ? kKeepEven : 0;
-        if constexpr (kPacksPairs) keep |= k + 1 < keys.end && is_seen(probabilities, k + 1) ? kKeepOdd : 0;
+        u32 keep = k >= keys.begin && is_seen<N>(probabilities, k) ? kKeepEven : 0;
+        if constexpr (kPacksPairs) keep |= k + 1 < keys.end && is_seen<N>(probabilities, k + 1) ? kKeepOdd : 0;
         steps[count] = {k / kPackedElements, keep};
         count += keep != 0;
     }
     return {{0, count}, steps};
 }
 
-KVJIT_INLINE void attend_keys(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed,
+/// Adds a block's keys that some row of the tile sees, for its N lanes.
+template <int N>
+KVJIT_INLINE void attend_keys(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block,
+                              const BlockAhead& ahead) {
+    const KeyRange keys = block.keys;
+    score_block<N>(buffers.scores, buffers.keys, tile.query, keys, ahead.keys());
+    if constexpr (kMaskRank > 0) load_masks<kBlockKeys>(panel, tile, buffers.masks, buffers.rows, block);
+    softmax_block(panel, tile, buffers, block);
+    const SeenKeys seen = list_seen_keys<N>(buffers.steps, buffers.scores, keys);
+    pack_probabilities(buffers.scores, keys);
+    add_block<N>(tile.sums, buffers.scores, buffers.values, buffers.rescale, seen, ahead.values());
+}
+
+KVJIT_INLINE void attend_tile(const Panel& panel, Tile& tile, Buffers& buffers, const Block& packed,
                               const BlockAhead& ahead) {
     const KeyRange keys = common_part(packed.keys, part_from(packed.begin, kBlockKeys, tile.seen_by_some));
     if (keys.empty()) return;
     const Block block = {packed.begin, keys};
-    score_block(buffers.scores, buffers.keys, tile.query, keys, ahead.keys());
-    if constexpr (kMaskRank > 0) load_masks<kBlockKeys>(panel, tile, buffers.masks, buffers.rows, block);
-    softmax_block(panel, tile, buffers, block);
-    const SeenKeys seen = list_seen_keys(buffers.steps, buffers.scores, keys);
-    pack_probabilities(buffers.scores, keys);
-    add_block(tile.sums, buffers.scores, buffers.values, buffers.rescale, seen, ahead.values());
+    if constexpr (kHalfTiles)
+        if (tile.lanes < kTileRows) return attend_keys<kTileRows / 2>(panel, tile, buffers, block, ahead);
+    attend_keys<kTileRows>(panel, tile, buffers, block, ahead);
 }
 
 KVJIT_INLINE void begin_chunk(Tile& tile) {
@@ -129,7 +153,7 @@ KVJIT_NOINLINE void attend_block(const Panel& panel, Buffers& buffers, i64 begin
     pack_block(panel, buffers, block);
 #pragma clang loop unroll(disable)
     for (i64 t = 0; t < panel.tiles; ++t)
-        attend_keys(panel, buffers.tiles[t], buffers, block, t + 1 == panel.tiles ? ahead : ahead.without_fetch());
+        attend_tile(panel, buffers.tiles[t], buffers, block, t + 1 == panel.tiles ? ahead : ahead.without_fetch());
 }
 
 KVJIT_INLINE void attend_chunk(const Panel& panel, Buffers& buffers, KeyRange keys) {

@@ -27,6 +27,7 @@ struct alignas(64) TileRows {
     i32 seen_begin[kTileRows], seen_end[kTileRows];
     KeyRange seen_by_some, seen_by_all;  // keys that some, and that all rows see
     i64 first_row;
+    i64 lanes;  // that are worked on, from the first on: those that have rows of their own among them
 };
 
 /// A kv head's rows from first_row on, in tiles 0..tiles-1 of the buffers.
@@ -82,22 +83,20 @@ KVJIT_NOINLINE void fetch_queries(const Panel& panel, i64 t) {
     }
 }
 
-/// Begins tile t. load(row, lane, query): loads a query into row 0..kLanes-1 of a square; transpose(r): writes these
-/// rows into the tile's lanes from r on.
+/// Begins tile t, whose first_row and lanes are set. load(row, lane, query): loads a query into row 0..kLanes-1 of a
+/// square; transpose(r): writes these rows into the tile's lanes from r on.
 template <class Tile, class Load, class Transpose>
 KVJIT_INLINE void load_tile(const Panel& panel, Tile& tile, i64 t, Load&& load, Transpose&& transpose) {
-    tile.first_row = panel.first_row + t * kTileRows;
     if (t == 0) fetch_queries(panel, 0);
     fetch_queries(panel, t + 1);
 #pragma clang loop unroll(disable)
-    for (i64 r = 0; r < kTileRows; r += kLanes) {
+    for (i64 r = 0; r < tile.lanes; r += kLanes) {
 #pragma clang loop unroll(disable)
         for (i64 lane = 0; lane < kLanes; ++lane) load(lane, begin_row(panel, tile, r + lane));
         transpose(r);
     }
-    constexpr int kLast = kTileRows - 1;
     const KeyRange first = {tile.seen_begin[0], tile.seen_end[0]};
-    const KeyRange last = {tile.seen_begin[kLast], tile.seen_end[kLast]};
+    const KeyRange last = {tile.seen_begin[tile.lanes - 1], tile.seen_end[tile.lanes - 1]};
     tile.seen_by_some = seen_by_some(first, last);
     tile.seen_by_all = seen_by_all(first, last);
 }
@@ -110,7 +109,7 @@ KVJIT_NOINLINE void load_masks(const Panel& panel, const TileRows& tile, float* 
                                const Block& block) {
     const i64 first = block.keys.begin / kLanes * kLanes, end = block.keys.end;
 #pragma clang loop unroll(disable)
-    for (i64 r = 0; r < kTileRows; r += kLanes) {
+    for (i64 r = 0; r < tile.lanes; r += kLanes) {
 #pragma clang loop unroll(disable)
         for (i64 lane = 0; lane < kLanes; ++lane) {
             const i64 row = panel.row_at(tile, r + lane);
@@ -188,7 +187,7 @@ KVJIT_NOINLINE Numbers find_largest(const Panel& panel, TileRows& tile, Buffers&
     const bool plain = !kModified && !diagonal && scale > 0;
     bool raised = false;
 #pragma clang loop unroll(disable)
-    for (i64 r = 0; r < kTileRows; r += kLanes) {
+    for (i64 r = 0; r < tile.lanes; r += kLanes) {
         const vf<kLanes> before = load<kLanes>(tile.max + r);
         const vf<kLanes> largest = plain ? largest_scores(buffers.scores + r, block.keys, vf<kLanes>(scale), before)
                                          : modify_rows(panel, tile, buffers.scores, buffers.masks, r, block, diagonal);
@@ -213,7 +212,7 @@ KVJIT_INLINE vf<kLanes> probability_of(vf<kLanes> number, vf<kLanes> factor, vf<
 template <class Buffers, class F>
 KVJIT_INLINE void exponentiate_tile(TileRows& tile, Buffers& buffers, F&& exponentiate) {
 #pragma clang loop unroll(disable)
-    for (i64 r = 0; r < kTileRows; r += kLanes) {
+    for (i64 r = 0; r < tile.lanes; r += kLanes) {
         const vf<kLanes> sum = load<kLanes>(tile.sum + r) * load<kLanes>(buffers.rescale + r);
         store<kLanes>(tile.sum + r, exponentiate(buffers.scores + r, finite_shift(load<kLanes>(tile.max + r)), sum));
     }
@@ -248,7 +247,7 @@ template <class Buffers>
 KVJIT_NOINLINE void emit_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t) {
     const auto& tile = buffers.tiles[t];
 #pragma clang loop unroll(disable)
-    for (i64 first = 0; first < kTileRows; first += kLanes) {
+    for (i64 first = 0; first < tile.lanes; first += kLanes) {
         const SumRows sums = buffers.sum_rows(t, first);
         for_each_row(panel, tile, t, first, kLanes, [&](i64 row, i64 at, i64 lane) {
             const float max = part_max(tile.max[lane], tile.sum[lane]);

@@ -7,29 +7,27 @@
 
 namespace kvjit {
 
-/// One factor for each of a tile's rows.
-using FactorLine = vec<Packed, kTileRows>;
-
-/// sums[i] += factors[i * kStep] * x, for kTall lines.
-template <int kStep>
-KVJIT_INLINE void add_lines(Line (&sums)[kTall], const Packed* factors, FactorLine x) {
+/// sums[i] += factors[i * kStep] * x, for kTall lines of N lanes.
+template <int kStep, int N>
+KVJIT_INLINE void add_lines(vf<N> (&sums)[kTall], const Packed* factors, vec<Packed, N> x) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < kTall; ++i) sums[i] = multiply_add<kTileRows>(FactorLine(factors[i * kStep]), x, sums[i]);
+    for (int i = 0; i < kTall; ++i) sums[i] = multiply_add<N>(vec<Packed, N>(factors[i * kStep]), x, sums[i]);
 }
 
 /// score_block fetches rows between parts of its products: many at a time would delay its loads.
 inline constexpr int kFetchParts = 4;
 static_assert(kPackedFactors % kFetchParts == 0 && kTall % kFetchParts == 0);
 
-/// scores[k][row] = key k · query row, for the keys of a range widened to multiples of kTall. keys: rows of kKeyStride;
-/// query: kPackedFactors lines. ahead: keys to fetch meanwhile.
+/// scores[k][row] = key k · query row, for N rows and the keys of a range widened to multiples of kTall. keys: rows of
+/// kKeyStride; query: kPackedFactors lines. ahead: keys to fetch meanwhile.
+template <int N>
 KVJIT_NOINLINE void score_block(float* scores, const Packed* keys, const Packed* query, KeyRange range,
                                 const RowsAhead& ahead) {
 #pragma clang loop unroll(disable)
     for (i64 k = range.begin / kTall * kTall; k < range.end; k += kTall) {
-        Line sums[kTall];
+        vf<N> sums[kTall];
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kTall; ++i) sums[i] = Line(0.0f);
+        for (int i = 0; i < kTall; ++i) sums[i] = vf<N>(0.0f);
 #pragma clang loop unroll(disable)
         for (int part = 0; part < kFetchParts; ++part) {
             constexpr int kRowsFetched = kTall / kFetchParts, kFactors = kPackedFactors / kFetchParts;
@@ -38,12 +36,12 @@ KVJIT_NOINLINE void score_block(float* scores, const Packed* keys, const Packed*
             for (int f = part * kFactors; f < (part + 1) * kFactors; ++f) {
 #pragma clang loop unroll(full)
                 for (int term = 0; term < kKeyTerms; ++term)
-                    add_lines<kKeyStride>(sums, keys + k * kKeyStride + term * kPadFactors + f,
-                                          load_raw<Packed, kTileRows>(query + f * kTileRows));
+                    add_lines<kKeyStride, N>(sums, keys + k * kKeyStride + term * kPadFactors + f,
+                                             load_raw<Packed, N>(query + f * kTileRows));
             }
         }
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kTall; ++i) store<kTileRows>(scores + (k + i) * kTileRows, sums[i]);
+        for (int i = 0; i < kTall; ++i) store<N>(scores + (k + i) * kTileRows, sums[i]);
     }
 }
 
@@ -62,48 +60,52 @@ struct SeenKeys {
 };
 
 /// sum[i] += probabilities * values[i], elements i of a step's values, kTall from `values` on.
-KVJIT_INLINE void add_values(Line (&sum)[kTall], const float* probabilities, const Packed* values, i64 at) {
-    add_lines<1>(sum, values + at * kValueStride, load_raw<Packed, kTileRows>(probabilities + at * kTileRows));
+template <int N>
+KVJIT_INLINE void add_values(vf<N> (&sum)[kTall], const float* probabilities, const Packed* values, i64 at) {
+    add_lines<1, N>(sum, values + at * kValueStride, load_raw<Packed, N>(probabilities + at * kTileRows));
 }
-KVJIT_INLINE void add_kept_values(Line (&sum)[kTall], const float* probabilities, const Packed* values, Step step) {
-    if constexpr (!kPacksPairs) return add_values(sum, probabilities, values, step.at);
+template <int N>
+KVJIT_INLINE void add_kept_values(vf<N> (&sum)[kTall], const float* probabilities, const Packed* values, Step step) {
+    if constexpr (!kPacksPairs) return add_values<N>(sum, probabilities, values, step.at);
     Packed kept[kTall];
 #pragma clang loop unroll(full)
     for (int i = 0; i < kTall; ++i)
         kept[i] = __builtin_bit_cast(Packed, __builtin_bit_cast(u32, values[step.at * kValueStride + i]) & step.keep);
-    add_lines<1>(sum, kept, load_raw<Packed, kTileRows>(probabilities + step.at * kTileRows));
+    add_lines<1, N>(sum, kept, load_raw<Packed, N>(probabilities + step.at * kTileRows));
 }
 
 /// add_values for a range of keys, whose first and last may be half of a pair.
-KVJIT_INLINE void add_range(Line (&sum)[kTall], const float* probabilities, const Packed* values, KeyRange range) {
+template <int N>
+KVJIT_INLINE void add_range(vf<N> (&sum)[kTall], const float* probabilities, const Packed* values, KeyRange range) {
     const bool odd_begin = kPacksPairs && kWindow && range.begin % 2 != 0, odd_end = kPacksPairs && range.end % 2 != 0;
-    if (odd_begin) add_kept_values(sum, probabilities, values, {range.begin / 2, kKeepOdd});
+    if (odd_begin) add_kept_values<N>(sum, probabilities, values, {range.begin / 2, kKeepOdd});
 #pragma clang loop unroll_count(2)
     for (i64 at = (range.begin + odd_begin) / kPackedElements; at < range.end / kPackedElements; ++at)
-        add_values(sum, probabilities, values, at);
-    if (odd_end) add_kept_values(sum, probabilities, values, {range.end / 2, kKeepEven});
+        add_values<N>(sum, probabilities, values, at);
+    if (odd_end) add_kept_values<N>(sum, probabilities, values, {range.end / 2, kKeepEven});
 }
 
-/// sums[d][row] = sums[d][row] * rescale[row] + sum over the seen keys k of probabilities[k][row] * value k [d]. ahead:
-/// values to fetch meanwhile.
+/// sums[d][row] = sums[d][row] * rescale[row] + sum over the seen keys k of probabilities[k][row] * value k [d], for N
+/// rows. ahead: values to fetch meanwhile.
+template <int N>
 KVJIT_NOINLINE void add_block(float* sums, const float* probabilities, const Packed* values, const float* rescale,
                               const SeenKeys& seen, const RowsAhead& ahead) {
     constexpr int kSpans = kHeadDim / kTall, kRowsFetched = (kBlockKeys + kSpans - 1) / kSpans;
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kHeadDim; d += kTall) {
-        Line sum[kTall];
+        vf<N> sum[kTall];
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kTall; ++i) sum[i] = load<kTileRows>(sums + (d + i) * kTileRows) * load<kTileRows>(rescale);
+        for (int i = 0; i < kTall; ++i) sum[i] = load<N>(sums + (d + i) * kTileRows) * load<N>(rescale);
         ahead.fetch_rows(d / kTall * kRowsFetched, kRowsFetched);
         if constexpr (kMaskRank > 0) {
 #pragma clang loop unroll(disable)
             for (i64 x = seen.range.begin; x < seen.range.end; ++x)
-                add_kept_values(sum, probabilities, values + d, seen.steps[x]);
+                add_kept_values<N>(sum, probabilities, values + d, seen.steps[x]);
         } else {
-            add_range(sum, probabilities, values + d, seen.range);
+            add_range<N>(sum, probabilities, values + d, seen.range);
         }
 #pragma clang loop unroll(full)
-        for (int i = 0; i < kTall; ++i) store<kTileRows>(sums + (d + i) * kTileRows, sum[i]);
+        for (int i = 0; i < kTall; ++i) store<N>(sums + (d + i) * kTileRows, sum[i]);
     }
 }
 

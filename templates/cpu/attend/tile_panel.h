@@ -66,6 +66,8 @@ static_assert(sizeof(Buffers) <= 572 * 1024, "a task's frame takes 600 KiB at mo
 KVJIT_NOINLINE void load_query_tile(const Panel& panel, Buffers& buffers, i64 t) {
     constexpr int kRow = kQueryTerms * kRowPairs;
     Tile& tile = buffers.tiles[t];
+    tile.first_row = panel.first_row + t * kTileRows;
+    tile.lanes = kTileRows;
     load_tile(
         panel, tile, t, [&](i64 lane, const T1* query) { pack_query(buffers.pairs() + lane * kRow, query); },
         [&](i64 r) {
