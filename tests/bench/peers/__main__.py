@@ -50,6 +50,12 @@ def _positive(text):
     return number
 
 
+def _file_name(text):
+    if os.path.basename(text) != text:
+        raise argparse.ArgumentTypeError(f"{text} has a folder, which --out names")
+    return text
+
+
 def parse(arguments):
     names = [peer.name for peer in environment.PEERS]
     described = "\n  ".join(f"{case.name:14} {case.title}" for case in cases.CASES.values())
@@ -64,7 +70,7 @@ def parse(arguments):
     parser.add_argument("--rounds", type=_positive, metavar="N", help="N rounds")
     parser.add_argument("--offline", action="store_true", help="install nothing: peers that are not there are missing")
     parser.add_argument("--out", metavar="FOLDER", help="where results go")
-    parser.add_argument("--name", default="peers", help="what their files are called (%(default)s)")
+    parser.add_argument("--name", type=_file_name, default="peers", help="what their files are called (%(default)s)")
     parser.add_argument("--nice", type=int, metavar="N",
                         help="niceness of all engines while they are timed; below 0 takes root")
     parser.add_argument("--update", action="store_true", help="keep the other cases of the results that are there")

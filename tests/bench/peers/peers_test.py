@@ -215,6 +215,13 @@ class Processes(unittest.TestCase):
         found = environment.prepare(environment.Environment(self.folder), environment.PEERS, offline=True)
         self.assertEqual(found, {peer.name: "not installed" for peer in environment.PEERS})
 
+    def test_a_folder_as_a_name_is_refused_before_anything_is_measured(self):
+        refused = subprocess.run([sys.executable, HERE, "--build", self.folder, "--name", "there/results"],
+                                 capture_output=True, text=True)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("there/results has a folder, which --out names", refused.stderr)
+        self.assertEqual(os.listdir(self.folder), [])
+
     def test_reasons_name_no_host(self):
         said = "WARNING: retrying https://some.host/simple\nERROR: No matching distribution found for x==1\n"
         self.assertEqual(environment.last_line(said), "No matching distribution found for x==1")
