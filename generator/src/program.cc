@@ -18,10 +18,10 @@ namespace {
 /// The most rows for which costs were compared.
 constexpr int kMostDecodeRows = 64;
 
-/// On AMD's processors, by a Zen 5 and keys from memory (`kvjit bench`): packing, which waits for memory, and full
-/// tiles of 32 rows (two or four of AVX2's and SSE's). Elsewhere by keys in the second-level cache (BM_decode_cached),
-/// as if all tiles were one. AMX makes prefill cheaper where queries are bfloat16, most of all where keys need no
-/// packing.
+/// On AMD's processors, by a Zen 5 and keys from memory (`kvjit bench`): packing, which waited for memory then, and
+/// full tiles of 32 rows (two or four of AVX2's and SSE's). Elsewhere by keys in the second-level cache
+/// (BM_decode_cached), as if all tiles were one. AMX makes prefill cheaper where queries are bfloat16, most of all
+/// where keys need no packing.
 int cpu_prefill_cost(const KernelSpec& spec, const Target& target, std::span<const Program> programs, int rows) {
     const bool tiles = std::ranges::any_of(programs, [](const Program& program) {
         return program.info->bit == KVJIT_PROGRAM_PREFILL && program.variant->uses_tiles;
