@@ -1,12 +1,12 @@
 // attend for few query rows over a quantised cache (docs/semantics.md, section 3) by AVX512-VNNI's products of bytes,
 // which make four of them where floats make one.
-#include "cpu/attend/decode_bytes.h"
+#include "cpu/attend/byte_vectors.h"
 
 namespace kvjit {
 
 // ---- 4. Per key chunk ----------------------------------------------------------------------------------------------
 
-using Products = ByteProducts;
+using Products = ByteProducts<VectorSums>;
 
 }  // namespace kvjit
 

@@ -5,26 +5,11 @@
 
 #include "cpu/attend/decode_scores.h"
 #include "cpu/attend/lanes.h"
-#include "cpu/machine/bytes.h"
 
 namespace kvjit {
 
-inline constexpr int kDigits = 3;
-/// Codes in a byte, and what multiplies each where it is the byte's upper bits.
-inline constexpr int kByteCodes = kQuantBit == 4 ? 2 : 1, kCodeFactor = kQuantBit == 4 ? 16 : 1;
-/// A step: 32 bytes of a key.
-inline constexpr int kStepWords = 8, kStepElements = 4 * kStepWords * kByteCodes, kSteps = kHeadDim / kStepElements;
-inline constexpr int kSegmentElements = kQuantGroup < kStepElements ? kQuantGroup : kStepElements;
-inline constexpr int kSegments = kHeadDim / kSegmentElements, kStepSegments = kStepElements / kSegmentElements;
-inline constexpr int kSegmentWords = kStepWords / kStepSegments;
-
-/// A tile's queries, in the order of a key's words. Where a byte has two codes, a key's word has the elements of two
-/// words here: first those of the bytes' lower codes.
 struct DigitTile {
-    /// For each row the lowest digits of 4 elements, the middle and the upper ones.
-    using Word = i32[kRows][4];
-    alignas(64) Word digits[kHeadDim / 4];
-    i32 begin[kSegments][kRows][2];   // -128 * sums of digits: the lowest's, and the other two's
+    QueryDigits digits;
     float unit[kSegments][kRows][2];  // of the lowest digit and of the middle one
     const T1* floats[kRows];          // a query that isn't finite, else null
 };
@@ -54,26 +39,21 @@ KVJIT_INLINE i32 exponent_of(u32 bits, i32 least) {
     return n < least ? least : n;
 }
 
-/// Writes the digits of 16 numbers as 4 words, kByteCodes words apart, and adds each word's to `sums`.
-KVJIT_INLINE void write_digits(DigitTile::Word* to, i64 r, vf<16> numbers, vi<16>& sums) {
+/// Writes the digits of 16 numbers as 4 words, kByteCodes words apart.
+KVJIT_INLINE void write_digits(QueryDigits& to, i64 r, int word, vf<16> numbers, vi<16>& sums) {
     // Digits 0..255 of a number and 0x808080 are 128 more than its own.
     const vi<16> shifted = (round_to_integers(numbers) + 0x808080) ^ 0x808080;
-    const vi<16> digits = deal_digits(shifted);
-    sums = add_byte_products(sums, vi<16>(0x01010101), digits);
-    store_raw<i32, 4>(to[0][r], quarter<0>(digits));
-    store_raw<i32, 4>(to[kByteCodes][r], quarter<1>(digits));
-    store_raw<i32, 4>(to[2 * kByteCodes][r], quarter<2>(digits));
-    store_raw<i32, 4>(to[3 * kByteCodes][r], quarter<3>(digits));
+    to.write(r, word, deal_digits(shifted), sums);
 }
 
 /// Writes the digits of 16 * kByteCodes elements, those of 16 bytes of codes.
-KVJIT_INLINE void write_elements(DigitTile::Word* to, i64 r, const T1* from, float factor, vi<16>& sums) {
+KVJIT_INLINE void write_elements(QueryDigits& to, i64 r, int word, const T1* from, float factor, vi<16>& sums) {
     if constexpr (kByteCodes == 1) {
-        write_digits(to, r, load<16>(from) * factor, sums);
+        write_digits(to, r, word, load<16>(from) * factor, sums);
     } else {
         const vf<32> numbers = load<32>(from) * factor;
-        write_digits(to, r, every<float, 32, 16>(numbers), sums);
-        write_digits(to + 1, r, every<float, 32, 16>(exchange<float, 32, 1>(numbers)), sums);
+        write_digits(to, r, word, every<float, 32, 16>(numbers), sums);
+        write_digits(to, r, word + 1, every<float, 32, 16>(exchange<float, 32, 1>(numbers)), sums);
     }
 }
 
@@ -88,10 +68,8 @@ KVJIT_INLINE bool load_segment(DigitTile& tile, i64 r, int segment, const T1* fr
     vi<16> sums(0);
 #pragma clang loop unroll(disable)
     for (int d = 0; d < kSegmentElements; d += kTogether)
-        write_elements(tile.digits + (first + d) / 4, r, from + d, power_of_2(shift), sums);
-    const vi<4> sum = quarter<0>(sums) + quarter<1>(sums) + quarter<2>(sums) + quarter<3>(sums);
-    tile.begin[segment][r][0] = -128 * sum[0];
-    tile.begin[segment][r][1] = -128 * (256 * sum[2] + sum[1]);
+        write_elements(tile.digits, r, (first + d) / 4, from + d, power_of_2(shift), sums);
+    tile.digits.end_segment(r, segment, sums);
     tile.unit[segment][r][0] = power_of_2(-shift) / kCodeFactor;
     tile.unit[segment][r][1] = power_of_2(-shift) / kCodeFactor * 256;
     return largest < 0x7f800000;

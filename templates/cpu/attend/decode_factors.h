@@ -101,17 +101,17 @@ KVJIT_INLINE void multiply_keys(ProductLine (&sums)[kKeys], const Factor* query,
                                 const ChunkRows& rows, ScoredKeys scored) {
 #pragma clang loop unroll(full)
     for (int k = 0; k < kKeys; ++k) {
-        if (kQuantised && scored.prefetch) prefetch_far(rows.scales(scored.at + kAhead + k, scored.head));
+        if (kQuantised && scored.first_of_head) prefetch_far(rows.scales(scored.at + kAhead + k, scored.head));
         sums[k] = ProductLine(0.0f);
     }
 #pragma clang loop unroll(disable)
     for (int line = 0; line < kWholeLines; line += kTurnLines) {
-        if (scored.prefetch) prefetch_share<kLines / kTurnLines>(rows, scored.at, scored.head, line / kTurnLines);
+        if (scored.first_of_head) prefetch_share<kLines / kTurnLines>(rows, scored.at, scored.head, line / kTurnLines);
 #pragma clang loop unroll(full)
         for (int i = 0; i < kTurnLines; ++i) add_products<kLineElements>(sums, query, keys, line + i);
     }
     if constexpr (kWholeLines < kLines) {
-        if (scored.prefetch) prefetch_share<kLines>(rows, scored.at, scored.head, kWholeLines);
+        if (scored.first_of_head) prefetch_share<kLines>(rows, scored.at, scored.head, kWholeLines);
         add_products<kTailElements>(sums, query, keys, kWholeLines);
     }
 }
@@ -224,7 +224,8 @@ struct FactorProducts {
     }
 
     /// scores[r * kScoreStride + k] = query row r · key at+k, for kRows rows and kKeys keys.
-    KVJIT_INLINE static void score_keys(float* scores, const Factor* query, const ChunkRows& rows, ScoredKeys scored) {
+    KVJIT_INLINE static void score_keys(float* scores, const Factor* query, const ChunkRows& rows, ScoredKeys scored,
+                                        Scratch&) {
         KeyTile keys;
         ProductLine sums[kKeys];
 #pragma clang loop unroll(full)

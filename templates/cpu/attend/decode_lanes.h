@@ -100,7 +100,7 @@ struct LaneProducts : FactorProducts<N> {
     template <int kWord = 0>
     KVJIT_INLINE static void add_words(ProductLine (&sums)[kKeys], const float (*query)[kRows * N],
                                        const ChunkRows& rows, ScoredKeys scored) {
-        if (scored.prefetch) prefetch_share<kWords>(rows, scored.at, scored.head, kWord);
+        if (scored.first_of_head) prefetch_share<kWords>(rows, scored.at, scored.head, kWord);
         vi<N> words[kKeys];
 #pragma clang loop unroll(full)
         for (int k = 0; k < kKeys; ++k) words[k] = load_words<kWord>(rows.codes(scored.at + k, scored.head));
@@ -117,14 +117,15 @@ struct LaneProducts : FactorProducts<N> {
     /// copies of so long a text would take longer to compile.
     KVJIT_INLINE static void multiply_keys(ProductLine (&sums)[kKeys], const Query& query, const ChunkRows& rows,
                                            ScoredKeys scored) {
-        if (scored.prefetch) prefetch_scales(rows, scored);
+        if (scored.first_of_head) prefetch_scales(rows, scored);
         add_words(sums, query, rows, scored);
 #pragma clang loop unroll(full)
         for (int k = 0; k < kKeys; ++k)
             sums[k] *= repeat_for_rows<float>(load_scales(rows.scales(scored.at + k, scored.head)));
     }
 
-    KVJIT_INLINE static void score_keys(float* scores, const Query& query, const ChunkRows& rows, ScoredKeys scored) {
+    KVJIT_INLINE static void score_keys(float* scores, const Query& query, const ChunkRows& rows, ScoredKeys scored,
+                                        FactorProducts<N>::Scratch&) {
         ProductLine sums[kKeys] = {};
         multiply_keys(sums, query, rows, scored);
         store_scores<kRows * N>(scores, sums);

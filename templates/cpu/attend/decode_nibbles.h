@@ -109,9 +109,10 @@ struct NibbleProducts {
         }
     }
 
-    KVJIT_INLINE static void score_keys(float* scores, const Factor* query, const ChunkRows& rows, ScoredKeys scored) {
+    KVJIT_INLINE static void score_keys(float* scores, const Factor* query, const ChunkRows& rows, ScoredKeys scored,
+                                        Scratch&) {
         ProductLine sums[kKeys];
-        if (scored.prefetch)
+        if (scored.first_of_head)
             multiply_keys<true>(sums, query, rows, scored);
         else
             multiply_keys<false>(sums, query, rows, scored);

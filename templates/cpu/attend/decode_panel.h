@@ -39,7 +39,7 @@ struct alignas(64) Panel {
     ChunkRows list;  // of the chunk's keys, then of its values
     alignas(64) Products::Query query[kPanelTiles];
     alignas(64) float scores[kPanelRows * kScoreStride];  // then probabilities
-    Products::Scratch scratch;                            // of a block of values
+    Products::Scratch scratch;                            // of a few keys, then of a block of values
     alignas(64) float part[kPanelRows * kPadDim];         // sums of values over the chunk, in the products' order
     alignas(64) float acc[kPanelRows * kPadDim];          // over the chunks so far
 };
@@ -100,7 +100,7 @@ KVJIT_NOINLINE void prefetch_first(const Panel& panel, i64 at, i64 listed) {
     }
 }
 
-/// Whether the tile at `row` is the first of its kv head, the one that prefetches the head's keys.
+/// Whether the tile at `row` is the panel's first of its kv head.
 KVJIT_INLINE bool is_first_of_head(const Panel& panel, i64 row) {
     return row == 0 || panel.rows[row].kv_head != panel.rows[row - 1].kv_head;
 }
@@ -112,7 +112,7 @@ KVJIT_NOINLINE void score_chunk(Panel& panel, KeyRange keys) {
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows)
             Products::score_keys(panel.scores + row * kScoreStride + t, panel.query[row / kRows], panel.list,
-                                 {t, panel.rows[row].kv_head, is_first_of_head(panel, row)});
+                                 {t, panel.rows[row].kv_head, is_first_of_head(panel, row)}, panel.scratch);
     }
 }
 
@@ -189,8 +189,9 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
 #pragma clang loop unroll(disable)
         for (i64 row = 0; row < panel.count; row += kRows) {
             const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + step});
+            const KeyRange of_head = is_first_of_head(panel, row) ? common_part(keys, {t, t + step}) : KeyRange{};
             Products::add_values(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
-                                 {block.begin, block.end, panel.rows[row].kv_head, t == first}, panel.scratch);
+                                 {block.begin, block.end, panel.rows[row].kv_head, t == first, of_head}, panel.scratch);
         }
     }
 }

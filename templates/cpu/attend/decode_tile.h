@@ -3,6 +3,7 @@
 // source stands for several instructions, which also makes it quicker to optimise.
 #pragma once
 
+#include "common/key_range.h"
 #include "cpu/attend/rows.h"
 
 namespace kvjit {
@@ -55,16 +56,19 @@ using ChunkRows = RowList<kChunkKeys + kReach>;
 /// values: each time they load and store their sums.
 inline constexpr int kFewValues = 8, kValueBlock = 32;
 
-/// Keys at..at+kKeys-1 of a kv head. prefetch: later keys are prefetched meanwhile.
+/// Keys at..at+kKeys-1 of a kv head. first_of_head: whether the tile is the first of the panel that meets them. It
+/// prefetches later ones, and what it makes of these for the products is there for the tiles after it.
 struct ScoredKeys {
     i64 at, head;
-    bool prefetch;
+    bool first_of_head;
 };
 
-/// Keys begin..end-1 of the chunk and a kv head, whose values are summed. first: sums begin with them.
+/// Keys begin..end-1 of the chunk and a kv head, whose values are summed. first: sums begin with them. of_head: those
+/// that the panel's tiles of this head see, if this tile is the first of them; else none.
 struct ValueRange {
     i64 begin, end, head;
     bool first;
+    KeyRange of_head;
 
     KVJIT_INLINE bool holds(i64 t) const { return begin <= t && t < end; }
 };

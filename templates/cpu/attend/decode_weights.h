@@ -8,16 +8,11 @@
 
 namespace kvjit {
 
-/// Keys of a block: enough to make little of what a block costs, few enough for sums in 32 bits.
-inline constexpr int kWeightKeys = 128;
-static_assert(kChunkKeys % kWeightKeys == 0 && kWeightKeys % 16 == 0);
-
 struct WeightBlock {
     i64 begin;       // of the block in the chunk
     i64 first, end;  // its keys, counted from there; others of the same 16 have no weight
     alignas(64) float scales[kWeightKeys / 16][kScalesPerRow][16];  // times kWeightFactor; 0 where no row sees the key
-    /// For 16 keys, a group and a row: for each 4 keys, the lowest digits of the 4, their middle and their upper ones.
-    alignas(64) i32 digits[kWeightKeys / 16][kScalesPerRow][kRows][4][4];
+    WeightDigits digits;
     float unit[kScalesPerRow][kRows][2];  // of the lowest digit and of the middle one
     bool floats[kRows];                   // rows with a weight that is not finite, or below 0
 
@@ -73,7 +68,7 @@ KVJIT_INLINE void weigh_group(WeightBlock& block, const float* probabilities, in
 #pragma clang loop unroll(full)
         for (int r = 0; r < kRows; ++r) {
             const vf<16> weights = weights_of(probabilities + r * kScoreStride + set * 16, block.scales[set][group]);
-            store_vector(block.digits[set][group][r], deal_digits(round_to_integers(weights * factor[r])));
+            block.digits.write(set, group, r, deal_digits(round_to_integers(weights * factor[r])));
         }
     }
 }
@@ -118,6 +113,7 @@ KVJIT_NOINLINE void weigh_block(WeightBlock& block, const float* probabilities, 
         load_block_scales(block, probabilities + block.begin, rows, range.head, set);
 #pragma clang loop unroll(disable)
     for (int group = 0; group < kScalesPerRow; ++group) weigh_group(block, probabilities + block.begin, group);
+    block.digits.clear_others(block.first_set(), block.end_set());
 #pragma clang loop unroll(disable)
     for (int group = 0; group < kScalesPerRow; ++group)
 #pragma clang loop unroll(disable)
