@@ -19,6 +19,22 @@ void multiply(TileAt sum, TileAt a, TileAt b) {
     tiles.multiply_bfloat16<3, 7, 0>();
     tiles.store<3>(sum.rows, sum.stride);
 }
+constexpr TileShapes kByteShapes = {
+    .rows = {kByteDepth / 4, 0, 0, kByteRows, 0, 0, 0, kByteRows},
+    .row_bytes = {4 * kByteColumns, 0, 0, 4 * kByteColumns, 0, 0, 0, kByteDepth},
+};
+template <bool kSigned>
+void multiply_bytes(TileAt sum, TileAt a, TileAt b) {
+    TileRegisters tiles(kByteShapes);
+    tiles.load<3>(sum.rows, sum.stride);
+    tiles.load<7>(a.rows, a.stride);
+    tiles.load<0>(b.rows, b.stride);
+    if constexpr (kSigned)
+        tiles.multiply_signed_bytes<3, 7, 0>();
+    else
+        tiles.multiply_unsigned_bytes<3, 7, 0>();
+    tiles.store<3>(sum.rows, sum.stride);
+}
 void copy(TileAt to, TileAt from) {
     TileRegisters tiles;
     tiles.load<5>(from.rows, from.stride);
@@ -65,7 +81,7 @@ void fill_all(TileAt to) {
 
 #ifndef KVJIT_EMULATED
 const u8* config() {
-    static const TileConfig operand;
+    static const TileConfig operand{TileShapes{}};
     return reinterpret_cast<const u8*>(&operand);
 }
 #else
@@ -76,5 +92,13 @@ constexpr const u8* (*config)() = nullptr;
 }  // namespace kvjit::test
 
 extern "C" const kvjit::test::Tiles KVJIT_CASE;
-const kvjit::test::Tiles KVJIT_CASE = {KVJIT_TEXT(KVJIT_LEVEL), kvjit::test::multiply, kvjit::test::copy,
-                                       kvjit::test::zero,       kvjit::test::fill_all, kvjit::test::config};
+const kvjit::test::Tiles KVJIT_CASE = {
+    KVJIT_TEXT(KVJIT_LEVEL),
+    kvjit::test::multiply,
+    kvjit::test::multiply_bytes<true>,
+    kvjit::test::multiply_bytes<false>,
+    kvjit::test::copy,
+    kvjit::test::zero,
+    kvjit::test::fill_all,
+    kvjit::test::config,
+};

@@ -5,6 +5,8 @@
 
 namespace kvjit::test {
 
+inline constexpr int kByteRows = 11, kByteColumns = 13, kByteDepth = 36;
+
 /// A tile in memory: 16 rows of 64 bytes, `stride` bytes apart.
 struct TileAt {
     void* rows;
@@ -15,6 +17,10 @@ struct Tiles {
     const char* level;
     /// sum += a * b, by multiply_bfloat16.
     void (*multiply)(TileAt sum, TileAt a, TileAt b);
+    /// sum += a * b, by products of bytes, a's signed or not: sum has kByteRows rows of 4 * kByteColumns bytes, a as
+    /// many of kByteDepth, and b has kByteDepth / 4 rows.
+    void (*multiply_signed)(TileAt sum, TileAt a, TileAt b);
+    void (*multiply_unsigned)(TileAt sum, TileAt a, TileAt b);
     /// Copies, by load and store.
     void (*copy)(TileAt to, TileAt from);
     void (*zero)(TileAt to);

@@ -1,5 +1,5 @@
 // AMX's tiles, the instructions where the machine has them and their emulation at each level, against the manual's
-// description of TDPBF16PS in scalar code.
+// description of TDPBF16PS, TDPBSSD and TDPBUSD in scalar code.
 #include "tiles.h"
 
 #include <doctest/doctest.h>
@@ -163,6 +163,42 @@ TEST_CASE("products of tiles are the manual's, bit for bit") {
             }
             CHECK(wrong == 0);
             CHECK(numbers > 0);
+        }
+    }
+}
+
+TEST_CASE("products of bytes are exact, whatever the shapes, and touch nothing else") {
+    std::mt19937_64 random(20261127);
+    MESSAGE("seed 20261127");
+    using Bytes = std::array<std::uint8_t, 64>;
+    const auto random_bytes = [&](std::array<Bytes, 16>& tile) {
+        // Both ends of the range more often than by chance.
+        for (Bytes& row : tile)
+            for (std::uint8_t& byte : row)
+                byte = static_cast<std::uint8_t>(random() % 4 ? random() : 127 + random() % 2);
+    };
+    for (const Tiles* tiles : runnable_tiles()) {
+        CAPTURE(std::string(tiles->level));
+        for (int round = 0; round < 50; ++round) {
+            std::array<Bytes, 16> a, b;
+            random_bytes(a);
+            random_bytes(b);
+            Tile sum;
+            for (Row& row : sum)
+                for (std::uint32_t& number : row) number = static_cast<std::uint32_t>(random());
+            const bool is_signed = round % 2 == 0;
+            Tile expected = sum;
+            for (std::size_t m = 0; m < kByteRows; ++m) {
+                for (std::size_t n = 0; n < kByteColumns; ++n) {
+                    for (std::size_t k = 0; k < kByteDepth; ++k) {
+                        const int left = is_signed ? static_cast<std::int8_t>(a[m][k]) : a[m][k];
+                        const int right = static_cast<std::int8_t>(b[k / 4][4 * n + k % 4]);
+                        expected[m][n] += static_cast<std::uint32_t>(left * right);
+                    }
+                }
+            }
+            (is_signed ? tiles->multiply_signed : tiles->multiply_unsigned)(at(sum), {a.data(), 64}, {b.data(), 64});
+            CHECK(sum == expected);
         }
     }
 }

@@ -1,27 +1,36 @@
 // cpu/machine/tiles/contract.h by AMX. The thread's process needs the permission of the system.
 #pragma once
 
-#include "common/types.h"
+#include "cpu/machine/tiles/shapes.h"
 
 namespace kvjit {
 
-/// Operand of LDTILECFG: palette 1, whose eight tiles all have 16 rows of 64 bytes. Any other byte but 0 is a fault.
+/// Operand of LDTILECFG: palette 1, which has eight tiles. Any other byte but 0 is a fault.
 struct alignas(64) TileConfig {
     u8 palette = 1;
     u8 start_row = 0;
     u8 reserved[14] = {};
-    u16 row_bytes[8] = {64, 64, 64, 64, 64, 64, 64, 64};
+    u16 row_bytes[8];
     u16 no_row_bytes[8] = {};
-    u8 rows[8] = {16, 16, 16, 16, 16, 16, 16, 16};
+    u8 rows[8];
     u8 no_rows[8] = {};
+
+    TileConfig() = default;
+    KVJIT_INLINE explicit TileConfig(const TileShapes& shapes) {
+#pragma clang loop unroll(full)
+        for (int i = 0; i < 8; ++i) {
+            row_bytes[i] = shapes.row_bytes[i];
+            rows[i] = shapes.rows[i];
+        }
+    }
 };
 static_assert(sizeof(TileConfig) == 64);
 
 class TileRegisters {
 public:
-    KVJIT_INLINE TileRegisters() {
+    KVJIT_INLINE explicit TileRegisters(const TileShapes& shapes = {}) {
         __builtin_ia32_tile_storeconfig(&callers_);
-        const TileConfig config;
+        const TileConfig config(shapes);
         __builtin_ia32_tile_loadconfig(&config);
     }
     KVJIT_INLINE ~TileRegisters() {
@@ -48,6 +57,14 @@ public:
     template <int kSum, int kA, int kB>
     KVJIT_INLINE void multiply_bfloat16() {
         __builtin_ia32_tdpbf16ps(kSum, kA, kB);
+    }
+    template <int kSum, int kA, int kB>
+    KVJIT_INLINE void multiply_signed_bytes() {
+        __builtin_ia32_tdpbssd(kSum, kA, kB);
+    }
+    template <int kSum, int kA, int kB>
+    KVJIT_INLINE void multiply_unsigned_bytes() {
+        __builtin_ia32_tdpbusd(kSum, kA, kB);
     }
 
 private:
