@@ -12,8 +12,8 @@ namespace {
 
 // A GPU's decode works on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles. A
 // CPU's converts each key anew for every token, prefill packs keys for tiles of rows, few or many: decode takes tokens
-// as long as that costs less. Costs are in units of a row's arithmetic. By AMX a CPU's decode has tiles of rows, too,
-// and takes as many tokens as a GPU's.
+// as long as that costs less. Costs are in units of a row's arithmetic. Decode of bfloat16 by AMX has tiles of rows,
+// too, and takes as many tokens as a GPU's.
 
 /// The most rows for which costs were compared.
 constexpr int kMostDecodeRows = 64;
@@ -31,13 +31,16 @@ int cpu_prefill_cost(const KernelSpec& spec, const Target& target, std::span<con
     return is_amd(target.features) ? 18 + 31 * ((rows + 31) / 32) : 30;
 }
 
-/// Of decode, `tokens` tokens: their rows, padded to the tiles of attend_decode, and the loading of keys and values.
-int cpu_decode_cost(const KernelSpec& spec, int tokens) {
+/// Of decode, `tokens` tokens: their rows, padded to the tiles of attend_decode, and the loading of keys and values. By
+/// AMX's products of bytes codes are loaded once for 32 rows, and a row takes less; by count of instructions.
+int cpu_decode_cost(const KernelSpec& spec, bool tiles, int tokens) {
     const int rows = spec.group <= 2 ? spec.group : (spec.group + 3) / 4 * 4;
+    if (tiles) return (tokens * rows + 31) / 32 * 2 + tokens * rows * 9 / 20;
     return tokens * (rows + (spec.quant_bit != 0 ? 2 : 1));
 }
 
-/// Rows of a tile of decode by AMX (templates/cpu/attend/tile_pairs.h): up to so many take no more time than one.
+/// Rows of a tile of decode by AMX's products of bfloat16 (templates/cpu/attend/tile_pairs.h): up to so many take no
+/// more time than one.
 constexpr int kAmxDecodeRows = 16;
 
 bool decodes_by_tiles(std::span<const Program> programs) {
@@ -87,11 +90,12 @@ Result<const Variant*> choose_variant(const ProgramInfo& info, const KernelSpec&
 }
 
 int cpu_decode_tokens(const KernelSpec& spec, const Target& target, std::span<const Program> programs) {
-    if (decodes_by_tiles(programs)) return std::max(1, kAmxDecodeRows / spec.group);
+    const bool tiles = decodes_by_tiles(programs);
+    if (tiles && spec.quant_bit == 0) return std::max(1, kAmxDecodeRows / spec.group);
     const auto pays = [&](int tokens) {
         const int rows = tokens * spec.group;
         return rows <= kMostDecodeRows &&
-               cpu_decode_cost(spec, tokens) <= cpu_prefill_cost(spec, target, programs, rows);
+               cpu_decode_cost(spec, tiles, tokens) <= cpu_prefill_cost(spec, target, programs, rows);
     };
     // Where a further tile of prefill begins it may pay once more; those tokens are left to prefill.
     int tokens = 0;

@@ -102,11 +102,15 @@ Result<void> serves_attention(const KernelSpec& spec, const Target& target) {
                           ", say (op Relayout)");
 }
 
+Result<void> has_tiles(const Target& target, std::string_view feature) {
+    if (target.multiplies_tiles(feature)) return {};
+    return fail(KVJIT_BAD_SPEC, "target", "target is " + target.name() + ", which lacks " + std::string(feature));
+}
+
 /// AMX multiplies bfloat16: queries of 16 bits, with keys and values of 16 bits or of codes.
 Result<void> serves_amx(const KernelSpec& spec, const Target& target) {
     if (auto attention = serves_attention(spec, target); !attention) return attention;
-    if (!target.multiplies_tiles())
-        return fail(KVJIT_BAD_SPEC, "target", "target is " + target.name() + ", which lacks amx-bf16");
+    if (auto tiles = has_tiles(target, "amx-bf16"); !tiles) return tiles;
     const auto refuse = [](const std::string& name, int dtype) {
         const std::string type(dtype_name(static_cast<kvjit_dtype>(dtype)));
         return fail(KVJIT_BAD_SPEC, name, name + " is " + type + "; AMX multiplies what is f16, bf16 or quantised",
@@ -146,20 +150,11 @@ Result<void> serves_amx_decode(const KernelSpec& spec, const Target& target) {
     return neighbours("value_layout", value_axes(spec));
 }
 
-/// AVX512-VNNI multiplies bytes: codes of quantised keys and values, 32 of which share a scale. Where fewer do, what
+/// Products of bytes are of the codes of quantised keys and values, 32 of which share a scale. Where fewer do, what
 /// each scale costs outweighs the products.
-Result<void> serves_vnni(const KernelSpec& spec, const Target& target) {
-    if (auto attention = serves_attention(spec, target); !attention) return attention;
-    for (const std::string_view feature : {"avx512vnni", "avx512vbmi"}) {
-        if (target.vector_bytes() < 64 || !target.has(feature))
-            return fail(KVJIT_BAD_SPEC, "target",
-                        "target is " + target.name() + ", which lacks " + std::string(feature));
-    }
+Result<void> serves_bytes(const KernelSpec& spec) {
     const int bits = has_cache(spec) ? spec.quant_bit : 0;
     if (bits == 0) return fail(KVJIT_BAD_SPEC, "quant_bit", "quant_bit is 0; products of bytes are of codes", 0, 8);
-    if (bits == 4 && spec.t1 == KVJIT_BF16 && target.multiplies_bfloat16())
-        return fail(KVJIT_BAD_SPEC, "t1", "t1 is bf16; products of bfloat16 with int4 codes take less time there",
-                    spec.t1, KVJIT_F16);
     const auto multiple = [](std::string_view name, int is, int of) -> Result<void> {
         if (is % of == 0) return {};
         return fail(KVJIT_BAD_SPEC, std::string(name),
@@ -169,6 +164,34 @@ Result<void> serves_vnni(const KernelSpec& spec, const Target& target) {
     };
     if (auto whole = multiple("head_dim", spec.head_dim, 256 / bits); !whole) return whole;
     return multiple("quant_group", spec.quant_group, 32);
+}
+
+/// AMX multiplies bytes of up to 16 rows, which are three for each query, in the time of one: fewer queries leave most
+/// of a tile empty.
+Result<void> serves_amx_int8(const KernelSpec& spec, const Target& target) {
+    if (auto attention = serves_attention(spec, target); !attention) return attention;
+    if (auto tiles = has_tiles(target, "amx-int8"); !tiles) return tiles;
+    constexpr int kLeastGroup = 3;
+    if (spec.group < kLeastGroup)
+        return fail(KVJIT_BAD_SPEC, "group",
+                    "group is " + std::to_string(spec.group) + "; fewer than " + std::to_string(kLeastGroup) +
+                        " queries fill too little of a tile",
+                    spec.group, kLeastGroup);
+    return serves_bytes(spec);
+}
+
+Result<void> serves_vnni(const KernelSpec& spec, const Target& target) {
+    if (auto attention = serves_attention(spec, target); !attention) return attention;
+    for (const std::string_view feature : {"avx512vnni", "avx512vbmi"}) {
+        if (target.vector_bytes() < 64 || !target.has(feature))
+            return fail(KVJIT_BAD_SPEC, "target",
+                        "target is " + target.name() + ", which lacks " + std::string(feature));
+    }
+    if (auto bytes = serves_bytes(spec); !bytes) return bytes;
+    if (spec.quant_bit == 4 && spec.t1 == KVJIT_BF16 && target.multiplies_bfloat16())
+        return fail(KVJIT_BAD_SPEC, "t1", "t1 is bf16; products of bfloat16 with int4 codes take less time there",
+                    spec.t1, KVJIT_F16);
+    return {};
 }
 
 Result<void> serves_dot(const KernelSpec& spec, const Target& target) {
@@ -357,6 +380,7 @@ constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda,
                                  {"cut", "cuda/load_cut.cu", 1, serves_cuda, by_token}};
 
 constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 1, serves_amx_decode, by_item, true},
+                                  {"amx-int8", "cpu/attend_decode_amx_int8.cc", 1, serves_amx_int8, by_item, true},
                                   {"vnni", "cpu/attend_decode_vnni.cc", 2, serves_vnni, by_item},
                                   {"simd", "cpu/attend_decode.cc", 5, serves_attention, by_item}};
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 9, serves_mma, by_mma_decode},

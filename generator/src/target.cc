@@ -72,8 +72,8 @@ bool Target::multiplies_bfloat16() const {
     return vector_bytes() == 64 && has("avx512bf16") && is_amd(features);
 }
 
-bool Target::multiplies_tiles() const {
-    return emulates_amx || (vector_bytes() == 64 && has("amx-bf16"));
+bool Target::multiplies_tiles(std::string_view feature) const {
+    return emulates_amx || (vector_bytes() == 64 && has(feature));
 }
 
 bool Target::multiplies_by_warpgroups() const {

@@ -12,6 +12,8 @@
 
 #include "conformance/options.h"
 #include "conformance/ragged.h"
+#include "conformance/run_call.h"
+#include "kvjit/kvjit.hpp"
 
 namespace kvjit::test {
 namespace {
@@ -316,6 +318,47 @@ TEST_CASE("quantised decode: a key that an earlier token alone sees changes no b
         return std::vector<std::byte>(all.begin() + static_cast<std::ptrdiff_t>(row), all.end());
     };
     CHECK(later_bits(kNan) == later_bits(0.01));
+}
+
+/// What a call writes on a target, from fresh memory; empty where the machine can't run it.
+std::vector<std::byte> output_on(const char* name, const Case& which, std::uint64_t seed) {
+    const auto target = Target::cpu(name);
+    REQUIRE(target.has_value());
+    Call call = make_call(which, seed, seed + 1);
+    const std::string error = run_bound(bind(call), {.target = &*target});
+    if (error.contains("KVJIT_BAD_TARGET")) return {};
+    REQUIRE(error == "");
+    return call.attn_output.packed();
+}
+
+TEST_CASE("quantised decode: sums of bytes by tiles have the bits of those by vectors") {
+    if (options().on_cuda()) return;  // both are CPUs'
+    const std::string lines = "op=MultiHeadCacheAttention,layout=L2HTD,";
+    const std::string rows = "op=MultiHeadCacheAttention,layout=TL2HD,";
+    for (const std::string& spec : {lines + "head_dim=128,group=4,quant_bit=8,quant_group=32",
+                                    lines + "head_dim=96,group=3,quant_bit=8,quant_group=96",
+                                    lines + "head_dim=512,group=8,quant_bit=8,quant_group=64,t1=f32",
+                                    lines + "head_dim=32,group=11,quant_bit=8,quant_group=32,attn_mask=3",
+                                    lines + "head_dim=64,group=4,quant_bit=4,quant_group=32",
+                                    rows + "head_dim=192,group=7,quant_bit=4,quant_group=64,t1=bf16",
+                                    rows + "head_dim=128,group=4,quant_bit=4,quant_group=128,has_window=1"}) {
+        CAPTURE(spec);
+        for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kFew}) {
+            // Of more rows some are prefilled.
+            if (tokens == NewTokens::kFew && !spec.contains("group=4,")) continue;
+            Case which = ragged(spec);
+            which.new_tokens = tokens;
+            which.window_left = spec.contains("has_window") ? 37 : -1;
+            const std::vector<std::byte> vectors = output_on("x86-64-v4-vnni", which, 211);
+            if (vectors.empty()) {
+                MESSAGE("this machine lacks x86-64-v4-vnni: tiles were compared with nothing");
+                return;
+            }
+            CHECK(output_on("x86-64-v4-vnni+amx-emulated", which, 211) == vectors);
+            const std::vector<std::byte> tiles = output_on("x86-64-v4-amx", which, 211);
+            if (!tiles.empty()) CHECK(tiles == vectors);
+        }
+    }
 }
 
 }  // namespace

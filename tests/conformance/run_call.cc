@@ -82,7 +82,8 @@ BoundPlan::BoundPlan(const Bound& bound, const RunOptions& run)
     kvjit_error error;
     kvjit_error_init(&error);
     kvjit_kernel* kernel = nullptr;
-    if (kvjit_engine_kernel(shared_engine(), &bound.spec, chosen_target().get(), &kernel, &error) != KVJIT_OK) {
+    const Target& target = run.target == nullptr ? chosen_target() : *run.target;
+    if (kvjit_engine_kernel(shared_engine(), &bound.spec, target.get(), &kernel, &error) != KVJIT_OK) {
         error_ = error_text("kvjit_engine_kernel", error);
         return;
     }

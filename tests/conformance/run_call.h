@@ -27,6 +27,7 @@ struct RunOptions {
     bool stores_nothing = false;
     bool device_checks =
         false;  // CUDA, where the batch has bounds: no mirror; a kernel checks the arrays, of Merge none
+    const Target* target = nullptr;  // chosen_target(), unless another one of its backend is given
 };
 
 /// Runs a plan's tasks on the thread that has them to do, in the order that a test wants.

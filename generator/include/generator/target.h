@@ -36,8 +36,9 @@ struct Target {
     /// Whether a CPU multiplies pairs of bfloat16 at the rate of float32's FMA. AMD's do; where Intel's have the
     /// instruction, it takes four times as long.
     bool multiplies_bfloat16() const;
-    /// Whether a CPU's kernels may multiply matrices of bfloat16 by AMX, or by what stands for it.
-    bool multiplies_tiles() const;
+    /// Whether a CPU's kernels may multiply matrices by AMX, or by what stands for it. feature: "amx-bf16" or
+    /// "amx-int8".
+    bool multiplies_tiles(std::string_view feature) const;
     /// Whether a GPU's kernels may multiply by warpgroups, as Hopper's alone do.
     bool multiplies_by_warpgroups() const;
     /// "x86-64-v3", "x86-64-v4+gfni", "x86-64-v3+amx-emulated", "sm_90a"; of the emulation "x86-64-v3+wgmma".

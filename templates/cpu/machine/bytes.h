@@ -139,4 +139,45 @@ KVJIT_INLINE void zip_32_bytes(vi<16> (&zipped)[2], const char* const* rows) {
     zipped[1] = deal_bytes<16, 32>(low, high, Lanes<64>{});
 }
 
+// Of each 16 bytes the first 8 (kPart 0) or the last (1) of a and b, in units of kUnit bytes in turn.
+template <int kUnit, int kPart, int N, int... I>
+KVJIT_INLINE vec<u8, N> zip_units(vec<u8, N> a, vec<u8, N> b, Sequence<int, I...>) {
+    return __builtin_shufflevector(
+        a, b, (I / 16 * 16 + kPart * 8 + I % 16 / (2 * kUnit) * kUnit + I % kUnit + I / kUnit % 2 * N)...);
+}
+/// The first (kPart 0) and third 16 bytes of ab and of cd, or the second (1) and fourth.
+template <int kPart, int... I>
+KVJIT_INLINE vi<16> every_other_part(vec<u8, 64> ab, vec<u8, 64> cd, Sequence<int, I...>) {
+    return __builtin_bit_cast(vi<16>, __builtin_shufflevector(ab, cd, (I / 16 * 32 + I % 16 + kPart * 16)...));
+}
+/// parts[i]: the i-th 16 bytes of v[0], v[1], v[2] and v[3].
+template <int N>
+KVJIT_INLINE void join_parts(vi<16>* parts, const vec<u8, N> (&v)[4]) {
+    if constexpr (N == 64) {
+        const vec<u8, 32> low[] = {low_half<u8, 64>(v[0]), low_half<u8, 64>(v[1]), low_half<u8, 64>(v[2]),
+                                   low_half<u8, 64>(v[3])};
+        const vec<u8, 32> high[] = {high_half<u8, 64>(v[0]), high_half<u8, 64>(v[1]), high_half<u8, 64>(v[2]),
+                                    high_half<u8, 64>(v[3])};
+        join_parts<32>(parts, low);
+        join_parts<32>(parts + 2, high);
+    } else {
+        const auto ab = join<u8, 32>(v[0], v[1]), cd = join<u8, 32>(v[2], v[3]);
+        parts[0] = every_other_part<0>(ab, cd, Lanes<64>{});
+        parts[1] = every_other_part<1>(ab, cd, Lanes<64>{});
+    }
+}
+
+/// Lane i of zipped[p] has byte 16p+i of each of the 4 rows, counted from `byte` on.
+template <int N>
+KVJIT_INLINE void zip_rows(vi<16> (&zipped)[N / 16], const char* const (&rows)[4], i64 byte) {
+    const Lanes<N> lanes{};
+    const auto a = load_raw<u8, N>(rows[0] + byte), b = load_raw<u8, N>(rows[1] + byte);
+    const auto c = load_raw<u8, N>(rows[2] + byte), d = load_raw<u8, N>(rows[3] + byte);
+    const auto ab0 = zip_units<1, 0, N>(a, b, lanes), ab1 = zip_units<1, 1, N>(a, b, lanes);
+    const auto cd0 = zip_units<1, 0, N>(c, d, lanes), cd1 = zip_units<1, 1, N>(c, d, lanes);
+    const vec<u8, N> fours[] = {zip_units<2, 0, N>(ab0, cd0, lanes), zip_units<2, 1, N>(ab0, cd0, lanes),
+                                zip_units<2, 0, N>(ab1, cd1, lanes), zip_units<2, 1, N>(ab1, cd1, lanes)};
+    join_parts<N>(zipped, fours);
+}
+
 }  // namespace kvjit

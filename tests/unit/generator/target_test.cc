@@ -66,7 +66,8 @@ TEST_CASE("a CPU that has FMA may emulate AMX, by name") {
         CHECK(target->emulates_amx);
         CHECK(target->name() == name);
         CHECK(*parse_target(target->text()) == *target);
-        CHECK(target->multiplies_tiles());
+        CHECK(target->multiplies_tiles("amx-bf16"));
+        CHECK(target->multiplies_tiles("amx-int8"));
         const TargetList lesser = with_lesser(*target);
         CHECK(lesser.front() == *target);
         for (std::size_t i = 1; i < lesser.size(); ++i) CHECK(!lesser[i].emulates_amx);

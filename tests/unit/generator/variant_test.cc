@@ -148,9 +148,34 @@ TEST_CASE("AMX decodes bfloat16 where a head's tokens are neighbours") {
         CHECK(program.uses_tiles == (program.info->bit == kPrefill || program.info->bit == kDecode));
 }
 
+TEST_CASE("AMX decodes quantised caches where many codes share a scale, for groups that fill its tiles") {
+    const std::string bytes = "head_dim=64,quant_bit=8,", nibbles = "head_dim=64,quant_bit=4,";
+    for (const char* target : {"x86-64-v4-amx", "x86-64-v3+amx-emulated", "x86-64-v4-bf16+sse4a+amx-emulated"}) {
+        CAPTURE(target);
+        CHECK(chosen(kDecode, bytes + "quant_group=32,group=3,t1=f32", target) == "amx-int8");
+        CHECK(chosen(kDecode, bytes + "quant_group=64,group=8,t1=bf16,layout=L2HTD", target) == "amx-int8");
+        CHECK(chosen(kDecode, nibbles + "quant_group=32,group=4,t1=bf16", target) == "amx-int8");
+        CHECK(chosen(kDecode, nibbles + "quant_group=64,group=4,attn_mask=3", target) == "amx-int8");
+        CHECK(chosen(kDecode, bytes + "quant_group=16,group=4", target) == "simd");
+        CHECK(chosen(kDecode, "head_dim=96,group=4,quant_bit=4,quant_group=32", target) == "simd");
+    }
+    CHECK(chosen(kDecode, bytes + "quant_group=32,group=4", "x86-64-v4-vnni") == "vnni");
+    // Without products of bytes, or without those of bfloat16.
+    CHECK(chosen(kDecode, bytes + "quant_group=32,group=4", "x86-64-v4-fp16+amx-tile+amx-bf16") == "vnni");
+    CHECK(chosen(kDecode, bytes + "quant_group=32,group=4", "x86-64-v4-fp16+amx-tile+amx-int8") == "amx-int8");
+    CHECK(chosen(kPrefill, bytes + "quant_group=32,group=4", "x86-64-v4-fp16+amx-tile+amx-int8") == "simd");
+    const std::string two = explain(spec_of(bytes + "quant_group=32,group=2"), target_of("x86-64-v4-amx"), kDecode);
+    CHECK(
+        two.contains("amx-int8 (cpu/attend_decode_amx_int8.cc) declines: group is 2; fewer than 3 queries fill too "
+                     "little of a tile\n"));
+    CHECK(two.contains("vnni (cpu/attend_decode_vnni.cc) serves\n"));
+    for (const Program& program : lowered(bytes + "quant_group=32,group=4", target_of("x86-64-v4-amx")))
+        CHECK(program.uses_tiles == (program.info->bit == kPrefill || program.info->bit == kDecode));
+}
+
 TEST_CASE("products of bytes decode quantised caches where the target has AVX512-VNNI and many codes share a scale") {
     const std::string bytes = kPlain + ",quant_bit=8,", nibbles = kPlain + ",quant_bit=4,";
-    for (const char* target : {"x86-64-v4-vnni", "x86-64-v4-bf16+sse4a", "x86-64-v4-amx"}) {
+    for (const char* target : {"x86-64-v4-vnni", "x86-64-v4-bf16+sse4a", "x86-64-v4-fp16+amx-tile+amx-bf16"}) {
         CAPTURE(target);
         CHECK(chosen(kDecode, bytes + "quant_group=32,t1=f32", target) == "vnni");
         CHECK(chosen(kDecode, bytes + "quant_group=64,t1=bf16", target) == "vnni");
@@ -165,13 +190,14 @@ TEST_CASE("products of bytes decode quantised caches where the target has AVX512
         CHECK(chosen(kDecode, "op=MultiHeadAttention", target) == "simd");
     }
     const std::string brain = nibbles + "quant_group=32,t1=bf16";
-    CHECK(chosen(kDecode, brain, "x86-64-v4-amx") == "vnni");
+    CHECK(chosen(kDecode, brain, "x86-64-v4-fp16") == "vnni");
     CHECK(chosen(kDecode, brain, "x86-64-v4-bf16+sse4a") == "simd");
     for (const char* target : {"x86-64-v3+avxvnni", "x86-64-v4", "x86-64-v4+avx512vnni"})
         CHECK(chosen(kDecode, bytes + "quant_group=32", target) == "simd");
     CHECK(explain(spec_of(bytes + "quant_group=8"), target_of("x86-64-v4-vnni"), kDecode) ==
           "decode:\n"
           "amx (cpu/attend_decode_amx.cc) declines: target is x86-64-v4-vnni, which lacks amx-bf16\n"
+          "amx-int8 (cpu/attend_decode_amx_int8.cc) declines: target is x86-64-v4-vnni, which lacks amx-int8\n"
           "vnni (cpu/attend_decode_vnni.cc) declines: quant_group is 8; products of bytes take multiples of 32\n"
           "simd (cpu/attend_decode.cc) serves\n");
     CHECK(explain(spec_of(bytes + "quant_group=32"), target_of("x86-64-v4+avx512vnni"), kDecode)
@@ -344,6 +370,11 @@ TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a G
         CHECK(tokens("4,t1=bf16,layout=L2HTD", target) == 4);
         CHECK(tokens("17,t1=bf16,layout=L2HTD", target) == 1);
         CHECK(tokens("256,t1=bf16,layout=L2HTD", target) == 1);
+        // By products of bytes: codes are loaded once for 32 rows.
+        CHECK(tokens("4,quant_bit=8,quant_group=32", target) == 14);
+        CHECK(tokens("4,t1=bf16,quant_bit=8,quant_group=32", target) == 9);
+        CHECK(tokens("4,t1=f32,quant_bit=4,quant_group=64", target) == 14);
+        CHECK(tokens("65,quant_bit=8,quant_group=32", target) == 0);
     }
     CHECK(tokens("4,t1=bf16,t2=bf16", "x86-64-v4") == 6);
 }
