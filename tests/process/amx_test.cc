@@ -9,6 +9,7 @@
 #include <latch>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "call.h"
@@ -36,6 +37,11 @@ struct Outcome {
 constexpr char kHalfSpec[] =
     "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f16,t2=f16,cache_mode=page_table,page_size=16,layout=L2HTD";
 
+/// Of codes, whose decode AMX and VNNI sum to the same bits.
+constexpr char kCodesSpec[] =
+    "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=bf16,quant_bit=8,quant_group=32,cache_mode=page_table,"
+    "page_size=16,layout=L2HTD";
+
 /// A prefill, or a decode, on an engine of its own that compiles anew.
 Outcome run_call(int amx, std::int64_t tokens = 70, const char* spec = kSpec) {
     Outcome outcome;
@@ -54,13 +60,17 @@ Outcome run_call(int amx, std::int64_t tokens = 70, const char* spec = kSpec) {
     return outcome;
 }
 
-/// Whether this machine's prefill and decode would use AMX: both or none. Asks for nothing.
+/// Whether this machine's prefill and decode would use AMX: all or none. Asks for nothing.
 bool uses_amx() {
     kvjit::EngineOptions options;
     options.cache_dir = "";
-    const auto kernel = kvjit::Engine::create(options)->kernel(*kvjit::KernelSpec::parse(kSpec));
-    const bool prefill = kernel->images(KVJIT_PROGRAM_PREFILL)->front().variant == "amx";
-    REQUIRE((kernel->images(KVJIT_PROGRAM_DECODE)->front().variant == "amx") == prefill);
+    const auto engine = kvjit::Engine::create(options);
+    const auto variant = [&](const char* spec, kvjit_programs program) {
+        return engine->kernel(*kvjit::KernelSpec::parse(spec))->images(program)->front().variant;
+    };
+    const bool prefill = variant(kSpec, KVJIT_PROGRAM_PREFILL) == "amx";
+    REQUIRE((variant(kSpec, KVJIT_PROGRAM_DECODE) == "amx") == prefill);
+    REQUIRE((variant(kCodesSpec, KVJIT_PROGRAM_DECODE) == "amx-int8") == prefill);
     return prefill;
 }
 
@@ -90,8 +100,8 @@ private:
     }};
 };
 
-Seen check_fallback(bool has_amx, std::int64_t tokens) {
-    const Outcome forbidden = run_call(0, tokens), outcome = run_call(1, tokens);
+Seen check_fallback(bool has_amx, std::int64_t tokens, const char* spec) {
+    const Outcome forbidden = run_call(0, tokens, spec), outcome = run_call(1, tokens, spec);
     if (!forbidden.ran || !outcome.ran) return kNotRun;
     if (outcome.output != forbidden.output) return kWrongOutput;
     if (!forbidden.warnings.empty()) return kWrongLog;
@@ -102,8 +112,11 @@ Seen check_fallback(bool has_amx, std::int64_t tokens) {
 /// Whether prefill and decode give what they give where AMX is forbidden, and the log has a line about it where there
 /// is AMX.
 Seen check_fallback(bool has_amx) {
-    const Seen prefill = check_fallback(has_amx, 70);
-    return prefill != kRight ? prefill : check_fallback(has_amx, 1);
+    for (const auto& [tokens, spec] : {std::pair{70, kSpec}, {1, kSpec}, {1, kCodesSpec}}) {
+        const Seen seen = check_fallback(has_amx, tokens, spec);
+        if (seen != kRight) return seen;
+    }
+    return kRight;
 }
 
 void say_what_is_tested(bool has_amx) {
@@ -157,4 +170,14 @@ TEST_CASE("once AMX is permitted, small signal stacks are refused to threads, an
         return set_signal_stack(large) == 0 ? kRight : kLargeStackRefused;
     };
     CHECK(in_child(run_first) == kRight);
+}
+
+TEST_CASE("a decode of codes gives the same bits by AMX and without it") {
+    say_what_is_tested(uses_amx());
+    const auto run_both = [] {
+        const Outcome by_amx = run_call(1, 1, kCodesSpec), without = run_call(0, 1, kCodesSpec);
+        if (!by_amx.ran || !without.ran) return kNotRun;
+        return by_amx.output == without.output ? kRight : kWrongOutput;
+    };
+    CHECK(in_child(run_both) == kRight);
 }
