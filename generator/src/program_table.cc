@@ -137,7 +137,7 @@ Result<void> serves_amx_decode(const KernelSpec& spec, const Target& target) {
         return fail(KVJIT_BAD_SPEC, "op", "op has no cache; decode by AMX reads one head after the other from one");
     if (spec.quant_bit != 0)
         return fail(KVJIT_BAD_SPEC, "quant_bit",
-                    "quant_bit is " + std::to_string(spec.quant_bit) + "; decode by AMX dequantises nothing",
+                    "quant_bit is " + std::to_string(spec.quant_bit) + "; its products of bfloat16 dequantise nothing",
                     spec.quant_bit, 0);
     if (cache_type(spec) != KVJIT_BF16) return refuse("t2", cache_type(spec));
     const auto neighbours = [](std::string_view field, std::string_view axes) -> Result<void> {

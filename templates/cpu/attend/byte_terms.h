@@ -1,5 +1,8 @@
 // The numbers that products of bytes multiply: codes of the cache, and digits of queries and of values' weights. How
-// digits lie is the variant's: it includes digit_words.h or digit_rows.h.
+// digits lie is the variant's, which includes digit_words.h or digit_rows.h before decode_bytes.h: they define
+// QueryDigits, those of a tile's queries in the order of a key's words (where a byte has two codes, a key's word has
+// the elements of two words of digits, first those of the bytes' lower codes), and WeightDigits, those of the weights
+// of a block of values.
 #pragma once
 
 #include "cpu/attend/decode_tile.h"
@@ -25,6 +28,5 @@ inline constexpr int kRowsTogether = kRows < 4 ? kRows : 4, kRowPasses = kRows /
 static_assert(kQuantised && kHeadDim % kStepElements == 0 && kQuantGroup % kSpanElements == 0);
 static_assert(kSegmentElements * kSegments == kHeadDim && kAhead >= 16);
 static_assert(kChunkKeys % kWeightKeys == 0 && kWeightKeys % 16 == 0);
-static_assert(kLanes == 16 || !kHasVnni);  // softmax writes the probabilities of 16 keys together
 
 }  // namespace kvjit

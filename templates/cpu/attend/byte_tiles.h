@@ -47,6 +47,7 @@ private:
     static constexpr TileShapes kShapes = {
         .rows = {kDigitRows, kDigitRows, kDigitRows, kSegmentRows, kDigitRows, kValueRows, kValueRows, 0},
         .row_bytes = {64, 64, kSegmentElements, 64, kTileKeys, 64, 64, 0}};
+    static_assert(kDigitRows <= 16 && kSegmentRows <= 16 && kSegmentElements <= 64);
 
     /// keys_[i]: word i of 16 keys, in the order of the queries' digits.
     KVJIT_INLINE void pack_keys(const ByteKeys& keys, const ChunkRows& rows, ScoredKeys scored) {

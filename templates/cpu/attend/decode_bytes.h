@@ -80,6 +80,8 @@ struct ByteProducts {
     };
     static constexpr int kKeys = ByteKeys::kCount;
     static constexpr int kKeysTogether = kWeightKeys, kValueBlock = kWeightKeys;
+    /// Weights are made of the probabilities of 16 keys, whatever the registers.
+    static constexpr int kSoftmaxLanes = 16;
 
     KVJIT_INLINE static void load_query(Query& tile, i64 r, const T1* from) { load_digits(tile, r, from); }
 
@@ -114,8 +116,8 @@ struct ByteProducts {
 
     // ---- Sums of values --------------------------------------------------------------------------------------------
 
-    KVJIT_INLINE static void store_probabilities(float* scores, i64 t, vf<kLanes> probabilities) {
-        store<kLanes>(scores + t, probabilities);
+    KVJIT_INLINE static void store_probabilities(float* scores, i64 t, vf<16> probabilities) {
+        store<16>(scores + t, probabilities);
     }
 
     /// sums[row + r] += the sums of a span of elements, from d on.

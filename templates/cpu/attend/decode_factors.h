@@ -211,6 +211,8 @@ struct FactorProducts {
     /// Keys whose values are one step.
     static constexpr int kKeysTogether = kFactorElements;
     static constexpr int kValueBlock = kvjit::kValueBlock;
+    /// Keys whose probabilities are stored together.
+    static constexpr int kSoftmaxLanes = N;
     struct Scratch {};
 
     /// Writes a query as row r of its tile's lines.
@@ -238,11 +240,11 @@ struct FactorProducts {
     }
 
     /// Stores probabilities of a row's keys from t on where their scores were, as add_values reads them.
-    KVJIT_INLINE static void store_probabilities(float* scores, i64 t, vf<kLanes> probabilities) {
+    KVJIT_INLINE static void store_probabilities(float* scores, i64 t, vf<N> probabilities) {
         if constexpr (kPairs)
-            store_raw<u16, kLanes>(reinterpret_cast<char*>(scores) + 2 * t, round_to_bfloat16<kLanes>(probabilities));
+            store_raw<u16, N>(reinterpret_cast<char*>(scores) + 2 * t, round_to_bfloat16<N>(probabilities));
         else
-            store<kLanes>(scores + t, probabilities);
+            store<N>(scores + t, probabilities);
     }
 
     /// Adds the range's values to the sums of the tile's rows.

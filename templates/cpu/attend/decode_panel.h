@@ -11,7 +11,7 @@
 namespace kvjit {
 
 static_assert(kHeadDim % 8 == 0 && kGroup >= 1 && kRows >= 1);
-static_assert(kChunkKeys % kLanes == 0 && kChunkKeys % Products::kKeys == 0);
+static_assert(kChunkKeys % Products::kSoftmaxLanes == 0 && kChunkKeys % Products::kKeys == 0);
 static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 
 inline constexpr int kPanelTiles = 32 / kRows;
@@ -116,49 +116,53 @@ KVJIT_NOINLINE void score_chunk(Panel& panel, KeyRange keys) {
     }
 }
 
+/// Scores of keys, or probabilities, that are worked on together.
+inline constexpr int kSoftmaxLanes = Products::kSoftmaxLanes;
+using Numbers = vf<kSoftmaxLanes>;
+
 template <int... I>
-KVJIT_INLINE vf<kLanes> lane_numbers(Sequence<int, I...>) {
-    return vf<kLanes>{I...};
+KVJIT_INLINE Numbers lane_numbers(Sequence<int, I...>) {
+    return Numbers{I...};
 }
 
-/// First key of the vector that holds the range's first key. Vectors begin at multiples of kLanes wherever the range
-/// begins, so that sums have the same bits.
+/// First key of the vector that holds the range's first key. Vectors begin at multiples of kSoftmaxLanes wherever the
+/// range begins, so that sums have the same bits.
 KVJIT_INLINE i64 first_lane(KeyRange keys) {
-    return kWindow ? keys.begin / kLanes * kLanes : 0;
+    return kWindow ? keys.begin / kSoftmaxLanes * kSoftmaxLanes : 0;
 }
 
 /// Turns dot products into scores, -inf outside of `keys`. Returns the largest score.
 KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow& row, i64 begin, KeyRange keys) {
     const T1* mask = kMaskRank > 0 ? mask_row(*panel.args, panel.sequence, row.head, row.token, begin) : nullptr;
-    const ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(*panel.args);
-    const vf<kLanes> slope(alibi_slope(*panel.args, row.head));
+    const ScoreTerms<Numbers> rule = score_terms<Numbers>(*panel.args);
+    const Numbers slope(alibi_slope(*panel.args, row.head));
     const float first = static_cast<float>(begin - query_position(panel.sequence, row.token));
-    vf<kLanes> largest(-kInfinity);
+    Numbers largest(-kInfinity);
 #pragma clang loop unroll(disable)
-    for (i64 t = first_lane(keys); t < keys.end; t += kLanes) {
-        const vf<kLanes> bias = load_mask(mask, t, keys.end);
-        const vf<kLanes> number = lane_numbers(Lanes<kLanes>{}) + static_cast<float>(t);
-        vf<kLanes> score = modify_score(load<kLanes>(scores + t), rule, bias, slope, number + first);
-        score = number < static_cast<float>(keys.end) ? apply_hiding(score, bias) : vf<kLanes>(-kInfinity);
-        if constexpr (kWindow) score = number < static_cast<float>(keys.begin) ? vf<kLanes>(-kInfinity) : score;
-        store<kLanes>(scores + t, score);
+    for (i64 t = first_lane(keys); t < keys.end; t += kSoftmaxLanes) {
+        const Numbers bias = load_mask<kSoftmaxLanes>(mask, t, keys.end);
+        const Numbers number = lane_numbers(Lanes<kSoftmaxLanes>{}) + static_cast<float>(t);
+        Numbers score = modify_score(load<kSoftmaxLanes>(scores + t), rule, bias, slope, number + first);
+        score = number < static_cast<float>(keys.end) ? apply_hiding(score, bias) : Numbers(-kInfinity);
+        if constexpr (kWindow) score = number < static_cast<float>(keys.begin) ? Numbers(-kInfinity) : score;
+        store<kSoftmaxLanes>(scores + t, score);
         largest = max_fast(score, largest);
     }
-    return max_of<kLanes>(largest);
+    return max_of<kSoftmaxLanes>(largest);
 }
 
 /// Turns scores into probabilities, not yet divided by their sum, which it returns.
 KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
-    const vf<kLanes> shift(max == -kInfinity ? 0.0f : max);
-    vf<kLanes> sum(0.0f);
+    const Numbers shift(max == -kInfinity ? 0.0f : max);
+    Numbers sum(0.0f);
 #pragma clang loop unroll(disable)
-    for (i64 t = first_lane(keys); t < keys.end; t += kLanes) {
-        const vf<kLanes> score = load<kLanes>(scores + t);
-        const vf<kLanes> probability = exp<kLanes>(score - shift);
+    for (i64 t = first_lane(keys); t < keys.end; t += kSoftmaxLanes) {
+        const Numbers score = load<kSoftmaxLanes>(scores + t);
+        const Numbers probability = exp<kSoftmaxLanes>(score - shift);
         sum += probability;
-        Products::store_probabilities(scores, t, mark_hidden<kLanes>(probability, score));
+        Products::store_probabilities(scores, t, mark_hidden<kSoftmaxLanes>(probability, score));
     }
-    return sum_of<kLanes>(sum);
+    return sum_of<kSoftmaxLanes>(sum);
 }
 
 KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {

@@ -20,8 +20,6 @@ KVJIT_INLINE void for_each_digit(vi<16> digits, F&& f) {
     f(2, quarter<2>(words));
 }
 
-/// Of a tile's queries, in the order of a key's words. Where a byte has two codes, a key's word has the elements of two
-/// words here: first those of the bytes' lower codes.
 struct QueryDigits {
     alignas(64) i32 words[kRows][kDigits][kHeadDim / 4];
 
@@ -40,7 +38,6 @@ struct QueryDigits {
     KVJIT_INLINE void end_segment(i64, int, vi<16>) {}
 };
 
-/// Of the weights of a block of values.
 struct WeightDigits {
     alignas(64) u8 rows[kScalesPerRow][kRows][kDigits][kWeightKeys];
 

@@ -6,8 +6,6 @@
 
 namespace kvjit {
 
-/// Of a tile's queries, in the order of a key's words. Where a byte has two codes, a key's word has the elements of two
-/// words here: first those of the bytes' lower codes.
 struct QueryDigits {
     /// For each row the lowest digits of 4 elements, the middle and the upper ones.
     using Word = i32[kRows][4];
@@ -31,7 +29,6 @@ struct QueryDigits {
     }
 };
 
-/// Of the weights of a block of values.
 struct WeightDigits {
     /// For 16 keys, a group and a row: for each 4 keys, the lowest digits of the 4, their middle and their upper ones.
     alignas(64) i32 words[kWeightKeys / 16][kScalesPerRow][kRows][4][4];

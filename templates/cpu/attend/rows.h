@@ -140,11 +140,12 @@ KVJIT_INLINE void widen_row(float* to, const T1* from) {
     if constexpr (kWholeDim < kHeadDim) store<kLanes>(to + kWholeDim, pad(load<8>(from + kWholeDim)));
 }
 
-/// Elements t..t+kLanes-1 of a mask's row; 0 from element `count` on, where nothing is read.
-KVJIT_INLINE vf<kLanes> load_mask(const T1* mask, i64 t, i64 count) {
-    if constexpr (kMaskRank == 0) return vf<kLanes>(0.0f);
-    if (t + kLanes <= count) return load<kLanes>(mask + t);
-    vf<kLanes> tail(0.0f);
+/// Elements t..t+N-1 of a mask's row; 0 from element `count` on, where nothing is read.
+template <int N = kLanes>
+KVJIT_INLINE vf<N> load_mask(const T1* mask, i64 t, i64 count) {
+    if constexpr (kMaskRank == 0) return vf<N>(0.0f);
+    if (t + N <= count) return load<N>(mask + t);
+    vf<N> tail(0.0f);
 #pragma clang loop unroll(disable)
     for (i64 i = 0; t + i < count; ++i) tail[i] = load_one(mask + t + i);
     return tail;

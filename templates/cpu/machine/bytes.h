@@ -167,7 +167,8 @@ KVJIT_INLINE void join_parts(vi<16>* parts, const vec<u8, N> (&v)[4]) {
     }
 }
 
-/// Lane i of zipped[p] has byte 16p+i of each of the 4 rows, counted from `byte` on.
+/// Lane i of zipped[p] has byte 16p+i of each of the 4 rows, counted from `byte` on. By shuffles within 16 bytes and of
+/// 16 bytes: where results are stored, a compiler makes more of zip_32_bytes' ones.
 template <int N>
 KVJIT_INLINE void zip_rows(vi<16> (&zipped)[N / 16], const char* const (&rows)[4], i64 byte) {
     const Lanes<N> lanes{};

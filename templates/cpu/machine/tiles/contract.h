@@ -2,7 +2,8 @@
 // target says amx-emulated, by cpu/machine/tiles/emulated.h. Both define every name below and give the same bits.
 //
 // TileShapes                       of tile i rows[i] rows, up to 16, of row_bytes[i] bytes, up to 64: 16 of 64 unless
-//                                  something else is said. A tile that is not used may have none.
+//                                  something else is said. A tile that is not used may have neither; one of the two
+//                                  alone is a fault.
 // TileRegisters tiles(shapes)      the thread's eight tiles, numbered from 0, of 16 rows of 64 bytes if no shapes are
 //                                  given. While the object lives the thread uses no other. Its destructor gives the
 //                                  thread the configuration back that it had before, with tiles that are zero; where

@@ -88,7 +88,8 @@ private:
     template <class Byte>
     void multiply_bytes(int sum, int a, int b) {
         const int rows = shapes_.rows[sum], words = shapes_.rows[b], columns = shapes_.row_bytes[sum] / 4;
-        if (shapes_.rows[a] != rows || shapes_.row_bytes[a] != 4 * words || shapes_.row_bytes[b] != 4 * columns)
+        if (rows == 0 || words == 0 || columns == 0 || shapes_.rows[a] != rows || shapes_.row_bytes[a] != 4 * words ||
+            shapes_.row_bytes[b] != 4 * columns)
             __builtin_trap();
 #pragma clang loop unroll(disable)
         for (int m = 0; m < rows; ++m) {
