@@ -54,6 +54,17 @@ void zip_rows(int* to, const char* const* rows) {
     for (int i = 0; i < 2; ++i) store_vector(to + 16 * i, zipped[i]);
     store_vector(to + 32, zip_16_bytes(rows));
 }
+template <int N>
+void zip_from(int* to, const char* const (&rows)[4], i64 byte) {
+    vi<16> zipped[N / 16];
+    kvjit::zip_rows<N>(zipped, rows, byte);
+    for (int i = 0; i < N / 16; ++i) store_vector(to + 16 * i, zipped[i]);
+}
+void zip_long_rows(int* to, const char* const* rows) {
+    const char* const four[] = {rows[0], rows[1], rows[2], rows[3]};
+    zip_from<64>(to, four, 0);
+    zip_from<32>(to + 64, four, 32);
+}
 void deal_digits_of(const int* numbers, int* digits, i64 count) {
     for (i64 i = 0; i < count; i += 16) store_vector(digits + i, deal_digits(load_raw<i32, 16>(numbers + i)));
 }
@@ -75,4 +86,5 @@ const kvjit::test::Primitives KVJIT_CASE = {KVJIT_TEXT(KVJIT_LEVEL),
                                             kvjit::test::add_byte_products_of,
                                             kvjit::test::load_columns,
                                             kvjit::test::zip_rows,
+                                            kvjit::test::zip_long_rows,
                                             kvjit::test::deal_digits_of};

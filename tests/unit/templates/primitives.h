@@ -23,6 +23,8 @@ struct Primitives {
     void (*load_columns)(int* columns, const char* const* rows);
     /// 4 rows of 32 bytes, dealt out: all of them, and then the first 16 bytes of each.
     void (*zip_rows)(int* zipped, const char* const* rows);
+    /// 4 rows of 64 bytes, dealt out: all of them, and then the last 32 bytes of each.
+    void (*zip_long_rows)(int* zipped, const char* const* rows);
     void (*deal_digits)(const int* numbers, int* digits, abi::i64 count);
 };
 

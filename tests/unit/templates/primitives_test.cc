@@ -274,6 +274,15 @@ TEST_CASE("words of 16 rows become columns, bytes of 4 rows are dealt out") {
             const auto number = static_cast<unsigned>(zipped[static_cast<std::size_t>(i / 4)]);
             wrong += (number >> (8 * (i % 4)) & 255) != rows.byte(i % 4, i / 4 % 32);
         }
+        // Each two rows are a long one.
+        const char* const long_rows[] = {rows.rows[0], rows.rows[2], rows.rows[4], rows.rows[6]};
+        std::vector<int> zipped_long(96);
+        level->zip_long_rows(zipped_long.data(), long_rows);
+        for (int i = 0; i < 384; ++i) {
+            const auto number = static_cast<unsigned>(zipped_long[static_cast<std::size_t>(i / 4)]);
+            const int byte = i / 4 < 64 ? i / 4 : i / 4 - 32;
+            wrong += (number >> (8 * (i % 4)) & 255) != rows.byte(i % 4 * 2, byte);
+        }
         CHECK(wrong == 0);
     }
 }

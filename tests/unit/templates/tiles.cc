@@ -84,8 +84,13 @@ const u8* config() {
     static const TileConfig operand{TileShapes{}};
     return reinterpret_cast<const u8*>(&operand);
 }
+const u8* byte_config() {
+    static const TileConfig operand{kByteShapes};
+    return reinterpret_cast<const u8*>(&operand);
+}
 #else
 constexpr const u8* (*config)() = nullptr;
+constexpr const u8* (*byte_config)() = nullptr;
 #endif
 
 }  // namespace
@@ -101,4 +106,5 @@ const kvjit::test::Tiles KVJIT_CASE = {
     kvjit::test::zero,
     kvjit::test::fill_all,
     kvjit::test::config,
+    kvjit::test::byte_config,
 };

@@ -26,8 +26,10 @@ struct Tiles {
     void (*zero)(TileAt to);
     /// Writes number i's 16 ints of value 100 * i + 1 into tile i, for all eight, and reads them back into row i.
     void (*fill_all)(TileAt to);
-    /// The operand of LDTILECFG, 64 bytes; null where no tile is configured.
+    /// The operand of LDTILECFG, 64 bytes, of tiles of 16 rows of 64 bytes, and of those of products of bytes; null
+    /// where no tile is configured.
     const unsigned char* (*config)();
+    const unsigned char* (*byte_config)();
 };
 
 }  // namespace kvjit::test

@@ -253,4 +253,15 @@ TEST_CASE("tiles are configured as the manual has it: a byte that is reserved an
         CHECK(config[i] == expected[i]);
     }
     CHECK(reinterpret_cast<std::uintptr_t>(config) % 64 == 0);
+    // Of tiles 0, 3 and 7: b, sum, a.
+    std::array<int, 64> shaped{};
+    shaped[0] = 1;
+    shaped[16] = shaped[22] = 4 * kByteColumns;
+    shaped[30] = kByteDepth;
+    shaped[48] = kByteDepth / 4;
+    shaped[51] = shaped[55] = kByteRows;
+    for (std::size_t i = 0; i < 64; ++i) {
+        CAPTURE(i);
+        CHECK(tiles_amx.byte_config()[i] == shaped[i]);
+    }
 }
