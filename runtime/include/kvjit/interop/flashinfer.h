@@ -25,7 +25,7 @@ struct Arrays {
     std::int64_t nnz = 0;                            // entries of paged_kv_indices, or more: indptr says how many
     const std::int32_t* paged_kv_last_page_len = nullptr;  // (B): 1 to page_size
     std::int64_t num_pages = 0;                            // of the cache
-    std::int64_t max_qo_len = 0;  // upper bounds; 0: unknown, which CUDA plans without a mirror
+    std::int64_t max_qo_len = 0;  // upper bounds; 0: unknown, which CUDA plans without host_batch
     std::int64_t max_kv_len = 0;  // refuse
 
     /// The batch of these arrays. `num_heads`: query heads; kv heads follow from the spec's group. To KeyValueCache,

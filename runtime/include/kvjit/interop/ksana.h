@@ -31,7 +31,7 @@ struct KsanaArrays {
     const std::int32_t* seq_len_host = nullptr;         // (B): keys, the new tokens among them
     const std::int32_t* layers_slot_mapping = nullptr;  // (L, S): slots of new tokens
     const std::int32_t* layers_block_table = nullptr;   // (L, B, max_num_blocks_per_query): ATB's ids; where all decode
-    std::int64_t max_seqlen = 0;  // upper bounds; 0: unknown, which CUDA plans without a mirror refuse
+    std::int64_t max_seqlen = 0;  // upper bounds; 0: unknown, which CUDA plans without host_batch refuse
     std::int64_t max_kvlen = 0;
 
     /// A batch of pool.spec(kAtb), by layers_block_table. Numbers that don't fit are refused where a plan is made.

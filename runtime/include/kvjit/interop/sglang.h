@@ -38,7 +38,7 @@ struct Arrays {
     const std::int64_t* out_cache_loc =
         nullptr;                      // (num_tokens): slots of new tokens; or null: as req_to_token has them
     std::int64_t slots = 0;           // tokens of the cache
-    std::int64_t max_extend_len = 0;  // upper bounds; 0: unknown, which CUDA plans without a mirror refuse
+    std::int64_t max_extend_len = 0;  // upper bounds; 0: unknown, which CUDA plans without host_batch refuse
     std::int64_t max_seq_len = 0;
 
     /// The batch of these arrays, where those of requests are of one type. `num_heads`: query heads; kv heads follow

@@ -31,7 +31,7 @@ struct Arrays {
     const std::int64_t* slot_mapping = nullptr;  // (num_tokens): block * block_size + offset, -1: not stored; or null:
                                                  // new tokens go where block_table has their positions
     std::int64_t num_blocks = 0;                 // of the cache
-    std::int64_t max_query_len = 0;              // upper bounds; 0: unknown, which CUDA plans without a mirror refuse
+    std::int64_t max_query_len = 0;              // upper bounds; 0: unknown, which CUDA plans without host_batch refuse
     std::int64_t max_seq_len = 0;
 
     /// The batch of these arrays. `num_heads`: query heads; kv heads follow from the spec's group. To KeyValueCache,
