@@ -43,7 +43,8 @@ static kvjit_status run_step(kvjit_plan *plan, int8_t *cache, float *scale, kvji
     return status;
 }
 
-/* One sequence, its 300th token new. The plan reads the arrays again in every run, so they live as long as it does. */
+/* One sequence, its 300th token new. The plan was made for what the arrays hold and reads them again in every run, so
+ * they live as long as it does, unchanged. */
 static kvjit_status plan_step(kvjit_kernel *kernel, kvjit_plan **plan, kvjit_error *error) {
     static const int64_t pages[] = {384, 0, 128}, seqstarts[] = {0, 1}, kvstarts[] = {0, 300}, start_pos[] = {299};
     const int64_t table_shape[] = {1, 3};

@@ -16,6 +16,7 @@ int main() try {
     batch.max_tokens = 512;
     batch.set_seqstarts(seqstarts).set_kvlens(kvlens).set_cachestarts(pages, {1, 3});
     auto plan = kernel.plan(batch).value();  // checks, splits, and compiles what neither memory nor disk holds
+    // The plan is of these lengths and pages: leave the arrays as they are until its last run, and plan each step anew.
 
     std::vector<float> query(8 * 128, 0.1f), key(2 * 128, 0.2f), value(2 * 128, 0.3f), output(8 * 128);
     std::vector<std::int8_t> cache(2 * 2 * 512 * 128);  // (L 1, key|value, head, token, D); the past is zeros here
