@@ -82,7 +82,7 @@ call("kvjit_engine_kernel", engine, byref(spec), None, byref(kernel))
 # The plan reads these arrays again in every run.
 pages, seqstarts, kvstarts, start_pos = int64s(384, 0, 128), int64s(0, 1), int64s(0, 300), int64s(299)
 batch = new("kvjit_batch")
-batch.batch_size, batch.num_heads, batch.num_kv_heads, batch.max_tokens, batch.decoding_batches = 1, 8, 2, 512, 1
+batch.batch_size, batch.num_heads, batch.num_kv_heads, batch.max_tokens = 1, 8, 2, 512
 batch.seqstarts, batch.kvstarts, batch.start_pos = map(ctypes.addressof, (seqstarts, kvstarts, start_pos))
 batch.cachestarts = tensor(pages, I64, 1, 3)
 call("kvjit_plan_create", kernel, byref(batch), None, byref(plan))

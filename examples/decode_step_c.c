@@ -54,7 +54,6 @@ static kvjit_status plan_step(kvjit_kernel *kernel, kvjit_plan **plan, kvjit_err
     batch.num_heads = HEADS;
     batch.num_kv_heads = KV_HEADS;
     batch.max_tokens = TOKENS;
-    batch.decoding_batches = 1;
     batch.seqstarts = seqstarts;
     batch.kvstarts = kvstarts;
     batch.start_pos = start_pos;

@@ -623,7 +623,10 @@ typedef struct kvjit_batch {
     int64_t max_tokens;       /* MaxT: extent of axis T, of a sequence_table the tokens of each block; not for
                                  block_table and block_pointers, where it is page_size */
     int64_t num_blocks;       /* extent of axis N; block_table and sequence_table only */
-    int64_t decoding_batches; /* the first sequences, never causally masked */
+    int64_t decoding_batches; /* the first sequences, whose new tokens see later ones, too: is_causal and window_right
+                                 hide nothing there (is_alibi does). 0 is right for causal models, whose sequences
+                                 of one new token it doesn't change. It doesn't tell which sequences decode, and
+                                 chooses no program: numbers of new tokens do */
     int64_t max_seqlen;       /* upper bound of n; 0: unknown */
     int64_t max_kvlen;        /* upper bound of m; 0: unknown */
     /* Arrays of type void have elements of the spec's starts_type. */
