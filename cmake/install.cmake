@@ -1,6 +1,14 @@
 # Installs what find_package(kvjit 0.1) and pkg-config need. Included where the target kvjit is defined.
 include(CMakePackageConfigHelpers)
 
+# All that installing takes and a build makes: `cmake --install` builds nothing, and fails where something is missing.
+add_custom_target(kvjit_installable)
+foreach(target kvjit kvjit_static kvjit_tool_texts)
+  if(TARGET ${target})
+    add_dependencies(kvjit_installable ${target})
+  endif()
+endforeach()
+
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kvjit)
 install(EXPORT kvjitTargets NAMESPACE kvjit:: DESTINATION ${package})
 set(sources ${PROJECT_SOURCE_DIR}/cmake)

@@ -10,7 +10,7 @@ fail() {
 }
 
 commands=$("$dev" help | sed -n 's/^  \([a-z-]\+\) .*\(  \|\] \).*/\1/p' | grep -vx help)
-[[ $(wc -w <<<"$commands") == 9 ]] || fail "./dev help lists other commands: $commands"
+[[ $(wc -w <<<"$commands") == 10 ]] || fail "./dev help lists other commands: $commands"
 for command in $commands; do
     text=$("$dev" "$command" --help)
     [[ $text == "Usage: ./dev $command"* ]] || fail "./dev $command --help shows: $text"
