@@ -74,6 +74,16 @@ kvjit_relayout defaults() {
     return relayout;
 }
 
+gen::Error not_initialised(std::string_view type, std::string_view name, std::size_t bytes) {
+    const std::string argument = std::string(name) + ".struct_size";
+    return {KVJIT_BAD_ARGUMENT,
+            argument + " is 0; call " + std::string(type) + "_init on it before its fields are set",
+            argument,
+            0,
+            static_cast<std::int64_t>(bytes),
+            -1};
+}
+
 gen::Result<RelayoutRequest> read_relayout(const kvjit_relayout* given) {
     const gen::Result<kvjit_relayout> relayout = read_struct(given, "relayout");
     if (!relayout) return std::unexpected(relayout.error());

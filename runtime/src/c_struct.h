@@ -53,11 +53,16 @@ gen::Result<void> check_size(std::size_t size, std::string_view name) {
                      static_cast<std::int64_t>(size), sizeof(T));
 }
 
+/// Of a struct of this type whose struct_size is 0, as zeroed memory has it.
+gen::Error not_initialised(std::string_view type, std::string_view name, std::size_t bytes);
+
 /// The caller's struct, with defaults for the fields that it lacks. Errors: KVJIT_BAD_ARGUMENT for null and for a size
 /// that no header up to this version has.
 template <class T>
 gen::Result<T> read_struct(const T* given, std::string_view name) {
     if (given == nullptr) return gen::fail(KVJIT_BAD_ARGUMENT, std::string(name), std::string(name) + " is null");
+    if (given->struct_size == 0)
+        return std::unexpected(not_initialised(kFields<T>.words[0].owner.c_str(), name, sizeof(T)));
     if (auto right = check_size<T>(given->struct_size, name); !right) return std::unexpected(right.error());
     T read = defaults<T>();
     std::memcpy(static_cast<void*>(&read), given, given->struct_size);

@@ -43,6 +43,11 @@ void check_sizes(const std::string& argument, const T& whole, const std::vector<
                  const std::function<kvjit_status(T*, kvjit_error*)>& use) {
     const std::vector<std::size_t> sizes = sizes_of(fields);
     CHECK(sizes.back() == sizeof(T));
+    T zeros{};
+    kvjit_error zero_error = new_error();
+    CHECK(use(&zeros, &zero_error) == KVJIT_BAD_ARGUMENT);
+    CHECK(zero_error.argument == argument + ".struct_size");
+    CHECK(zero_error.limit == sizeof(T));
     for (std::size_t size = sizeof whole.struct_size; size <= sizeof(T) + 8; ++size) {
         CAPTURE(argument);
         CAPTURE(size);
@@ -185,6 +190,23 @@ struct Planner {
     kvjit_batch batch;
     kvjit_plan_options options;
 };
+
+TEST_CASE("zeroed memory is no struct yet: the refusal names the function that makes it one") {
+    const TensorsCase c("op=MultiHeadAttention");
+    const Planner planner(c);
+    kvjit_error error = new_error();
+    const kvjit_batch batch{};
+    CHECK(planner.plan(&batch, &planner.options, &error) == KVJIT_BAD_ARGUMENT);
+    CHECK(std::string(error.message) ==
+          "batch.struct_size is 0; call kvjit_batch_init on it before its fields are set");
+    kvjit_plan_options options = planner.options;
+    options.host_batch = &batch;
+    CHECK(planner.plan(&c.batch, &options, &error) == KVJIT_BAD_ARGUMENT);
+    CHECK(std::string(error.message).starts_with("host_batch.struct_size is 0; call kvjit_batch_init on it"));
+    const kvjit_spec spec{};
+    CHECK(kvjit_spec_print(&spec, [](void*, const char*, std::size_t) {}, nullptr, &error) == KVJIT_BAD_ARGUMENT);
+    CHECK(std::string(error.message).starts_with("spec.struct_size is 0; call kvjit_spec_init on it"));
+}
 
 TEST_CASE("a batch ends where a field ends") {
     const TensorsCase c("op=MultiHeadAttention");
