@@ -26,6 +26,8 @@ struct RuleText {
 /// Placeholder of the argument that gives the counts of keys.
 constexpr std::string_view kKeys = "";
 /// Placeholders of the extent of the last axis, which an axis L may precede.
+/// Placeholder of the argument that gives the cache's size, which the batch left out: 0.
+constexpr std::string_view kSize = "max_tokens or num_blocks";
 constexpr std::string_view kTableShape = "cachestarts.shape", kSlotShape = "store_slots.shape";
 
 constexpr std::string_view kBelow0 = "%a[%i] is %v; it takes at least 0 (sequence %s)";
@@ -83,8 +85,8 @@ constexpr RuleText kTexts[] = {
      kAtCheckBatch},
     {Rule::kRowLength, KVJIT_BAD_INDEX, kKeys,
      "%a gives sequence %s %v keys; its row of cachestarts has %d pages of %p tokens, room for %l", kAtCheckBatch},
-    {Rule::kNoRoom, KVJIT_BAD_INDEX, kKeys,
-     "%a gives sequence %s %v keys; max_tokens or num_blocks is 0, so the cache has room for %l", kAtCheckBatch},
+    {Rule::kNoRoom, KVJIT_BAD_ARGUMENT, kSize, "%a is 0; sequence %s has %v keys, so it takes at least 1",
+     kAtCheckBatch},
     {Rule::kBlock, KVJIT_BAD_INDEX, "cachestarts", "%a[%i] is %v; num_blocks is %l (sequence %s)", kAtCheckFull},
     {Rule::kSlotBelow0, KVJIT_BAD_INDEX, "cachestarts",
      "%a[%i] is %v; slots count from 0, max_tokens is %l (sequence %s)", kAtCheckFull},
@@ -129,6 +131,7 @@ std::string argument_of(const RuleText& rule, const RuleWords& words) {
     if (rule.argument == kSlotShape) return text(kSlotShape, words.layer_slots ? "[1]" : "[0]");
     return std::string(rule.argument);
 }
+    if (rule.argument == kSize) return gen::has_num_blocks(words.spec) ? "num_blocks" : "max_tokens";
 
 /// The text for the letter after a %.
 std::string meaning(char letter, const RuleText& rule, const Finding& found, const RuleWords& words) {
@@ -187,9 +190,10 @@ gen::Error rule_error(const Finding& found, const RuleWords& words, std::string_
     return {rule.status,
             text(sentence(rule, found, words), layer_text(words.layer), remark, rule.level),
             argument_of(rule, words),
-            found.value,
-            found.limit,
+            lacks_size ? 0 : found.value,
+            lacks_size ? 1 : found.limit,
             found.sequence};
 }
+    const bool lacks_size = rule.argument == kSize;  // then the finding has the keys that found no room
 
 }  // namespace kvjit::rt

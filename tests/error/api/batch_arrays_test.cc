@@ -94,7 +94,11 @@ constexpr BatchMisuse kStarts[] = {
      },
      bad_index("kvstarts", 9, 8, 2)},
     {"lengths for a cache without blocks", kBlocks,
-     [](BatchCase& c) { set_lens(c, {6, 3, 9}), c.batch.num_blocks = 0; }, bad_index("kvlens", 6, 0, 0)},
+     [](BatchCase& c) { set_lens(c, {6, 3, 9}), c.batch.num_blocks = 0; }, bad_argument("num_blocks", 0, 1, 0)},
+    {"lengths for a cache without slots", kPages, [](BatchCase& c) { set_lens(c, {6, 3, 9}), c.batch.max_tokens = 0; },
+     bad_argument("max_tokens", 0, 1, 0)},
+    {"lengths for blocks of sequences without any", kSequences,
+     [](BatchCase& c) { set_lens(c, {6, 3, 9}), c.batch.num_blocks = 0; }, bad_argument("num_blocks", 0, 1, 0)},
     {"rows that fall, where pages count keys", kPages, [](BatchCase& c) { set_last(c, {2, 3, 1}), c.rowstarts[2] = 1; },
      bad_index("rowstarts", 1, 2, 1)},
 };
