@@ -14,7 +14,8 @@ using abi::Rule;
 
 /// Placeholders of a sentence, from the finding: %i index (or row, index), %v value, %l limit, %s sequence, %d detail;
 /// %t limit and detail together, %e the last of `detail` from `value` on; %a the argument, %p the spec's page_size, %u
-/// that the rule binds only plans that may store; %A the value as an address.
+/// that the rule binds only plans that may store; %f what a page table holds, where the spec has one; %A the value as
+/// an address.
 struct RuleText {
     Rule rule;
     kvjit_status status;
@@ -25,9 +26,9 @@ struct RuleText {
 
 /// Placeholder of the argument that gives the counts of keys.
 constexpr std::string_view kKeys = "";
-/// Placeholders of the extent of the last axis, which an axis L may precede.
 /// Placeholder of the argument that gives the cache's size, which the batch left out: 0.
 constexpr std::string_view kSize = "max_tokens or num_blocks";
+/// Placeholders of the extent of the last axis, which an axis L may precede.
 constexpr std::string_view kTableShape = "cachestarts.shape", kSlotShape = "store_slots.shape";
 
 constexpr std::string_view kBelow0 = "%a[%i] is %v; it takes at least 0 (sequence %s)";
@@ -35,6 +36,9 @@ constexpr std::string_view kBytes = "%a[%i] is %v; its bytes have to fit 64 bits
 constexpr std::string_view kRoom = "%a is %v; the batch has %d keys, so it takes at least 1";
 constexpr std::string_view kBegins = "%a[%i] is %v; starts begin at 0 (sequence %s)";
 constexpr std::string_view kFalls = "%a[%i] is %v; starts may not fall, %a[%s] is %l (sequence %s)";
+
+constexpr std::string_view kFirstSlots =
+    "; entries of a page_table are the first slots of pages, entries of a block_table are numbers of blocks";
 
 constexpr std::string_view kNoAddress = "%a[%i] is %v; it takes the address of a block, a multiple of %l (sequence %s)";
 constexpr std::string_view kUnaligned = "%a[%i] is %A; blocks begin at multiples of %l bytes (sequence %s)";
@@ -93,7 +97,7 @@ constexpr RuleText kTexts[] = {
     {Rule::kSlotEnd, KVJIT_BAD_INDEX, "cachestarts",
      "%a[%i] is %v; its %d tokens reach slot %e, max_tokens is %l (sequence %s)", kAtCheckFull},
     {Rule::kSharedSlot, KVJIT_BAD_INDEX, "cachestarts",
-     "%a sends two new tokens, of sequences %d and %s, to slot %v; each takes one of its own%u", kAtCheckFull},
+     "%a sends two new tokens, of sequences %d and %s, to slot %v; each takes one of its own%u%f", kAtCheckFull},
     {Rule::kSharedBlock, KVJIT_BAD_INDEX, "cachestarts",
      "%a sends two new tokens, of sequences %d and %s, to token %i of block %v; each takes one of its own%u",
      kAtCheckFull},
@@ -127,11 +131,11 @@ static_assert(in_order_of_rules());
 
 std::string argument_of(const RuleText& rule, const RuleWords& words) {
     if (rule.argument == kKeys) return std::string(words.keys);
+    if (rule.argument == kSize) return gen::has_num_blocks(words.spec) ? "num_blocks" : "max_tokens";
     if (rule.argument == kTableShape) return text(kTableShape, words.layer_tables ? "[1]" : "[0]");
     if (rule.argument == kSlotShape) return text(kSlotShape, words.layer_slots ? "[1]" : "[0]");
     return std::string(rule.argument);
 }
-    if (rule.argument == kSize) return gen::has_num_blocks(words.spec) ? "num_blocks" : "max_tokens";
 
 /// The text for the letter after a %.
 std::string meaning(char letter, const RuleText& rule, const Finding& found, const RuleWords& words) {
@@ -156,6 +160,9 @@ std::string meaning(char letter, const RuleText& rule, const Finding& found, con
             return text(saturating_sum(found.value, found.detail - 1));
         case 'p':
             return text(words.spec.page_size);
+        case 'f':
+            return words.spec.cache_mode == KVJIT_PAGE_TABLE && words.spec.page_size > 1 ? std::string(kFirstSlots)
+                                                                                         : "";
         default:
             return std::string(kIfStored);
     }
@@ -187,6 +194,7 @@ RuleWords rule_words(const BatchView& batch) {
 
 gen::Error rule_error(const Finding& found, const RuleWords& words, std::string_view remark) {
     const RuleText& rule = kTexts[static_cast<std::size_t>(found.rule) - 1];
+    const bool lacks_size = rule.argument == kSize;  // then the finding has the keys that found no room
     return {rule.status,
             text(sentence(rule, found, words), layer_text(words.layer), remark, rule.level),
             argument_of(rule, words),
@@ -194,6 +202,5 @@ gen::Error rule_error(const Finding& found, const RuleWords& words, std::string_
             lacks_size ? 1 : found.limit,
             found.sequence};
 }
-    const bool lacks_size = rule.argument == kSize;  // then the finding has the keys that found no room
 
 }  // namespace kvjit::rt

@@ -56,6 +56,16 @@ constexpr BatchMisuse kSharedSlots[] = {
 constinit const std::span<const BatchMisuse> entry_misuses = kEntryMisuses;
 constinit const std::span<const BatchMisuse> shared_slot_misuses = kSharedSlots;
 
+TEST_CASE("numbers of pages in place of first slots: the refusal says what a page table holds") {
+    BatchCase c(kPages);
+    c.set_lengths({1, 3, 2}, {6, 3, 9}), c.set_table({0, 1, -1, 2, -1, -1, 3, 4, 5}, {3, 3});
+    const auto refused = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, true});
+    REQUIRE(!refused);
+    CHECK_MESSAGE(refused.error().message.contains("options.stores_nothing is 1; entries of a page_table are the first "
+                                                   "slots of pages, entries of a block_table are numbers of blocks ["),
+                  refused.error().message);
+}
+
 TEST_CASE("entries outside the cache") {
     expect_misuses(entry_misuses, KVJIT_CHECK_FULL);
 }
