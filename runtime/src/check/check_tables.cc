@@ -145,7 +145,13 @@ Result<void> check_reserved_words(const kvjit_batch& batch) {
 }
 
 Result<void> check_code_table(const KernelSpec& spec, const kvjit_batch& batch) {
-    if (is_present(batch.cachestarts)) return check_view(batch.cachestarts, table_rule(spec, batch, "cachestarts"));
+    if (is_present(batch.cachestarts)) {
+        Result<void> view = check_view(batch.cachestarts, table_rule(spec, batch, "cachestarts"));
+        const bool is_csr = batch.rowstarts != nullptr && batch.cachestarts.rank != 1;
+        if (!view && is_csr && view.error().status == KVJIT_BAD_SHAPE)
+            view.error().message += "; with rowstarts a table is (entries), or (L, entries)";
+        return view;
+    }
     if (batch.batch_size == 0) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, "cachestarts", text("cachestarts is missing; ", op_name(spec), " needs it"));
 }

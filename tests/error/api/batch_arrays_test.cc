@@ -177,6 +177,16 @@ TEST_CASE("engines' arrays: lengths") {
 TEST_CASE("engines' arrays: slots and tables of layers") {
     expect_misuses(kEntries, KVJIT_CHECK_FULL);
 }
+TEST_CASE("rows of pages beside rowstarts: the refusal says which table goes with them") {
+    BatchCase c(kPages);
+    c.rowstarts = {0, 2, 3, 6}, c.bind();
+    const auto refused = rt::check_batch(c.spec, c.batch, {KVJIT_CHECK_FULL, true});
+    REQUIRE(!refused);
+    CHECK(refused.error().argument == "cachestarts.shape[0]");
+    CHECK_MESSAGE(refused.error().message.ends_with("; with rowstarts a table is (entries), or (L, entries)"),
+                  refused.error().message);
+}
+
 TEST_CASE("engines' arrays: which layer's slots and tables are wrong") {
     for (const Told& told : kTold) {
         CAPTURE(told.name);
