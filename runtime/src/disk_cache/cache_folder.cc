@@ -134,6 +134,12 @@ CachePlace default_cache_place() {
     return home.starts_with('/') ? CachePlace{home + "/.cache/kvjit", home} : CachePlace{};
 }
 
+std::string why_no_cache_place() {
+    if (environment_text(Variable::kCacheDir)) return "KVJIT_CACHE_DIR is empty";
+    const auto home = environment_text("HOME");
+    return home ? "HOME is \"" + *home + "\", no absolute path" : "HOME is not set";
+}
+
 bool is_trusted(const struct stat& file) {
     return S_ISREG(file.st_mode) && file.st_uid == ::geteuid() && !(file.st_mode & kOthersMayWrite);
 }

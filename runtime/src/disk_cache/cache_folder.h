@@ -24,6 +24,8 @@ struct CachePlace {
 /// $KVJIT_CACHE_DIR (set but empty: no cache), else $XDG_CACHE_HOME/kvjit, else $HOME/.cache/kvjit; the latter two must
 /// be absolute. kvjit never creates the home folder: accounts without one name a folder that must stay missing.
 CachePlace default_cache_place();
+/// What the environment has instead of a place: "HOME is not set". Precondition: the default place's path is "".
+std::string why_no_cache_place();
 
 /// Whether a file is ours: regular, owned by the effective user, not writable by others.
 bool is_trusted(const struct stat& file);

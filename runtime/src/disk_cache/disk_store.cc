@@ -8,6 +8,7 @@
 #include "disk_cache/entry.h"
 #include "disk_cache/entry_lock.h"
 #include "disk_cache/prune.h"
+#include "environment.h"
 #include "generator/identity.h"
 
 namespace kvjit::rt {
@@ -16,6 +17,8 @@ namespace {
 // Limits of a search for any maker's entry: names of a shard to list, and entries to open.
 constexpr std::size_t kMostNames = 65536;
 constexpr std::size_t kMostMakers = 64;
+
+constexpr const char* kInMemory = "; programs are kept in memory only";
 
 std::string why_not_listed(int error) {
     return "can't be listed: " + std::generic_category().message(-error);
@@ -243,9 +246,14 @@ void DiskStore::make_room_for(std::int64_t bytes, const std::string& shard) {
 
 std::unique_ptr<DiskStore> open_disk_store(const DiskStoreOptions& options) {
     const CachePlace place = options.folder ? CachePlace{*options.folder, ""} : default_cache_place();
-    if (place.path.empty()) return std::make_unique<DiskStore>(std::unexpected(std::string()), options);
+    if (place.path.empty()) {
+        const bool is_wanted = !options.folder && !environment_text(Variable::kCacheDir);
+        if (is_wanted)
+            options.log(KVJIT_LOG_WARNING, "there is no disk cache, since " + why_no_cache_place() + kInMemory);
+        return std::make_unique<DiskStore>(std::unexpected(std::string()), options);
+    }
     auto folder = CacheFolder::open(*options.calls, place);
-    if (!folder) options.log(KVJIT_LOG_WARNING, folder.error() + "; programs are kept in memory only");
+    if (!folder) options.log(KVJIT_LOG_WARNING, folder.error() + kInMemory);
     return std::make_unique<DiskStore>(std::move(folder), options);
 }
 

@@ -5,6 +5,7 @@
 #include "cache/folder.h"
 #include "command/options.h"
 #include "commands.h"
+#include "disk_cache/cache_folder.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -12,7 +13,7 @@ namespace {
 
 Result<int> show_path() {
     const std::string path = cache_path(std::nullopt);
-    if (path.empty()) return fail("there is no disk cache: KVJIT_CACHE_DIR is empty, or there is no home folder");
+    if (path.empty()) return fail("there is no disk cache: " + rt::why_no_cache_place());
     print(escaped(path) + "\n");
     return kExitOk;
 }

@@ -33,8 +33,7 @@ std::string age_text(std::int64_t seconds) {
 
 Result<ManagedCache> ManagedCache::open(const std::optional<std::string>& folder) {
     ManagedCache cache(cache_path(folder));
-    if (cache.path_.empty())
-        return fail("there is no disk cache: KVJIT_CACHE_DIR or --cache-dir is empty, or no home folder");
+    if (cache.path_.empty()) return fail("there is no disk cache: " + rt::why_no_cache_place());
     struct stat known{};
     if (::stat(cache.path_.c_str(), &known) != 0) {
         if (errno == ENOENT) return cache;

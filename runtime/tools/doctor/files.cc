@@ -26,13 +26,6 @@ constexpr const char* kMakeWithThis = "make it anew with this version: kvjit bun
 constexpr const char* kFix =
     "make it a folder of this user that others can't write to (chmod go-w), or set KVJIT_CACHE_DIR to one";
 
-/// Precondition: there is no place for the cache.
-std::string why_no_place() {
-    if (rt::environment_text(rt::Variable::kCacheDir)) return "KVJIT_CACHE_DIR is empty";
-    const auto home = rt::environment_text("HOME");
-    return home ? "HOME is " + in_quotes(*home) + ", no absolute path" : "HOME is not set";
-}
-
 std::string entries_text(const ManagedCache& cache) {
     std::size_t entries = 0;
     std::int64_t bytes = 0;
@@ -83,7 +76,7 @@ Counts count_programs(const rt::Bundle& bundle) {
 Findings examine_cache() {
     const std::string path = cache_path(std::nullopt);
     if (path.empty()) {
-        return {{Health::kNote, kCache, "none: " + why_no_place() + "; each process compiles anew",
+        return {{Health::kNote, kCache, "none: " + rt::why_no_cache_place() + "; each process compiles anew",
                  "set KVJIT_CACHE_DIR to a folder of this user"}};
     }
     const Result<ManagedCache> cache = ManagedCache::open(std::nullopt);

@@ -135,5 +135,18 @@ TEST_CASE("bad limits and folders are refused; one that isn't there is not made"
     CHECK(mentions(refused.err, "other users may write to it"));
 }
 
+TEST_CASE("where there is no cache, the cause is told, and the same one by kvjit doctor") {
+    const auto check_told = [](const std::string& why) {
+        for (const auto* command : {"path", "list"}) {
+            const ChildResult refused = run_kvjit({"cache", command});
+            CHECK(refused.exit_code == 2);
+            CHECK_MESSAGE(mentions(refused.err, "there is no disk cache: " + why), refused.err);
+        }
+        CHECK(mentions(run_kvjit({"doctor"}).out, "none: " + why));
+    };
+    const Variable folder("KVJIT_CACHE_DIR", "");
+    check_told("KVJIT_CACHE_DIR is empty");
+}
+
 }  // namespace
 }  // namespace kvjit::test

@@ -108,11 +108,18 @@ TEST_CASE("where no folder can be made, nothing is kept and one message says so"
           }) == "");
 }
 
+/// nullopt: it is not set.
+void set_variable(const char* name, const std::optional<std::string>& value) {
+    value ? ::setenv(name, value->c_str(), 1) : ::unsetenv(name);
+}
+
 /// Opens the store that the environment asks for, publishes, finds; what it said.
-std::string use_with_home(const std::string& home) {
+std::string use_with_home(const std::optional<std::string>& home,
+                          const std::optional<std::string>& folder = std::nullopt) {
     return in_child([&]() -> std::string {
-        for (const char* name : {"KVJIT_CACHE_DIR", "XDG_CACHE_HOME"}) ::unsetenv(name);
-        ::setenv("HOME", home.c_str(), 1);
+        set_variable("KVJIT_CACHE_DIR", folder);
+        set_variable("XDG_CACHE_HOME", std::nullopt);
+        set_variable("HOME", home);
         std::vector<std::string> messages;
         auto options = options_for("", &messages);
         options.folder.reset();
@@ -121,6 +128,15 @@ std::string use_with_home(const std::string& home) {
         const bool found = equal(store->find(key_of(1)), entry_of(1));
         return messages.empty() ? found ? "kept" : "not kept" : messages[0];
     });
+}
+
+TEST_CASE("without a home folder's name nothing is kept and one message says why; where nobody wants a cache, none") {
+    const auto message = [](const std::string& why) {
+        return "there is no disk cache, since " + why + "; programs are kept in memory only";
+    };
+    CHECK(use_with_home(std::nullopt) == message("HOME is not set"));
+    CHECK(use_with_home("folder") == message("HOME is \"folder\", no absolute path"));
+    CHECK(use_with_home(std::nullopt, "") == "not kept");
 }
 
 TEST_CASE("a home folder that isn't there is not made; what is missing in one is") {
