@@ -32,9 +32,10 @@ kvjit::Plan Caller::plan(const kvjit::Kernel& kernel, const RaggedBatch& batch, 
 }
 
 kvjit::Plan Caller::reading_plan(const kvjit::Kernel& kernel, const RaggedBatch& batch, const PlacedBatch& placed,
-                                 int threads) const {
+                                 int threads, const kvjit_executor* executor) const {
     kvjit::PlanOptions options = options_;
     options.stores_nothing = 1;
+    options.executor = executor;
     options.num_threads = static_cast<std::uint32_t>(threads);
     return plan(kernel, batch, placed, options);
 }

@@ -32,9 +32,10 @@ public:
     kvjit::Plan plan(const kvjit::Kernel& kernel, const RaggedBatch& batch, const PlacedBatch& placed) const {
         return plan(kernel, batch, placed, options_);
     }
-    /// One that only reads the cache, on so many threads of kvjit's pool (GPUs have none).
+    /// One that only reads the cache, on so many threads of kvjit's pool (GPUs have none), or on an executor, which
+    /// outlives the plan.
     kvjit::Plan reading_plan(const kvjit::Kernel& kernel, const RaggedBatch& batch, const PlacedBatch& placed,
-                             int threads) const;
+                             int threads, const kvjit_executor* executor = nullptr) const;
 
     /// Runs the plan of `batch` for each call and waits until all are done. Returns the seconds that this took.
     double run(kvjit::Plan& plan, const RaggedBatch& batch, const std::vector<LayerCall>& calls) const;
