@@ -8,7 +8,7 @@ namespace {
 
 constexpr KnownArchitecture kKnown[] = {
     {80, 11000, false},  {86, 11010, false}, {87, 11040, true},   {88, 13000, false},
-    {89, 11080, false},  {90, 11080, false}, {100, 12080, false}, {101, 12080, true},  // 11.0's first name
+    {89, 11080, false},  {90, 11080, false}, {100, 12080, false}, {101, 12080, true, 13000, 110},
     {103, 12090, false}, {110, 13000, true}, {120, 12080, false}, {121, 12090, false},
 };
 /// The oldest one with what the templates need: cp.async and mma.m16n8k16.
@@ -61,6 +61,19 @@ std::span<const KnownArchitecture> known_architectures() {
 const KnownArchitecture* find_architecture(int number) {
     const auto* found = std::ranges::find(kKnown, number, &KnownArchitecture::number);
     return found != std::end(kKnown) ? found : nullptr;
+}
+
+std::string cuda_version_text(int version) {
+    return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string unknown_architecture_help(const Architecture& wanted, int version) {
+    const KnownArchitecture* known = find_architecture(wanted.number);
+    if (known == nullptr || known->renamed_by == 0 || version < known->renamed_by) {
+        return "a newer GPU needs a newer NVRTC";
+    }
+    return "from CUDA " + cuda_version_text(known->renamed_by) + " on " + wanted.name() + " is named " +
+           Architecture{known->new_number, wanted.letter}.name();
 }
 
 bool runs_code(int number, const Architecture& code) {

@@ -75,10 +75,17 @@ std::string level_help(int level) {
     return "x86-64 CPUs with " + before + features;
 }
 
+/// "" where CUDA has always called it so.
+std::string renamed_help(const gen::KnownArchitecture& known, char letter) {
+    if (known.renamed_by == 0) return "";
+    return text(", from ", gen::cuda_version_text(known.renamed_by), " on only under the name ",
+                gen::Architecture{known.new_number, letter}.name());
+}
+
 std::string architecture_help(const gen::KnownArchitecture& known, char letter) {
     const char* runs = letter == 'a' ? ", for it alone" : letter == 'f' ? ", for it and later ones of its family" : "";
     return text("NVIDIA GPUs of compute capability ", known.number / 10, ".", known.number % 10, runs, "; CUDA ",
-                known.cuda / 1000, ".", known.cuda % 1000 / 10, " and newer compile for it");
+                gen::cuda_version_text(known.cuda), " and newer compile for it", renamed_help(known, letter));
 }
 
 /// Targets by name.

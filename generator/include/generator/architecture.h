@@ -26,11 +26,21 @@ struct KnownArchitecture {
     int number;
     int cuda;       // the first version that supports it: 12080 for 12.8
     bool is_tegra;  // runs no other architecture's code, and its code runs nowhere else
+    // Versions of CUDA from `renamed_by` on call it `new_number`, and compile for that name alone. 0: it kept its
+    // number.
+    int renamed_by = 0;
+    int new_number = 0;
 };
 /// All known architectures, ascending.
 std::span<const KnownArchitecture> known_architectures();
 /// Null: the number isn't in the list.
 const KnownArchitecture* find_architecture(int number);
+
+/// "12.8" of 12080.
+std::string cuda_version_text(int version);
+
+/// What helps where an NVRTC of `version` doesn't compile for the architecture.
+std::string unknown_architecture_help(const Architecture& wanted, int version);
 
 /// Whether a GPU of architecture `number` runs `code`: code for the same number, and code without an 'a' for a lower
 /// number of the same generation, except on Tegra ("CUDA C++ Programming Guide", "Binary Compatibility").

@@ -24,7 +24,7 @@ constexpr const char* kLineInfo = "--generate-line-info";
 std::unexpected<gen::Error> unknown_target(const gen::Target& target, const NvrtcLibrary& library) {
     std::string message = "target is " + target.name() + "; this NVRTC compiles for";
     for (const int number : library.architectures) message += " sm_" + std::to_string(number);
-    message += " and their variants (sm_90a): a newer GPU needs a newer NVRTC";
+    message += " and their variants (sm_90a): " + gen::unknown_architecture_help(target.architecture, library.version);
     return gen::fail(KVJIT_BAD_TARGET, "target", std::move(message));
 }
 

@@ -49,6 +49,7 @@ TEST_CASE("targets are listed with what they are, or by their names alone") {
 
 TEST_CASE("bad arguments are refused with status 2") {
     for (const auto& arguments : {std::vector<std::string>{},
+    CHECK(mentions(all.out, "CUDA 12.8 and newer compile for it, from 13.0 on only under the name sm_110a"));
                                   {"frobnicate"},
                                   {"replay"},
                                   {"inspect"},

@@ -163,6 +163,16 @@ TEST_CASE("the nearest architecture is the highest one of the generation whose c
     CHECK(newer("sm_87").empty());
 }
 
+TEST_CASE("where NVRTC doesn't know an architecture, a newer NVRTC helps, or the architecture's new name") {
+    const auto help = [](std::string_view name, int version) {
+        return unknown_architecture_help(architecture_of(name), version);
+    };
+    CHECK(help("sm_101", 12060) == "a newer GPU needs a newer NVRTC");
+    CHECK(help("sm_101", 13000) == "from CUDA 13.0 on sm_101 is named sm_110");
+    CHECK(help("sm_101a", 13010) == "from CUDA 13.0 on sm_101a is named sm_110a");
+    CHECK(help("sm_130", 13000) == "a newer GPU needs a newer NVRTC");
+}
+
 TEST_CASE("code runs on its own generation from its own number on; accelerated code on one number alone") {
     const auto runs_on = [](std::string_view code, int number) { return runs_code(number, architecture_of(code)); };
     CHECK(runs_on("sm_80", 80));
