@@ -48,12 +48,14 @@ void append(void* to, const char* text, size_t size) {
     static_cast<std::string*>(to)->append(text, size);
 }
 
-Result<std::string> emit(kvjit_kernel* kernel, const ShownImage& image, kvjit_stage stage) {
+Result<std::string> emit(kvjit_kernel* kernel, const ShownImage& image, kvjit_stage stage,
+                         kvjit_status* status = nullptr) {
     kvjit_error error;
     kvjit_error_init(&error);
     std::string text;
-    const auto status = kvjit_kernel_emit(kernel, image.bit, stage, append, &text, &error);
-    if (status != KVJIT_OK) return fail(error_text(error));
+    const auto emitted = kvjit_kernel_emit(kernel, image.bit, stage, append, &text, &error);
+    if (status != nullptr) *status = emitted;
+    if (emitted != KVJIT_OK) return fail(error_text(error));
     return text;
 }
 
@@ -85,11 +87,14 @@ std::optional<sass::Attention> attention_of(const kvjit_spec& spec, const ShownI
                            .max_shared_bytes = gen::max_shared_bytes(*target)};
 }
 
-Summary summary_of(const ShownKernel& kernel, const ShownImage& image) {
+/// Without a compiler a summary still has what is known. Errors: the compiler is there, and refuses the program.
+Result<Summary> summary_of(const ShownKernel& kernel, const ShownImage& image) {
     const auto only = [&](bool needed, kvjit_stage stage) {
         return needed ? emit(kernel.kernel, image, stage) : Result<std::string>("");
     };
-    Result<std::string> object = emit(kernel.kernel, image, KVJIT_STAGE_OBJECT);
+    kvjit_status status = KVJIT_OK;
+    Result<std::string> object = emit(kernel.kernel, image, KVJIT_STAGE_OBJECT, &status);
+    if (status == KVJIT_BAD_TARGET || status == KVJIT_COMPILE_FAILED) return fail(object.error());
     Result<std::string> listing = object && image.is_cuda() ? list_instructions(*object) : object;
     return summarise({.program = image.program,
                       .variant = image.variant,
@@ -140,7 +145,11 @@ Result<std::string> stage_text(const std::string& name, const ShownKernel& shown
     kvjit_kernel* const kernel = shown.kernel;
     const Stage& stage = find_stage(name);
     if (auto has = check_has(stage, image); !has) return fail(has.error());
-    if (name == "summary") return summary_text(summary_of(shown, image), told);
+    if (name == "summary") {
+        const Result<Summary> summary = summary_of(shown, image);
+        if (!summary) return fail(summary.error());
+        return summary_text(*summary, told);
+    }
     if (name == "asm") return assembly_of(kernel, image, style);
     if (stage.emitted) return emit(kernel, image, *stage.emitted);
     const Result<std::string> cubin = emit(kernel, image, KVJIT_STAGE_OBJECT);
@@ -149,7 +158,11 @@ Result<std::string> stage_text(const std::string& name, const ShownKernel& shown
 
 Result<Json> stage_of(const std::string& name, const ShownKernel& kernel, const ShownImage& image,
                       AssemblyStyle style) {
-    if (name == "summary") return summary_json(summary_of(kernel, image));
+    if (name == "summary") {
+        const Result<Summary> summary = summary_of(kernel, image);
+        if (!summary) return fail(summary.error());
+        return summary_json(*summary);
+    }
     std::set<std::string> told;
     const Result<std::string> text = stage_text(name, kernel, image, style, told);
     if (!text) return fail(text.error());

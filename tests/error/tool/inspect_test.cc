@@ -122,6 +122,21 @@ TEST_CASE("without a compiler the summary says what it lacks") {
     CHECK(mentions(shown.out, "lacks      frame, spills, hot loop, for the reason above\n"));
 }
 
+TEST_CASE("what the compiler refuses has no summary, as it has no other stage") {
+    const Variable nvrtc("KVJIT_NVRTC", KVJIT_TEST_FAKE_NVRTC), cache("KVJIT_CACHE_DIR", "");  // of CUDA 12.8
+    const std::vector<std::string> of = {"inspect", "op=Merge,head_dim=64", "--target", "sm_110"};
+    const auto check_refused = [&](std::vector<std::string> arguments) {
+        const ChildResult refused = inspect(arguments, of);
+        CHECK(refused.exit_code == 2);
+        CHECK_MESSAGE(mentions(refused.err, "merge: KVJIT_BAD_TARGET: target is sm_110; this NVRTC compiles for"),
+                      refused.err);
+    };
+    check_refused({});
+    check_refused({"--json"});
+    check_refused({"--emit", "identity,summary"});
+    CHECK(inspect({"--emit", "identity"}, of).exit_code == 0);
+}
+
 /// A folder with a program of this name that prints its arguments and its file's first bytes.
 struct FakeTool {
     explicit FakeTool(const std::string& name, const std::string& script) {
