@@ -226,6 +226,7 @@ private:
 
     /// A value that none of the line's specs has is a mistake.
     Result<void> check_values() {
+        std::ranges::stable_partition(columns_, [&](const Column& column) { return is_fault_of_all(column); });
         for (Column& column : columns_) {
             const auto lost = std::ranges::find(column.values, false, &Value::is_in_a_spec);
             if (lost == column.values.end()) continue;
@@ -233,6 +234,12 @@ private:
             return refuse_value(*lost);
         }
         return {};
+    }
+
+    /// Whether each combination is refused for this field, so that the other fields' values are not the mistake.
+    bool is_fault_of_all(const Column& column) const {
+        const auto names_it = [&](const SpecList::LeftOut& left) { return left.reason.argument == column.field; };
+        return std::ssize(left_out_) == combinations_ && std::ranges::all_of(left_out_, names_it);
     }
 
     /// The current combination has the value.
