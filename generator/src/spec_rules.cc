@@ -1,6 +1,7 @@
 // What a spec's fields allow, alone and together, and the errors for everything else.
 #include <charconv>
 
+#include "generator/nearest.h"
 #include "spec_parts.h"
 
 namespace kvjit::gen {
@@ -33,8 +34,21 @@ struct Rule {
     std::string_view field;
     bool (*broken)(const KernelSpec&);
     std::string_view says;
-    SpecMember limit = nullptr;  // appended to the rule's text
+    SpecMember limit = nullptr;                                                // appended to the rule's text
+    std::string (*meant)(const KernelSpec&, std::string_view side) = nullptr;  // what may have been meant
 };
+
+constexpr std::string_view kBlocksLayout = "N2HTD";
+
+/// Precondition: the layout has an axis N where the cache has none, or the other way round. Without an own layout the
+/// default may have been overlooked.
+std::string meant_blocks(const KernelSpec& spec, std::string_view side) {
+    const std::string prefix(side), axes(layout_axes(spec));
+    if (axes.contains('N')) return did_you_mean(prefix + "cache_mode=block_table");
+    if (axes != layout_axes(default_spec())) return did_you_mean(prefix + "layout=N" + axes);
+    return (side.empty() ? "; " + axes + " is the default" : "") +
+           did_you_mean(prefix + "layout=" + std::string(kBlocksLayout));
+}
 
 constexpr Rule kRules[] = {
     {"t1", [](const KernelSpec& s) { return s.t1 == KVJIT_I8 && (attends(s) || !has_cache(s)); },
@@ -55,7 +69,7 @@ constexpr Rule kRules[] = {
      },
      "it takes head_dim, or a power of two from 4 that divides head_dim, which is", &KernelSpec::head_dim},
     {"layout", [](const KernelSpec& s) { return has_cache(s) && layout_axes(s).contains('N') != has_num_blocks(s); },
-     "axis N stands in the layout of a block_table or sequence_table, and only there"},
+     "axis N stands in the layout of a block_table or sequence_table, and only there", nullptr, meant_blocks},
     {"layout", [](const KernelSpec& s) { return table_entries(s) == abi::Entries::kAddresses && is_apart(s); },
      "blocks that lie anywhere hold both keys and values, so axis 2 stands in it"},
     {"value_layout",
@@ -94,6 +108,7 @@ std::unexpected<Error> refuse_broken(const Rule& rule, const KernelSpec& spec, s
     const std::int64_t limit = rule.limit == nullptr ? 0 : spec.*rule.limit;
     std::string says(rule.says);
     if (rule.limit != nullptr) says += " " + std::to_string(limit);
+    if (rule.meant != nullptr) says += rule.meant(spec, side);
     return refuse(row, value, says, number_of(value), limit);
 }
 
@@ -127,9 +142,10 @@ std::optional<std::int64_t> number_of(std::string_view text) {
 
 std::unexpected<Error> refuse(const Field& row, std::string_view shown, std::string_view says,
                               std::optional<std::int64_t> value, std::int64_t limit) {
-    return fail(KVJIT_BAD_SPEC, std::string(row.name),
-                std::string(row.name) + " is " + std::string(shown) + "; " + std::string(says), value.value_or(0),
-                limit);
+    return fail(
+        KVJIT_BAD_SPEC, std::string(row.name),
+        std::string(row.name) + " is " + std::string(shown.empty() ? "empty" : shown) + "; " + std::string(says),
+        value.value_or(0), limit);
 }
 
 std::unexpected<Error> refuse_value(const Field& row, std::string_view shown, std::optional<std::int64_t> value) {

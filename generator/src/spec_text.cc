@@ -30,17 +30,35 @@ struct Given {
 /// Of a layout's family, or of a name that the family doesn't have, the other families and orders are no help.
 std::unexpected<Error> refuse_layout(const Field& row, std::string_view value, const NamedLayout& example) {
     const std::string family(example.name.substr(0, example.name.find(':')));
+    std::string names;
+    for (const NamedLayout& layout : kNamedLayouts) {
+        if (layout.name.substr(0, layout.name.find(':')) != family) continue;
+        names.append(names.empty() ? "" : ", ").append(layout.name);
+    }
     return refuse(row, quoted(value),
-                  "of " + family + " it takes a layout's whole name, as " + std::string(example.name) +
-                      " (kvjit spec list layouts has them)",
-                  std::nullopt, 0);
+                  "of " + family + " it takes " + names + " (kvjit spec list layouts has their axes)", std::nullopt, 0);
+}
+
+/// An order of axes that is none because some are missing. "": it isn't, or others are wrong.
+std::string missing_axes(std::string_view value) {
+    const std::optional<Axes> axes = parse_axes(value);
+    if (value.empty() || !axes || axes->order().find_first_not_of("NTL2HDtd") != std::string_view::npos) return "";
+    std::string missing;
+    for (const char axis : std::string_view("THD")) {
+        if (!axes->has(axis)) missing += (missing.empty() ? "" : ", ") + std::string(1, axis);
+    }
+    return missing;
 }
 
 std::unexpected<Error> refuse_text(const Field& row, std::string_view value) {
     const bool is_layout = row.name == kLayout || row.name == kToLayout;
     const NamedLayout* example = is_layout ? example_of_family(value) : nullptr;
-    return example != nullptr ? refuse_layout(row, value, *example)
-                              : refuse_value(row, quoted(value), number_of(value));
+    if (example != nullptr) return refuse_layout(row, value, *example);
+    if (const std::string missing = missing_axes(value); row.name.ends_with(kLayout) && !missing.empty()) {
+        return refuse(row, quoted(value), "it lacks " + missing + "; it takes " + std::string(row.takes), std::nullopt,
+                      0);
+    }
+    return refuse_value(row, quoted(value), number_of(value));
 }
 
 /// Parses one `field=value`. A field given twice is an error.

@@ -105,15 +105,16 @@ TEST_CASE("values that are missing, too many or out of range are named with what
 
 TEST_CASE("a layout's family is none of its names") {
     check_refused({{"inspect", "layout=vllm"},
-                   "layout is \"vllm\"; of vllm it takes a layout's whole name, as vllm:LBNHC (kvjit spec list layouts "
-                   "has them)"});
+                   "layout is \"vllm\"; of vllm it takes vllm:LBNHC, vllm:LBHNC, vllm:LHBNC, vllm:BLNHC, vllm:BLHNC, "
+                   "vllm:BHLNC, vllm:gpu, vllm:cpu, vllm:rocm, vllm:ascend (kvjit spec list layouts has their axes)"});
     check_refused(
         {{"inspect", "layout=flashinfer:XY"},
-         "layout is \"flashinfer:XY\"; of flashinfer it takes a layout's whole name, as flashinfer:NHD (kvjit "
-         "spec list layouts has them); did you mean flashinfer:NHD?"});
+         "layout is \"flashinfer:XY\"; of flashinfer it takes flashinfer:NHD, flashinfer:HND, flashinfer:NHD:apart, "
+         "flashinfer:HND:apart (kvjit spec list layouts has their axes); did you mean flashinfer:NHD?"});
     check_refused({{"inspect", "op=Relayout,to_layout=pmx"},
-                   "to_layout is \"pmx\"; of pmx it takes a layout's whole name, as pmx:r1:0 (kvjit spec list layouts "
-                   "has them)"});
+                   "to_layout is \"pmx\"; of pmx it takes pmx:r1:0, pmx:r1:1, pmx:r1:2, pmx:r1:3, pmx:r2:0, "
+                   "pmx:r2:1, pmx:r2:2, pmx:r2:3, pmx:static:NL2THD, pmx:static:LN2HTD (kvjit spec list layouts has "
+                   "their axes)"});
     CHECK(mentions(run_kvjit({"inspect", "layout=XY"}).err, "or a name of pmx, vllm, "));
 }
 

@@ -165,14 +165,13 @@ TEST_CASE("a layout that is none, or that the operator has no use for") {
         CHECK_MESSAGE(
             says.contains("pmx, vllm, flashinfer, trtllm, ksana, atb, sglang, llama.cpp, dense, lmcache, as "), says);
     }
-    for (const auto& [text, whole] :
-         {std::pair{"layout=vllm", "of vllm it takes a layout's whole name, as vllm:LBNHC "},
-          {"layout=vllm:", "of vllm it takes a layout's whole name, as vllm:LBNHC "},
-          {"layout=vllm:lbnhc", "of vllm it takes a layout's whole name, as vllm:LBNHC "},
-          {"layout=pmx:2", "of pmx it takes a layout's whole name, as pmx:r1:0 "},
-          {"layout=pmx:r1:4", "of pmx it takes a layout's whole name, as pmx:r1:0 "},
-          {"layout=ksana:", "of ksana it takes a layout's whole name, as ksana "},
-          {"layout=pmx:r2:10", "of pmx it takes a layout's whole name, as pmx:r1:0 "}}) {
+    for (const auto& [text, whole] : {std::pair{"layout=vllm", "of vllm it takes vllm:LBNHC, vllm:LBHNC, "},
+                                      {"layout=vllm:", "of vllm it takes vllm:LBNHC, vllm:LBHNC, "},
+                                      {"layout=vllm:lbnhc", "of vllm it takes vllm:LBNHC, vllm:LBHNC, "},
+                                      {"layout=pmx:2", "of pmx it takes pmx:r1:0, pmx:r1:1, "},
+                                      {"layout=pmx:r1:4", "of pmx it takes pmx:r1:0, pmx:r1:1, "},
+                                      {"layout=ksana:", "of ksana it takes ksana, ksana:pool (kvjit"},
+                                      {"layout=pmx:r2:10", "of pmx it takes pmx:r1:0, pmx:r1:1, "}}) {
         const std::string says = refused(text);
         CHECK_MESSAGE(says.contains(whole), says);
         CHECK_MESSAGE(!says.contains("an order of"), says);

@@ -239,9 +239,13 @@ TEST_CASE("what is refused, and what the error says") {
         {"value_head_dim=4", "value_head_dim", "multiple of 8"},
         {"op=KeyValueCache,has_window=1", "has_window", "op=KeyValueCache has no use"},
         {"cache_mode=block_pointers,layout=2LTHD,index_type=i32", "index_type", "cache_mode=block_pointers"},
-        {"cache_mode=sequence_table", "layout", "sequence_table"},
-        {"layout=N2LTHD", "layout", "block_table"},
-        {"cache_mode=block_table", "layout", "block_table"},
+        {"cache_mode=sequence_table", "layout", "; TL2HD is the default; did you mean layout=N2HTD?"},
+        {"layout=N2LTHD", "layout", "and only there; did you mean cache_mode=block_table?"},
+        {"cache_mode=block_table", "layout", "; TL2HD is the default; did you mean layout=N2HTD?"},
+        {"cache_mode=block_table,layout=L2HTD", "layout", "and only there; did you mean layout=NL2HTD?"},
+        {"layout=L2HT", "layout", "it lacks D; it takes an order of"},
+        {"layout=2L", "layout", "it lacks T, H, D; it takes an order of"},
+        {"cache_mode=block_table,layout=NTHD,value_layout=NTH", "value_layout", "it lacks D; it takes layout, or"},
         {"layout=4", "layout", "0..3"},
         {"page_size=0,cache_mode=page_table", "page_size", "1 to 1048576"},
         {"attn_mask=1", "attn_mask", "0 | 2 | 3"},
@@ -293,6 +297,9 @@ TEST_CASE("values written into the struct are checked like parsed ones") {
     spec = default_spec();
     std::memset(spec.layout, 'L', sizeof spec.layout);
     CHECK(validate_spec(spec).error().argument == "layout");
+    spec = default_spec();
+    std::memset(spec.layout, 0, sizeof spec.layout);
+    CHECK(validate_spec(spec).error().message.starts_with("layout is empty; it takes an order of"));
 }
 
 TEST_CASE("one spec serves each op, without what means nothing there") {
