@@ -12,9 +12,11 @@ namespace {
 constexpr std::string_view kLeaveItOut = " (leave it out)";  // a field that counts for nothing
 
 std::unexpected<Error> unknown_field(std::string_view name) {
-    std::string says = "unknown field " + quoted(name) + "; the fields are";
+    const std::string meant = did_you_mean(meant_field(name));
+    std::string says =
+        "unknown field " + quoted(name) + meant + (meant.empty() ? "; the fields are" : " The fields are");
     for (const Field& row : spec_fields()) says.append(row.name == "op" ? " " : ", ").append(row.name);
-    return fail(KVJIT_BAD_SPEC, std::string(name), says + did_you_mean(meant_field(name)));
+    return fail(KVJIT_BAD_SPEC, std::string(name), says);
 }
 
 /// The fields that a text has given.
@@ -51,6 +53,13 @@ std::string missing_axes(std::string_view value) {
 }
 
 std::unexpected<Error> refuse_text(const Field& row, std::string_view value) {
+    if (value.starts_with('{')) {
+        return refuse(
+            row, quoted(value),
+            "braces make several specs, in lists of specs alone (kvjit bundle create, docs/ahead.md); it takes " +
+                std::string(row.takes),
+            std::nullopt, 0);
+    }
     const bool is_layout = row.name == kLayout || row.name == kToLayout;
     const NamedLayout* example = is_layout ? example_of_family(value) : nullptr;
     if (example != nullptr) return refuse_layout(row, value, *example);

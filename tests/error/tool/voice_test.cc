@@ -47,13 +47,21 @@ TEST_CASE("misspelt words of the command line get what was meant") {
     }
 }
 
+TEST_CASE("misspelt fields get what was meant before the list of all") {
+    for (const auto& [field, meant] :
+         {std::pair{"hed_dim", "head_dim"}, {"causal", "is_causal"}, {"block_size", "page_size"}}) {
+        const ChildResult refused = run_kvjit({"inspect", std::string(field) + "=1"});
+        CHECK(refused.exit_code == 2);
+        CHECK_MESSAGE(mentions(refused.err, "unknown field \"" + std::string(field) + "\"; did you mean " + meant +
+                                                "? The fields are op, head_dim, "),
+                      refused.err);
+    }
+}
+
 TEST_CASE("misspelt words of a spec get what was meant") {
     for (const Case& test : std::vector<Case>{
              {{"inspect", "op=MultiHeadCacheAtention"}, "did you mean MultiHeadCacheAttention?"},
              {{"inspect", "op=merge"}, "did you mean Merge?"},
-             {{"inspect", "hed_dim=64"}, "did you mean head_dim?"},
-             {{"inspect", "causal=1"}, "did you mean is_causal?"},
-             {{"inspect", "block_size=16"}, "did you mean page_size?"},
              {{"inspect", "layout=NHD"}, "did you mean flashinfer:NHD?"},
              {{"inspect", "layout=vlm:cpu"}, "did you mean vllm:cpu?"},
              {{"inspect", "cache_mode=paged"}, "did you mean page_table?"},
