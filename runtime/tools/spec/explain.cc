@@ -32,8 +32,16 @@ std::set<std::string, std::less<>> given_fields(std::string_view text) {
     return names;
 }
 
+/// The type that auto stands for; of other values themselves.
+std::string resolved(const gen::Field& field, const gen::KernelSpec& spec) {
+    std::string value = field.print(spec);
+    if (value != "auto") return value;
+    const gen::KernelSpec side = field.name.starts_with("to_") ? gen::destination_of(spec) : gen::source_of(spec);
+    return std::string(gen::dtype_name(field.name.ends_with("t2") ? gen::cache_type(side) : gen::scale_type(side)));
+}
+
 struct Explained {
-    std::string name, value, from, help, takes;
+    std::string name, value, resolved, from, help, takes;
     bool counts;
 };
 
@@ -47,7 +55,7 @@ std::vector<Explained> explained(const gen::KernelSpec& spec, const std::string&
     const auto given = given_fields(text);
     std::vector<Explained> fields;
     for (const gen::Field& field : gen::spec_fields()) {
-        fields.push_back({std::string(field.name), field.print(spec),
+        fields.push_back({std::string(field.name), field.print(spec), resolved(field, spec),
                           origin_of(field, given.contains(field.name), spec), std::string(field.help),
                           std::string(field.takes), gen::counts(field, spec)});
     }
@@ -58,7 +66,9 @@ std::string text_of(const std::vector<Explained>& fields, bool all) {
     std::vector<std::vector<std::string>> rows = {{"field", "value", "from", "meaning"}};
     for (const Explained& field : fields) {
         if (!field.counts && !all) continue;
-        rows.push_back({field.name, field.value, field.counts ? field.from : "doesn't count", field.help});
+        const bool is_auto = field.counts && field.resolved != field.value;
+        const std::string value = is_auto ? field.value + ": " + field.resolved : field.value;
+        rows.push_back({field.name, value, field.counts ? field.from : "doesn't count", field.help});
     }
     return table_text(rows);
 }
@@ -68,6 +78,7 @@ Json json_of(const std::vector<Explained>& fields) {
     for (const Explained& field : fields) {
         all.push_back({{"field", field.name},
                        {"value", field.value},
+                       {"resolved", field.resolved},
                        {"from", field.from},
                        {"counts", field.counts},
                        {"meaning", field.help},

@@ -50,6 +50,13 @@ TEST_CASE("layouts that have a name are listed in columns, or by their names alo
     }
 }
 
+TEST_CASE("explain says which type auto stands for") {
+    CHECK(mentions(run_kvjit({"spec", "explain", "t1=bf16"}).out, "t2              auto: bf16               default"));
+    const ChildResult quantised = run_kvjit({"spec", "explain", "t1=bf16,quant_bit=8"});
+    CHECK_MESSAGE(mentions(quantised.out, "auto: i8 "), quantised.out);
+    CHECK_MESSAGE(mentions(quantised.out, "auto: bf16 "), quantised.out);
+}
+
 TEST_CASE("explain tells of each field that counts its value and where that is from") {
     const ChildResult shown = run_kvjit({"spec", "explain", "layout=vllm:LBNHC", "page_size=16"});
     CHECK(shown.exit_code == 0);
