@@ -127,7 +127,7 @@ constinit const Command kRecordCommand = {
         "Runs one call with made-up inputs, the same each time, and writes it with what it gave, as an engine "
         "with KVJIT_RECORD does (docs/recording.md): for kvjit replay and kvjit bench, on any target, without an "
         "application. BATCH is as kvjit bench takes it.",
-    .more = spec_fields_help,
+    .more = call_fields_help,
     .examples =
         "kvjit record head_dim=128 group=4 quant_bit=8 -o call.safetensors\n"
         "kvjit record op=KeyValueCache,head_dim=64 --batch 1x512:512 -o store.safetensors\n"

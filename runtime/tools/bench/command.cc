@@ -190,7 +190,7 @@ constinit const Command kBenchCommand = {
         "\n"
         "BATCH is SEQUENCESxTOKENS:KEYS: 8x1:4096 is eight sequences that decode one token each, the last of 4096 "
         "keys; 1x512:512 a prompt; 16x1:2048+1x512:512 both at once. The default is four such batches.",
-    .more = spec_fields_help,
+    .more = call_fields_help,
     .examples =
         "kvjit bench head_dim=128 group=4 quant_bit=8\n"
         "kvjit bench head_dim=128,group=4,cache_mode=page_table,page_size=16 --batch 64x1:512 --batch 1x2048:2048\n"

@@ -1,6 +1,7 @@
 #include "inspect/fields_help.h"
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "kvjit/kvjit.h"
@@ -16,11 +17,13 @@ void collect(void* rows, const char* name, const char* takes, const char* def, c
     static_cast<std::vector<FieldRow>*>(rows)->push_back({name, takes, def, help});
 }
 
-}  // namespace
-
-std::string spec_fields_help() {
+std::vector<FieldRow> all_rows() {
     std::vector<FieldRow> rows;
     kvjit_spec_fields(collect, &rows);
+    return rows;
+}
+
+std::string help_text(const std::vector<FieldRow>& rows) {
     std::size_t width = 0;
     for (const FieldRow& row : rows) width = std::max(width, row.name.size());
     std::string help = "field=value, separated by commas or white space; defaults in brackets\n";
@@ -30,6 +33,21 @@ std::string spec_fields_help() {
                 row.def + "]\n";
     }
     return help;
+}
+
+}  // namespace
+
+std::string spec_fields_help() {
+    return help_text(all_rows());
+}
+
+std::string call_fields_help() {
+    constexpr std::string_view kRelayout = " | Relayout";
+    std::vector<FieldRow> rows = all_rows();
+    std::erase_if(rows, [](const FieldRow& row) { return row.name.starts_with("to_"); });
+    std::string& operators = rows.front().takes;
+    if (operators.ends_with(kRelayout)) operators.resize(operators.size() - kRelayout.size());
+    return help_text(rows);
 }
 
 }  // namespace kvjit::tool

@@ -34,11 +34,22 @@ TEST_CASE("--version and --help succeed and say what they should") {
     }
 }
 
+TEST_CASE("commands that don't take Relayout have no help of its fields") {
+    for (const char* command : {"record", "bench"}) {
+        const std::string help = run_kvjit({"help", command}).out;
+        CHECK(mentions(help, "\n  quant_bit "));
+        CHECK(!mentions(help, "to_quant_bit"));
+        CHECK(!mentions(help, "Merge | Relayout"));
+    }
+    CHECK(mentions(run_kvjit({"help", "inspect"}).out, "to_quant_bit"));
+}
+
 TEST_CASE("targets are listed with what they are, or by their names alone") {
     const ChildResult all = run_kvjit({"targets"});
     CHECK(all.exit_code == 0);
     CHECK(mentions(all.out, "\nx86-64-v3 "));
     CHECK(mentions(all.out, "\nsm_90a "));
+    CHECK(mentions(all.out, "CUDA 12.8 and newer compile for it, from 13.0 on only under the name sm_110a"));
     const ChildResult names = run_kvjit({"targets", "--names"});
     CHECK(names.exit_code == 0);
     CHECK(mentions(names.out, "\nx86-64-v4-amx\n"));
@@ -49,7 +60,6 @@ TEST_CASE("targets are listed with what they are, or by their names alone") {
 
 TEST_CASE("bad arguments are refused with status 2") {
     for (const auto& arguments : {std::vector<std::string>{},
-    CHECK(mentions(all.out, "CUDA 12.8 and newer compile for it, from 13.0 on only under the name sm_110a"));
                                   {"frobnicate"},
                                   {"replay"},
                                   {"inspect"},
