@@ -153,7 +153,8 @@ Action declare(Options& options) {
     CLI::Option* layers =
         options.number("--layers", request->layers, 0, 1024,
                        "Layers that a pass runs on; 0: so many that the last-level cache can't keep them");
-    options.text("--seconds", request->seconds, {"SECONDS"}, "How long a batch is measured, at five rounds least");
+    options.text("--seconds", request->seconds, {"SECONDS"},
+                 "How long a batch is measured, up to 3600; five rounds at least, and with 0 no more [1]");
     options.json(request->json);
     options.check([&request = *request, batch, heads, layers]() -> Result<void> {
         if (!(request.seconds >= 0 && request.seconds <= 3600)) return fail("--seconds takes a number from 0 to 3600");
