@@ -76,7 +76,7 @@ Compared pair_up(const BenchFigures& before, BenchFigures after) {
 
 std::string text_of(const Compared& compared) {
     std::vector<std::vector<std::string>> rows = {
-        {"batch", "A ms", "B ms", "B/A", "A's share", "B's share", "B/A", "spec"}};
+        {"batch", "A ms", "B ms", "B/A", "A's share", "B's share", "shares' B/A", "spec"}};
     for (const Pair& pair : compared.pairs) {
         rows.push_back({escaped(pair.before.batch), number(pair.before.milliseconds, 3),
                         number(pair.after.milliseconds, 3), number(pair.times(), 2),
