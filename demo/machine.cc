@@ -30,7 +30,7 @@ public:
     explicit CpuMachine(int threads) : threads_(threads) {}
 
     std::string headline() const override {
-        return processor_name() + ", " + std::to_string(threads_) + " threads, last-level cache " +
+        return processor_name() + ", " + threads_text() + ", last-level cache " +
                std::to_string(kvjit::limits::last_level_cache_bytes() >> 20) + " MB";
     }
     Memory& memory() override { return memory_; }
@@ -48,10 +48,12 @@ public:
     std::string explanation() const override {
         return "Limits, right before the programs: a loop that only reads memory; one that only multiplies and adds\n"
                "  float32 numbers in registers; both on " +
-               std::to_string(threads_) + " threads.";
+               threads_text() + ".";
     }
 
 private:
+    std::string threads_text() const { return std::to_string(threads_) + (threads_ == 1 ? " thread" : " threads"); }
+
     int threads_;
     HostMemory memory_;
     std::optional<kvjit::limits::ReadLoop> read_loop_;

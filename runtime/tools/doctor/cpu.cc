@@ -1,5 +1,6 @@
 // The CPU, and the compiler for it.
 #include "bundle/compiler_path.h"
+#include "command/words.h"
 #include "cpu/clang_compiler.h"
 #include "cpu/host.h"
 #include "doctor/finding.h"
@@ -23,9 +24,9 @@ Finding amx_finding() {
 
 Findings examine_cpu() {
     const std::string name = processor_name();
-    Findings findings = {{Health::kGood, "CPU",
-                          (name.empty() ? "" : name + ", ") + std::to_string(rt::usable_cores()) + " usable cores"},
-                         {Health::kGood, "target", gen::print_features(rt::host_target().features)}};
+    Findings findings = {
+        {Health::kGood, "CPU", (name.empty() ? "" : name + ", ") + number_of(rt::usable_cores(), "usable core")},
+        {Health::kGood, "target", gen::print_features(rt::host_target().features)}};
     findings.push_back(amx_finding());
     return findings;
 }
