@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
+#include "command/words.h"
 #include "disk_cache/file_calls.h"
 #include "input_file.h"
 #include "library_search.h"
@@ -212,6 +214,12 @@ std::string signed_by(const rt::BundleHeader& header) {
 std::string target_name(const std::string& text) {
     const std::string name = text.substr(text.rfind(':') + 1);
     return text.starts_with("cuda-emulated:") ? "cuda-emulated:" + name : name;
+}
+
+std::string target_label(const std::string& text) {
+    const std::string name = target_name(text), level = name.substr(0, name.find('+'));
+    const auto further = static_cast<std::size_t>(std::ranges::count(name, '+'));
+    return further == 0 ? level : level + " and " + number_of(further, "more feature");
 }
 
 }  // namespace kvjit::tool

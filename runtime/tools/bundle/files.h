@@ -50,5 +50,7 @@ std::string constants_text(const gen::Identity& identity);
 std::string signed_by(const rt::BundleHeader& header);
 /// "x86-64-v3" of "x86_64-unknown-linux-gnu:x86-64-v3"; an emulated target keeps its prefix.
 std::string target_name(const std::string& text);
+/// The same for people: "x86-64-v4 and 13 more features" where the target has a list of them.
+std::string target_label(const std::string& text);
 
 }  // namespace kvjit::tool

@@ -1,7 +1,8 @@
 // `kvjit bundle list`.
-#include <cstdio>
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "bundle/bundle_commands.h"
 #include "bundle/files.h"
@@ -10,6 +11,7 @@
 #include "generator/identity.h"
 #include "generator/program.h"
 #include "json.h"
+#include "table.h"
 #include "terminal.h"
 
 namespace kvjit::tool {
@@ -20,17 +22,11 @@ struct Request {
     bool json = false;
 };
 
-std::string row_text(const rt::BundleRecord& record, const rt::BundleCode& code) {
+std::vector<std::string> row_of(const rt::BundleRecord& record, const rt::BundleCode& code) {
     const auto parts = gen::parse_identity(code.identity);
     const std::string program = parts ? std::string(gen::label_of(parts->program)) + '/' + parts->variant : "?";
     const std::string constants = parts ? constants_text(*parts) : code.identity;
-    const auto wide = [](std::string text, std::size_t width) {
-        if (text.size() < width) text.resize(width, ' ');
-        return text + "  ";
-    };
-    char bytes[32];
-    std::snprintf(bytes, sizeof bytes, "%10llu  ", static_cast<unsigned long long>(record.image_bytes));
-    return wide(target_name(code.target), 12) + wide(program, 20) + bytes + constants + "\n";
+    return {target_label(code.target), program, std::to_string(record.image_bytes), constants};
 }
 
 Json row_json(const rt::BundleRecord& record, const rt::BundleCode& code) {
@@ -59,7 +55,7 @@ Result<int> list(const Request& request) {
     const rt::BundleHeader& header = bundle->header();
     Json json = bundle_json(request.bundle, header);
     json["entries"] = Json::array();
-    std::set<std::string> rows;  // sorted: for people
+    std::set<std::vector<std::string>> rows;  // sorted: for people
     int exit_code = kExitOk;
     for (std::size_t i = 0; i < bundle->size(); ++i) {
         const auto code = bundle->code(i);
@@ -69,15 +65,15 @@ Result<int> list(const Request& request) {
             exit_code = kExitMismatch;
             continue;
         }
-        rows.insert(row_text(bundle->record(i), *code));
+        rows.insert(row_of(bundle->record(i), *code));
         json["entries"].push_back(row_json(bundle->record(i), *code));
     }
     if (request.json) {
         print(dump(json));
     } else {
-        std::string table = "target        program                    image  constants\n";
-        for (const std::string& row : rows) table += row;
-        print(escaped_lines(table + request.bundle + ": " + number_of(bundle->size(), "program") + ", " +
+        std::vector<std::vector<std::string>> table = {{"target", "program", "image", "constants"}};
+        table.insert(table.end(), rows.begin(), rows.end());
+        print(escaped_lines(table_text(table) + request.bundle + ": " + number_of(bundle->size(), "program") + ", " +
                             size_text(header.bytes) + ", kernel ABI " + std::to_string(header.abi) + ", " +
                             signed_by(header) + "\n"));
     }

@@ -38,8 +38,7 @@ Json entry_json(const CacheFile& file, const CacheEntry& entry) {
 std::vector<std::string> row_of(const CacheFile& file, const CacheEntry& entry, std::time_t now) {
     const std::string bytes = std::to_string(file.bytes), age = age_text(now - file.used);
     if (!entry.bad.empty()) return {bytes, age, "bad", "", "", file.path() + " " + entry.bad};
-    const std::string level = entry.target.substr(0, entry.target.find('+'));
-    return {bytes, age, entry.program + "/" + entry.variant, entry.image, level, entry.constants};
+    return {bytes, age, entry.program + "/" + entry.variant, entry.image, target_label(entry.target), entry.constants};
 }
 
 std::string summary_of(const ManagedCache& cache, std::size_t entries, std::int64_t bytes) {

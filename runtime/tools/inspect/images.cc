@@ -1,5 +1,6 @@
 #include "inspect/images.h"
 
+#include "bundle/files.h"
 #include "handles.h"
 #include "inspect/programs.h"
 #include "table.h"
@@ -57,8 +58,8 @@ std::string images_text(const std::vector<ShownImage>& images) {
     for (const ShownImage& image : images) {
         const std::string bytes = image.origin == "none" ? "-" : std::to_string(image.object_bytes);
         rows.push_back({image.program, image.origin, bytes,
-                        image.variant + " revision " + std::to_string(image.revision), image.name, image.target,
-                        image.place});
+                        image.variant + " revision " + std::to_string(image.revision), image.name,
+                        target_label(image.target), image.place});
     }
     return table_text(rows);
 }

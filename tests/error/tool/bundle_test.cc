@@ -29,8 +29,9 @@ struct Bundles {
         create(one, {"op=Merge,head_dim=64"});
         create(two, {"op=Merge,head_dim=64", "op=Merge,head_dim=128"});
     }
-    void create(const std::string& path, std::vector<std::string> specs) const {
-        std::vector<std::string> arguments = {"bundle", "create", path, "--targets", "x86-64-v3"};
+    void create(const std::string& path, std::vector<std::string> specs,
+                const std::string& targets = "x86-64-v3") const {
+        std::vector<std::string> arguments = {"bundle", "create", path, "--targets", targets};
         arguments.insert(arguments.end(), specs.begin(), specs.end());
         const ChildResult made = run_kvjit(arguments);
         REQUIRE_MESSAGE(made.exit_code == 0, made.err);
@@ -120,6 +121,10 @@ TEST_CASE("list shows what is there, for people and for programs") {
     CHECK(mentions(listed.out, "2 programs"));
     at.create(at.out, {"op=MultiHeadAttention,head_dim=64"});
     CHECK(mentions(run_kvjit({"bundle", "list", at.out}).out, " decode/simd "));
+    at.create(at.out, {"op=Merge,head_dim=64"}, "x86-64-v3+gfni,x86-64-v3");
+    const std::string columns = run_kvjit({"bundle", "list", at.out}).out;
+    CHECK_MESSAGE(mentions(columns, "\nx86-64-v3                     merge/simd  "), columns);
+    CHECK_MESSAGE(mentions(columns, "\nx86-64-v3 and 1 more feature  merge/simd  "), columns);
     const auto json = nlohmann::json::parse(run_kvjit({"bundle", "list", at.two, "--json"}).out);
     CHECK(json["format"] == 1);
     CHECK(json["bytes"] == std::filesystem::file_size(at.two));
