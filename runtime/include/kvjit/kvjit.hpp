@@ -10,6 +10,10 @@
 //     Result, Error                  cpp/result.hpp
 #pragma once
 
+#if __cplusplus < 201703L
+#error "kvjit.hpp needs C++17 or newer: compile with -std=c++17. Older C++ may include kvjit.h, the same as a C ABI"
+#endif
+
 #include "kvjit/cpp/engine.hpp"
 #include "kvjit/cpp/executor.hpp"
 #include "kvjit/kvjit.h"
