@@ -83,13 +83,20 @@ template <int kTiles, int kRows>
 KVJIT_INLINE void modify_tile(Fragment<kTiles>& scores, const TileRowsOf<kRows>& rows, ProductRule rule, i32 first,
                               bool whole, int used = kRows) {
     if constexpr (kModified) {
+        // Distances of ALiBi from the lane's first key: a conversion takes longer than a sum. The sums are exact to
+        // 2^24 keys; further distances are rounded twice, to within 2^-23 of them.
+        float nearest[kRows] = {};
+        if constexpr (kAlibi) {
+#pragma unroll
+            for (int h = 0; h < kRows; ++h)
+                nearest[h] = static_cast<float>(first + 2 * lane_pair() - rows.terms[h].position);
+        }
         scores.for_each([&](float& score, FragmentPlace at) {
             if (at.h >= kRows || (kSoftCap && at.h >= used)) return;  // other terms take less than a branch
             const i32 key = first + at.column();
-            const RowTerms& terms = rows.terms[at.h];
             const float mask = mask_of(rows, at.h, key);
-            const float distance = kAlibi ? static_cast<float>(key - terms.position) : 0.0f;
-            const float slope = kAlibi ? terms.slope : 0.0f;
+            const float distance = kAlibi ? nearest[at.h] + static_cast<float>(at.distance()) : 0.0f;
+            const float slope = kAlibi ? rows.terms[at.h].slope : 0.0f;
             score = apply_hiding(modify_score(score, rule.score, mask, slope, distance), mask);
         });
     }
