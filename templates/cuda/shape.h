@@ -10,7 +10,7 @@ using abi::i64;
 
 inline constexpr int kWarpSize = 32;
 inline constexpr int kTokenWarps = 8;       // warps of a block of store, load, merge, check and relayout
-inline constexpr int kAttendWarps = 4;      // warps of a block of attention
+inline constexpr int kAttendWarps = 4;      // warps of a block of attention, but by warpgroups
 inline constexpr int kDecodeTileRows = 16;  // the most packed rows (token, query head of a kv head) of a decode block
 inline constexpr int kSplitUnit = 64;       // keys of a split are a multiple of this
 

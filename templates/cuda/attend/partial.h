@@ -1,5 +1,6 @@
 // Merging partial results of attention over disjoint sets of keys. A part is (acc, max, sum):
-//     max = largest score, rounded,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
+//     max = largest score,  sum = sum_j exp(score_j - max),  acc = sum_j exp(score_j - max) v_j
+// Of tensor cores max is a rounded product, and sum and acc are relative to that (FinishedState, mma/softmax.h).
 // A warp has a row of kHeadDim elements spread over its lanes, or a thread has a piece of one. Either merges a row's
 // parts in ascending order, so that it changes no bit which warp or thread merges, and when.
 #pragma once

@@ -114,7 +114,7 @@ KVJIT_INLINE void copy_async(void* shared, const void* global, bool valid) {
     const u32 to = shared_address(shared);
     const u64 from = __cvta_generic_to_global(global);
     const i32 read = valid ? kBytes : 0;  // bytes that aren't read are written as zeros
-    if constexpr (kBytes == 16)           // bypasses the first-level cache: no other block here reads these bytes
+    if constexpr (kBytes == 16)           // bypasses the first-level cache: L2 serves blocks that share keys
         asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(read) : "memory");
     else
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes), "r"(read)
