@@ -155,6 +155,8 @@ Result<void> Attention::run(const Engine& engine, const Target& target) {
     Batch batch;
     batch.num_heads = kGroup;
     batch.max_tokens = kKeys;
+    batch.max_seqlen = kind_.tokens;  // which GPUs' targets need
+    batch.max_kvlen = kKeys;
     batch.softmax_scale = static_cast<float>(kSoftmaxScale);
     batch.set_seqstarts(seqstarts).set_kvlens(kvlens).set_cachestarts(cachestarts);
     PlanOptions options;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the tables of docs/numerics.md to what is measured: tables_test.py KVJIT_NUMERICS NUMERICS.MD
+"""Holds the tables of docs/numerics.md to what is measured: tables_test.py KVJIT_NUMERICS NUMERICS.MD cpu|gpu
 
 Each table is of one target. Tables of targets that this machine can't run are said and left out; 77 where no table is
 left."""
@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 TARGETS = {"products of float32": "x86-64-v4", "pairs of bfloat16": "x86-64-v4-bf16+sse4a",
-           "products of bytes": "x86-64-v4-vnni", "AMX": "x86-64-v3+amx-emulated"}
+           "products of bytes": "x86-64-v4-vnni", "AMX": "x86-64-v3+amx-emulated",
+           "GPUs, emulated": "cuda-emulated"}
 SKIPPED = 77
 
 
@@ -43,14 +44,15 @@ def measured_rows(tool, target):
 
 
 def main():
-    tool, page = sys.argv[1:]
+    tool, page, kind = sys.argv[1:]
+    targets = [each for each in TARGETS.values() if each.startswith("cuda") == (kind == "gpu")]
     with open(page, encoding="utf-8") as file:
         written = written_rows(file.read())
     missing = set(TARGETS.values()) - {target for target, _ in written}
     if missing:
         sys.exit(f"{page} has no table of {', '.join(sorted(missing))}")
     differences = measured = 0
-    for target in TARGETS.values():
+    for target in targets:
         rows, said = measured_rows(tool, target)
         if not rows:
             print(f"SKIP {target}: {said.splitlines()[0] if said else 'no rows'}")
