@@ -187,7 +187,7 @@ TEST_CASE("products of 0 have the score 0 under the smallest soft caps") {
                 which.soft_cap = soft_cap;
                 Call call = make_call(which, 161, 162);
                 const std::int64_t head_dim = call.query.strided().shape[2];
-                call.query.fill([=, i = std::int64_t{0}]() mutable { return i++ / head_dim % 2; });
+                call.query.fill([=, i = std::int64_t{0}]() mutable { return static_cast<double>(i++ / head_dim % 2); });
                 check_against_oracle(call);
             }
         }
@@ -204,7 +204,7 @@ TEST_CASE("soft caps far above all scores cap none, however small the scale is")
                 which.past_tokens = PastTokens::kFew;
                 which.soft_cap = soft_cap;
                 Call call = make_call(which, 163, 164);
-                call.problem.softmax_scale = 1e-6;
+                call.problem.softmax_scale = 1e-6f;
                 call.query.fill([] { return 1000.0; });
                 call.key.fill([i = 0]() mutable { return 3072 - 64 * (i++ / 8 % 4); });  // scores are 24.6 to 23
                 check_against_oracle(call);
