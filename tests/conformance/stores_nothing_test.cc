@@ -146,7 +146,8 @@ TEST_CASE("beams read one row, its partially filled last page included; plans th
         storing.batch.start_pos = start_pos.data();
         const std::string refusal = run_bound(storing, {});
         CHECK(refusal.starts_with("kvjit_plan_create: KVJIT_BAD_INDEX: cachestarts sends two new tokens"));
-        CHECK(refusal.ends_with("unless options.stores_nothing is 1 [found by KVJIT_CHECK_FULL]"));
+        CHECK(refusal.contains("unless options.stores_nothing is 1"));
+        CHECK(refusal.ends_with(" [found by KVJIT_CHECK_FULL]"));
     });
 }
 
