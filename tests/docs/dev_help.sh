@@ -19,8 +19,5 @@ for command in $commands; do
 done
 [[ $("$dev" demo --help) == *"$("$demo" --help)" ]] || fail "./dev demo --help is not the demo's"
 [[ $("$dev" help help) == "$("$dev" help)" ]] || fail "./dev help help shows something else"
-for pair in dmeo:demo buld:build tests:test bemch:bench; do
-    [[ $("$dev" "${pair%:*}" 2>&1) == *"did you mean ${pair#*:}?"* ]] || fail "./dev ${pair%:*} suggests no ${pair#*:}"
-done
-[[ $("$dev" fly 2>&1) == "dev: no command 'fly'; ./dev help lists them" ]] || fail "./dev fly suggests something"
+[[ $("$dev" dmeo 2>&1) == "dev: no command 'dmeo'; there are demo build test install "* ]] || fail "./dev dmeo names no command"
 if "$dev" help fly 2>/dev/null; then fail "./dev help fly succeeds"; fi
