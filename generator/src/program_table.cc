@@ -245,6 +245,10 @@ LaunchShape by_token(const KernelSpec&, const Target&) {
     return kTokenShape;
 }
 
+LaunchShape by_row(const KernelSpec& spec, const Target&) {
+    return row_shape(spec.head_dim);
+}
+
 LaunchShape by_check(const KernelSpec&, const Target&) {
     return kCheckShape;
 }
@@ -371,13 +375,13 @@ std::vector<Constant> check_constants(const KernelSpec& spec, Backend) {
 
 constexpr Variant kCpuStore[] = {{"simd", "cpu/store.cc", 1, serves_whole, by_item},
                                  {"cut", "cpu/store_cut.cc", 1, serves_all, by_item}};
-constexpr Variant kCudaStore[] = {{"warps", "cuda/store.cu", 1, serves_whole_cuda, by_token},
-                                  {"cut", "cuda/store_cut.cu", 1, serves_cuda, by_token}};
+constexpr Variant kCudaStore[] = {{"warps", "cuda/store.cu", 2, serves_whole_cuda, by_row},
+                                  {"cut", "cuda/store_cut.cu", 2, serves_cuda, by_row}};
 
 constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_whole, by_item},
                                 {"cut", "cpu/load_cut.cc", 1, serves_all, by_item}};
-constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 1, serves_whole_cuda, by_token},
-                                 {"cut", "cuda/load_cut.cu", 1, serves_cuda, by_token}};
+constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 2, serves_whole_cuda, by_row},
+                                 {"cut", "cuda/load_cut.cu", 2, serves_cuda, by_row}};
 
 constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 1, serves_amx_decode, by_item, true},
                                   {"amx-int8", "cpu/attend_decode_amx_int8.cc", 1, serves_amx_int8, by_item, true},

@@ -340,16 +340,26 @@ struct Launch {
     const unsigned* fault;  // Fault::count; not null and not 0: return at once
 };
 
-/// Grid (x): a warp for each (new token, kv head, key or value), the last varying fastest; kTokenWarps warps a block.
+/// How `warps` warps divide a token's kv heads: warp w takes heads_of_warp of them from w * heads_of_warp on, the last
+/// warp what is left.
+struct HeadSplit {
+    i64 warps;
+    i64 heads_of_warp;
+};
+
+/// Grid (x): the split's warps for each (new token, warp, key or value), the last varying fastest; kTokenWarps warps a
+/// block.
 struct CudaStoreArgs {
     Launch launch;
     StoreArgs store;
+    HeadSplit split;
 };
 
-/// Grid (x): as store's, over (row of the packed output, kv head, key or value).
+/// Grid (x): as store's, over (row of the packed output, warp, key or value).
 struct CudaLoadArgs {
     Launch launch;
     LoadArgs load;
+    HeadSplit split;
 };
 
 /// Query rows of a kv head are packed: row r of sequence b is new token r / kGroup, query head kv_head*kGroup + r %

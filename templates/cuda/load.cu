@@ -14,24 +14,22 @@ namespace kvjit {
 
 // ---- 6. Store: rows of the call ------------------------------------------------------------------------------------
 
-KVJIT_INLINE void load_slot(const abi::Cache& cache, const TokenPlace& place, const Slot& slot, const LoadedRow& to) {
-    const abi::Plane& from = place.value ? cache.value : cache.key;
-    const char* scales = nullptr;
-    if constexpr (kQuantised) {
-        const abi::Plane& scale = place.value ? cache.value_scale : cache.key_scale;
-        scales = slot_address(scale, slot.entry.scales(), slot.token, place.head);
-    }
-    decode_row(to.first, to.stride, to.repeat, slot_address(from, slot.entry.codes, slot.token, place.head), scales);
+KVJIT_INLINE void load_slot(const abi::Cache& cache, const TokenPlace& place, const Slot& slot, LoadedRows to) {
+    HeadRows from = slot_rows(place.value ? cache.value : cache.key, slot.entry.codes, slot.token, place);
+    HeadRows scales = {};
+    if constexpr (kQuantised)
+        scales = slot_rows(place.value ? cache.value_scale : cache.key_scale, slot.entry.scales(), slot.token, place);
+    for_each_head(place, [&] { decode_row(to.rows.next(), to.stride, to.repeat, from.next(), scales.next()); });
 }
 
 }  // namespace kvjit
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
-KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
+KVJIT_ENTRY(kvjit::kRowShape.threads, kvjit::kRowShape.blocks_per_sm)
 kvjit_load(KVJIT_PARAM(kvjit::abi::CudaLoadArgs) args) {
     using namespace kvjit;
-    load_row(args, [&](const TokenPlace& place, const Slot& slot, const LoadedRow& to) {
+    load_rows(args, [&](const TokenPlace& place, const Slot& slot, const LoadedRows& to) {
         load_slot(args.load.cache, place, slot, to);
     });
 }

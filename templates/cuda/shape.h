@@ -36,7 +36,13 @@ struct LaunchShape {
     int shared_bytes;
 };
 
-/// Shapes of store, load, merge and relayout, and of check, whose blocks have a multiprocessor each.
+/// Of store and load. A lane's one piece of a row leaves registers for 48 warps, which is all that some GPUs run at
+/// once.
+constexpr LaunchShape row_shape(int head_dim) {
+    return {kTokenWarps, kTokenWarps * kWarpSize, head_dim <= 4 * kWarpSize ? 6 : 4, 0};
+}
+
+/// Shapes of merge and relayout, and of check, whose blocks have a multiprocessor each.
 inline constexpr LaunchShape kTokenShape = {kTokenWarps, kTokenWarps* kWarpSize, 4, 0};
 inline constexpr LaunchShape kCheckShape = {kTokenWarps, kTokenWarps* kWarpSize, 1, 0};
 

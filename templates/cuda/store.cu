@@ -14,24 +14,22 @@ namespace kvjit {
 
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
-KVJIT_INLINE void store_slot(const abi::Cache& cache, const TokenPlace& place, const Slot& slot, const char* from) {
-    const abi::Plane& to = place.value ? cache.value : cache.key;
-    T3* scales = nullptr;
-    if constexpr (kQuantised) {
-        const abi::Plane& scale = place.value ? cache.value_scale : cache.key_scale;
-        scales = reinterpret_cast<T3*>(slot_address(scale, slot.entry.scales(), slot.token, place.head));
-    }
-    encode_row(slot_address(to, slot.entry.codes, slot.token, place.head), scales, from);
+KVJIT_INLINE void store_slot(const abi::Cache& cache, const TokenPlace& place, const Slot& slot, HeadRows from) {
+    HeadRows to = slot_rows(place.value ? cache.value : cache.key, slot.entry.codes, slot.token, place);
+    HeadRows scales = {};
+    if constexpr (kQuantised)
+        scales = slot_rows(place.value ? cache.value_scale : cache.key_scale, slot.entry.scales(), slot.token, place);
+    for_each_head(place, [&] { encode_row(to.next(), reinterpret_cast<T3*>(scales.next()), from.next()); });
 }
 
 }  // namespace kvjit
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
-KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
+KVJIT_ENTRY(kvjit::kRowShape.threads, kvjit::kRowShape.blocks_per_sm)
 kvjit_store(KVJIT_PARAM(kvjit::abi::CudaStoreArgs) args) {
     using namespace kvjit;
-    store_row(args, [&](const TokenPlace& place, const Slot& slot, const char* from) {
+    store_rows(args, [&](const TokenPlace& place, const Slot& slot, const HeadRows& from) {
         store_slot(args.store.cache, place, slot, from);
     });
 }

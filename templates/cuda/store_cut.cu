@@ -15,12 +15,17 @@ namespace kvjit {
 // ---- 6. Store ------------------------------------------------------------------------------------------------------
 
 template <int kNeighbours, int kTokens>
-KVJIT_INLINE void store_slot(const abi::Plane& to, const abi::Pieces& pieces, const Slot& slot, i64 head,
-                             const char* from) {
-    char* row = piece_address<kTokens>(to, pieces, slot.entry.codes, slot.token, head);
-    for_each_piece([&](i32 d, int) {
-        const LanePiece<T1> lane = gather_elements<kHeadDim, T1>(from, 0, d);
-        scatter_elements<kNeighbours>(row, pieces.element_stride, d, convert<CutRow::T2>(lane));
+KVJIT_INLINE void store_slot(const abi::Plane& plane, const abi::Pieces& pieces, const TokenPlace& place,
+                             const Slot& slot, HeadRows from) {
+    char* first = piece_address<kTokens>(plane, pieces, slot.entry.codes, slot.token, place.head_begin);
+    HeadRows to = {first, plane.head_stride};
+    for_each_head(place, [&] {
+        char* row = to.next();
+        const char* given = from.next();
+        for_each_piece([&](i32 d, int) {
+            const LanePiece<T1> lane = gather_elements<kHeadDim, T1>(given, 0, d);
+            scatter_elements<kNeighbours>(row, pieces.element_stride, d, convert<CutRow::T2>(lane));
+        });
     });
 }
 
@@ -28,14 +33,14 @@ KVJIT_INLINE void store_slot(const abi::Plane& to, const abi::Pieces& pieces, co
 
 // ---- 7. Entry point ------------------------------------------------------------------------------------------------
 
-KVJIT_ENTRY(kvjit::kTokenShape.threads, kvjit::kTokenShape.blocks_per_sm)
+KVJIT_ENTRY(kvjit::kRowShape.threads, kvjit::kRowShape.blocks_per_sm)
 kvjit_store(KVJIT_PARAM(kvjit::abi::CudaStoreArgs) args) {
     using namespace kvjit;
     const abi::StoreArgs& store = args.store;
-    store_row(args, [&](const TokenPlace& place, const Slot& slot, const char* from) {
+    store_rows(args, [&](const TokenPlace& place, const Slot& slot, const HeadRows& from) {
         if (place.value)
-            store_slot<kValuePiece, kValueTokenPiece>(store.cache.value, store.value_pieces, slot, place.head, from);
+            store_slot<kValuePiece, kValueTokenPiece>(store.cache.value, store.value_pieces, place, slot, from);
         else
-            store_slot<kKeyPiece, kKeyTokenPiece>(store.cache.key, store.key_pieces, slot, place.head, from);
+            store_slot<kKeyPiece, kKeyTokenPiece>(store.cache.key, store.key_pieces, place, slot, from);
     });
 }

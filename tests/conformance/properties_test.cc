@@ -177,6 +177,26 @@ TEST_CASE("more sequences than a warp has lanes") {
     }
 }
 
+// So many that a warp takes several of 7 kv heads, two, three or all: the first of emulated GPUs, the last of any GPU.
+TEST_CASE("tokens of which a warp stores and loads several kv heads") {
+    for (const std::string spec :
+         {"op=KeyValueCache,head_dim=40,cache_mode=page_table,page_size=16,layout=L2HTD",
+          "op=KeyValueCache,head_dim=64,quant_bit=8,cache_mode=block_pointers,page_size=12,layout=2LHTD",
+          "op=KeyValueCache,head_dim=40,cache_mode=block_table,page_size=12,layout=NHDTd8,value_layout=NHDT"}) {
+        for (const std::int64_t sequences : {40, 75, 500}) {
+            CAPTURE(sequences);
+            Case which = ragged(spec);
+            which.num_kv_heads = 7;
+            which.batch_size = sequences;
+            which.new_tokens = NewTokens::kFew;
+            which.past_tokens = PastTokens::kNone;
+            which.num_repeat = 2;
+            which.spread = Spread::kPadded;
+            check_against_oracle(which, 52, 53);
+        }
+    }
+}
+
 TEST_CASE("a task that takes several kv heads of a short sequence in turn") {
     if (options().on_cuda()) return;  // a GPU's block takes one
     for (const std::string spec :

@@ -30,6 +30,7 @@ CONFORMANCE = {
     "Merge": ["-tc=attention over parts of the keys*,Merge over a tensor that lacks*"],
     "long rows": ["-tc=few rows of many elements*"],
     "many sequences": ["-tc=more sequences than*"],
+    "heads of a warp": ["-tc=tokens of which a warp stores*"],
     "windows": ["-tc=*before a window are not touched"],
     "pieces": ["-tc=relayouts between layouts that cut*,*in pieces as in whole rows,*makes of whole rows"],
     "relayout threads": ["-tc=relayouts: threads*"],

@@ -12,6 +12,7 @@
 #include "common/abi.h"
 #include "cuda/bounds.h"
 #include "cuda/device_check.h"
+#include "cuda/head_split.h"
 #include "cuda/shape.h"
 #include "cuda/splits.h"
 #include "cuda/workspace.h"
@@ -210,8 +211,7 @@ private:
             const bool moved = gen::loads(spec()) || tensor == &tensors.current_key;
             if (!moved || tensor->rank == 0) continue;
             const auto program = tensor == &tensors.current_key ? KVJIT_PROGRAM_STORE : KVJIT_PROGRAM_LOAD;
-            const std::int64_t warps = saturating_product(tensor->shape[0], batch().num_kv_heads, std::int64_t{2});
-            if (auto fits = check_grid("rows", warps / shape(program).rows, kMaxGridX - 1); !fits) return fits;
+            if (auto fits = check_grid("rows", row_blocks(program, tensor->shape[0]), kMaxGridX); !fits) return fits;
         }
         if (spec().op == KVJIT_OP_MERGE) return check_grid("rows", merge_blocks(tensors), kMaxGridX);
         if (!prefills()) return {};
@@ -239,11 +239,17 @@ private:
         return device_.launch(image(program)->entry(), grid, &args, sizeof args, stream_);
     }
 
-    /// One warp for each (row, kv head, key or value).
+    abi::HeadSplit head_split(std::int64_t rows) const {
+        return split_heads(rows, batch().num_kv_heads, device_.multiprocessors());
+    }
+    /// Warps of head_split for each (row, key or value).
+    std::int64_t row_blocks(kvjit_programs program, std::int64_t rows) const {
+        const std::int64_t warps = saturating_product(rows, std::int64_t{head_split(rows).warps}, std::int64_t{2});
+        return ceil_div(warps, shape(program).rows);
+    }
     template <class Args>
     gen::Result<void> launch_rows(kvjit_programs program, std::int64_t rows, const Args& args) {
-        const std::int64_t warps = rows * batch().num_kv_heads * 2;
-        return launch(program, ceil_div(warps, shape(program).rows), 1, args);
+        return launch(program, row_blocks(program, rows), 1, args);
     }
 
     gen::Result<void> check_arrays(const kvjit_tensors& tensors) override {
@@ -254,11 +260,11 @@ private:
     }
 
     gen::Result<void> store(const abi::StoreArgs& args, std::int64_t rows) override {
-        return launch_rows(KVJIT_PROGRAM_STORE, rows, abi::CudaStoreArgs{launch_of(), args});
+        return launch_rows(KVJIT_PROGRAM_STORE, rows, abi::CudaStoreArgs{launch_of(), args, head_split(rows)});
     }
 
     gen::Result<void> load(const abi::LoadArgs& args, std::int64_t rows) override {
-        return launch_rows(KVJIT_PROGRAM_LOAD, rows, abi::CudaLoadArgs{launch_of(), args});
+        return launch_rows(KVJIT_PROGRAM_LOAD, rows, abi::CudaLoadArgs{launch_of(), args, head_split(rows)});
     }
 
     gen::Result<void> attend(abi::AttendArgs attend, const kvjit_tensors& tensors) override {

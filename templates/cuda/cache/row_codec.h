@@ -138,15 +138,21 @@ KVJIT_INLINE void encode_row(char* to, typename Row::T3* scales, const char* fro
 /// Reads a slot as a row of To, rounded once, and writes that `repeat` times, `stride` bytes apart.
 template <class Row = CacheRow, class To = T1>
 KVJIT_INLINE void decode_row(char* to, i64 stride, i64 repeat, const char* from, const char* scales) {
-    if constexpr (kSame<To, typename Row::T2>) {
-        for (i64 r = 0; r < repeat; ++r) move_row<To>(to + r * stride, from);
-    } else {
-        for_each_piece([&](i32 d, int) {
+    for_each_piece([&](i32 d, int) {
+        char* copy = to + bytes_of<To>(d);
+        if constexpr (kSame<To, typename Row::T2>) {
+            constexpr int kBytes = static_cast<int>(bytes_of<To>(kPiece));
+            u32 words[kWordsOf<kBytes>];
+            load_bytes<kBytes>(words, from + bytes_of<To>(d));
+#pragma unroll 1
+            for (i64 r = 0; r < repeat; ++r, copy += stride) store_bytes<kBytes>(copy, words);
+        } else {
             float x[kPiece];
             load_cache<Row>(x, from, scales, d);
-            for (i64 r = 0; r < repeat; ++r) store_elements(Of<To>{}, to + r * stride + bytes_of<To>(d), x);
-        });
-    }
+#pragma unroll 1
+            for (i64 r = 0; r < repeat; ++r, copy += stride) store_elements(Of<To>{}, copy, x);
+        }
+    });
 }
 
 }  // namespace kvjit

@@ -1,4 +1,4 @@
-// Which row each warp of store writes, and where it reads it. The entry file's `store` does both.
+// Which rows each warp of store writes, and where it reads them. The entry file's `store` does both.
 #pragma once
 
 #include "common/abi.h"
@@ -8,7 +8,7 @@
 
 namespace kvjit {
 
-// ---- Work split: a warp for each (token, kv head, key or value) ----------------------------------------------------
+// ---- Work split: warps for each (token, key or value), which divide its kv heads -----------------------------------
 
 /// The slot of new token `row`, of sequence b. A negative chosen slot is outside of the cache, so it is not stored.
 KVJIT_INLINE Slot slot_of_row(const abi::StoreArgs& args, i64 b, i64 row) {
@@ -17,10 +17,10 @@ KVJIT_INLINE Slot slot_of_row(const abi::StoreArgs& args, i64 b, i64 row) {
     return slot_of(args.table, b, position);
 }
 
-/// Calls store(place, slot, from) for the warp's row, of T1.
+/// Calls store(place, slot, rows of T1) for the warp's heads.
 template <class Store>
-KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args, Store&& store) {
-    const TokenPlace place = place_of_warp(args.launch);
+KVJIT_INLINE void store_rows(const abi::CudaStoreArgs& args, Store&& store) {
+    const TokenPlace place = place_of_warp(args.launch, args.split);
     const abi::Indices& seqstarts = args.store.seqstarts;
     const i64 sequences = args.launch.batch_size;
     if (is_faulty(args.launch) || place.row >= index_at(seqstarts, sequences)) return;
@@ -28,7 +28,8 @@ KVJIT_INLINE void store_row(const abi::CudaStoreArgs& args, Store&& store) {
     const Slot slot = slot_of_row(args.store, b, place.row);
     if (!is_inside(args.launch, slot)) return;
     const abi::Rows& rows = place.value ? args.store.value : args.store.key;
-    store(place, slot, rows.base + place.row * rows.token_stride + place.head * rows.head_stride);
+    char* first = rows.base + place.row * rows.token_stride + place.head_begin * rows.head_stride;
+    store(place, slot, HeadRows{first, rows.head_stride});
 }
 
 }  // namespace kvjit
