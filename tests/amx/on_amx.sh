@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Runs a command on an emulated processor with AMX: on_amx.sh [--machine FOLDER] [--with PATH]... COMMAND [ARGUMENT...]
+#
+# FOLDER (default: build/amx-machine) is what make_machine.sh made. Bochs executes some 100 million instructions of one
+# Sapphire Rapids core a second. On it Linux starts with the command, the libraries that it needs, build/lib and each
+# PATH, all at their own paths; the command runs in this folder. What it prints appears here, and its exit status is the
+# script's. Environment variables whose names begin with KVJIT_ are the command's, too. docs/compiling.md, "AMX".
+set -euo pipefail
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
+machine=$root/build/amx-machine
+taken=("$root/build/lib")
+while [[ ${1:-} == --machine || ${1:-} == --with ]]; do
+    if [[ $1 == --machine ]]; then machine=$2; else taken+=("$(realpath -- "$2")"); fi
+    shift 2
+done
+if (($# == 0)); then
+    echo "usage: on_amx.sh [--machine FOLDER] [--with PATH]... COMMAND [ARGUMENT...]" >&2
+    exit 2
+fi
+if [[ ! -x $machine/root/bochs/bochs ]]; then
+    echo "SKIP: the emulated machine is not in $machine: tests/amx/make_machine.sh"
+    exit 77
+fi
+
+command=$(realpath -- "$(command -v -- "$1")")
+shift
+work=$(mktemp -d "$machine/run.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+files=$work/files
+mkdir -p "$files"/{bin,proc,sys,dev,tmp,root} "$work/cd"
+
+# ---- What the machine starts with ----------------------------------------------------------------------------------
+
+mapfile -t libraries < <(ldd "$command" | grep -o '/[^ ]*')
+tar -ch -C / "${libraries[@]#/}" | tar -x -C "$files"
+tar -c -C / "${command#/}" "${taken[@]#/}" | tar -x -C "$files"
+cp "$machine/bin/busybox" "$files/bin/"
+{
+    echo '#!/bin/busybox sh'
+    echo '/bin/busybox --install -s /bin'
+    echo 'mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev'
+    echo 'export PATH=/bin HOME=/root; set -o pipefail'
+    while IFS='=' read -r name _; do printf 'export %s=%q\n' "$name" "${!name}"; done < <(env | grep '^KVJIT_' || true)
+    printf 'cd %q\n' "$PWD"
+    printf '%q ' "$command" "$@"
+    echo '2>&1 | cat'
+    # A second is what the console takes for its last lines.
+    # shellcheck disable=SC2016 # the machine's own $?
+    echo 'echo "on_amx.sh: status $?"; sleep 1; poweroff -f'
+} > "$files/init"
+mkdir -p "$files$PWD"
+chmod +x "$files/init"
+
+inside() { chroot "$machine" bash -euo pipefail -c "cd /${work##*/} && $1"; }
+
+cp "$machine"/usr/lib/ISOLINUX/isolinux.bin "$machine"/usr/lib/syslinux/modules/bios/ldlinux.c32 \
+    "$machine/root/vmlinuz" "$work/cd/"
+# no5lvl: Bochs 3.0 does not return from system management mode under paging of five levels.
+cat > "$work/cd/isolinux.cfg" <<'TEXT'
+DEFAULT linux
+LABEL linux
+  KERNEL vmlinuz
+  APPEND initrd=initrd rdinit=/init console=ttyS0 loglevel=1 no5lvl nokaslr mitigations=off tsc=reliable
+TEXT
+inside '(cd files && find . | cpio --quiet -o -H newc | gzip -1) > cd/initrd'
+inside 'xorriso -as mkisofs -quiet -o disk -b isolinux.bin -c boot.cat \
+                -no-emul-boot -boot-load-size 4 -boot-info-table cd 2> errors || { cat errors >&2; exit 1; }'
+cat > "$work/bochsrc" <<TEXT
+display_library: nogui
+config_interface: textconfig
+cpu: model=sapphire_rapids, count=1, ips=100000000
+clock: sync=none
+panic: action=fatal
+memory: guest=2048, host=2048
+romimage: file=/usr/share/bochs/BIOS-bochs-latest
+vgaromimage: file=/usr/share/vgabios/vgabios.bin
+ata0-master: type=cdrom, path=/${work##*/}/disk, status=inserted
+boot: cdrom
+com1: enabled=1, mode=file, dev=/${work##*/}/console
+log: /${work##*/}/log
+TEXT
+
+# ---- The run -------------------------------------------------------------------------------------------------------
+
+touch "$work/console"
+chroot "$machine" /root/bochs/bochs -q -f "/${work##*/}/bochsrc" > "$work/out" 2>&1 < /dev/null &
+bochs=$!
+trap 'kill "$bochs" 2> /dev/null || true; rm -rf "$work"' EXIT
+tail -n +1 -f --pid="$bochs" "$work/console" | tr -d '\r' | grep --line-buffered -v -e '^on_amx.sh: status' -e 'reboot: Power down$' || true
+status=$(tr -d '\r' < "$work/console" | sed -n 's/^on_amx.sh: status //p')
+if [[ -z $status ]]; then
+    echo "on_amx.sh: the machine stopped before the command ended: $(grep PANIC "$work/log" | tail -n 1)" >&2
+    exit 1
+fi
+exit "$status"
