@@ -4,6 +4,7 @@
 //     --strength N   2: cover pairs of levels (default); 3: triples, for long runs with --cases 4000
 //     --shard I/N    only every Nth case, from the Ith on
 //     --target NAME  where they run (default host): what kvjit_target_create takes and this process can give memory to
+//     --bundle FILE  kernels that are not compiled
 //     --case K       only case K: what a failure prints; of the test that -tc= names, else of "random calls"
 //     --full         every pair, where tests take some of many
 #define DOCTEST_CONFIG_IMPLEMENT
@@ -62,7 +63,8 @@ void take_shard(std::string_view value) {
     if (!read || chosen.shard >= chosen.shards) refuse("--shard", value, "I/N with I from 0 to N - 1");
 }
 
-constexpr std::array<std::string_view, 6> kNames = {"--seed", "--cases", "--case", "--strength", "--shard", "--target"};
+constexpr std::array<std::string_view, 7> kNames = {"--seed",  "--cases",  "--case",  "--strength",
+                                                    "--shard", "--target", "--bundle"};
 
 void take(std::string_view name, std::string_view value) {
     if (name == "--seed") take_number<std::uint64_t>(name, value, 0, kMaxSeed, chosen.seed);
@@ -71,6 +73,7 @@ void take(std::string_view name, std::string_view value) {
     if (name == "--strength") take_number(name, value, 2, 3, chosen.strength);
     if (name == "--shard") take_shard(value);
     if (name == "--target") chosen.target = value;
+    if (name == "--bundle") chosen.bundle = value;
 }
 
 /// Beginnings of those of doctest's long options that are of use here; its short ones have one dash.
@@ -136,11 +139,19 @@ void check_target() {
     if (const auto tried = tool::try_target(shared_engine(), target->get()); !tried) refuse_target(tried.error());
 }
 
+void take_bundle() {
+    if (chosen.bundle.empty()) return;
+    kvjit_error error;
+    kvjit_error_init(&error);
+    if (kvjit_engine_add_bundle(shared_engine(), chosen.bundle.c_str(), &error) == KVJIT_OK) return;
+    refusal = error_text("--bundle", error);
+}
+
 int refused() {
     std::fprintf(stderr,
                  "kvjit_conformance: %s\n"
-                 "usage: [--seed N] [--cases N | --case K] [--strength 2|3] [--shard I/N] [--target NAME] [--full] "
-                 "[doctest options]\n",
+                 "usage: [--seed N] [--cases N | --case K] [--strength 2|3] [--shard I/N] [--target NAME] "
+                 "[--bundle FILE] [--full] [doctest options]\n",
                  refusal.c_str());
     return 2;
 }
@@ -163,6 +174,7 @@ int main(int argc, char** argv) {
     if (!test::refusal.empty()) return test::refused();
     if (!test::reach_target()) return test::kNoGpu;
     test::check_target();
+    test::take_bundle();
     if (!test::refusal.empty()) return test::refused();
     doctest::Context context(argc, argv);
     if (test::options().only >= 0 && !test::names_test) context.addFilter("test-case", "random calls*");

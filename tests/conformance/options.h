@@ -15,6 +15,7 @@ struct Options {
     int shards = 1;
     bool full = false;            // --full: every pair, where tests take some of many
     std::string target = "host";  // --target NAME: where the calls run
+    std::string bundle;           // --bundle FILE: kernels that it has are not compiled
 
     bool on_cuda() const { return target.starts_with("cuda") || target.starts_with("sm_"); }
     /// Which reaches only memory that was made known to it: GuardedBuffer's, and of others the parts that were shown to
