@@ -1,21 +1,33 @@
 #!/usr/bin/env bash
-# Runs a command on an emulated processor with AMX: on_amx.sh [--machine FOLDER] [--with PATH]... COMMAND [ARGUMENT...]
+# Runs a command on an emulated processor with AMX: on_amx.sh [OPTION...] COMMAND [ARGUMENT...]
 #
-# FOLDER (default: build/amx-machine) is what make_machine.sh made. Bochs executes some 100 million instructions of one
-# Sapphire Rapids core a second. On it Linux starts with the command, the libraries that it needs, build/lib and each
-# PATH, all at their own paths; the command runs in this folder. What it prints appears here, and its exit status is the
-# script's. Environment variables whose names begin with KVJIT_ are the command's, too. docs/compiling.md, "AMX".
+#   --machine FOLDER  what make_machine.sh made (default: build/amx-machine)
+#   --with PATH       a file or folder that the command reads; may be repeated
+#   --compile-here    the command, kvjit replay or kvjit_conformance, runs here first, which tells the specs that it
+#                     uses; build/kvjit bundles their kernels, and the processor with AMX gets the bundle. It would take
+#                     minutes to compile what takes this one seconds.
+#
+# Bochs executes some 100 million instructions a second of one Sapphire Rapids core. Linux starts there with the
+# command, the libraries that it needs, build/lib and each PATH, all at their own paths; the command runs in this
+# folder. What it prints appears here, and its exit status is the script's. Environment variables whose names begin with
+# KVJIT_ are the command's, too. docs/compiling.md, "AMX".
 set -euo pipefail
 
-root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)
-machine=$root/build/amx-machine
-taken=("$root/build/lib")
-while [[ ${1:-} == --machine || ${1:-} == --with ]]; do
-    if [[ $1 == --machine ]]; then machine=$2; else taken+=("$(realpath -- "$2")"); fi
-    shift 2
+build=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd -P)/build
+machine=$build/amx-machine
+taken=("$build/lib")
+compiles_here=false
+while [[ ${1:-} == --* ]]; do
+    case $1 in
+        --machine) machine=$(realpath -m -- "$2") && shift ;;
+        --with) taken+=("$(realpath -- "$2")") && shift ;;
+        --compile-here) compiles_here=true ;;
+        *) break ;;
+    esac
+    shift
 done
-if (($# == 0)); then
-    echo "usage: on_amx.sh [--machine FOLDER] [--with PATH]... COMMAND [ARGUMENT...]" >&2
+if (($# == 0)) || [[ $1 == --* ]]; then
+    echo "usage: on_amx.sh [--machine FOLDER] [--with PATH]... [--compile-here] COMMAND [ARGUMENT...]" >&2
     exit 2
 fi
 if [[ ! -x $machine/root/bochs/bochs ]]; then
@@ -29,6 +41,14 @@ work=$(mktemp -d "$machine/run.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 files=$work/files
 mkdir -p "$files"/{bin,proc,sys,dev,tmp,root} "$work/cd"
+
+if $compiles_here; then
+    KVJIT_TRACE_SPECS=$work/specs.txt "$command" "$@"
+    "$build/kvjit" bundle create "$work/kernels.kvjb" --specs "$work/specs.txt" --targets x86-64-v4-amx
+    taken+=("$work/kernels.kvjb")
+    set -- "$@" --target x86-64-v4-amx --bundle "$work/kernels.kvjb"
+    export KVJIT_CACHE_DIR=
+fi
 
 # ---- What the machine starts with ----------------------------------------------------------------------------------
 
@@ -87,7 +107,8 @@ touch "$work/console"
 chroot "$machine" /root/bochs/bochs -q -f "/${work##*/}/bochsrc" > "$work/out" 2>&1 < /dev/null &
 bochs=$!
 trap 'kill "$bochs" 2> /dev/null || true; rm -rf "$work"' EXIT
-tail -n +1 -f --pid="$bochs" "$work/console" | tr -d '\r' | grep --line-buffered -v -e '^on_amx.sh: status' -e 'reboot: Power down$' || true
+tail -n +1 -f --pid="$bochs" "$work/console" | tr -d '\r' |
+    grep --line-buffered -v -e '^on_amx.sh: status' -e 'reboot: Power down$' || true
 status=$(tr -d '\r' < "$work/console" | sed -n 's/^on_amx.sh: status //p')
 if [[ -z $status ]]; then
     echo "on_amx.sh: the machine stopped before the command ended: $(grep PANIC "$work/log" | tail -n 1)" >&2
