@@ -20,10 +20,12 @@ fi
 rm -rf "$machine.new"
 debootstrap --variant=minbase trixie "$machine.new"
 cp /etc/resolv.conf "$machine.new/etc/"
-sed 's/^deb /deb-src /' "$machine.new/etc/apt/sources.list" > "$machine.new/etc/apt/sources.list.d/source.list"
-cp "$here/mend_bochs.py" "$machine.new/root/"
-cat > "$machine.new/root/make.sh" <<'TEXT'
-cd /root
+mkdir "$machine.new/amx"
+cp "$here/mend_bochs.py" "$machine.new/amx/"
+cat > "$machine.new/amx/make.sh" <<'TEXT'
+cd /amx
+# The archive's sources, too.
+find /etc/apt -name '*.list' -exec sed -i 'p; s/^deb /deb-src /' {} +
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -q
 apt-get install -q -y --no-install-recommends bochsbios busybox-static cpio g++ isolinux make python3 syslinux-common \
@@ -46,6 +48,6 @@ CXXFLAGS=-O2 CFLAGS=-O2 ./configure --with-nogui --enable-cpu-level=6 --enable-x
     --enable-pci --enable-cdrom --enable-a20-pin --disable-docbook
 make -j"$(nproc)"
 TEXT
-chroot "$machine.new" bash -euo pipefail /root/make.sh
+chroot "$machine.new" bash -euo pipefail /amx/make.sh
 mv "$machine.new" "$machine"
 echo "made $machine"

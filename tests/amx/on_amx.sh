@@ -30,7 +30,7 @@ if (($# == 0)) || [[ $1 == --* ]]; then
     echo "usage: on_amx.sh [--machine FOLDER] [--with PATH]... [--compile-here] COMMAND [ARGUMENT...]" >&2
     exit 2
 fi
-if [[ ! -x $machine/root/bochs/bochs ]]; then
+if [[ ! -x $machine/amx/bochs/bochs ]]; then
     echo "SKIP: the emulated machine is not in $machine: tests/amx/make_machine.sh"
     exit 77
 fi
@@ -40,7 +40,7 @@ shift
 work=$(mktemp -d "$machine/run.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 files=$work/files
-mkdir -p "$files"/{bin,proc,sys,dev,tmp,root} "$work/cd"
+mkdir -p "$files"/{bin,proc,sys,dev,tmp} "$work/cd"
 
 if $compiles_here; then
     KVJIT_TRACE_SPECS=$work/specs.txt "$command" "$@"
@@ -60,7 +60,7 @@ cp "$machine/bin/busybox" "$files/bin/"
     echo '#!/bin/busybox sh'
     echo '/bin/busybox --install -s /bin'
     echo 'mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev'
-    echo 'export PATH=/bin HOME=/root; set -o pipefail'
+    echo 'export PATH=/bin HOME=/tmp; set -o pipefail'
     while IFS='=' read -r name _; do printf 'export %s=%q\n' "$name" "${!name}"; done < <(env | grep '^KVJIT_' || true)
     printf 'cd %q\n' "$PWD"
     printf '%q ' "$command" "$@"
@@ -75,7 +75,7 @@ chmod +x "$files/init"
 inside() { chroot "$machine" bash -euo pipefail -c "cd /${work##*/} && $1"; }
 
 cp "$machine"/usr/lib/ISOLINUX/isolinux.bin "$machine"/usr/lib/syslinux/modules/bios/ldlinux.c32 \
-    "$machine/root/vmlinuz" "$work/cd/"
+    "$machine/amx/vmlinuz" "$work/cd/"
 # no5lvl: Bochs 3.0 does not return from system management mode under paging of five levels.
 cat > "$work/cd/isolinux.cfg" <<'TEXT'
 DEFAULT linux
@@ -104,7 +104,7 @@ TEXT
 # ---- The run -------------------------------------------------------------------------------------------------------
 
 touch "$work/console"
-chroot "$machine" /root/bochs/bochs -q -f "/${work##*/}/bochsrc" > "$work/out" 2>&1 < /dev/null &
+chroot "$machine" /amx/bochs/bochs -q -f "/${work##*/}/bochsrc" > "$work/out" 2>&1 < /dev/null &
 bochs=$!
 trap 'kill "$bochs" 2> /dev/null || true; rm -rf "$work"' EXIT
 tail -n +1 -f --pid="$bochs" "$work/console" | tr -d '\r' |
