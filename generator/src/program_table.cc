@@ -3,6 +3,7 @@
 #include <concepts>
 #include <optional>
 
+#include "generator/decode_tokens.h"
 #include "generator/operator.h"
 #include "generator/program.h"
 #include "generator/score_rules.h"

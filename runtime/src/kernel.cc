@@ -97,8 +97,7 @@ gen::Result<std::uint32_t> Kernel::take_stored(std::uint32_t asked) {
     return bits;
 }
 
-int Kernel::decode_tokens() const {
-    if (target().backend != gen::Backend::kCpu) return gen::gpu_decode_tokens(spec_);
+gen::TokenCounts Kernel::decode_tokens() const {
     return gen::cpu_decode_tokens(spec_, target(), lowered_[made_as(0)].programs);
 }
 

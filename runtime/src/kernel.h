@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "generator/decode_tokens.h"
 #include "images/images.h"
 #include "run_counts.h"
 
@@ -64,8 +65,8 @@ public:
     const gen::Target& target() const { return lowered_[made_as(0)].target; }
     /// Errors: KVJIT_BAD_TARGET if this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
-    /// The most new tokens of a sequence that decode takes on the target.
-    int decode_tokens() const;
+    /// The numbers of a sequence's new tokens that decode takes on the target, a CPU.
+    gen::TokenCounts decode_tokens() const;
 
     const std::shared_ptr<Recorder>& recorder() const { return images_->recorder(); }
     const Log& log() const { return images_->log(); }

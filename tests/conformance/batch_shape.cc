@@ -17,6 +17,8 @@ std::int64_t new_tokens_of(const Case& which, Rng& rng) {
             return 1;
         case NewTokens::kNoneOrOne:
             return rng.below(2);
+        case NewTokens::kTwoOrThree:
+            return rng.between(2, 3);
         case NewTokens::kFew:
             return rng.between(2, 5);
         case NewTokens::kTileEdge:

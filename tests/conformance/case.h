@@ -16,7 +16,8 @@ namespace kvjit::test {
 /// How a table's rows are found.
 enum class TableRows { kPadded, kCsr, kIndexed };
 /// New tokens of a sequence.
-enum class NewTokens { kOne, kNoneOrOne, kFew, kTileEdge, kRagged };
+// kTwoOrThree: of groups of up to 4, which every CPU decodes where AMX doesn't make prefill cheaper.
+enum class NewTokens { kOne, kNoneOrOne, kTwoOrThree, kFew, kTileEdge, kRagged };
 /// Tokens before the new ones; for MultiHeadAttention: keys.
 enum class PastTokens { kNone, kFew, kVectorEdge, kChunkEdge, kChunks, kRagged };
 /// Whether a call stores: its run brings new tokens, or none; or its plan says that none ever will.

@@ -143,7 +143,7 @@ void expect_where_seen(double number, Case which) {
         return keys >= tokens + 16 && tokens <= 17;
     };
     std::uint64_t next = 113;
-    for (int left = which.new_tokens == NewTokens::kFew ? 4 : 1; left > 0; --left) {
+    for (int left = which.new_tokens == NewTokens::kTwoOrThree ? 4 : 1; left > 0; --left) {
         const std::uint64_t seed = find_seed(next, hides_some);
         expect_at_keys(number, which, seed);
         next = seed + 1;
@@ -187,7 +187,7 @@ TEST_CASE("a NaN or an infinity in a value reaches the tokens that see it, and n
             if (type == "bf16" && which.spec.has_window != 0) expect_where_seen(other, which);
             // Nor has a tile of 4 rows of a CPU's decode.
             which = ragged(spec + "4");
-            which.new_tokens = NewTokens::kFew;
+            which.new_tokens = NewTokens::kTwoOrThree;
             if (!few_tokens_share_tiles()) expect_where_seen(number, which);
             which.new_tokens = NewTokens::kOne;
             expect_where_seen(number, which);

@@ -225,7 +225,7 @@ TEST_CASE("quantised decode: a token whose keys end where a block does") {
 TEST_CASE("quantised decode: a later token's value changes no bit of earlier ones") {
     const auto bits_before = [](const std::string& spec, double number) {
         Case which = decode_of(spec);
-        which.new_tokens = NewTokens::kFew;
+        which.new_tokens = NewTokens::kTwoOrThree;
         which.batch_size = 1;
         Call call = make_call(which, 201, 202);
         const std::int64_t last = call.problem.new_tokens(0) - 1;
@@ -240,9 +240,10 @@ TEST_CASE("quantised decode: a later token's value changes no bit of earlier one
         for (const std::string type : {"t1=f32", "t1=f16", "t1=bf16"}) {
             CAPTURE(spec);
             CAPTURE(type);
-            // On GPUs a NaN may reach the other rows of its tile. On CPUs decode over quantised caches skips it, and
-            // has all of these tokens, with AMX, too.
-            const double other = options().on_cuda() ? 3.0 : kNan;
+            // On GPUs a NaN may reach the other rows of its tile, and in prefill, which has 2 tokens of 5 heads. On
+            // CPUs decode over quantised caches skips it, and has all of the other tokens, with AMX, too.
+            const bool shares_tiles = options().on_cuda() || ragged(spec).spec.group > 4;
+            const double other = shares_tiles ? 3.0 : kNan;
             CHECK(bits_before(spec + type, other) == bits_before(spec + type, 0.5));
         }
     }
@@ -347,9 +348,9 @@ TEST_CASE("quantised decode: sums of bytes by tiles have the bits of those by ve
                                     rows + "head_dim=192,group=7,quant_bit=4,quant_group=64,t1=bf16",
                                     rows + "head_dim=128,group=4,quant_bit=4,quant_group=128,has_window=1"}) {
         CAPTURE(spec);
-        for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kFew}) {
+        for (const NewTokens tokens : {NewTokens::kOne, NewTokens::kTwoOrThree}) {
             // Of more rows some are prefilled.
-            if (tokens == NewTokens::kFew && !spec.contains("group=4,")) continue;
+            if (tokens == NewTokens::kTwoOrThree && !spec.contains("group=4,")) continue;
             Case which = ragged(spec);
             which.new_tokens = tokens;
             which.window_left = spec.contains("has_window") ? 37 : -1;

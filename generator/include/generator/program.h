@@ -100,11 +100,6 @@ std::uint32_t program_bits(const KernelSpec& spec, Backend backend);
 /// serves", "... is not asked"; also where no variant serves.
 std::string explain(const KernelSpec& spec, const Target& target, std::uint32_t programs);
 
-/// The most new tokens of a sequence that attend_decode takes. Longer ones, with 0 all of them, go to attend_prefill.
-/// programs: the spec's, on the CPU that runs them, `target`.
-int cpu_decode_tokens(const KernelSpec& spec, const Target& target, std::span<const Program> programs);
-int gpu_decode_tokens(const KernelSpec& spec);
-
 /// Constants that the target adds to each program's spec block: kVectorBytes, kHasFma, kHasF16c, ... or kMaxSharedBytes
 std::vector<Constant> target_constants(const Target& target);
 

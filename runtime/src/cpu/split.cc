@@ -117,12 +117,12 @@ private:
         return tiles;
     }
 
-    bool decodes(std::int64_t b) const { return rows_of(batch_.seqstarts, b) <= decode_tokens_; }
+    bool decodes(std::int64_t b) const { return decode_tokens_.contains(rows_of(batch_.seqstarts, b)); }
 
     /// The finest that pays, made coarser where it gives too many tiles: first in heads, which share nothing, then in
     /// rows. Gives up to 2 * kMaxItems tiles, or one for each sequence and kMaxItems more.
     TileSize tile_size(bool decode) const {
-        TileSize size{std::max<std::int64_t>(1, decode ? decode_tokens_ : kPrefillRows / spec_.group), 1, 0};
+        TileSize size{std::max<std::int64_t>(1, decode ? decode_tokens_.most() : kPrefillRows / spec_.group), 1, 0};
         std::int64_t pieces = 0;  // of rows
         for (std::int64_t b = 0; b < batch_.batch_size; ++b) {
             if (decodes(b) == decode)
@@ -276,7 +276,7 @@ private:
     const gen::KernelSpec& spec_;
     const BatchView& batch_;
     std::int64_t num_kv_heads_;
-    std::int64_t decode_tokens_;
+    gen::TokenCounts decode_tokens_;
     std::int64_t target_items_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "batch/batch_view.h"
 #include "common/abi.h"
+#include "generator/decode_tokens.h"
 
 namespace kvjit::rt {
 
@@ -21,8 +22,8 @@ struct Work {
 
 /// What a batch is split for.
 struct SplitFor {
-    std::int64_t decode_tokens;  // Kernel::decode_tokens
-    std::int64_t concurrency;    // how many items the executor runs at once
+    gen::TokenCounts decode_tokens;  // Kernel::decode_tokens
+    std::int64_t concurrency;        // how many items the executor runs at once
 };
 
 /// Precondition: the batch is checked.

@@ -16,6 +16,7 @@
 #include "cuda/shape.h"
 #include "cuda/splits.h"
 #include "cuda/workspace.h"
+#include "generator/decode_tokens.h"
 #include "generator/operator.h"
 
 namespace kvjit::rt {
@@ -84,7 +85,7 @@ private:
     const LaunchShape& shape(kvjit_programs program) const { return image(program)->launch(); }
     bool attends() const { return needs(KVJIT_PROGRAM_DECODE); }
     bool prefills() const { return needs(KVJIT_PROGRAM_PREFILL); }
-    std::int64_t decode_tokens() const { return kernel().decode_tokens(); }
+    std::int64_t decode_tokens() const { return gen::gpu_decode_tokens(kernel().spec()); }
 
     /// possible_programs without those that the bounds and the check level make needless.
     std::uint32_t needed_programs() const {

@@ -22,7 +22,7 @@ inline constexpr bool kFetchesByLine = false;
 
 namespace kvjit {
 
-/// Rows of a panel: those of one token, or of more that fit one tile (generator/src/program.cc, cpu_decode_tokens).
+/// Rows of a panel: those of one token, or of more that fit one tile (generator/src/decode_tokens.cc).
 inline constexpr int kPanelRows = (kGroup + kTileRows - 1) / kTileRows * kTileRows;
 /// By how much a score may be larger than a row's max before sums are rescaled: that takes little time for few rows.
 inline constexpr float kSlack = 0;

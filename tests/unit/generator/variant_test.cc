@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "generator/decode_tokens.h"
 #include "generator/render.h"
 #include "lowered.h"
 
@@ -321,60 +322,78 @@ TEST_CASE("a launch has threads and fits into the target's shared memory, on CUD
     for (const Program& program : all_programs(target_of("x86-64"))) CHECK(program.launch.threads == 0);
 }
 
-TEST_CASE("decode takes new tokens while that costs a CPU less than prefill; a GPU's takes one token of any group") {
+TEST_CASE(
+    "decode takes the numbers of new tokens that cost a CPU less than prefill; a GPU's takes one token of any group") {
+    // "1-3 5": from 1 to 3, and 5.
     const auto tokens = [](std::string_view fields, std::string_view target) {
         const KernelSpec spec = spec_of("group=" + std::string(fields));
         const Target on = target_of(std::string(target));
-        return on.backend == Backend::kCpu ? cpu_decode_tokens(spec, on, *lower(spec, on)) : gpu_decode_tokens(spec);
+        if (on.backend != Backend::kCpu) return "1-" + std::to_string(gpu_decode_tokens(spec));
+        const TokenCounts counts = cpu_decode_tokens(spec, on, *lower(spec, on));
+        std::string text;
+        for (int first = 1; first <= counts.most(); ++first) {
+            if (!counts.contains(first)) continue;
+            int last = first;
+            while (counts.contains(last + 1)) ++last;
+            text +=
+                (text.empty() ? "" : " ") + std::to_string(first) + (last > first ? "-" + std::to_string(last) : "");
+            first = last;
+        }
+        return text;
     };
-    CHECK(tokens("1", "x86-64-v4") == 15);
-    CHECK(tokens("4", "x86-64-v4") == 6);
-    CHECK(tokens("8", "x86-64-v4") == 3);
-    CHECK(tokens("5", "x86-64-v3") == tokens("8", "x86-64-v3"));
-    CHECK(tokens("4,quant_bit=8", "x86-64-v3") == 5);
-    CHECK(tokens("28", "x86-64-v3") == 1);
-    CHECK(tokens("29", "x86-64-v3") == 0);
+    CHECK(tokens("1", "x86-64-v4") == "1-9");
+    CHECK(tokens("4", "x86-64-v4") == "1-3 5");
+    CHECK(tokens("8", "x86-64-v4") == "1-3");
+    CHECK(tokens("5", "x86-64-v3") == "1-2");
+    CHECK(tokens("8", "x86-64-v3") == "1-3 5");
+    CHECK(tokens("4,quant_bit=8", "x86-64-v3") == "1-3 5");
+    CHECK(tokens("28", "x86-64-v3") == "1-2");
+    CHECK(tokens("29", "x86-64-v3") == "");
+
+    // Half of prefill's tile is full with 4 tokens of 4 heads; 5 would fill little of the other half.
+    CHECK(tokens("4,t1=bf16,t2=bf16", "x86-64-v4") == "1-6");
+    CHECK(tokens("4,quant_bit=8,quant_group=32", "x86-64-v4-bf16") == "1-3 5");
+    CHECK(tokens("4,quant_bit=4,quant_group=32", "x86-64-v4-bf16") == "1-6");
 
     // AMD: more than the rows of one pass of prefill.
     for (const char* target : {"x86-64-v3+sse4a", "x86-64-v4-bf16+sse4a"}) {
-        CHECK(tokens("1", target) == 24);
-        CHECK(tokens("3", target) == 9);
-        CHECK(tokens("4", target) == 16);
-        CHECK(tokens("8", target) == 8);
-        CHECK(tokens("4,quant_bit=8", target) == 13);
-        CHECK(tokens("4,t1=bf16,t2=bf16", target) == 16);
-        CHECK(tokens("64", target) == 1);
-        CHECK(tokens("65", target) == 0);
+        CHECK(tokens("1", target) == "1-24");
+        CHECK(tokens("3", target) == "1-9 11-12");
+        CHECK(tokens("4", target) == "1-16");
+        CHECK(tokens("8", target) == "1-8");
+        CHECK(tokens("4,quant_bit=8", target) == "1-10 13");
+        CHECK(tokens("4,t1=bf16,t2=bf16", target) == "1-16");
+        CHECK(tokens("64", target) == "1");
+        CHECK(tokens("65", target) == "");
     }
-    CHECK(tokens("4,t1=bf16,t2=bf16", "x86-64-v4-amx+sse4a") == 2);
+    CHECK(tokens("4,t1=bf16,t2=bf16", "x86-64-v4-amx+sse4a") == "1-2");
 
     // GPUs.
-    CHECK(tokens("7", "sm_80") == 2);
-    CHECK(tokens("16", "cuda-emulated") == 1);
-    CHECK(tokens("17", "sm_80") == 1);
-    CHECK(tokens("4,quant_bit=8", "sm_80") == 8);
-    CHECK(tokens("4,quant_bit=8,t1=f32", "sm_80") == 4);
-    CHECK(tokens("32,quant_bit=4", "sm_80") == 1);
+    CHECK(tokens("7", "sm_80") == "1-2");
+    CHECK(tokens("16", "cuda-emulated") == "1-1");
+    CHECK(tokens("17", "sm_80") == "1-1");
+    CHECK(tokens("4,quant_bit=8", "sm_80") == "1-8");
+    CHECK(tokens("4,quant_bit=8,t1=f32", "sm_80") == "1-4");
+    CHECK(tokens("32,quant_bit=4", "sm_80") == "1-1");
 
     // AMX: bfloat16 queries, above all over keys that need no packing.
     for (const char* target : {"x86-64-v4-amx", "x86-64-v3+amx-emulated"}) {
-        CHECK(tokens("4", target) == 6);
-        CHECK(tokens("1,t1=bf16,t2=bf16", target) == 5);
-        CHECK(tokens("4,t1=bf16,t2=bf16", target) == 2);
-        CHECK(tokens("8,t1=bf16,t2=bf16", target) == 1);
-        CHECK(tokens("4,t1=bf16,t2=f16", target) == 4);
-        CHECK(tokens("4,t1=bf16,quant_bit=8", target) == 3);
+        CHECK(tokens("4", target) == "1-6");
+        CHECK(tokens("1,t1=bf16,t2=bf16", target) == "1-6");
+        CHECK(tokens("4,t1=bf16,t2=bf16", target) == "1-2");
+        CHECK(tokens("8,t1=bf16,t2=bf16", target) == "1");
+        CHECK(tokens("4,t1=bf16,t2=f16", target) == "1-4");
+        CHECK(tokens("4,t1=bf16,quant_bit=8", target) == "1-3");
         // What AMX decodes: as many rows as a tile has.
-        CHECK(tokens("1,t1=bf16,layout=L2HTD", target) == 16);
-        CHECK(tokens("3,t1=bf16,layout=L2HTD", target) == 5);
-        CHECK(tokens("4,t1=bf16,layout=L2HTD", target) == 4);
-        CHECK(tokens("17,t1=bf16,layout=L2HTD", target) == 1);
-        CHECK(tokens("256,t1=bf16,layout=L2HTD", target) == 1);
+        CHECK(tokens("1,t1=bf16,layout=L2HTD", target) == "1-16");
+        CHECK(tokens("3,t1=bf16,layout=L2HTD", target) == "1-5");
+        CHECK(tokens("4,t1=bf16,layout=L2HTD", target) == "1-4");
+        CHECK(tokens("17,t1=bf16,layout=L2HTD", target) == "1");
+        CHECK(tokens("256,t1=bf16,layout=L2HTD", target) == "1");
         // By products of bytes: codes are loaded once for 32 rows.
-        CHECK(tokens("4,quant_bit=8,quant_group=32", target) == 14);
-        CHECK(tokens("4,t1=bf16,quant_bit=8,quant_group=32", target) == 9);
-        CHECK(tokens("4,t1=f32,quant_bit=4,quant_group=64", target) == 14);
-        CHECK(tokens("65,quant_bit=8,quant_group=32", target) == 0);
+        CHECK(tokens("4,quant_bit=8,quant_group=32", target) == "1-14");
+        CHECK(tokens("4,t1=bf16,quant_bit=8,quant_group=32", target) == "1-9");
+        CHECK(tokens("4,t1=f32,quant_bit=4,quant_group=64", target) == "1-16");
+        CHECK(tokens("65,quant_bit=8,quant_group=32", target) == "");
     }
-    CHECK(tokens("4,t1=bf16,t2=bf16", "x86-64-v4") == 6);
 }

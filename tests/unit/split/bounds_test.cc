@@ -9,7 +9,7 @@
 
 #include "call/arrays.h"
 #include "cpu/split.h"
-#include "generator/program.h"
+#include "generator/decode_tokens.h"
 
 using namespace kvjit;
 

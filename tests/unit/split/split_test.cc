@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "call/arrays.h"
-#include "generator/program.h"
+#include "generator/decode_tokens.h"
 
 using namespace kvjit;
 
