@@ -6,7 +6,10 @@ processor has XFD, and ECX[2] of a component's own leaf that XFD governs this co
 set in the register IA32_XFD, instructions that need the component raise #NM (device not available), and IA32_XFD_ERR
 has the bit. TILERELEASE raises none.
 
-It knows STTILECFG with VEX.W 1 alone; volume 2 gives it W 0. And it multiplies signed bytes as if they were unsigned.
+It knows STTILECFG with VEX.W 1 alone; volume 2 gives it W 0. It multiplies signed bytes as if they were unsigned. And a
+thread loses its tiles when another takes its place: XSAVE and STTILECFG store rows where bytes a row belong, and bytes
+where rows do (volume 2, LDTILECFG, has the format); XSAVE and XRSTOR take 8 of the 16 rows of a tile; and tiles that
+hold numbers count as empty (XINUSE), so that they are not stored.
 """
 
 import pathlib
@@ -64,6 +67,11 @@ REPLACEMENTS = [
     ("cpu/avx/amx.cc", SIGNED_BYTES.format("DPBDSS", "y"), "Bit8s"),
     ("cpu/avx/amx.cc", SIGNED_BYTES.format("DPBDSU", "x"), "Bit8s"),
     ("cpu/avx/amx.cc", SIGNED_BYTES.format("DPBDUS", "y"), "Bit8s"),
+    ("cpu/xsave.cc", r"vmm16u\(8\+n\) .*tilecfg\[n\]\.(rows);", "bytes_per_row"),
+    ("cpu/xsave.cc", r"vmmubyte\(48\+n\) .*tilecfg\[n\]\.(bytes_per_row);", "rows"),
+    ("cpu/xsave.cc", r"row < (BX_TILE_REGISTERS); row\+\+\) \{\n\s*write_", "BX_TILE_MAX_ROWS"),
+    ("cpu/xsave.cc", r"row < (BX_TILE_REGISTERS); row\+\+\) \{\n\s*read_", "BX_TILE_MAX_ROWS"),
+    ("cpu/xsave.cc", r"tile_use_tracker (==) 0\);", "!="),
 ]
 
 
