@@ -8,8 +8,8 @@ has the bit. TILERELEASE raises none.
 
 It knows STTILECFG with VEX.W 1 alone; volume 2 gives it W 0. It multiplies signed bytes as if they were unsigned. And a
 thread loses its tiles when another takes its place: XSAVE and STTILECFG store rows where bytes a row belong, and bytes
-where rows do (volume 2, LDTILECFG, has the format); XSAVE and XRSTOR take 8 of the 16 rows of a tile; and tiles that
-hold numbers count as empty (XINUSE), so that they are not stored.
+where rows do (volume 2, LDTILECFG, has the format); XSAVE and XRSTOR take 8 of the 16 rows of a tile; and XINUSE says
+the opposite, so that just tiles without numbers are stored (while XFD is set, none may be).
 """
 
 import pathlib
@@ -71,7 +71,12 @@ REPLACEMENTS = [
     ("cpu/xsave.cc", r"vmmubyte\(48\+n\) .*tilecfg\[n\]\.(bytes_per_row);", "rows"),
     ("cpu/xsave.cc", r"row < (BX_TILE_REGISTERS); row\+\+\) \{\n\s*write_", "BX_TILE_MAX_ROWS"),
     ("cpu/xsave.cc", r"row < (BX_TILE_REGISTERS); row\+\+\) \{\n\s*read_", "BX_TILE_MAX_ROWS"),
-    ("cpu/xsave.cc", r"tile_use_tracker (==) 0\);", "!="),
+    (
+        "cpu/xsave.cc",
+        r"tile_use_tracker (==) 0\);",
+        f"!= 0 && (BX_CPU_THIS_PTR msr.ia32_xfd & (1 << {TILE_DATA})) ==",
+    ),
+    ("cpu/avx/amx.h", r"AMX\(\): palette_id\(0\), (start_row\(0\)) ", "start_row(0), tile_use_tracker(0)"),
 ]
 
 
