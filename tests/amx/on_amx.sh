@@ -92,6 +92,8 @@ config_interface: textconfig
 cpu: model=sapphire_rapids, count=1, ips=100000000
 clock: sync=none
 panic: action=fatal
+error: action=ignore
+info: action=ignore
 memory: guest=2048, host=2048
 romimage: file=/usr/share/bochs/BIOS-bochs-latest
 vgaromimage: file=/usr/share/vgabios/vgabios.bin
