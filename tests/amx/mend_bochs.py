@@ -8,8 +8,10 @@ has the bit. TILERELEASE raises none.
 
 It knows STTILECFG with VEX.W 1 alone; volume 2 gives it W 0. It multiplies signed bytes as if they were unsigned. And a
 thread loses its tiles when another takes its place: XSAVE and STTILECFG store rows where bytes a row belong, and bytes
-where rows do (volume 2, LDTILECFG, has the format); XSAVE and XRSTOR take 8 of the 16 rows of a tile; and XINUSE says
-the opposite, so that just tiles without numbers are stored (while XFD is set, none may be).
+where rows do (volume 2, LDTILECFG, has the format); XSAVE and XRSTOR take 8 of the 16 rows of a tile; XINUSE says the
+opposite, so that just tiles without numbers are stored (while XFD is set, none may be); and XRSTOR of a compacted area
+looks for them in the wrong place, if the area has a component before them that it does not ask for, as Linux does not
+for the protection keys (volume 1, section 13.4.3, has the format).
 """
 
 import pathlib
@@ -75,6 +77,11 @@ REPLACEMENTS = [
         "cpu/xsave.cc",
         r"tile_use_tracker (==) 0\);",
         f"!= 0 && (BX_CPU_THIS_PTR msr.ia32_xfd & (1 << {TILE_DATA})) ==",
+    ),
+    (
+        "cpu/xsave.cc",
+        r"(\n\s*if \(format & feature_mask\)\n\s*offset \+= xsave_restore\[feature\]\.len;\n\s*\})",
+        "\n      }\n      if (format & feature_mask)\n        offset += xsave_restore[feature].len;",
     ),
     ("cpu/avx/amx.h", r"AMX\(\): palette_id\(0\), (start_row\(0\)) ", "start_row(0), tile_use_tracker(0)"),
 ]
