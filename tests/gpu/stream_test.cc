@@ -72,8 +72,8 @@ void check_replays(const char* spec, std::int64_t new_tokens, PlanOptions option
     Step step(machine(), spec, {.new_tokens = new_tokens, .keys = 900});
     Plan plan = plan_for(step, options);
     const gpu::Graph graph(stream, [&] { run(plan, step); });
-    CHECK(graph.nodes() >= 2);  // store and attention at least
-    for (const std::uint64_t seed : {2U, 3U, 4U, 5U}) {
+    CHECK(graph.nodes() >= 2);                   // store and attention at least
+    for (const std::uint64_t seed : {2U, 3U}) {  // a replay after the capture, a replay after a replay
         CAPTURE(seed);
         step.draw(seed);
         graph.launch(stream);
