@@ -47,6 +47,19 @@ std::vector<double> numbers_in(const kvjit_tensor& tensor) {
     return all;
 }
 
+/// A call over one kv head. `window`: window_left, if the spec has one.
+ApiCall call_of(CallShape shape, std::int64_t window, Rng& rng) {
+    shape.num_kv_heads = 1;
+    ApiCall call(shape);
+    call.place_tokens(&rng);
+    if (call.spec.has_window) call.batch.window_left = window;
+    if (call.spec.is_alibi) call.slopes = {0.5F, 0.25F, 0.01F, 0.001F};
+    if (call.spec.has_soft_cap) call.batch.soft_cap = 2;
+    call.bind();
+    draw_inputs(call.tensors, rng);
+    return call;
+}
+
 /// Sequences that prefill and one that decodes, of which a few keys to more than 3000 are seen; so few tiles of rows
 /// that they are split on any GPU, the emulated one included. With an even seed one sequence has two tiles.
 ApiCall long_call(const std::string& spec, std::uint64_t seed) {
@@ -55,15 +68,8 @@ ApiCall long_call(const std::string& spec, std::uint64_t seed) {
                     seed % 2 == 0 ? calls::Numbers{33, 1, 5} : calls::Numbers{20, 1, 5, 5},
                     {rng.between(2900, 3300), 700, rng.between(600, 1200)}};
     if (seed % 2 != 0) shape.keys.push_back(5);
-    shape.num_kv_heads = 1;
-    ApiCall call(shape);
-    call.place_tokens(&rng);
-    if (call.spec.has_window) call.batch.window_left = rng.between(900, 1500);
-    if (call.spec.is_alibi) call.slopes = {0.5F, 0.25F, 0.01F, 0.001F};
-    if (call.spec.has_soft_cap) call.batch.soft_cap = 2;
-    call.bind();
-    draw_inputs(call.tensors, rng);
-    return call;
+    const std::int64_t window = rng.between(900, 1500);
+    return call_of(std::move(shape), window, rng);
 }
 
 /// Copies arrays to pages that a GPU reaches.
@@ -81,9 +87,8 @@ void run(Plan& plan, const ApiCall& call) {
     plan.synchronize().value();
 }
 
-void expect_right(const std::string& spec, std::uint64_t seed) {
-    INFO("spec " << spec << ", seed " << seed);
-    ApiCall call = long_call(spec, seed);
+/// Returns what the call's plan says of itself.
+std::string expect_right(ApiCall call) {
     const kvjit_batch on_host =
         call.batch;                       // of arrays that stay valid: bind() copies them, and replaces none of 64 bits
     std::deque<GuardedBuffer> reachable;  // where a GPU finds the arrays
@@ -92,8 +97,6 @@ void expect_right(const std::string& spec, std::uint64_t seed) {
     PlanOptions how;
     if (options().on_cuda()) how.host_batch = &on_host;
     auto plan = engine.kernel(call.spec, chosen_target()).value().plan(call.batch, how).value();
-    const std::string described = plan.describe();
-    if (options().on_cuda()) CHECK_MESSAGE(described.find("prefill splits: 1\n") == std::string::npos, described);
     run(plan, call);
     const std::vector<std::byte> first = call.snapshot();
 
@@ -108,33 +111,53 @@ void expect_right(const std::string& spec, std::uint64_t seed) {
     // The counters are as they were, and bits don't depend on which block is the last.
     run(plan, call);
     CHECK(call.snapshot() == first);
+    return plan.describe();
+}
+
+void expect_split(const std::string& spec, std::uint64_t seed) {
+    INFO("spec " << spec << ", seed " << seed);
+    const std::string plan = expect_right(long_call(spec, seed));
+    if (options().on_cuda()) CHECK_MESSAGE(plan.find("prefill splits: 1\n") == std::string::npos, plan);
 }
 
 TEST_CASE("few rows see many keys") {
-    expect_right("head_dim=64,cache_mode=page_table,page_size=16", 1);
-    expect_right("head_dim=64,t1=f32,layout=L2HTD", 2);
-    expect_right("head_dim=64,quant_bit=8,cache_mode=token_table", 3);
-    expect_right("head_dim=64,is_alibi=1,t1=bf16", 4);
-    expect_right("head_dim=64,has_window=1,cache_mode=page_table,page_size=64,quant_bit=4,quant_group=32", 5);
-    expect_right("head_dim=64,has_window=1,t1=f32", 6);
+    expect_split("head_dim=64,cache_mode=page_table,page_size=16", 1);
+    expect_split("head_dim=64,t1=f32,layout=L2HTD", 2);
+    expect_split("head_dim=64,quant_bit=8,cache_mode=token_table", 3);
+    expect_split("head_dim=64,is_alibi=1,t1=bf16", 4);
+    expect_split("head_dim=64,has_window=1,cache_mode=page_table,page_size=64,quant_bit=4,quant_group=32", 5);
+    expect_split("head_dim=64,has_window=1,t1=f32", 6);
 }
 
 // Of 16-bit rows, also those that warpgroups have in two or three parts, or in tiles of fewer keys.
 TEST_CASE("few rows of each length that warpgroups take see many keys") {
-    expect_right("head_dim=128,cache_mode=page_table,page_size=16", 1);
-    expect_right("head_dim=128,has_soft_cap=1,t1=bf16", 2);
-    expect_right("head_dim=192,has_window=1", 1);
-    expect_right("head_dim=256,t1=bf16,cache_mode=page_table,page_size=64", 2);
+    expect_split("head_dim=128,cache_mode=page_table,page_size=16", 1);
+    expect_split("head_dim=128,has_soft_cap=1,t1=bf16", 2);
+    expect_split("head_dim=192,has_window=1", 1);
+    expect_split("head_dim=256,t1=bf16,cache_mode=page_table,page_size=64", 2);
 }
 
 // Two warps share such rows: an even or an odd number of 16 elements, the last of them whole or not.
 TEST_CASE("few rows of many elements see many keys") {
-    expect_right("head_dim=144,has_window=1,quant_bit=8,quant_group=8", 2);
-    expect_right("head_dim=136,cache_mode=page_table,page_size=16", 1);
-    expect_right("head_dim=200,is_alibi=1,t1=bf16", 3);
-    expect_right("head_dim=256,cache_mode=page_table,page_size=64,quant_bit=4,quant_group=32", 4);
+    expect_split("head_dim=144,has_window=1,quant_bit=8,quant_group=8", 2);
+    expect_split("head_dim=136,cache_mode=page_table,page_size=16", 1);
+    expect_split("head_dim=200,is_alibi=1,t1=bf16", 3);
+    expect_split("head_dim=256,cache_mode=page_table,page_size=64,quant_bit=4,quant_group=32", 4);
     // Decode has room for one stage of such rows on most GPUs, and its scales of 2 bytes are held back for a turn.
-    expect_right("head_dim=256,quant_bit=8,quant_group=256,t3=f16,cache_mode=page_table,page_size=16", 5);
+    expect_split("head_dim=256,quant_bit=8,quant_group=256,t3=f16,cache_mode=page_table,page_size=16", 5);
+}
+
+// Tiles of rows and tiles of keys begin at different tokens: a tile's last row sees keys that its first one does not,
+// and with a window the first row sees some that the last one does not.
+TEST_CASE("the rows of a tile see each their own keys") {
+    for (const std::string rows :
+         {"head_dim=64", "head_dim=64,t1=f32", "head_dim=128,quant_bit=8,cache_mode=page_table,page_size=16"}) {
+        CAPTURE(rows);
+        const std::string spec = "op=MultiHeadCacheAttention,group=1," + rows;
+        Rng rng(7);
+        expect_right(call_of({parse_spec(spec), {200}, {237}}, 0, rng));
+        expect_right(call_of({parse_spec(spec + ",has_window=1"), {200}, {500}}, 200, rng));
+    }
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ CONFORMANCE = {
     "pieces": ["-tc=relayouts between layouts that cut*,*in pieces as in whole rows,*makes of whole rows"],
     "relayout threads": ["-tc=relayouts: threads*"],
     "tensor cores": ["-tc=random calls that tensor cores*"],
+    "rows of a tile": ["-tc=the rows of a tile see*"],
     "splits": ["-tc=few rows see many keys,*NaN*,*before a window are not touched"],
 }
 
@@ -43,7 +44,8 @@ CALLS = ["pmx/003", "pmx/004", "pmx/017", "pmx/028", "pmx/037", "pmx/049", "pmx/
 PLANS = ["-tc=the plan's own choice*,one plan serves*,a bad entry is found*"]
 
 # What is tried, in this order, where the stage that a mistake names does not notice it.
-CUDA = ["ptx: recorded calls", "ptx: rows before keys", "ptx: some random calls", "ptx: device tests", "ptx: Merge",
+CUDA = ["ptx: recorded calls", "ptx: rows before keys", "ptx: some random calls", "ptx: tensor cores", "ptx: device tests",
+        "ptx: Merge",
         "ptx: NaN", "ptx: long rows", "ptx: many sequences", "ptx: windows", "ptx: pieces", "emulator: recorded calls",
         "emulator: some random calls", "emulator: long rows", "emulator: edges", "emulator: relayout threads"]
 WARPGROUPS = ["ptx sm_90: call pmx/048", "ptx sm_90: tensor cores", "ptx sm_90: splits", "emulator wgmma: tensor cores"]
