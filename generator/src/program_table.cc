@@ -141,6 +141,12 @@ Result<void> serves_amx_decode(const KernelSpec& spec, const Target& target) {
                     "quant_bit is " + std::to_string(spec.quant_bit) + "; its products of bfloat16 dequantise nothing",
                     spec.quant_bit, 0);
     if (cache_type(spec) != KVJIT_BF16) return refuse("t2", cache_type(spec));
+    constexpr int kTileElements = 32;
+    if (spec.head_dim % kTileElements != 0)
+        return fail(KVJIT_BAD_SPEC, "head_dim",
+                    "head_dim is " + std::to_string(spec.head_dim) + "; decode by AMX takes multiples of " +
+                        std::to_string(kTileElements),
+                    spec.head_dim, kTileElements);
     const auto neighbours = [](std::string_view field, std::string_view axes) -> Result<void> {
         if (axes.find('H') < axes.find('T')) return {};
         return fail(KVJIT_BAD_SPEC, std::string(field),
@@ -384,7 +390,7 @@ constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_whole, by_item
 constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 2, serves_whole_cuda, by_row},
                                  {"cut", "cuda/load_cut.cu", 2, serves_cuda, by_row}};
 
-constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 1, serves_amx_decode, by_item, true},
+constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 2, serves_amx_decode, by_item, true},
                                   {"amx-int8", "cpu/attend_decode_amx_int8.cc", 1, serves_amx_int8, by_item, true},
                                   {"vnni", "cpu/attend_decode_vnni.cc", 2, serves_vnni, by_item},
                                   {"simd", "cpu/attend_decode.cc", 5, serves_attention, by_item}};

@@ -22,6 +22,8 @@ namespace {
 constexpr int kCases = 90;
 /// Of decode's tiles: a part of one, one, and several for one token.
 const std::vector<std::int32_t> kGroups = {1, 2, 3, 4, 7, 8, 16, 17, 40};
+/// Of its columns of 32 elements: some, four, which are summed together, and more.
+const std::vector<std::int32_t> kHeadDims = {32, 64, 96, 128, 160, 256};
 
 /// Changes places of H and T where T comes later, so that a head's tokens are neighbours.
 void put_heads_outside(std::span<char> layout) {
@@ -38,6 +40,7 @@ Case decoded(Case which, Rng& rng) {
     spec.quant_bit = plain.quant_bit;
     spec.quant_group = plain.quant_group;
     spec.group = rng.pick(kGroups);
+    spec.head_dim = rng.pick(kHeadDims);
     put_heads_outside(spec.layout);
     put_heads_outside(spec.value_layout);
     // Ragged: up to 11 tokens, and with them prefill.

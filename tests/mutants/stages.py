@@ -53,7 +53,7 @@ CPU = ["host: recorded calls", "host: random calls", "host: all but random calls
 RELAYOUTS = ["host: random relayouts", "host: relayout_test", "host: relayout_cut_test",
              "host: relayout_properties_test"]
 AMX_FILES = ("attend_prefill_amx", "attend_decode_amx", "attend/tile_", "attend/split.h", "attend/byte_tiles",
-             "attend/digit_rows")
+             "attend/pair_tiles", "attend/digit_rows")
 AMX = [stage.replace("host", "x86-64-v3+amx-emulated") for stage in CPU[:-1]] + ["x86-64-v3+amx-emulated: numerics"]
 
 

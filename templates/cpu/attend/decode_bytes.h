@@ -79,6 +79,7 @@ struct ByteProducts {
         WeightBlock weights;
     };
     static constexpr int kKeys = ByteKeys::kCount;
+    static constexpr int kScoredRows = kRows, kSummedRows = kRows;
     static constexpr int kKeysTogether = kWeightKeys, kValueBlock = kWeightKeys;
     /// Weights are made of the probabilities of 16 keys, whatever the registers.
     static constexpr int kSoftmaxLanes = 16;
@@ -153,7 +154,7 @@ struct ByteProducts {
             if (block.floats[r]) add_by_floats(sums + r * kPadDim, probabilities, r, rows, range);
     }
 
-    KVJIT_INLINE static void order_row(float*) {}
+    KVJIT_INLINE static void finish_sums(float*, const SummedRow&) {}
 };
 
 }  // namespace kvjit

@@ -208,6 +208,7 @@ struct FactorProducts {
     using Query = Factor[kLines * kLineFactors];
     /// Keys whose scores are made together.
     static constexpr int kKeys = kvjit::kKeys;
+    static constexpr int kScoredRows = kRows, kSummedRows = kRows;
     /// Keys whose values are one step.
     static constexpr int kKeysTogether = kFactorElements;
     static constexpr int kValueBlock = kvjit::kValueBlock;
@@ -254,8 +255,8 @@ struct FactorProducts {
     }
 
     /// Puts sums of values back into the order of elements.
-    KVJIT_INLINE static void order_row(float* row) {
-        if constexpr (!kOrdered) order_elements<kOrderLanes>(row);
+    KVJIT_INLINE static void finish_sums(float* sums, const SummedRow&) {
+        if constexpr (!kOrdered) order_elements<kOrderLanes>(sums);
     }
 };
 

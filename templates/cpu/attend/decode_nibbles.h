@@ -22,6 +22,7 @@ struct NibbleProducts {
     static constexpr int kStripLines = kLaneElements / 2;
     using Query = Factor[kStrips * kStripLines * kRows * N];
     static constexpr int kKeys = kvjit::kKeys;
+    static constexpr int kScoredRows = kRows, kSummedRows = kRows;
     static constexpr int kKeysTogether = 2;
     static constexpr int kValueBlock = kvjit::kValueBlock;
     static constexpr int kSoftmaxLanes = N;
@@ -209,10 +210,10 @@ struct NibbleProducts {
                                                      zip<kCount / 2>(strip, first + step, 2 * step));
     }
 
-    KVJIT_INLINE static void order_row(float* row) {
+    KVJIT_INLINE static void finish_sums(float* sums, const SummedRow&) {
 #pragma clang loop unroll(disable)
         for (int d = 0; d < kHeadDim; d += kStripElements)
-            store<kStripElements>(row + d, zip<kLaneElements>(row + d, 0, 1));
+            store<kStripElements>(sums + d, zip<kLaneElements>(sums + d, 0, 1));
     }
 };
 

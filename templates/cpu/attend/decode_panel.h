@@ -17,6 +17,12 @@ static_assert(!kQuantised || kHeadDim % kQuantGroup == 0);
 inline constexpr int kPanelTiles = 32 / kRows;
 inline constexpr int kPanelRows = kPanelTiles * kRows;
 
+/// Rows whose scores are made together, and those whose values are summed together: a tile's, or those of more tiles of
+/// one kv head. These all see the panel's keys: where a row doesn't, its probabilities are 0.
+inline constexpr int kScoredRows = Products::kScoredRows, kSummedRows = Products::kSummedRows;
+inline constexpr bool kSumsTiles = kSummedRows > kRows;
+static_assert(kPanelRows % kScoredRows == 0 && kPanelRows % kSummedRows == 0);
+
 /// One (new token, query head) of the panel. The rows of a tile share token and kv head, so that they see the same
 /// keys. Rows that pad a token's last tile repeat its last head: they compute and write the same result again.
 struct QueryRow {
@@ -37,7 +43,7 @@ struct alignas(64) Panel {
     bool foreseen;          // whether what was read before the next chunk has prefetched its first keys
     QueryRow rows[kPanelRows];
     ChunkRows list;  // of the chunk's keys, then of its values
-    alignas(64) Products::Query query[kPanelTiles];
+    alignas(64) Products::Query query[kPanelRows / kScoredRows];
     alignas(64) float scores[kPanelRows * kScoreStride];  // then probabilities
     Products::Scratch scratch;                            // of a few keys, then of a block of values
     alignas(64) float part[kPanelRows * kPadDim];         // sums of values over the chunk, in the products' order
@@ -62,7 +68,8 @@ KVJIT_INLINE void load_queries(Panel& panel, i64 first_tile, i64 tiles_per_head)
         panel.rows[row] = {token, head, kv_head, seen, 0.0f, 0.0f, no_key()};
         panel.seen = {smaller(panel.seen.begin, seen.begin), larger(panel.seen.end, seen.end)};
         const i64 at = (panel.sequence.query_begin + token) * query.token_stride + head * query.head_stride;
-        Products::load_query(panel.query[row / kRows], row % kRows, reinterpret_cast<const T1*>(query.base + at));
+        Products::load_query(panel.query[row / kScoredRows], row % kScoredRows,
+                             reinterpret_cast<const T1*>(query.base + at));
     }
     panel.first_head = panel.rows[0].kv_head;
     panel.heads = panel.rows[panel.count - 1].kv_head - panel.first_head + 1;
@@ -110,9 +117,10 @@ KVJIT_NOINLINE void score_chunk(Panel& panel, KeyRange keys) {
     for (i64 t = keys.begin / Products::kKeys * Products::kKeys; t < keys.end; t += Products::kKeys) {
         prefetch_pages(panel.list, t, Products::kKeys, panel.first_head);
 #pragma clang loop unroll(disable)
-        for (i64 row = 0; row < panel.count; row += kRows)
-            Products::score_keys(panel.scores + row * kScoreStride + t, panel.query[row / kRows], panel.list,
-                                 {t, panel.rows[row].kv_head, is_first_of_head(panel, row)}, panel.scratch);
+        for (i64 row = 0; row < panel.count; row += kScoredRows)
+            Products::score_keys(panel.scores + row * kScoreStride + t, panel.query[row / kScoredRows], panel.list,
+                                 {t, panel.rows[row].kv_head, panel.count - row, is_first_of_head(panel, row)},
+                                 panel.scratch);
     }
 }
 
@@ -165,6 +173,14 @@ KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
     return sum_of<kSoftmaxLanes>(sum);
 }
 
+/// Sets the probabilities of keys of the panel that the row doesn't see to 0. Those of its own vectors are set.
+KVJIT_INLINE void clear_others(float* scores, KeyRange keys, KeyRange of_panel) {
+    const i64 begin = first_lane(keys);
+#pragma clang loop unroll(disable)
+    for (i64 t = first_lane(of_panel); t < of_panel.end; t += kSoftmaxLanes)
+        if (t < begin || t >= keys.end) Products::store_probabilities(scores, t, Numbers(0.0f));
+}
+
 KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
 #pragma clang loop unroll(disable)
     for (i64 at = 0; at < panel.count; ++at) {
@@ -173,6 +189,7 @@ KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
         const KeyRange keys = in_chunk(row.seen, begin);
         const float max = modify_row(panel, scores, row, begin, keys);
         row.sum = exponentiate_row(scores, max, keys);
+        if constexpr (kSumsTiles) clear_others(scores, keys, in_chunk(panel.seen, begin));
         row.max = part_max(max, row.sum);
     }
 }
@@ -191,11 +208,14 @@ KVJIT_NOINLINE void sum_values(Panel& panel, i64 begin, KeyRange keys) {
     for (i64 t = first; t < keys.end; t += step) {
         prefetch_pages(panel.list, t, smaller(step, keys.end - t), panel.first_head);
 #pragma clang loop unroll(disable)
-        for (i64 row = 0; row < panel.count; row += kRows) {
-            const KeyRange block = common_part(in_chunk(panel.rows[row].seen, begin), {t, t + step});
+        for (i64 row = 0; row < panel.count; row += kSummedRows) {
+            const KeyRange seen = kSumsTiles ? keys : in_chunk(panel.rows[row].seen, begin);
+            const KeyRange block = common_part(seen, {t, t + step});
             const KeyRange of_head = is_first_of_head(panel, row) ? common_part(keys, {t, t + step}) : KeyRange{};
-            Products::add_values(panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
-                                 {block.begin, block.end, panel.rows[row].kv_head, t == first, of_head}, panel.scratch);
+            Products::add_values(
+                panel.part + row * kPadDim, panel.scores + row * kScoreStride, panel.list,
+                {block.begin, block.end, panel.rows[row].kv_head, panel.count - row, t == first, of_head},
+                panel.scratch);
         }
     }
 }
@@ -235,7 +255,8 @@ KVJIT_NOINLINE void emit_parts(Panel& panel, i64 c) {
     for (i64 at = 0; at < panel.count; ++at) {
         QueryRow& row = panel.rows[at];
         float* acc = panel.part + at * kPadDim;
-        Products::order_row(acc);
+        Products::finish_sums(
+            acc, {panel.scores + at * kScoreStride, panel.list, in_chunk(row.seen, c * kChunkKeys), row.kv_head});
         emit_part(*panel.args, *panel.item, c, row.token, row.head, {acc, row.max, row.sum}, panel.acc + at * kPadDim,
                   row.running);
     }

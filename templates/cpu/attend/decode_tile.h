@@ -37,9 +37,16 @@ inline constexpr int kRowLines = (kRowBytes + 63) / 64;  // of the processor's c
 /// latency, and into the first kNear rows early: some processors have few lines under way to that from memory. Products
 /// of bytes pass over more rows in that time.
 inline constexpr bool kShortRows = kRowBytes <= 192, kFastRows = kHasVnni && kQuantised && kQuantGroup >= 32;
+/// So do products of tiles.
+#ifdef __AMX_BF16__
+inline constexpr bool kFastTiles = kSame<T1, bf16_t> && kSame<T2, bf16_t>;
+#else
+inline constexpr bool kFastTiles = false;
+#endif
+inline constexpr int kAheadBytes = kFastTiles ? 24576 : 12288;
 inline constexpr int kAhead = kHeadInner         ? 32
-                              : kShortRows       ? (kFastRows ? 192 : 64)
-                              : kRowBytes < 1536 ? 12288 / kRowBytes
+                              : kShortRows       ? (kFastRows || kFastTiles ? 192 : 64)
+                              : kRowBytes < 1536 ? kAheadBytes / kRowBytes
                                                  : 8;
 inline constexpr int kNear = kHeadInner ? 4 : 8;
 /// A prefetch from a page of memory that was not used lately waits for the page's address to be looked up, and delays
@@ -56,21 +63,31 @@ using ChunkRows = RowList<kChunkKeys + kReach>;
 /// values: each time they load and store their sums.
 inline constexpr int kFewValues = 8, kValueBlock = 32;
 
-/// Keys at..at+kKeys-1 of a kv head. first_of_head: whether the tile is the first of the panel that meets them. It
-/// prefetches later ones, and what it makes of these for the products is there for the tiles after it.
+/// Keys at..at+kKeys-1 of a kv head, and the panel's rows from the tile's first on. first_of_head: whether the tile is
+/// the first of the panel that meets them. It prefetches later ones, and what it makes of these for the products is
+/// there for the tiles after it.
 struct ScoredKeys {
-    i64 at, head;
+    i64 at, head, rows;
     bool first_of_head;
 };
 
-/// Keys begin..end-1 of the chunk and a kv head, whose values are summed. first: sums begin with them. of_head: those
-/// that the panel's tiles of this head see, if this tile is the first of them; else none.
+/// Keys begin..end-1 of the chunk and a kv head, whose values are summed, and the panel's rows from the tile's first
+/// on. first: sums begin with them. of_head: those that the panel's tiles of this head see, if this tile is the first
+/// of them; else none.
 struct ValueRange {
-    i64 begin, end, head;
+    i64 begin, end, head, rows;
     bool first;
     KeyRange of_head;
 
     KVJIT_INLINE bool holds(i64 t) const { return begin <= t && t < end; }
+};
+
+/// What a row's sums of a chunk are of: probabilities, from the chunk's first key on, and values.
+struct SummedRow {
+    const float* probabilities;
+    const ChunkRows& values;
+    KeyRange keys;
+    i64 head;
 };
 
 /// The values of an even key and of the next one.

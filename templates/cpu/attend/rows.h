@@ -43,6 +43,15 @@ struct RowList {
         else
             return nullptr;
     }
+
+    /// Whether rows at..at+15 are at one stride.
+    KVJIT_INLINE bool is_even(i64 at) const {
+        const char* const* first = row + at;
+        const vec<i64, 16> even =
+            reinterpret_cast<i64>(first[0]) +
+            (first[1] - first[0]) * vec<i64, 16>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+        return __builtin_reduce_and(load_raw<i64, 16>(first) == even);
+    }
 };
 
 /// Prefetches row `at` into the second-level cache, all of it.

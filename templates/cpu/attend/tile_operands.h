@@ -1,5 +1,4 @@
-// Tiles of queries and keys, and the listed rows that they are packed from. A variant defines kTileRows (panel.h),
-// kBlockKeys, the keys that are packed together, and kFetchesByLine, before it includes this file.
+// Tiles of queries and keys, and the listed rows that they are packed from.
 #pragma once
 
 #include "common/key_range.h"
@@ -40,31 +39,13 @@ struct PackedRows {
     }
 };
 
-// Rows that are needed next are fetched in one of two ways, as kFetchesByLine says.
-
-/// The line-th cache line of the rows of a step.
+/// Fetches the line-th cache line of the rows of a step.
 KVJIT_INLINE void fetch_line(const RowsAhead& ahead, i64 step, i64 line) {
-    if (!kFetchesByLine || 64 * line >= bytes_of<T2>(kHeadDim)) return;
+    if (64 * line >= bytes_of<T2>(kHeadDim)) return;
     const i64 end = smaller(step + kStepKeys, ahead.keys.end);
 #pragma clang loop unroll(disable)
     for (i64 k = larger(step, ahead.keys.begin); k < end; ++k)
         prefetch_far(reinterpret_cast<const char*>(ahead.rows.codes(k, ahead.head)) + 64 * line);
-}
-
-/// A function of k that fetches all of the rows of keys first + k and first + k + 1, or the rows nearest to them.
-KVJIT_INLINE auto fetch_pairs(const RowsAhead& ahead, i64 first) {
-    const char* const* row = ahead.rows.row;
-    const i64 begin = ahead.keys.begin, last = ahead.keys.end - 1;
-    const i64 offset = last < begin ? 0 : ahead.head * ahead.rows.head_stride;
-    return [=](i64 k) {
-        if (kFetchesByLine || last < begin) return;
-#pragma clang loop unroll(full)
-        for (i64 i = first; i < first + 2; ++i) {
-            const char* from = row[larger(begin, smaller(k + i, last))] + offset;
-#pragma clang loop unroll(full)
-            for (i64 byte = 0; byte < bytes_of<T2>(kHeadDim); byte += 64) prefetch_far(from + byte);
-        }
-    };
 }
 
 /// Elements d..d+N-1 of a row: as bfloat16, where they are, and as floats.
@@ -115,11 +96,7 @@ KVJIT_INLINE void pack_key(u32* to, const RowAt& row) {
 KVJIT_INLINE bool lies_in_tiles(const PackedRows& from, i64 k) {
     if constexpr (kKeyTerms != 1 || kHeadDim != kWideDim) return false;
     if (k < from.keys.begin || k + 16 > from.keys.end) return false;
-    const char* const* row = from.rows.row + k;
-    const i64 first = reinterpret_cast<i64>(row[0]);
-    const vec<i64, 16> even =
-        first + (row[1] - row[0]) * vec<i64, 16>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    return __builtin_reduce_and(load_raw<i64, 16>(row) == even);
+    return from.rows.is_even(k);
 }
 
 KVJIT_NOINLINE void pack_keys(u32* to, TileRowsAt* tiles, const PackedRows& from) {

@@ -1,5 +1,4 @@
-// The frame of attend by AMX's products. Before it a variant includes tile_values.h or tile_pairs.h, which define the
-// shape of tiles and blocks, and how values are packed and their products summed.
+// The frame of prefill by AMX's products.
 #pragma once
 
 #include "common/abi.h"
@@ -98,11 +97,9 @@ KVJIT_INLINE void hide_padding(float* scores, KeyRange keys) {
     hide(keys.end, end);
 }
 
-/// Writes pairs of probabilities (panel.h) of a part's numbers. The sum is of unrounded ones. `fetch(k)` is called
-/// with each pair's first key.
-template <class F>
+/// Writes pairs of probabilities (panel.h) of a part's numbers. The sum is of unrounded ones.
 KVJIT_INLINE vf<kLanes> exponentiate_rows(u32* pairs, const float* numbers, KeyRange keys, vf<kLanes> factor,
-                                          vf<kLanes> shift, vf<kLanes> sum, F&& fetch) {
+                                          vf<kLanes> shift, vf<kLanes> sum) {
     const auto [begin, end] = whole_steps(keys);
 #pragma clang loop unroll_count(2)
     for (i64 k = begin; k < end; k += 2) {
@@ -111,7 +108,6 @@ KVJIT_INLINE vf<kLanes> exponentiate_rows(u32* pairs, const float* numbers, KeyR
         const vf<kLanes> odd = probability_of(load<kLanes>(at + kTileRows), factor, shift);
         sum = sum + even + odd;
         pack_probabilities(pairs + k / 2 * kPairStride, even, odd);
-        fetch(k);
     }
     return sum;
 }
@@ -169,7 +165,7 @@ KVJIT_NOINLINE void attend_part(const Turn& turn, i64 at, KeyRange keys, KeyRang
     exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
         hide_padding(scores, part.keys);
         u32* pairs = buffers.probabilities + at / 2 * kPairStride + (scores - buffers.scores);
-        return exponentiate_rows(pairs, scores, part.keys, factor, shift, sum, fetch_pairs(turn.ahead.keys(), at));
+        return exponentiate_rows(pairs, scores, part.keys, factor, shift, sum);
     });
 }
 

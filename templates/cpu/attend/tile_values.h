@@ -16,8 +16,6 @@ constexpr int block_keys() {
     return keys;
 }
 inline constexpr int kBlockKeys = block_keys();
-/// Rows that come next are fetched beside products.
-inline constexpr bool kFetchesByLine = true;
 
 }  // namespace kvjit
 

@@ -124,7 +124,8 @@ TEST_CASE("AMX decodes bfloat16 where a head's tokens are neighbours") {
         CAPTURE(target);
         CHECK(chosen(kDecode, brain + ",layout=L2HTD", target) == "amx");
         CHECK(chosen(kDecode, brain + ",layout=LHT2D,attn_mask=3", target) == "amx");
-        CHECK(chosen(kDecode, "t1=bf16,head_dim=40,cache_mode=block_table,layout=L2NHTD", target) == "amx");
+        CHECK(chosen(kDecode, "t1=bf16,head_dim=96,cache_mode=block_table,layout=L2NHTD", target) == "amx");
+        CHECK(chosen(kDecode, "t1=bf16,head_dim=40,cache_mode=block_table,layout=L2NHTD", target) == "simd");
         CHECK(chosen(kDecode, brain + ",layout=TL2HD", target) == "simd");
         CHECK(chosen(kDecode, "t1=bf16,cache_mode=block_table,layout=L2NTHD", target) == "simd");
         CHECK(chosen(kDecode, brain + ",layout=LHTD,value_layout=HLTD", target) == "amx");
@@ -141,6 +142,8 @@ TEST_CASE("AMX decodes bfloat16 where a head's tokens are neighbours") {
     };
     CHECK(why(brain, "x86-64-v4-amx").contains("amx (cpu/attend_decode_amx.cc) declines: layout is TL2HD"));
     CHECK(why(brain + ",layout=LHTD,value_layout=LTHD", "x86-64-v4-amx").contains("declines: value_layout is LTHD"));
+    CHECK(why("t1=bf16,head_dim=72,layout=L2HTD", "x86-64-v4-amx")
+              .contains("declines: head_dim is 72; decode by AMX takes multiples of 32\n"));
     CHECK(why("op=MultiHeadAttention,t1=bf16", "x86-64-v4-amx").contains("declines: op has no cache"));
     CHECK(why(kPlain, "x86-64-v4-amx").contains("declines: t1 is f16; decode by AMX takes bf16\n"));
     CHECK(why(kPlain + ",t1=bf16,quant_bit=4", "x86-64-v4-amx").contains("declines: quant_bit is 4"));
@@ -384,10 +387,10 @@ TEST_CASE(
         CHECK(tokens("8,t1=bf16,t2=bf16", target) == "1");
         CHECK(tokens("4,t1=bf16,t2=f16", target) == "1-4");
         CHECK(tokens("4,t1=bf16,quant_bit=8", target) == "1-3");
-        // What AMX decodes: as many rows as a tile has.
-        CHECK(tokens("1,t1=bf16,layout=L2HTD", target) == "1-16");
-        CHECK(tokens("3,t1=bf16,layout=L2HTD", target) == "1-5");
-        CHECK(tokens("4,t1=bf16,layout=L2HTD", target) == "1-4");
+        // What AMX decodes: up to 24 rows.
+        CHECK(tokens("1,t1=bf16,layout=L2HTD", target) == "1-24");
+        CHECK(tokens("3,t1=bf16,layout=L2HTD", target) == "1-8");
+        CHECK(tokens("4,t1=bf16,layout=L2HTD", target) == "1-6");
         CHECK(tokens("17,t1=bf16,layout=L2HTD", target) == "1");
         CHECK(tokens("256,t1=bf16,layout=L2HTD", target) == "1");
         // By products of bytes: codes are loaded once for 32 rows.
