@@ -78,6 +78,8 @@ const std::vector<std::string>& attention_specs() {
         "op=MultiHeadAttention,head_dim=128,group=2,t1=f32,is_causal=0,has_window=1,has_soft_cap=1",
         ("op=MultiHeadCacheAttention,head_dim=128,group=4,t1=f16,quant_bit=8,quant_group=32,cache_mode=page_table,"
          "page_size=16,layout=L2HTD,has_window=1"),
+        ("op=MultiHeadCacheAttention,head_dim=96,group=2,t1=bf16,cache_mode=page_table,page_size=16,layout=L2HTD,"
+         "has_window=1,attn_mask=2"),
         ("op=MultiHeadCacheAttention,head_dim=64,group=6,t1=bf16,quant_bit=4,quant_group=32,t3=bf16,cache_mode=offset,"
          "layout=TL2HD,attn_mask=3")};
     return specs;

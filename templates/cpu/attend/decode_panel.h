@@ -173,12 +173,13 @@ KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
     return sum_of<kSoftmaxLanes>(sum);
 }
 
-/// Sets the probabilities of keys of the panel that the row doesn't see to 0. Those of its own vectors are set.
+/// Hides the keys of the panel that the row doesn't see. Those of its own vectors have probabilities.
 KVJIT_INLINE void clear_others(float* scores, KeyRange keys, KeyRange of_panel) {
     const i64 begin = first_lane(keys);
+    const Numbers hidden = mark_hidden<kSoftmaxLanes>(Numbers(0.0f), Numbers(-kInfinity));
 #pragma clang loop unroll(disable)
     for (i64 t = first_lane(of_panel); t < of_panel.end; t += kSoftmaxLanes)
-        if (t < begin || t >= keys.end) Products::store_probabilities(scores, t, Numbers(0.0f));
+        if (t < begin || t >= keys.end) Products::store_probabilities(scores, t, hidden);
 }
 
 KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {

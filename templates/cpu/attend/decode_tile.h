@@ -39,7 +39,7 @@ inline constexpr int kRowLines = (kRowBytes + 63) / 64;  // of the processor's c
 inline constexpr bool kShortRows = kRowBytes <= 192, kFastRows = kHasVnni && kQuantised && kQuantGroup >= 32;
 /// So do products of tiles.
 #ifdef __AMX_BF16__
-inline constexpr bool kFastTiles = kSame<T1, bf16_t> && kSame<T2, bf16_t>;
+inline constexpr bool kFastTiles = kSame<T1, bf16_t> && kSame<T2, bf16_t> && kHeadDim % 32 == 0;
 #else
 inline constexpr bool kFastTiles = false;
 #endif
