@@ -6,8 +6,8 @@
 
 // A GPU's decode works on tiles of rows: it takes as many tokens as fit one tile, or one token of several tiles. A
 // CPU's converts each key anew for every token, prefill packs keys for tiles of rows, few or many: decode takes the
-// numbers of tokens for which that costs less. Decode of bfloat16 by AMX has tiles of rows, too, and takes a
-// number of rows. Costs are in halves of what a row's arithmetic takes in decode.
+// numbers of tokens for which that costs less. Decode of bfloat16 by AMX has tiles of rows, too, and takes
+// up to kAmxDecodeRows. Costs are in halves of what a row's arithmetic takes in decode.
 
 namespace kvjit::gen {
 namespace {
