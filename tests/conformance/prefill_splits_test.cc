@@ -1,6 +1,7 @@
 // Few new tokens over many keys: a GPU's prefill splits the keys among blocks, and the last one merges their parts.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -87,14 +88,20 @@ void run(Plan& plan, const ApiCall& call) {
     plan.synchronize().value();
 }
 
+/// Of a prefill's and of a decode's keys, where it is a GPU that splits them.
+PlanOptions fixed_splits(std::int64_t keys) {
+    PlanOptions how;
+    if (options().on_cuda()) how.split_keys = how.prefill_split_keys = keys;
+    return how;
+}
+
 /// Returns what the call's plan says of itself.
-std::string expect_right(ApiCall call) {
+std::string expect_right(ApiCall call, PlanOptions how = {}) {
     const kvjit_batch on_host =
         call.batch;                       // of arrays that stay valid: bind() copies them, and replaces none of 64 bits
     std::deque<GuardedBuffer> reachable;  // where a GPU finds the arrays
     if (options().on_gpu()) call.bind(place_in(reachable));
     const auto engine = Engine::create().value();
-    PlanOptions how;
     if (options().on_cuda()) how.host_batch = &on_host;
     auto plan = engine.kernel(call.spec, chosen_target()).value().plan(call.batch, how).value();
     run(plan, call);
@@ -157,6 +164,72 @@ TEST_CASE("the rows of a tile see each their own keys") {
         Rng rng(7);
         expect_right(call_of({parse_spec(spec), {200}, {237}}, 0, rng));
         expect_right(call_of({parse_spec(spec + ",has_window=1"), {200}, {500}}, 200, rng));
+    }
+}
+
+// Of kernels that the test above has, too: these take their time.
+TEST_CASE("splits of prefills that are fixed are right") {
+    for (const std::string rows :
+         {"head_dim=64", "head_dim=64,t1=f32", "head_dim=128,quant_bit=8,cache_mode=page_table,page_size=16"}) {
+        for (const std::int64_t keys : {64, 192}) {
+            CAPTURE(rows);
+            CAPTURE(keys);
+            const std::string spec = "op=MultiHeadCacheAttention,group=1," + rows;
+            Rng rng(8);
+            for (const std::string& plan :
+                 {expect_right(call_of({parse_spec(spec), {200}, {237}}, 0, rng), fixed_splits(keys)),
+                  expect_right(call_of({parse_spec(spec + ",has_window=1"), {200}, {500}}, 200, rng),
+                               fixed_splits(keys))}) {
+                if (!options().on_cuda()) continue;
+                const std::string each = "keys of a prefill's split, at most: " + std::to_string(keys) + "\n";
+                CHECK_MESSAGE(plan.find(each) != std::string::npos, plan);
+                CHECK_MESSAGE(plan.find("prefill splits: 1\n") == std::string::npos, plan);
+            }
+        }
+    }
+}
+
+/// Output and lse of the call's first sequence.
+std::vector<std::byte> first_rows(const ApiCall& call) {
+    std::vector<std::byte> rows;
+    for (const kvjit_tensor& tensor : {call.tensors.attn_output, call.tensors.lse}) {
+        const auto bytes = bytes_of(tensor);
+        const std::size_t of_token = bytes.size() / static_cast<std::size_t>(tensor.shape[0]);
+        const auto first = bytes.first(static_cast<std::size_t>(call.tokens(0)) * of_token);
+        rows.insert(rows.end(), first.begin(), first.end());
+    }
+    return rows;
+}
+
+/// Runs the call, and its first sequence alone, in plans whose bounds are those of their own lengths.
+void expect_same_alone(ApiCall call, PlanOptions how) {
+    kvjit_batch on_host = call.batch;
+    std::deque<GuardedBuffer> reachable;
+    if (options().on_gpu()) call.bind(place_in(reachable));
+    const auto kernel = Engine::create().value().kernel(call.spec, chosen_target()).value();
+    const auto attend = [&] {
+        for (const kvjit_tensor& tensor : {call.tensors.attn_output, call.tensors.lse})
+            std::ranges::fill(bytes_of(tensor), std::byte{0xff});
+        if (options().on_cuda()) how.host_batch = &on_host;
+        auto plan = kernel.plan(call.batch, how).value();
+        run(plan, call);
+        return first_rows(call);
+    };
+    const std::vector<std::byte> beside = attend();
+    for (kvjit_batch* batch : {&call.batch, &on_host}) batch->batch_size = batch->cachestarts.shape[0] = 1;
+    CHECK(attend() == beside);
+}
+
+TEST_CASE("with fixed splits a prefill has the same bits alone and beside others") {
+    for (const std::string rows :
+         {"head_dim=64", "head_dim=64,t1=f32", "head_dim=128,quant_bit=8,cache_mode=page_table,page_size=16"}) {
+        for (const std::string window : {"", ",has_window=1"}) {
+            CAPTURE(rows);
+            CAPTURE(window);
+            Rng rng(9);
+            const kvjit_spec spec = parse_spec("op=MultiHeadCacheAttention,group=1," + rows + window);
+            expect_same_alone(call_of({spec, {150, 1, 20}, {700, 90, 1300}}, 200, rng), fixed_splits(192));
+        }
     }
 }
 

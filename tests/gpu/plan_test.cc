@@ -90,6 +90,39 @@ TEST_CASE("with fixed splits a sequence gives the same bits alone and in a batch
     }
 }
 
+/// A run of a new plan, with bounds no wider than the lengths.
+Written run_in_tight_bounds(Step& step, const PlanOptions& options) {
+    const Problem problem = step.problem();
+    kvjit_batch batch = step.batch();
+    batch.max_seqlen = batch.max_kvlen = 1;
+    for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+        batch.max_seqlen = std::max(batch.max_seqlen, problem.new_tokens(b));
+        batch.max_kvlen = std::max(batch.max_kvlen, problem.kv_tokens(b));
+    }
+    step.reset();
+    Plan plan = value_of(kernel_for(step).plan(batch, options));
+    run(plan, step);
+    expect_done(plan.synchronize());
+    return step.written();
+}
+
+TEST_CASE("with fixed splits a prefill has the same bits alone and beside others") {
+    for (const char* spec : {kInt8, kInt4, kF16Blocks, kF32}) {
+        CAPTURE(spec);
+        Step together(machine(), spec, {.sequences = 4, .new_tokens = 40, .keys = 900});
+        PlanOptions options = unchecked_options();
+        options.prefill_split_keys = 192;
+        CHECK(plan_for(together, options).describe().find("prefill splits: 5\n") != std::string::npos);
+        const Written all = run_in_tight_bounds(together, options);
+        CHECK(together.judge(all) == "");
+        for (std::int64_t b = 0; b < together.problem().batch_size(); ++b) {
+            CAPTURE(b);
+            const std::unique_ptr<Step> apart = together.alone(b);
+            CHECK(apart->rows_of(run_in_tight_bounds(*apart, options), 0) == together.rows_of(all, b));
+        }
+    }
+}
+
 TEST_CASE("a mirror in host memory is checked by the plan, and its bounds serve") {
     Step step(machine(), kInt8, {});
     kvjit_batch batch = step.batch(), mirror = step.host_batch();

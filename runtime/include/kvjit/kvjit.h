@@ -688,9 +688,10 @@ typedef struct kvjit_plan_options {
     void *stream;                  /* CUstream or cudaStream_t that every run goes to; NULL: the default stream */
     const kvjit_batch *host_batch; /* the same batch with its arrays in host memory, checked once, read only by
                                       plan_create; NULL: the GPU checks, as check_level says */
-    int64_t split_keys;            /* keys of one split of a decode: a multiple of 64; 0: as fills the GPU best, in
-                                      prefills of few tokens, too. With a fixed number, bits of a sequence's output
-                                      don't depend on the batch, and prefills are not split */
+    int64_t split_keys;            /* keys of one split of a decode: a multiple of 64, at most 2^30; 0: as fills the
+                                      GPU best, in prefills of few tokens, too. With a fixed number, bits of a
+                                      sequence's output don't depend on the batch, and prefills are not split, unless
+                                      prefill_split_keys says how */
     /* All targets. 1: no run of the plan stores, and a run with current_key or current_value is refused; 0: runs may
      * store. Operators without a cache store nothing either way. What is read is checked as always, at every level;
      * what only new tokens need is not: sequences may share any slots, the last page that beams fill included, and
@@ -703,6 +704,11 @@ typedef struct kvjit_plan_options {
      * stage or run before they sleep, 0 (sleep at once) to 1000000. -1, the default: 50, a few times what waking them
      * takes, so that spinning never costs much more than it saves (docs/threads.md). Doesn't change results. */
     int64_t spin_us;
+    /* CUDA targets only. Keys of one split of a prefill: a multiple of 64, at most 2^30; 0: as split_keys says. With a
+     * fixed number, bits of what is prefilled don't depend on the batch; those of decodes don't with split_keys. It
+     * makes a few new tokens over many keys faster, on which few blocks would work, and slows down prefills that fill
+     * the GPU: each split of a tile of rows writes float32 parts, which are merged. */
+    int64_t prefill_split_keys;
 } kvjit_plan_options;
 
 KVJIT_API void kvjit_plan_options_init_sized(kvjit_plan_options *options, size_t size);
@@ -718,8 +724,10 @@ typedef struct kvjit_plan kvjit_plan;
  * sequence and with ALiBi 8 bytes a query head; on CUDA the latter two. A check of slots needs 64 bytes more for each
  * run of new tokens on neighbouring slots, or for each new token where store_slots says where it goes. A CUDA workspace
  * holds parts of up to 16 blocks for each that the GPU runs at once, or 64 MiB; with split_keys it grows with
- * batch_size * num_heads * max_kvlen / split_keys. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE,
- * KVJIT_BAD_INDEX, those of prepare. Thread-safe. */
+ * batch_size * num_heads * max_kvlen / split_keys, with prefill_split_keys with S * num_heads * max_kvlen /
+ * prefill_split_keys, S being batch_size * max_seqlen, or without max_seqlen the mirror's new tokens: each of these
+ * takes 4 * head_dim + 32 bytes. Errors: KVJIT_BAD_ARGUMENT, KVJIT_BAD_DTYPE, KVJIT_BAD_SHAPE, KVJIT_BAD_INDEX, those
+ * of prepare. Thread-safe. */
 KVJIT_API kvjit_status kvjit_plan_create(kvjit_kernel *kernel, const kvjit_batch *batch,
                                          const kvjit_plan_options *options, kvjit_plan **plan, kvjit_error *error);
 KVJIT_API void kvjit_plan_release(kvjit_plan *plan);
@@ -859,11 +867,11 @@ static inline kvjit_status kvjit_relayout_spec(const kvjit_spec *from, const kvj
 }
 
 /* A plan of a kernel of op Relayout, which kvjit_relayout_run runs. Checks both batches as kvjit_plan_create does,
- * `to` as one whose new tokens are stored: no two in one slot. Of the options, stores_nothing, host_batch and
- * split_keys must be unset. Memory: 24 bytes for each run of tokens that are neighbours on either side (in one block,
- * where there are blocks; 256 at most, on CUDA 32), and 16 to 32 of table entries, each layer's where tables have an
- * axis L; on CUDA they are the workspace. While the plan is made it is up to six times as much for each entry of a
- * table. Errors: those of kvjit_plan_create; KVJIT_BAD_INDEX where a sequence has other counts of tokens on either
+ * `to` as one whose new tokens are stored: no two in one slot. Of the options, stores_nothing, host_batch, split_keys
+ * and prefill_split_keys must be unset. Memory: 24 bytes for each run of tokens that are neighbours on either side (in
+ * one block, where there are blocks; 256 at most, on CUDA 32), and 16 to 32 of table entries, each layer's where tables
+ * have an axis L; on CUDA they are the workspace. While the plan is made it is up to six times as much for each entry
+ * of a table. Errors: those of kvjit_plan_create; KVJIT_BAD_INDEX where a sequence has other counts of tokens on either
  * side. Arguments begin with "from." and "to.". Thread-safe. */
 KVJIT_API kvjit_status kvjit_relayout_plan_create(kvjit_kernel *kernel, const kvjit_relayout *relayout,
                                                   const kvjit_plan_options *options, kvjit_plan **plan,

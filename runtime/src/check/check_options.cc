@@ -18,6 +18,14 @@ Result<void> check_executor(const kvjit_executor& executor) {
     return refuse(KVJIT_BAD_ARGUMENT, "executor.concurrency", executor.concurrency, 1, "it takes at least 1");
 }
 
+Result<void> check_split(const char* name, std::int64_t keys, std::int64_t unit) {
+    if (keys > abi::kMaxKeys) {
+        return refuse(KVJIT_BAD_ARGUMENT, name, keys, abi::kMaxKeys, text("it takes at most ", abi::kMaxKeys));
+    }
+    if (keys >= 0 && keys % unit == 0) return {};
+    return refuse(KVJIT_BAD_ARGUMENT, name, keys, unit, text("it takes 0 or a multiple of ", unit));
+}
+
 }  // namespace
 
 Result<void> check_workers(const kvjit_executor* executor, std::uint32_t num_threads, std::int64_t spin_us) {
@@ -54,8 +62,7 @@ Result<void> check_workspace(std::size_t given, std::size_t needed) {
 Result<void> check_no_cuda_options(const kvjit_plan_options& options) {
     const char* given = options.stream != nullptr       ? "stream"
                         : options.host_batch != nullptr ? "host_batch"
-                        : options.split_keys != 0       ? "split_keys"
-                                                        : nullptr;
+                                                        : split_option(options);
     if (given == nullptr) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, given, text(given, " is given; the kernel's target is a CPU"));
 }
@@ -65,13 +72,8 @@ Result<void> check_cuda_options(const kvjit_plan_options& options, std::int64_t 
     if (given != nullptr) {
         return gen::fail(KVJIT_BAD_ARGUMENT, given, text(given, " is given; the kernel's target is CUDA"));
     }
-    if (options.split_keys > abi::kMaxKeys) {
-        return refuse(KVJIT_BAD_ARGUMENT, "split_keys", options.split_keys, abi::kMaxKeys,
-                      text("it takes at most ", abi::kMaxKeys));
-    }
-    if (options.split_keys >= 0 && options.split_keys % unit == 0) return {};
-    return refuse(KVJIT_BAD_ARGUMENT, "split_keys", options.split_keys, unit,
-                  text("it takes 0 or a multiple of ", unit));
+    if (auto decode = check_split("split_keys", options.split_keys, unit); !decode) return decode;
+    return check_split("prefill_split_keys", options.prefill_split_keys, unit);
 }
 
 }  // namespace kvjit::rt

@@ -29,11 +29,17 @@ gen::Result<void> check_options(const kvjit_plan_options& options);
 /// A workspace of the caller's has the bytes that the plan needs. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
 gen::Result<void> check_workspace(std::size_t given, std::size_t needed);
 
-/// A CPU plan takes neither stream, host_batch nor split_keys. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+/// The name of an option that fixes how a GPU splits keys; null: there is none.
+inline const char* split_option(const kvjit_plan_options& options) {
+    if (options.split_keys != 0) return "split_keys";
+    return options.prefill_split_keys != 0 ? "prefill_split_keys" : nullptr;
+}
+
+/// A CPU plan takes neither stream nor host_batch, and no split_option. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
 gen::Result<void> check_no_cuda_options(const kvjit_plan_options& options);
 
-/// A CUDA plan takes no executor and no threads; split_keys is 0 or a positive multiple of `unit`. Errors:
-/// KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
+/// A CUDA plan takes no executor and no threads; split_keys and prefill_split_keys are 0 or positive multiples of
+/// `unit`, up to abi::kMaxKeys. Errors: KVJIT_BAD_ARGUMENT. O(1). Thread-safe.
 gen::Result<void> check_cuda_options(const kvjit_plan_options& options, std::int64_t unit);
 
 }  // namespace kvjit::rt

@@ -24,6 +24,8 @@ namespace {
 
 constexpr std::int64_t kMaxGridX = 0x7fffffff;
 constexpr std::int64_t kMaxGridY = 65535;
+/// More than any device has: it stands for what 64 bits don't hold, and sums of it and other parts don't overflow.
+constexpr std::int64_t kManyBytes = std::int64_t{1} << 60;
 
 class CudaPlan final : public CallPlan {
 public:
@@ -36,19 +38,18 @@ public:
           slopes_(std::move(slopes)),
           check_level_(options.host_batch != nullptr ? KVJIT_CHECK_NONE
                                                      : static_cast<kvjit_check_level>(options.check_level)),
-          fixed_split_keys_(options.split_keys),
+          fixed_decode_keys_(options.split_keys),
+          fixed_prefill_keys_(options.prefill_split_keys),
           stream_(options.stream),
           workspace_(device) {}
 
     gen::Result<void> prepare(const kvjit_plan_options& options) {
         if (auto ready = CallPlan::prepare(needed_programs()); !ready) return ready;
-        choose(options);
-        if (auto fits = check_grid("batch_size", attends() ? decode_blocks() : 0, kMaxGridX); !fits) return fits;
-        if (auto fits = check_grid("split_keys", decode_splits_.count, kMaxGridY); !fits) return fits;
-        if (auto fits =
-                check_grid("num_kv_heads", attends() ? batch().num_kv_heads * prefill_splits_.count : 0, kMaxGridY);
-            !fits)
-            return fits;
+        if (attends()) {
+            choose_for_decode();
+            choose_for_prefill();
+            if (auto fit = check_grids(); !fit) return fit;
+        }
         if (auto ready = prepare_kernels(); !ready) return ready;
         // Prefill and decode run one after the other, and use the same memory.
         const SplitMemory decode = split_memory(decode_splits_, attends() ? decode_blocks() : 0, KVJIT_PROGRAM_DECODE);
@@ -95,22 +96,31 @@ private:
         return possible_programs() & ~needless;
     }
 
-    void choose(const kvjit_plan_options& options) {
-        if (!attends()) return;
-        const std::int64_t fixed = options.split_keys,
+    void choose_for_decode() {
+        const std::int64_t fixed = fixed_decode_keys_,
                            most = most_split_keys(decode_tokens(), fixed != 0 ? fixed : kSplitUnit);
         // Few sequences have more than one new token, and the blocks for further ones end at once without them.
         const Tiles decoded{decode_blocks(), decode_blocks_of(1)};
         decode_splits_ = fixed != 0 ? fixed_splits(fixed, most)
                                     : choose_splits(decoded, slots(KVJIT_PROGRAM_DECODE), most, kSplitUnit,
                                                     part_bytes(shape(KVJIT_PROGRAM_DECODE).rows));
-        // Fixed splits of long prompts would take gigabytes; whole ones don't depend on the batch either.
-        if (!prefills() || fixed != 0) return;
-        const std::int64_t rows = shape(KVJIT_PROGRAM_PREFILL).rows,
-                           tokens = ceil_div(rows, std::int64_t{spec().group}) + 1;
-        const Tiles tiles{most_prefill_tiles(), std::min(most_prefill_tiles(), tiles_of_longest())};
-        prefill_splits_ = choose_prefill_splits(tiles, slots(KVJIT_PROGRAM_PREFILL),
-                                                most_split_keys(tokens, kSplitUnit), rows, part_bytes(rows));
+    }
+
+    void choose_for_prefill() {
+        if (!prefills()) return;
+        const std::int64_t fixed = fixed_prefill_keys_, rows = shape(KVJIT_PROGRAM_PREFILL).rows,
+                           tokens = ceil_div(rows, std::int64_t{spec().group}) + 1,
+                           seen = saturating_sum(tokens, most_keys_after()),
+                           most = most_split_keys(seen, fixed != 0 ? fixed : kSplitUnit);
+        if (fixed != 0) {
+            prefill_splits_ = fixed_splits(fixed, most);
+        } else if (fixed_decode_keys_ != 0) {
+            // Fixed splits of long prompts would take gigabytes; whole ones don't depend on the batch either.
+            prefill_splits_ = one_split(most, kSplitUnit);
+        } else {
+            const Tiles tiles{most_prefill_tiles(), std::min(most_prefill_tiles(), tiles_of_longest())};
+            prefill_splits_ = choose_prefill_splits(tiles, slots(KVJIT_PROGRAM_PREFILL), most, rows, part_bytes(rows));
+        }
     }
 
     /// Blocks of a program that run at once.
@@ -118,8 +128,14 @@ private:
         return std::int64_t{shape(program).blocks_per_sm} * device_.multiprocessors();
     }
 
-    /// Upper bound of the keys seen by a tile's rows, of up to `tokens` tokens, and of those before them down to a
-    /// multiple of `unit`.
+    /// Upper bound of the keys that a row sees after its position, where new tokens are.
+    std::int64_t most_keys_after() const {
+        // Sequences that decode are the first ones, and see no fewer than others.
+        return std::min(batch().reach(0).after, bounds_.max_seqlen);
+    }
+
+    /// Upper bound of the keys seen by a tile's rows, and of those before them down to a multiple of `unit`. `tokens`:
+    /// the most positions from the first row's to that of the last key that a row sees.
     std::int64_t most_split_keys(std::int64_t tokens, std::int64_t unit) const {
         const std::int64_t reach = saturating_sum(batch().score.window_left, tokens);
         return std::min(bounds_.max_kvlen, saturating_sum(reach, unit - 1));
@@ -132,7 +148,8 @@ private:
         const std::int64_t tokens =
             batch().max_seqlen != 0 ? std::min(abi::kMaxNewTokens, saturating_product(sequences, batch().max_seqlen))
                                     : bounds_.rows.query;
-        return batch().num_kv_heads * prefill_tiles(tokens, sequences, spec().group, shape(KVJIT_PROGRAM_PREFILL).rows);
+        return saturating_product(batch().num_kv_heads,
+                                  prefill_tiles(tokens, sequences, spec().group, shape(KVJIT_PROGRAM_PREFILL).rows));
     }
 
     /// Prefill's tiles of rows if all sequences have as many new tokens as the longest may have.
@@ -152,8 +169,11 @@ private:
     };
     SplitMemory split_memory(const Splits& splits, std::int64_t tiles, kvjit_programs program) const {
         if (splits.count == 1) return {};
-        return {static_cast<std::size_t>(tiles) * sizeof(unsigned),
-                static_cast<std::size_t>(tiles * splits.count * part_bytes(shape(program).rows))};
+        const auto bytes = [](auto... factors) {
+            return static_cast<std::size_t>(std::min(saturating_product(factors...), kManyBytes));
+        };
+        return {bytes(tiles, std::int64_t{sizeof(unsigned)}),
+                bytes(tiles, splits.count, part_bytes(shape(program).rows))};
     }
 
     /// Prepares what a launch needs of the device besides the image.
@@ -191,6 +211,15 @@ private:
                 .fault = fault != nullptr ? &fault->count : nullptr};
     }
     abi::Launch launch_of() const { return launch_of(batch().cache.num_slots()); }
+
+    gen::Result<void> check_grids() const {
+        const std::int64_t heads = batch().num_kv_heads;
+        const bool fit_whole = heads <= kMaxGridY;
+        if (auto fits = check_grid("batch_size", decode_blocks(), kMaxGridX); !fits) return fits;
+        if (auto fits = check_grid("split_keys", decode_splits_.count, kMaxGridY); !fits) return fits;
+        return check_grid(fit_whole && fixed_prefill_keys_ != 0 ? "prefill_split_keys" : "num_kv_heads",
+                          saturating_product(heads, prefill_splits_.count), kMaxGridY);
+    }
 
     /// `blocks` follow from `argument`, which the error names.
     static gen::Result<void> check_grid(const char* argument, std::int64_t blocks, std::int64_t limit) {
@@ -283,11 +312,12 @@ private:
         };
         if (prefills()) {
             const std::int64_t y = batch().num_kv_heads * prefill_splits_.count;
-            auto done = launch(KVJIT_PROGRAM_PREFILL, prefill_blocks(tensors), y, args(0, prefill_splits_));
+            auto done =
+                launch(KVJIT_PROGRAM_PREFILL, prefill_blocks(tensors), y, args(fixed_prefill_keys_, prefill_splits_));
             if (!done) return done;
         }
         return launch(KVJIT_PROGRAM_DECODE, decode_blocks(), decode_splits_.count,
-                      args(fixed_split_keys_, decode_splits_));
+                      args(fixed_decode_keys_, decode_splits_));
     }
 
     gen::Result<void> merge(const abi::MergeArgs& merge, const kvjit_tensors& tensors) override {
@@ -303,8 +333,8 @@ private:
     Device& device_;
     LengthBounds bounds_;
     std::vector<float> slopes_;
-    kvjit_check_level check_level_;  // the check kernel's
-    std::int64_t fixed_split_keys_;  // 0: kernels divide a tile's keys among the splits
+    kvjit_check_level check_level_;                        // the check kernel's
+    std::int64_t fixed_decode_keys_, fixed_prefill_keys_;  // 0: kernels divide a tile's keys among the splits
     void* stream_;
     Workspace workspace_;
     Splits decode_splits_{kSplitUnit, 1, kSplitUnit}, prefill_splits_{kSplitUnit, 1, kSplitUnit};
@@ -322,6 +352,7 @@ std::string CudaPlan::describe() const {
         line("decode splits", decode_splits_.count);
         line("keys of a split, at most", decode_splits_.keys);
         line("prefill splits", prefill_splits_.count);
+        line("keys of a prefill's split, at most", prefills() ? prefill_splits_.keys : 0);
         line("prefill rows of a block", prefills() ? shape(KVJIT_PROGRAM_PREFILL).rows : 0);
     }
     line("workspace bytes", static_cast<std::int64_t>(workspace_bytes()));

@@ -62,4 +62,9 @@ Splits fixed_splits(std::int64_t keys, std::int64_t max_keys) {
     return {keys, std::max<std::int64_t>(1, ceil_div(max_keys, keys)), keys};
 }
 
+Splits one_split(std::int64_t max_keys, std::int64_t unit) {
+    const std::int64_t keys = std::max<std::int64_t>(1, ceil_div(max_keys, unit)) * unit;
+    return {keys, 1, keys};
+}
+
 }  // namespace kvjit::rt

@@ -37,4 +37,7 @@ Splits choose_prefill_splits(Tiles tiles, std::int64_t slots, std::int64_t max_k
 /// Splits of `keys` keys each, a multiple of the unit, whatever the batch.
 Splits fixed_splits(std::int64_t keys, std::int64_t max_keys);
 
+/// All keys, up to a multiple of the unit.
+Splits one_split(std::int64_t max_keys, std::int64_t unit);
+
 }  // namespace kvjit::rt

@@ -90,6 +90,7 @@ void CallCase::set_metadata(const CasePlan& plan) {
     file_.set("target", plan.target);
     if (plan.stores_nothing) file_.set("stores_nothing", "1");
     if (plan.split_keys != 0) file_.set("split_keys", std::to_string(plan.split_keys));
+    if (plan.prefill_split_keys != 0) file_.set("prefill_split_keys", std::to_string(plan.prefill_split_keys));
     if (slots_.renumbered) file_.set(joined(record::kRemark, "renumbered"), "1");
     if (!gen::has_cache(spec)) return;
     file_.set(joined(record::kRemark, "layer_idx"), std::to_string(layer_idx_));

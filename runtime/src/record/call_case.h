@@ -18,7 +18,7 @@ namespace kvjit::rt {
 struct CasePlan {
     std::string target;
     bool stores_nothing = false;
-    std::int64_t split_keys = 0;
+    std::int64_t split_keys = 0, prefill_split_keys = 0;
 };
 
 class CallCase {

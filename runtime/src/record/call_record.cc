@@ -18,7 +18,8 @@ CallRecord::CallRecord(std::shared_ptr<Recorder> recorder, const Kernel& kernel,
       target_(kernel.target()),
       batch_(batch),
       stores_nothing_(options.stores_nothing != 0),
-      split_keys_(options.split_keys) {
+      split_keys_(options.split_keys),
+      prefill_split_keys_(options.prefill_split_keys) {
     if (recorder_) current_ = &recorder_->current();
     if (batch.alibi_slopes == nullptr || spec_.is_alibi == 0) return;
     slopes_.assign(batch.alibi_slopes, batch.alibi_slopes + query_heads(spec_, batch));
@@ -97,7 +98,7 @@ gen::Result<void> CallRecord::run(Recording& recording, Plan& plan, const kvjit_
     }
     Draft draft(recording, plan);
     const bool begun = survives(draft, [&] {
-        const CasePlan how{target_.full_text(), stores_nothing_, split_keys_};
+        const CasePlan how{target_.full_text(), stores_nothing_, split_keys_, prefill_split_keys_};
         return draft.begin(spec_, batch_, slopes_, how, tensors, layer_idx);
     });
     auto ran = plan.run(tensors, layer_idx);

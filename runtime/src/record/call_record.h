@@ -35,7 +35,7 @@ private:
     kvjit_batch batch_;
     std::vector<float> slopes_;  // the caller's needn't outlive the plan's making
     bool stores_nothing_ = false;
-    std::int64_t split_keys_ = 0;
+    std::int64_t split_keys_ = 0, prefill_split_keys_ = 0;
 };
 
 }  // namespace kvjit::rt

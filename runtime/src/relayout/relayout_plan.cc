@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "check/arithmetic.h"
+#include "check/check_options.h"
 #include "check/check_tensors.h"
 #include "check/fault.h"
 
@@ -43,8 +44,7 @@ Result<void> check_relayout_kernel(const Kernel& kernel, const kvjit_plan_option
                               "; kvjit_plan_create makes its plans, a relayout takes one of op Relayout"));
     const char* given = options.stores_nothing != 0     ? "stores_nothing"
                         : options.host_batch != nullptr ? "host_batch"
-                        : options.split_keys != 0       ? "split_keys"
-                                                        : nullptr;
+                                                        : split_option(options);
     if (given == nullptr) return {};
     return gen::fail(KVJIT_BAD_ARGUMENT, given, text(given, " is given; plans of op Relayout have no use for it"));
 }

@@ -79,6 +79,7 @@ void read_numbers(MetadataTaker& metadata, Recording& call) {
     }
     call.stores_nothing = metadata.integer("stores_nothing", 0, 1, "0") != 0;
     call.split_keys = metadata.integer("split_keys", 0, kMaxInt64, "0");
+    call.prefill_split_keys = metadata.integer("prefill_split_keys", 0, kMaxInt64, "0");
     call.target = metadata.text("target", "");
     metadata.text("kvjit", "");
     metadata.text("format");

@@ -24,7 +24,7 @@ struct Recording {
     kvjit_spec spec;
     kvjit_batch numbers;  // the batch without arrays and tables
     bool stores_nothing = false;
-    std::int64_t split_keys = 0;
+    std::int64_t split_keys = 0, prefill_split_keys = 0;
     std::string target;  // that it was recorded on
     std::map<std::string, RecordedTensor> inputs;
     std::map<std::string, Tensor> got, out;                           // by the name without its prefix

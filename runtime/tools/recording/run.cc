@@ -151,7 +151,10 @@ Result<RecordedRun> RecordedRun::make(const Machine& machine, const Recording& r
     RecordedRun run(*std::move(kernel), std::make_unique<Call>(recording, machine.place));
     kvjit_plan_options options = plan_options(machine, run.call_->host_batch());
     options.stores_nothing = recording.stores_nothing ? 1 : 0;
-    if (machine.on_cuda) options.split_keys = recording.split_keys;
+    if (machine.on_cuda) {
+        options.split_keys = recording.split_keys;
+        options.prefill_split_keys = recording.prefill_split_keys;
+    }
     auto plan = make_plan(run.kernel_.get(), run.call_->batch(), options);
     if (!plan) return fail(plan.error());
     run.plan_ = *std::move(plan);

@@ -49,6 +49,8 @@ constexpr RelayoutMisuse kNumbers[] = {
     {"a batch of the host's", kPages, kBlocks, [](RelayoutCase& c) { c.options.host_batch = &c.to.batch; },
      bad_argument("host_batch")},
     {"splits", kPages, kBlocks, [](RelayoutCase& c) { c.options.split_keys = 64; }, bad_argument("split_keys")},
+    {"splits of prefills", kPages, kBlocks, [](RelayoutCase& c) { c.options.prefill_split_keys = 64; },
+     bad_argument("prefill_split_keys")},
     {"a level that there isn't", kPages, kBlocks, [](RelayoutCase& c) { c.options.check_level = 3; },
      bad_argument("check_level", 3, 2)},
 };

@@ -122,7 +122,7 @@ const std::vector<Field> kRelayoutFields = {F(struct_size), F(from),         F(t
 #define F(member) FIELD(kvjit_plan_options, member)
 const std::vector<Field> kPlanFields = {F(struct_size),     F(check_level),    F(executor), F(workspace),
                                         F(workspace_bytes), F(num_threads),    F(stream),   F(host_batch),
-                                        F(split_keys),      F(stores_nothing), F(spin_us)};
+                                        F(split_keys),      F(stores_nothing), F(spin_us),  F(prefill_split_keys)};
 #undef F
 #define F(member) FIELD(kvjit_engine_options, member)
 const std::vector<Field> kEngineFields = {F(struct_size),

@@ -54,23 +54,31 @@ TEST_CASE("a CPU plan takes no option of CUDA's, a CUDA plan none of the CPU's")
     kvjit_executor_init(&executor);
     executor.concurrency = 1;
     executor.run = [](void*, void (*)(void*, std::int64_t), void*, std::int64_t) {};
-    PlanOptions stream, mirror, split, threads, spinner, runner;
+    PlanOptions stream, mirror, split, prefill, threads, spinner, runner;
     stream.stream = &store;
     mirror.host_batch = &batch;
     split.split_keys = 64;
+    prefill.prefill_split_keys = 64;
     threads.num_threads = 2;
     spinner.spin_us = 0;
     runner.executor = &executor;
     expect_refused(cpu.plan(batch, stream), KVJIT_BAD_ARGUMENT, "stream");
     expect_refused(cpu.plan(batch, mirror), KVJIT_BAD_ARGUMENT, "host_batch");
     expect_refused(cpu.plan(batch, split), KVJIT_BAD_ARGUMENT, "split_keys");
+    expect_refused(cpu.plan(batch, prefill), KVJIT_BAD_ARGUMENT, "prefill_split_keys");
     expect_refused(cuda.plan(batch, threads), KVJIT_BAD_ARGUMENT, "num_threads");
     expect_refused(cuda.plan(batch, spinner), KVJIT_BAD_ARGUMENT, "spin_us");
     expect_refused(cuda.plan(batch, runner), KVJIT_BAD_ARGUMENT, "executor");
     for (const std::int64_t keys :
          {std::int64_t{-64}, std::int64_t{1}, std::int64_t{63}, std::int64_t{100}, std::int64_t{1} << 31}) {
-        split.split_keys = keys;
+        split.split_keys = prefill.prefill_split_keys = keys;
         expect_refused(cuda.plan(batch, split), KVJIT_BAD_ARGUMENT, "split_keys");
+        expect_refused(cuda.plan(batch, prefill), KVJIT_BAD_ARGUMENT, "prefill_split_keys");
+    }
+    for (const std::int64_t keys : {std::int64_t{64}, std::int64_t{1} << 30}) {
+        split.split_keys = prefill.prefill_split_keys = keys;
+        CHECK(cuda.plan(batch, split).has_value());
+        CHECK(cuda.plan(batch, prefill).has_value());
     }
 }
 
@@ -175,24 +183,110 @@ TEST_CASE("head_dim above 256 is refused for CUDA before anything is compiled") 
     CHECK(engine.stats().compiles == 0);
 }
 
+const char kAttention[] = "op=MultiHeadCacheAttention,head_dim=16,group=1,t1=f32";
+
+/// A batch of one sequence with up to 2^30 keys, and of one head.
+kvjit_batch long_batch(const Store& store, std::int64_t max_seqlen) {
+    kvjit_batch batch = store.batch;
+    batch.num_heads = 1;
+    batch.max_seqlen = max_seqlen;
+    batch.max_kvlen = std::int64_t{1} << 30;
+    return batch;
+}
+
 /// A decode of up to 2^30 keys in splits of 64.
 Result<Plan> plan_of_long_decode(const std::string& fields, std::int64_t window_left = -1) {
     Store store;
-    kvjit_batch batch = store.batch;
-    batch.num_heads = 1;
-    batch.max_seqlen = 1;
-    batch.max_kvlen = std::int64_t{1} << 30;
+    kvjit_batch batch = long_batch(store, 1);
     batch.window_left = window_left;
     PlanOptions options;
     options.split_keys = 64;
-    const std::string spec = "op=MultiHeadCacheAttention,head_dim=16,group=1,t1=f32" + fields;
-    return kernel_for(*Target::cuda_emulated(), spec).plan(batch, options);
+    return kernel_for(*Target::cuda_emulated(), kAttention + fields).plan(batch, options);
 }
 
 TEST_CASE("splits that no grid has room for are refused before anything runs") {
     const Result<Plan> plan = plan_of_long_decode("");
     expect_refused(plan, KVJIT_BAD_ARGUMENT, "split_keys");
     CHECK(plan.error().limit() == 65535);
+}
+
+TEST_CASE("so are those of prefills, of all heads") {
+    Store store;
+    kvjit_batch batch = long_batch(store, 100);
+    batch.num_heads = batch.num_kv_heads = 2;
+    batch.max_kvlen = 32768 * 64;
+    PlanOptions options;
+    options.prefill_split_keys = 64;
+    const Kernel kernel = kernel_for(*Target::cuda_emulated(), kAttention);
+    const Result<Plan> plan = kernel.plan(batch, options);
+    expect_refused(plan, KVJIT_BAD_ARGUMENT, "prefill_split_keys");
+    CHECK(plan.error().value() == 65536);
+    CHECK(plan.error().limit() == 65535);
+    batch.max_kvlen -= 64;
+    CHECK(kernel.plan(batch, options).has_value());
+    batch.num_heads = batch.num_kv_heads = 65536;  // too many whole
+    expect_refused(kernel.plan(batch, options), KVJIT_BAD_ARGUMENT, "num_kv_heads");
+}
+
+TEST_CASE("parts of splits that no memory holds are told by a number of bytes that there is") {
+    Store store;
+    kvjit_batch batch = long_batch(store, std::int64_t{1} << 30);
+    batch.num_heads = 256;
+    batch.max_kvlen = 65535 * 64;
+    std::vector<std::uint64_t> memory(64);
+    PlanOptions options;
+    options.prefill_split_keys = 64;
+    options.workspace = reinterpret_cast<void*>((reinterpret_cast<std::uintptr_t>(memory.data()) + 63) / 64 * 64);
+    options.workspace_bytes = 256;
+    const std::string spec = "op=MultiHeadCacheAttention,head_dim=128,group=256,t1=f32";
+    const Result<Plan> plan = kernel_for(*Target::cuda_emulated(), spec).plan(batch, options);
+    expect_refused(plan, KVJIT_BAD_ARGUMENT, "workspace_bytes");
+    CHECK(plan.error().limit() >= std::int64_t{1} << 60);
+}
+
+/// What the plan says of a prefill of 100 tokens in splits of 64 keys, under a window of 127 keys before each row.
+std::string windowed_prefill(const std::string& fields, std::int64_t window_right) {
+    Store store;
+    kvjit_batch batch = long_batch(store, 100);
+    batch.window_left = 127;
+    batch.window_right = window_right;
+    PlanOptions options;
+    options.prefill_split_keys = 64;
+    const auto plan =
+        kernel_for(*Target::cuda_emulated(), kAttention + (",has_window=1" + fields)).plan(batch, options);
+    REQUIRE_MESSAGE(plan.has_value(), plan.error().message());
+    return plan->describe();
+}
+
+TEST_CASE("a window's prefill has the splits of its window, however many keys there may be") {
+    const auto has = [](const std::string& plan, const std::string& line) {
+        CHECK_MESSAGE(plan.find(line + "\n") != std::string::npos, plan);
+    };
+    // Tiles of 64 rows see 127 keys before the first, and up to 63 keys are before those in the first split.
+    has(windowed_prefill(",is_causal=1", 0), "prefill splits: 4");
+    has(windowed_prefill(",is_causal=1", -1), "prefill splits: 4");
+    // After the last row are 40 keys, or as many as there are new tokens.
+    has(windowed_prefill(",is_causal=0", 40), "prefill splits: 5");
+    has(windowed_prefill(",is_causal=0", -1), "prefill splits: 6");
+    has(windowed_prefill(",is_causal=0", -1), "keys of a prefill's split, at most: 64");
+}
+
+TEST_CASE("where decode's splits are fixed and prefill's not, prefills are whole") {
+    Store store;
+    kvjit_batch batch = long_batch(store, 100);
+    batch.max_kvlen = 6400;
+    const Kernel kernel = kernel_for(*Target::cuda_emulated(), kAttention);
+    PlanOptions options;
+    CHECK(kernel.plan(batch, options)->describe().find("prefill splits: 1\n") == std::string::npos);
+    options.split_keys = 64;
+    const std::string whole = kernel.plan(batch, options)->describe();
+    CHECK(whole.find("decode splits: 100\n") != std::string::npos);
+    CHECK(whole.find("prefill splits: 1\n") != std::string::npos);
+    CHECK(whole.find("keys of a prefill's split, at most: 6400\n") != std::string::npos);
+    options.prefill_split_keys = 640;
+    const std::string split = kernel.plan(batch, options)->describe();
+    CHECK(split.find("decode splits: 100\n") != std::string::npos);
+    CHECK(split.find("prefill splits: 10\n") != std::string::npos);
 }
 
 TEST_CASE("rows that no grid has room for are refused before anything runs") {

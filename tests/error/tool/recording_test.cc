@@ -88,6 +88,9 @@ TEST_CASE("metadata that are missing, unknown or wrong") {
     CHECK_SAYS(error_of_meta("num_heads", "two"), "'num_heads' is 'two', expected an integer");
     CHECK_SAYS(error_of_meta("softmax_scale", "x"), "'softmax_scale' is 'x'");
     CHECK_SAYS(error_of_meta("stores_nothing", "2"), "'stores_nothing' is '2', expected an integer from 0 to 1");
+    CHECK_SAYS(error_of_meta("split_keys", "-64"), "'split_keys' is '-64', expected an integer from 0 to");
+    CHECK_SAYS(error_of_meta("prefill_split_keys", "-64"),
+               "'prefill_split_keys' is '-64', expected an integer from 0 to");
     CHECK(error_of_meta("was.anything", "free text") == "");
     for (const char* strides : {"", "1,2", "1,2,3,4", "a,b,c", "64,-16,1", "64,16,1,", "9223372036854775807,1,1"}) {
         CAPTURE(std::string(strides));

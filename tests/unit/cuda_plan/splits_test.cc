@@ -113,5 +113,17 @@ TEST_CASE("a fixed split depends on the keys alone") {
     CHECK(fixed_splits(256, 0).count == 1);
 }
 
+TEST_CASE("one split has all keys") {
+    for (const std::int64_t keys : {0, 1, 64, 65, 1000}) {
+        CAPTURE(keys);
+        const Splits whole = one_split(keys, kUnit);
+        CHECK(whole.count == 1);
+        CHECK(whole.keys % kUnit == 0);
+        CHECK(whole.keys >= std::max<std::int64_t>(1, keys));
+        CHECK(whole.keys < keys + kUnit + (keys == 0));
+        CHECK(whole.least == whole.keys);
+    }
+}
+
 }  // namespace
 }  // namespace kvjit::rt

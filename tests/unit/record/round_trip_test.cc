@@ -135,6 +135,37 @@ TEST_CASE("what an emulated GPU gave, its index arrays checked by itself or by t
     }
 }
 
+TEST_CASE("splits of a number of keys are replayed so") {
+    ApiCall call(
+        {parse_spec("op=MultiHeadCacheAttention,head_dim=64,group=4,t1=f16,cache_mode=block_table,page_size=16,"
+                    "layout=N2LTHD"),
+         {8, 1},
+         {700, 500}});
+    Rng rng(12);
+    draw_inputs(call.tensors, rng);
+    PlanOptions options;
+    options.host_batch = &call.batch;
+    const auto record = [&](std::int64_t decode, std::int64_t prefill) {
+        options.split_keys = decode;
+        options.prefill_split_keys = prefill;
+        RecordingEngine engine;
+        engine.run(call, engine.engine().kernel(call.spec, Target::cuda_emulated().value()).value(), options);
+        return read(engine.files().at(0));
+    };
+    const tool::Recording fixed = record(128, 64), whole = record(128, 0);
+    CHECK(fixed.split_keys == 128);
+    CHECK(fixed.prefill_split_keys == 64);
+    CHECK(whole.prefill_split_keys == 0);
+    for (const tool::Recording* recording : {&fixed, &whole}) {
+        const tool::Results recorded = tool::recorded_results(*recording, recording->got);
+        expect(tool::judge(*recording, Replayer("cuda-emulated").run(*recording), recorded, true));
+        expect(tool::judge(*recording, Replayer("host").run(*recording), recorded, false));
+    }
+    // So the number is what the replay went by.
+    CHECK(!tool::judge(whole, tool::recorded_results(fixed, fixed.got), tool::recorded_results(whole, whole.got), true)
+               .pass);
+}
+
 TEST_CASE("entries before a window, and those that no key needs, may be anything") {
     for (const std::int64_t spare : {0, 1000}) {
         for (const std::int64_t stale : {std::int64_t{-1}, std::int64_t{1} << 40}) {
