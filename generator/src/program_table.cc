@@ -397,8 +397,8 @@ constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 2, serves_
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 10, serves_mma, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 6, serves_dot, by_dot<true>}};
 
-constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 4, serves_amx, by_item, true},
-                                   {"simd", "cpu/attend_prefill.cc", 6, serves_attention, by_item}};
+constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 5, serves_amx, by_item, true},
+                                   {"simd", "cpu/attend_prefill.cc", 7, serves_attention, by_item}};
 constexpr Variant kCudaPrefill[] = {{"wgmma", "cuda/attend_prefill_wgmma.cu", 4, serves_wgmma, by_wgmma_prefill},
                                     {"mma", "cuda/attend_prefill_mma.cu", 8, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 6, serves_dot, by_dot<false>}};

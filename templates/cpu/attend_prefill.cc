@@ -74,23 +74,22 @@ KVJIT_NOINLINE void pack_block(const Panel& panel, Buffers& buffers, const Liste
 }
 
 /// Turns numbers into probabilities (panel.h).
-KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, vf<kLanes> factor, vf<kLanes> shift,
-                                          vf<kLanes> sum) {
+KVJIT_INLINE vf<kLanes> exponentiate_rows(float* scores, KeyRange keys, const Softmax& softmax, vf<kLanes> sum) {
 #pragma clang loop unroll_count(2)
     for (i64 k = keys.begin; k < keys.end; ++k) {
-        const vf<kLanes> score = load<kLanes>(scores + k * kTileRows);
-        const vf<kLanes> probability = probability_of(score, factor, shift);
+        const vf<kLanes> number = load<kLanes>(scores + k * kTileRows);
+        const vf<kLanes> probability = softmax.probabilities<kPowerDegree>(number);
         sum += probability;
-        store<kLanes>(scores + k * kTileRows, mark_hidden<kLanes>(probability, score));
+        store<kLanes>(scores + k * kTileRows, mark_hidden<kLanes>(probability, number));
     }
     return sum;
 }
 
 /// Online softmax over the block. add_block is to multiply the tile's sums so far by buffers.rescale.
 KVJIT_NOINLINE void softmax_block(const Panel& panel, Tile& tile, Buffers& buffers, const Block& block) {
-    const vf<kLanes> factor(find_largest(panel, tile, buffers, block, 0).factor);
-    exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
-        return exponentiate_rows(scores, block.keys, factor, shift, sum);
+    find_largest(panel, tile, buffers, block, 0);
+    exponentiate_tile(panel, tile, buffers, [&](float* scores, const Softmax& softmax, vf<kLanes> sum) {
+        return exponentiate_rows(scores, block.keys, softmax, sum);
     });
 }
 

@@ -21,6 +21,7 @@ namespace kvjit {
 /// Whether the factors are bfloat16 pairs, of a bfloat16 cache or of dequantised numbers. A dequantised key is
 /// the sum of two terms then (split.h); a dequantised value is rounded to one.
 inline constexpr bool kPacksPairs = kFastBfloat16 && kSame<T1, bf16_t> && (kSame<T2, bf16_t> || kQuantised);
+inline constexpr int kPowerDegree = power_degree(kPacksPairs);
 using Packed = FactorOf<kPacksPairs>::Type;
 inline constexpr int kPackedElements = kPacksPairs ? 2 : 1;
 inline constexpr int kKeyTerms = kPacksPairs && kQuantised ? 2 : 1;

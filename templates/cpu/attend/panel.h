@@ -21,7 +21,7 @@ using Line = vf<kTileRows>;
 
 /// Softmax of each row in the present chunk, and the keys that it sees.
 struct alignas(64) TileRows {
-    float max[kTileRows], sum[kTileRows];
+    float max[kTileRows], sum[kTileRows];  // of numbers (number_factor), and of their probabilities
     float slope[kTileRows];
     i32 position[kTileRows];  // of the query among the keys
     i32 seen_begin[kTileRows], seen_end[kTileRows];
@@ -129,16 +129,26 @@ KVJIT_INLINE vf<kLanes> finite_shift(vf<kLanes> largest) {
     return largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
 }
 
+/// Whether products are the numbers that softmax works on: where nothing but a positive softmax_scale makes a score.
+KVJIT_INLINE bool takes_products(const Panel& panel) {
+    return !kModified && panel.args.score.softmax_scale > 0;
+}
+/// Times which the numbers that softmax works on are scores.
+KVJIT_INLINE float number_factor(const Panel& panel) {
+    return takes_products(panel) ? panel.args.score.softmax_scale : 1.0f;
+}
+
 /// Whether some row of the tile doesn't see all of the block's keys.
 KVJIT_INLINE bool is_diagonal(const TileRows& tile, const Block& block) {
     return !tile.seen_by_all.holds({block.begin + block.keys.begin, block.begin + block.keys.end});
 }
 
-/// Turns dot products of kLanes rows from lane r on into scores, -inf where hidden. Returns each row's largest so far.
+/// Turns dot products of kLanes rows from lane r on into numbers, -inf where hidden. Returns each row's largest so far.
 /// diagonal: is_diagonal().
 KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const TileRows& tile, float* scores, const float* masks, i64 r,
                                     const Block& block, bool diagonal) {
-    const ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(panel.args);
+    ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(panel.args);
+    if (takes_products(panel)) rule.scale = vf<kLanes>(1.0f);
     const vf<kLanes> slope = load<kLanes>(tile.slope + r);
     const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
     const vi<kLanes> seen_begin = load_raw<i32, kLanes>(tile.seen_begin + r);
@@ -161,60 +171,73 @@ KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const TileRows& tile, fl
     return largest;
 }
 
-/// The largest of kLanes rows' scores so far, where a score is a product times a positive softmax_scale.
-KVJIT_INLINE vf<kLanes> largest_scores(const float* products, KeyRange keys, vf<kLanes> scale, vf<kLanes> largest) {
-    vf<kLanes> product(-kInfinity);
-#pragma clang loop unroll_count(4)
-    for (i64 k = keys.begin; k < keys.end; ++k) product = max_fast(load<kLanes>(products + k * kTileRows), product);
-    return max_fast(product * scale, largest);
+/// The largest of kLanes rows' products so far. Several are found side by side, as each waits for the one before it.
+KVJIT_INLINE vf<kLanes> largest_products(const float* products, KeyRange keys, vf<kLanes> largest) {
+    constexpr int kSide = 4;
+    vf<kLanes> found[kSide];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kSide; ++i) found[i] = largest;
+    i64 k = keys.begin;
+#pragma clang loop unroll(disable)
+    for (; k + kSide <= keys.end; k += kSide) {
+#pragma clang loop unroll(full)
+        for (int i = 0; i < kSide; ++i) found[i] = max_fast(load<kLanes>(products + (k + i) * kTileRows), found[i]);
+    }
+#pragma clang loop unroll(disable)
+    for (; k < keys.end; ++k) found[0] = max_fast(load<kLanes>(products + k * kTileRows), found[0]);
+    return max_fast(max_fast(found[0], found[1]), max_fast(found[2], found[3]));
 }
 
-/// What the first pass of softmax over a block leaves beside what find_largest says.
-struct Numbers {
-    float factor;  // times which they are scores
-    bool raised;   // some row's max
-};
-
-/// The first pass of softmax over a block. Raises tile.max to each row's largest score so far where that is larger by
-/// more than `slack`. Leaves in `rescale` the factors of what the tile has summed so far, 1 for rows that saw a
-/// key before and were not raised, and in `scores` numbers that are scores once they are multiplied by `factor`: the
-/// products themselves, where nothing else makes a score, or scores.
+/// The first pass of softmax over a block. Raises tile.max to each row's largest number so far where that is a score
+/// larger by more than `slack`; returns whether it raised some row's. Leaves in `rescale` the factors of what the tile
+/// has summed so far, 1 for rows that saw a key before and were not raised, and in `scores` the numbers.
 template <class Buffers>
-KVJIT_NOINLINE Numbers find_largest(const Panel& panel, TileRows& tile, Buffers& buffers, const Block& block,
-                                    float slack) {
-    const float scale = panel.args.score.softmax_scale;
-    const bool diagonal = is_diagonal(tile, block);
-    const bool plain = !kModified && !diagonal && scale > 0;
+KVJIT_NOINLINE bool find_largest(const Panel& panel, TileRows& tile, Buffers& buffers, const Block& block,
+                                 float slack) {
+    const vf<kLanes> factor(number_factor(panel));
+    const bool diagonal = is_diagonal(tile, block), modified = diagonal || !takes_products(panel);
     bool raised = false;
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < tile.lanes; r += kLanes) {
         const vf<kLanes> before = load<kLanes>(tile.max + r);
-        const vf<kLanes> largest = plain ? largest_scores(buffers.scores + r, block.keys, vf<kLanes>(scale), before)
-                                         : modify_rows(panel, tile, buffers.scores, buffers.masks, r, block, diagonal);
-        const vi<kLanes> rises = largest > before + slack;
-        const vf<kLanes> after = rises ? largest : before;
-        store<kLanes>(buffers.rescale + r, exp<kLanes>(before - finite_shift(after)));
-        store<kLanes>(tile.max + r, after);
-        raised |= __builtin_reduce_or(rises) != 0;
+        const vf<kLanes> largest = modified
+                                       ? modify_rows(panel, tile, buffers.scores, buffers.masks, r, block, diagonal)
+                                       : largest_products(buffers.scores + r, block.keys, before);
+        const vi<kLanes> rises = (largest - before) * factor > slack;
+        vf<kLanes> rescale(1.0f);
+        if (__builtin_reduce_or(rises) != 0) {
+            const vf<kLanes> after = rises ? largest : before;
+            rescale = exp<kLanes>((before - finite_shift(after)) * factor);
+            store<kLanes>(tile.max + r, after);
+            raised = true;
+        }
+        store<kLanes>(buffers.rescale + r, rescale);
     }
-    return {plain ? scale : 1.0f, raised};
+    return raised;
 }
 
-/// The probability of a number that find_largest left: e^(score - shift), 1 for the largest. The score is rounded, as
-/// `shift` was: fused with the subtraction, it would be off by up to 2^-24 of itself.
-KVJIT_INLINE vf<kLanes> probability_of(vf<kLanes> number, vf<kLanes> factor, vf<kLanes> shift) {
-    const vf<kLanes> score = number * factor;
-    return exp_short<kLanes>(score - shift);
-}
+/// Turns numbers of kLanes rows into probabilities: e^(score - the row's max), 1 for the largest. The difference is
+/// taken before it is scaled: scores, once rounded, would be off by up to 2^-25 of themselves.
+struct Softmax {
+    vf<kLanes> shift, factor;  // factor: times which numbers are scores, for powers of 2
 
-/// The second pass: exponentiate(numbers of kLanes rows, shift, sum) turns numbers into probabilities, and returns
+    /// kDegree: as exp2_short takes it.
+    template <int kDegree>
+    KVJIT_INLINE vf<kLanes> probabilities(vf<kLanes> numbers) const {
+        return exp2_short<kLanes, kDegree>((numbers - shift) * factor);
+    }
+};
+
+/// The second pass: exponentiate(numbers of kLanes rows, softmax, sum) turns numbers into probabilities, and returns
 /// `sum` plus these.
 template <class Buffers, class F>
-KVJIT_INLINE void exponentiate_tile(TileRows& tile, Buffers& buffers, F&& exponentiate) {
+KVJIT_INLINE void exponentiate_tile(const Panel& panel, TileRows& tile, Buffers& buffers, F&& exponentiate) {
+    const vf<kLanes> factor(number_factor(panel) * kLog2e);
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < tile.lanes; r += kLanes) {
         const vf<kLanes> sum = load<kLanes>(tile.sum + r) * load<kLanes>(buffers.rescale + r);
-        store<kLanes>(tile.sum + r, exponentiate(buffers.scores + r, finite_shift(load<kLanes>(tile.max + r)), sum));
+        const Softmax softmax = {finite_shift(load<kLanes>(tile.max + r)), factor};
+        store<kLanes>(tile.sum + r, exponentiate(buffers.scores + r, softmax, sum));
     }
 }
 
@@ -250,7 +273,7 @@ KVJIT_NOINLINE void emit_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t
     for (i64 first = 0; first < tile.lanes; first += kLanes) {
         const SumRows sums = buffers.sum_rows(t, first);
         for_each_row(panel, tile, t, first, kLanes, [&](i64 row, i64 at, i64 lane) {
-            const float max = part_max(tile.max[lane], tile.sum[lane]);
+            const float max = part_max(tile.max[lane] * number_factor(panel), tile.sum[lane]);
             const Part part = {sums.first + (lane - first) * sums.stride, max, tile.sum[lane]};
             emit_part(panel.args, panel.item, c, panel.token(row), panel.query_head(row), part,
                       buffers.acc + at * kPadDim, buffers.running[at]);

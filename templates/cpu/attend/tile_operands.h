@@ -145,6 +145,8 @@ KVJIT_NOINLINE bool has_nonfinite(const u32* pairs) {
 
 // ---- Probabilities -------------------------------------------------------------------------------------------------
 
+inline constexpr int kPowerDegree = power_degree(kProbabilityTerms == 1);
+
 /// Numbers of the probabilities of a pair of keys.
 inline constexpr int kPairStride = kProbabilityTerms * kTileRows;
 

@@ -98,14 +98,14 @@ KVJIT_INLINE void hide_padding(float* scores, KeyRange keys) {
 }
 
 /// Writes pairs of probabilities (panel.h) of a part's numbers. The sum is of unrounded ones.
-KVJIT_INLINE vf<kLanes> exponentiate_rows(u32* pairs, const float* numbers, KeyRange keys, vf<kLanes> factor,
-                                          vf<kLanes> shift, vf<kLanes> sum) {
+KVJIT_INLINE vf<kLanes> exponentiate_rows(u32* pairs, const float* numbers, KeyRange keys, const Softmax& softmax,
+                                          vf<kLanes> sum) {
     const auto [begin, end] = whole_steps(keys);
 #pragma clang loop unroll_count(2)
     for (i64 k = begin; k < end; k += 2) {
         const float* at = numbers + k * kTileRows;
-        const vf<kLanes> even = probability_of(load<kLanes>(at), factor, shift);
-        const vf<kLanes> odd = probability_of(load<kLanes>(at + kTileRows), factor, shift);
+        const vf<kLanes> even = softmax.probabilities<kPowerDegree>(load<kLanes>(at));
+        const vf<kLanes> odd = softmax.probabilities<kPowerDegree>(load<kLanes>(at + kTileRows));
         sum = sum + even + odd;
         pack_probabilities(pairs + k / 2 * kPairStride, even, odd);
     }
@@ -153,19 +153,18 @@ KVJIT_NOINLINE void attend_part(const Turn& turn, i64 at, KeyRange keys, KeyRang
     score_part(turn.registers, buffers.scores, at, buffers.key_tiles, tile.query, keys, turn.ahead.keys());
     const Block part = {turn.listed.begin + at, {keys.begin - at, keys.end - at}};
     if constexpr (kMaskRank > 0) load_masks<kPartKeys>(turn.panel, tile, buffers.masks, buffers.rows, part);
-    const Numbers numbers = find_largest(turn.panel, tile, buffers, part, kSlack);
+    const bool raised = find_largest(turn.panel, tile, buffers, part, kSlack);
     if (kMaskRank > 0 && buffers.nonfinite) note_seen(buffers, at, part.keys);
-    if (numbers.raised) {
+    if (raised) {
         add_values(turn, pending);
         if (!tile.fresh) rescale_sums(tile.sums, buffers.rescale);
         pending.begin = keys.begin;
     }
     pending.end = keys.end;
-    const vf<kLanes> factor(numbers.factor);
-    exponentiate_tile(tile, buffers, [&](float* scores, vf<kLanes> shift, vf<kLanes> sum) {
+    exponentiate_tile(turn.panel, tile, buffers, [&](float* scores, const Softmax& softmax, vf<kLanes> sum) {
         hide_padding(scores, part.keys);
         u32* pairs = buffers.probabilities + at / 2 * kPairStride + (scores - buffers.scores);
-        return exponentiate_rows(pairs, scores, part.keys, factor, shift, sum);
+        return exponentiate_rows(pairs, scores, part.keys, softmax, sum);
     });
 }
 

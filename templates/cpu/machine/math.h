@@ -5,7 +5,9 @@
 
 namespace kvjit {
 
-/// value * 2^n for integral n in -252..252, rounded once; one instruction with AVX-512.
+inline constexpr float kLog2e = 0x1.715476p+0f;  // log2(e)
+
+/// value * 2^n for integral n in -252..252, rounded once; one instruction with AVX-512, for the integer below n.
 template <int N>
 KVJIT_INLINE vf<N> scale_by_power(vf<N> value, vf<N> n) {
 #ifdef __AVX512F__
@@ -49,31 +51,64 @@ KVJIT_INLINE vf<N> exp(vf<N> x) {
     // Beyond these bounds the result is 0 or infinite whatever x is. The order of operands keeps NaN.
     x = min_fast(vf<N>(89.0f), x);
     x = max_fast(vf<N>(kLeast), x);
-    const vf<N> n = nearest_integer<N>(x * 0x1.715476p+0f);
+    const vf<N> n = nearest_integer<N>(x * kLog2e);
     // ln(2) in two parts; the first has 9 bits, so that n times it is exact even without FMA.
     vf<N> r = fma<N>(n, vf<N>(-0x1.63p-1f), x);
     r = fma<N>(n, vf<N>(0x1.bd0106p-13f), r);
     return vanishes ? vf<N>(0.0f) : scale_by_power<N>(exp_reduced<N>(r), n);
 }
 
-/// e^x for x that is at most a little above 0: to a relative 2^-22 + 2^-25 |x|, in half the instructions of exp(). 0
-/// where it is below 2^-126; NaN stays.
+/// y as an integer and the rest, in 0..1, of which 2^y is made. AVX-512's scaling takes the integer below `whole`
+/// itself.
 template <int N>
-KVJIT_INLINE vf<N> exp_short(vf<N> x) {
-    constexpr float kLog2e = 0x1.715476p+0f, kLeast = -0x1.5d589ep+6f;
-    const auto vanishes = x < kLeast;
+struct Exponent {
+    vf<N> whole, rest;
+};
+template <int N>
+KVJIT_INLINE Exponent<N> split_exponent(vf<N> y) {
+#ifdef __AVX512DQ__
+    if constexpr (kHasAvx512 && N == 16)
+        return {y, __builtin_ia32_reduceps512_mask(y, 1, y, static_cast<u16>(-1), 4)};
+    else
+#endif
+    {
+        const vf<N> whole = nearest_integer<N>(y - 0.5f);
+        return {whole, y - whole};
+    }
+}
+
+/// 2^f for f in 0..1, 1 at 0; its largest relative error made least: 2^-23.5 for degree 5, 2^-13.5 for degree 3.
+template <int N, int kDegree>
+KVJIT_INLINE vf<N> exp2_fraction(vf<N> f) {
+    static_assert(kDegree == 3 || kDegree == 5);
+    vf<N> p;
+    if constexpr (kDegree == 5) {
+        p = fma<N>(vf<N>(0x1.e974fap-10f), f, vf<N>(0x1.277856p-7f));
+        p = fma<N>(p, f, vf<N>(0x1.c91ce6p-5f));
+        p = fma<N>(p, f, vf<N>(0x1.ebdb56p-3f));
+        p = fma<N>(p, f, vf<N>(0x1.62e4bap-1f));
+    } else {
+        p = fma<N>(vf<N>(0x1.3baaa6p-4f), f, vf<N>(0x1.d2378ap-3f));
+        p = fma<N>(p, f, vf<N>(0x1.63e658p-1f));
+    }
+    return fma<N>(p, f, vf<N>(1.0f));
+}
+
+/// The degree for probabilities: 2^-13.5 is little beside the 2^-8 that rounding them to bfloat16 may add.
+constexpr int power_degree(bool rounded_to_bfloat16) {
+    return rounded_to_bfloat16 ? 3 : 5;
+}
+
+/// 2^y for y that is at most a little above 0, to a relative 2^-22, or 2^-13 for degree 3. 0 where it is below 2^-126;
+/// NaN stays.
+template <int N, int kDegree>
+KVJIT_INLINE vf<N> exp2_short(vf<N> y) {
+    const auto vanishes = y < -126.0f;
     // Products in place of AVX-512's scaling would be subnormal, though nobody reads them. NaN stays.
-    if constexpr (!kHasAvx512) x = max_fast(vf<N>(kLeast), x);
-    const vf<N> n = fma<N>(x, vf<N>(kLog2e), vf<N>(kRoundMagic)) - kRoundMagic;
-    const vf<N> f = fma<N>(x, vf<N>(kLog2e), -n);  // in -1/2..1/2
-    // 2^f, its largest relative error made least.
-    vf<N> p = vf<N>(0x1.5c08e6p-10f);
-    p = fma<N>(p, f, vf<N>(0x1.3d0c52p-7f));
-    p = fma<N>(p, f, vf<N>(0x1.c6b6e4p-5f));
-    p = fma<N>(p, f, vf<N>(0x1.ebf918p-3f));
-    p = fma<N>(p, f, vf<N>(0x1.62e428p-1f));
-    p = fma<N>(p, f, vf<N>(1.0f));
-    return vanishes ? vf<N>(0.0f) : scale_by_power<N>(p, n);
+    if constexpr (!kHasAvx512) y = max_fast(vf<N>(-126.0f), y);
+    const Exponent<N> exponent = split_exponent<N>(y);
+    const vf<N> p = exp2_fraction<N, kDegree>(exponent.rest);
+    return vanishes ? vf<N>(0.0f) : scale_by_power<N>(p, exponent.whole);
 }
 
 template <class V>

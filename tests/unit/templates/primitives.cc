@@ -25,8 +25,9 @@ void float_to_bfloat16(const float* value, u16* brain, i64 count) {
 void exp_of(const float* x, float* y, i64 count) {
     for (i64 i = 0; i < count; i += N) store<N>(y + i, exp<N>(load<N>(x + i)));
 }
-void exp_short_of(const float* x, float* y, i64 count) {
-    for (i64 i = 0; i < count; i += N) store<N>(y + i, exp_short<N>(load<N>(x + i)));
+template <int kDegree>
+void exp2_short_of(const float* x, float* y, i64 count) {
+    for (i64 i = 0; i < count; i += N) store<N>(y + i, exp2_short<N, kDegree>(load<N>(x + i)));
 }
 void log_of(const float* x, double* y, i64 count) {
     for (i64 i = 0; i < count; ++i) y[i] = log(x[i]);
@@ -73,18 +74,10 @@ void deal_digits_of(const int* numbers, int* digits, i64 count) {
 }  // namespace kvjit::test
 
 extern "C" const kvjit::test::Primitives KVJIT_CASE;
-const kvjit::test::Primitives KVJIT_CASE = {KVJIT_TEXT(KVJIT_LEVEL),
-                                            kvjit::test::half_to_float,
-                                            kvjit::test::float_to_half,
-                                            kvjit::test::bfloat16_to_float,
-                                            kvjit::test::float_to_bfloat16,
-                                            kvjit::test::exp_of,
-                                            kvjit::test::exp_short_of,
-                                            kvjit::test::log_of,
-                                            kvjit::test::int8_to_float,
-                                            kvjit::test::int4_to_float,
-                                            kvjit::test::add_byte_products_of,
-                                            kvjit::test::load_columns,
-                                            kvjit::test::zip_rows,
-                                            kvjit::test::zip_long_rows,
-                                            kvjit::test::deal_digits_of};
+const kvjit::test::Primitives KVJIT_CASE = {
+    KVJIT_TEXT(KVJIT_LEVEL),        kvjit::test::half_to_float,     kvjit::test::float_to_half,
+    kvjit::test::bfloat16_to_float, kvjit::test::float_to_bfloat16, kvjit::test::exp_of,
+    kvjit::test::exp2_short_of<5>,  kvjit::test::exp2_short_of<3>,  kvjit::test::log_of,
+    kvjit::test::int8_to_float,     kvjit::test::int4_to_float,     kvjit::test::add_byte_products_of,
+    kvjit::test::load_columns,      kvjit::test::zip_rows,          kvjit::test::zip_long_rows,
+    kvjit::test::deal_digits_of};

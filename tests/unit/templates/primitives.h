@@ -13,7 +13,9 @@ struct Primitives {
     void (*bfloat16_to_float)(const unsigned short* brain, float* value, abi::i64 count);
     void (*float_to_bfloat16)(const float* value, unsigned short* brain, abi::i64 count);
     void (*exp)(const float* x, float* y, abi::i64 count);
-    void (*exp_short)(const float* x, float* y, abi::i64 count);
+    /// exp2_short of degree 5, and of degree 3.
+    void (*exp2_short)(const float* x, float* y, abi::i64 count);
+    void (*exp2_shorter)(const float* x, float* y, abi::i64 count);
     void (*log)(const float* x, double* y, abi::i64 count);
     void (*int8_to_float)(const signed char* code, float* value, abi::i64 count);
     void (*int4_to_float)(const unsigned char* codes, float* value, abi::i64 count);
