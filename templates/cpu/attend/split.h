@@ -33,6 +33,15 @@ KVJIT_INLINE vec<u32, N> round_upper(vf<N> x) {
 /// The pairs (even[i], odd[i]) of numbers given as the upper halves of floats.
 template <int N>
 KVJIT_INLINE vec<u32, N> pair_upper(vec<u32, N> even, vec<u32, N> odd) {
+#ifdef __AVX512BW__
+    // Written as below, it would become a permutation, which takes longer.
+    if constexpr (kHasAvx512 && N == 16) {
+        using Words = vec<i16, 32>;
+        return __builtin_bit_cast(vec<u32, N>,
+                                  __builtin_ia32_selectw_512(0x55555555, __builtin_bit_cast(Words, even >> 16),
+                                                             __builtin_bit_cast(Words, odd)));
+    }
+#endif
     return even >> 16 | (odd & kUpperBits);
 }
 
