@@ -162,6 +162,7 @@ KVJIT_NOINLINE void attend_part(const Turn& turn, i64 at, KeyRange keys, KeyRang
     }
     pending.end = keys.end;
     exponentiate_tile(turn.panel, tile, buffers, [&](float* scores, const Softmax& softmax, vf<kLanes> sum) {
+        if (scores != buffers.scores) turn.registers.stay_awake();  // halfway
         hide_padding(scores, part.keys);
         u32* pairs = buffers.probabilities + at / 2 * kPairStride + (scores - buffers.scores);
         return exponentiate_rows(pairs, scores, part.keys, softmax, sum);

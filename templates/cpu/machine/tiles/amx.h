@@ -58,6 +58,7 @@ public:
     KVJIT_INLINE void multiply_bfloat16() {
         __builtin_ia32_tdpbf16ps(kSum, kA, kB);
     }
+    KVJIT_INLINE void stay_awake() { multiply_bfloat16<0, 1, 2>(); }
     template <int kSum, int kA, int kB>
     KVJIT_INLINE void multiply_signed_bytes() {
         __builtin_ia32_tdpbssd(kSum, kA, kB);

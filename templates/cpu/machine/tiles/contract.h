@@ -19,6 +19,9 @@
 //                                  rounded once; then both are added; then that is added to sum. To nearest even;
 //                                  subnormal numbers, given or computed, count as 0 (Intel SDM, TDPBF16PS). Which NaN
 //                                  comes out is unspecified. All three are of 16 rows of 64 bytes.
+// tiles.stay_awake()               keeps the unit of products on: some 300 ns after its last product it goes to sleep,
+//                                  and then takes as long to be at its full speed again. All tiles are of 16 rows of
+//                                  64 bytes; what tile 0 holds afterwards is unspecified.
 // tiles.multiply_signed_bytes<kSum, kA, kB>(), tiles.multiply_unsigned_bytes<kSum, kA, kB>()
 //                                  sum[m][n] += sum over k of a[m][4k] b[k][4n] + ... + a[m][4k+3] b[k][4n+3], modulo
 //                                  2^32: b holds signed bytes and a signed or unsigned ones, sum holds integers. a has

@@ -28,6 +28,7 @@ public:
     KVJIT_INLINE void multiply_bfloat16() {
         multiply(tiles_[kSum], tiles_[kA], tiles_[kB]);
     }
+    KVJIT_INLINE void stay_awake() {}
     template <int kSum, int kA, int kB>
     KVJIT_INLINE void multiply_signed_bytes() {
         multiply_bytes<i8>(kSum, kA, kB);
