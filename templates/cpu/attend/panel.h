@@ -129,9 +129,11 @@ KVJIT_INLINE vf<kLanes> finite_shift(vf<kLanes> largest) {
     return largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
 }
 
-/// Whether products are the numbers that softmax works on: where nothing but a positive softmax_scale makes a score.
+/// Whether products are the numbers that softmax works on: where nothing but a positive softmax_scale makes a score. A
+/// very small one would let differences of products overflow, a very large one would overflow as a factor to base 2.
 KVJIT_INLINE bool takes_products(const Panel& panel) {
-    return !kModified && panel.args.score.softmax_scale > 0;
+    const float scale = panel.args.score.softmax_scale;
+    return !kModified && scale >= 0x1p-120f && scale <= 0x1p126f;
 }
 /// Times which the numbers that softmax works on are scores.
 KVJIT_INLINE float number_factor(const Panel& panel) {
@@ -217,7 +219,7 @@ KVJIT_NOINLINE bool find_largest(const Panel& panel, TileRows& tile, Buffers& bu
 }
 
 /// Turns numbers of kLanes rows into probabilities: e^(score - the row's max), 1 for the largest. The difference is
-/// taken before it is scaled: scores, once rounded, would be off by up to 2^-25 of themselves.
+/// taken before it is scaled: scores, once rounded, would be off by up to 2^-24 of themselves.
 struct Softmax {
     vf<kLanes> shift, factor;  // factor: times which numbers are scores, for powers of 2
 
