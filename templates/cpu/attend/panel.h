@@ -1,4 +1,4 @@
-// The frame of prefill, and of decode by AMX, whatever makes its products: a panel is a kv head's rows, (token, query
+// The frame of prefill, whatever makes its products: a panel is a kv head's rows, (token, query
 // head) with heads inner, in tiles of kTileRows. A tile's queries, scores and sums are matrices with a line for each
 // element or key, and in it a lane for each row, so that softmax is lane by lane. One row's arithmetic doesn't depend
 // on its tile's others.
@@ -218,8 +218,8 @@ KVJIT_NOINLINE bool find_largest(const Panel& panel, TileRows& tile, Buffers& bu
     return raised;
 }
 
-/// Turns numbers of kLanes rows into probabilities: e^(score - the row's max), 1 for the largest. The difference is
-/// taken before it is scaled: scores, once rounded, would be off by up to 2^-24 of themselves.
+/// Turns numbers of kLanes rows into probabilities: e^(score - the row's max), 1 where it is tile.max. The difference
+/// is taken before it is scaled: scores, once rounded, would be off by up to 2^-24 of themselves.
 struct Softmax {
     vf<kLanes> shift, factor;  // factor: times which numbers are scores, for powers of 2
 

@@ -7,7 +7,8 @@ namespace kvjit {
 
 inline constexpr float kLog2e = 0x1.715476p+0f;  // log2(e)
 
-/// value * 2^n for integral n in -252..252, rounded once; one instruction with AVX-512, for the integer below n.
+/// value * 2^n for integral n in -252..252, rounded once. With AVX-512, where it is one instruction, any n will do, and
+/// counts as the integer below.
 template <int N>
 KVJIT_INLINE vf<N> scale_by_power(vf<N> value, vf<N> n) {
 #ifdef __AVX512F__
@@ -77,7 +78,7 @@ KVJIT_INLINE Exponent<N> split_exponent(vf<N> y) {
     }
 }
 
-/// 2^f for f in 0..1, 1 at 0; its largest relative error made least: 2^-23.5 for degree 5, 2^-13.5 for degree 3.
+/// 2^f for f in 0..1, 1 at 0; its largest relative error made least: 2^-23.3 for degree 5, 2^-13.5 for degree 3.
 template <int N, int kDegree>
 KVJIT_INLINE vf<N> exp2_fraction(vf<N> f) {
     static_assert(kDegree == 3 || kDegree == 5);
