@@ -191,8 +191,8 @@ KVJIT_INLINE vf<kLanes> largest_products(const float* products, KeyRange keys, v
 }
 
 /// The first pass of softmax over a block. Raises tile.max to each row's largest number so far where that is a score
-/// larger by more than `slack`; returns whether it raised some row's. Leaves in `rescale` the factors of what the tile
-/// has summed so far, 1 for rows that saw a key before and were not raised, and in `scores` the numbers.
+/// larger by more than `slack`; returns whether it raised some row's. Leaves in `scores` the numbers, and in `rescale`
+/// the factors of what the tile has summed so far: 1 for rows that were not raised, 0 or 1 before a first key.
 template <class Buffers>
 KVJIT_NOINLINE bool find_largest(const Panel& panel, TileRows& tile, Buffers& buffers, const Block& block,
                                  float slack) {

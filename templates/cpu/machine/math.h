@@ -59,11 +59,11 @@ KVJIT_INLINE vf<N> exp(vf<N> x) {
     return vanishes ? vf<N>(0.0f) : scale_by_power<N>(exp_reduced<N>(r), n);
 }
 
-/// y as an integer and the rest, in 0..1, of which 2^y is made. AVX-512's scaling takes the integer below `whole`
-/// itself.
+/// What 2^y is made of: the fraction of y, in 0..1, and what scale_by_power takes: y less this fraction, or y itself,
+/// where AVX-512 takes the integer below it.
 template <int N>
 struct Exponent {
-    vf<N> whole, rest;
+    vf<N> power, fraction;
 };
 template <int N>
 KVJIT_INLINE Exponent<N> split_exponent(vf<N> y) {
@@ -100,7 +100,7 @@ constexpr int power_degree(bool rounded_to_bfloat16) {
     return rounded_to_bfloat16 ? 3 : 5;
 }
 
-/// 2^y for y that is at most a little above 0, to a relative 2^-22, or 2^-13 for degree 3. 0 where it is below 2^-126;
+/// 2^y for y up to 16, to a relative 2^-22, or 2^-13 for degree 3. 0 where it is below 2^-126;
 /// NaN stays.
 template <int N, int kDegree>
 KVJIT_INLINE vf<N> exp2_short(vf<N> y) {
@@ -108,8 +108,8 @@ KVJIT_INLINE vf<N> exp2_short(vf<N> y) {
     // Products in place of AVX-512's scaling would be subnormal, though nobody reads them. NaN stays.
     if constexpr (!kHasAvx512) y = max_fast(vf<N>(-126.0f), y);
     const Exponent<N> exponent = split_exponent<N>(y);
-    const vf<N> p = exp2_fraction<N, kDegree>(exponent.rest);
-    return vanishes ? vf<N>(0.0f) : scale_by_power<N>(p, exponent.whole);
+    const vf<N> p = exp2_fraction<N, kDegree>(exponent.fraction);
+    return vanishes ? vf<N>(0.0f) : scale_by_power<N>(p, exponent.power);
 }
 
 template <class V>
