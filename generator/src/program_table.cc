@@ -105,7 +105,8 @@ Result<void> serves_attention(const KernelSpec& spec, const Target& target) {
 
 Result<void> has_tiles(const Target& target, std::string_view feature) {
     if (target.multiplies_tiles(feature)) return {};
-    return fail(KVJIT_BAD_SPEC, "target", "target is " + target.name() + ", which lacks " + std::string(feature));
+    const std::string lacks = target.has(feature) ? "the AVX-512 that goes with it" : std::string(feature);
+    return fail(KVJIT_BAD_SPEC, "target", "target is " + target.name() + ", which lacks " + lacks);
 }
 
 /// AMX multiplies bfloat16: queries of 16 bits, with keys and values of 16 bits or of codes.

@@ -113,6 +113,8 @@ TEST_CASE("AMX prefills what has 16 bits or codes, where the target has it with 
           "prefill:\n"
           "amx (cpu/attend_prefill_amx.cc) declines: target is x86-64-v4, which lacks amx-bf16\n"
           "simd (cpu/attend_prefill.cc) serves\n");
+    CHECK(explain(spec_of(kPlain), target_of("x86-64-v3+amx-tile+amx-bf16"), kPrefill)
+              .contains("target is x86-64-v3+amx-tile+amx-bf16, which lacks the AVX-512 that goes with it\n"));
     CHECK(explain(spec_of(kPlain + ",t2=f32"), target_of("x86-64-v4-amx"), kPrefill)
               .contains("amx (cpu/attend_prefill_amx.cc) declines: t2 is f32; AMX multiplies what is f16, bf16 or "
                         "quantised\n"));
