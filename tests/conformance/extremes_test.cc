@@ -152,7 +152,7 @@ void expect_where_seen(double number, Case which) {
 
 /// Whether a few tokens share a tile of rows: in decode on CUDA, and where AMX makes prefill take them.
 bool few_tokens_share_tiles() {
-    return options().on_cuda() || chosen_target().text().contains("amx");
+    return options().on_cuda() || multiplies_tiles();
 }
 
 /// The same attention over a cache that holds all keys and values, each head's tokens side by side, of 64 elements.

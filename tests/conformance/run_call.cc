@@ -60,6 +60,12 @@ const Target& chosen_target() {
     return target;
 }
 
+bool multiplies_tiles() {
+    const auto spec = KernelSpec::parse("op=MultiHeadAttention,t1=bf16").value();
+    const auto kernel = Engine::create().value().kernel(spec, chosen_target()).value();
+    return kernel.images(KVJIT_PROGRAM_PREFILL).value().front().variant == "amx";
+}
+
 namespace {
 
 void choose_cpu(const RunOptions& options, const kvjit_executor& executor, kvjit_plan_options& plan) {

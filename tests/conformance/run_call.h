@@ -16,6 +16,8 @@ namespace kvjit::test {
 kvjit_engine* shared_engine();
 /// The target that the command line names.
 const Target& chosen_target();
+/// Whether its kernels multiply tiles of bfloat16, by AMX or by what stands for it.
+bool multiplies_tiles();
 
 struct RunOptions {
     std::uint32_t threads = 1;
