@@ -9,6 +9,7 @@
 #include <latch>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -25,7 +26,7 @@ constexpr char kSpec[] =
     "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=bf16,t2=bf16,cache_mode=page_table,page_size=16,layout=L2HTD";
 
 /// Exit statuses of children.
-enum Seen { kRight = 0, kNotSet, kNotRun, kWrongOutput, kWrongLog, kSmallStackTaken, kLargeStackRefused };
+enum Seen { kRight = 0, kNotSet, kNotRun, kWrongOutput, kWrongLog, kSmallStackTaken, kLargeStackRefused, kTilesHeld };
 
 struct Outcome {
     bool ran = false;
@@ -60,8 +61,13 @@ Outcome run_call(int amx, std::int64_t tokens = 70, const char* spec = kSpec) {
     return outcome;
 }
 
-/// Whether this machine's prefill and decode would use AMX: all or none. Asks for nothing.
-bool uses_amx() {
+/// Which of AMX's products this machine's kernels would use: of bfloat16 (kSpec), and of bytes (kCodesSpec).
+struct Uses {
+    bool bfloat16, bytes;
+};
+
+/// Asks for nothing.
+Uses uses_amx() {
     kvjit::EngineOptions options;
     options.cache_dir = "";
     const auto engine = kvjit::Engine::create(options);
@@ -70,8 +76,14 @@ bool uses_amx() {
     };
     const bool prefill = variant(kSpec, KVJIT_PROGRAM_PREFILL) == "amx";
     REQUIRE((variant(kSpec, KVJIT_PROGRAM_DECODE) == "amx") == prefill);
-    REQUIRE((variant(kCodesSpec, KVJIT_PROGRAM_DECODE) == "amx-int8") == prefill);
-    return prefill;
+    return {prefill, variant(kCodesSpec, KVJIT_PROGRAM_DECODE) == "amx-int8"};
+}
+
+/// Whether the calling thread's tiles hold something, as XINUSE tells.
+bool holds_tiles() {
+    unsigned low = 0, high = 0;
+    asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
+    return (low >> 17 & 3) != 0;
 }
 
 /// What sigaltstack says of a stack of that many bytes for the calling thread.
@@ -111,8 +123,9 @@ Seen check_fallback(bool has_amx, std::int64_t tokens, const char* spec) {
 
 /// Whether prefill and decode give what they give where AMX is forbidden, and the log has a line about it where there
 /// is AMX.
-Seen check_fallback(bool has_amx) {
-    for (const auto& [tokens, spec] : {std::pair{70, kSpec}, {1, kSpec}, {1, kCodesSpec}}) {
+Seen check_fallback(Uses uses) {
+    for (const auto& [has_amx, tokens, spec] :
+         {std::tuple{uses.bfloat16, 70, kSpec}, {uses.bfloat16, 1, kSpec}, {uses.bytes, 1, kCodesSpec}}) {
         const Seen seen = check_fallback(has_amx, tokens, spec);
         if (seen != kRight) return seen;
     }
@@ -120,30 +133,30 @@ Seen check_fallback(bool has_amx) {
 }
 
 void say_what_is_tested(bool has_amx) {
-    if (!has_amx) MESSAGE("SKIP in part: this machine has no AMX, for which to ask");
+    if (!has_amx) MESSAGE("SKIP in part: kernels here have no AMX, for which to ask, or not all of it");
 }
 
 }  // namespace
 
 TEST_CASE("a host program whose thread has a small signal stack gets the results of a machine without AMX") {
-    const bool has_amx = uses_amx();
-    say_what_is_tested(has_amx);
+    const Uses uses = uses_amx();
+    say_what_is_tested(uses.bfloat16 && uses.bytes);
     const auto with_small_stack = [&] {
         const ThreadWithSmallStack thread;
-        return thread.has_it() ? check_fallback(has_amx) : kNotSet;
+        return thread.has_it() ? check_fallback(uses) : kNotSet;
     };
     CHECK(in_child(with_small_stack) == kRight);
 }
 
 TEST_CASE("so does one whose policy refuses the permission") {
-    const bool has_amx = uses_amx();
-    say_what_is_tested(has_amx);
-    const auto refused = [&] { return set_filter(Forbidden::kAskForAmx) ? check_fallback(has_amx) : kNotSet; };
+    const Uses uses = uses_amx();
+    say_what_is_tested(uses.bfloat16 && uses.bytes);
+    const auto refused = [&] { return set_filter(Forbidden::kAskForAmx) ? check_fallback(uses) : kNotSet; };
     CHECK(in_child(refused) == kRight);
 }
 
 TEST_CASE("who looks, decodes float16, forbids AMX or has none asks for nothing") {
-    const bool has_amx = uses_amx();
+    const bool has_amx = uses_amx().bfloat16;
     const auto ask = [] {
         if (!set_filter(Forbidden::kAskForAmxFatally)) return kNotSet;
         syscall(SYS_arch_prctl, 0x1023, 18);
@@ -161,7 +174,7 @@ TEST_CASE("who looks, decodes float16, forbids AMX or has none asks for nothing"
 }
 
 TEST_CASE("once AMX is permitted, small signal stacks are refused to threads, and large ones aren't") {
-    const bool has_amx = uses_amx();
+    const bool has_amx = uses_amx().bfloat16;
     say_what_is_tested(has_amx);
     const auto run_first = [&] {
         if (!run_call(1).ran) return kNotRun;
@@ -172,8 +185,22 @@ TEST_CASE("once AMX is permitted, small signal stacks are refused to threads, an
     CHECK(in_child(run_first) == kRight);
 }
 
+TEST_CASE("tiles are released where a call ends") {
+    const Uses uses = uses_amx();
+    say_what_is_tested(uses.bfloat16 && uses.bytes);
+    if (!uses.bfloat16 && !uses.bytes) return;
+    const auto run_each = [] {
+        for (const auto& [tokens, spec] : {std::pair{70, kSpec}, {1, kSpec}, {1, kCodesSpec}}) {
+            if (!run_call(1, tokens, spec).ran) return kNotRun;
+            if (holds_tiles()) return kTilesHeld;
+        }
+        return kRight;
+    };
+    CHECK(in_child(run_each) == kRight);
+}
+
 TEST_CASE("a decode of codes gives the same bits by AMX and without it") {
-    say_what_is_tested(uses_amx());
+    say_what_is_tested(uses_amx().bytes);
     const auto run_both = [] {
         const Outcome by_amx = run_call(1, 1, kCodesSpec), without = run_call(0, 1, kCodesSpec);
         if (!by_amx.ran || !without.ran) return kNotRun;
