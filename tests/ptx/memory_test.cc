@@ -216,6 +216,9 @@ TEST_CASE("what is not known is refused, never skipped") {
                  "other, PTX line 16: the instruction trap is not known"));
     CHECK(contains(fault_of(bench, ".local .b8 depot[16];", FaultKind::kText), "'.local' is not known here"));
     CHECK(contains(fault_of(bench, "bra $nowhere;", FaultKind::kText), "there is no label $nowhere"));
+    CHECK(contains(fault_of(bench, "{ $a: bra $a; } $a: ret;", FaultKind::kText), "the label $a is there twice"));
+    CHECK(contains(fault_of(bench, "ld.global.u64 %rd1, [%rd0+4294967296];", FaultKind::kText),
+                   "an offset of 4294967296 has over 32 bits"));
     CHECK(
         contains(fault_of(bench, "ld.global.u32 %r1, [table];", FaultKind::kText), "is not known with these operands"));
     CHECK(contains(fault_of(bench, "div.s32 %r1, 7, 0;", FaultKind::kUndefined), "a division by zero"));

@@ -12,6 +12,15 @@ std::string quoted(std::string_view text) {
     return "'" + std::string(text) + "'";
 }
 
+/// The base that a number's beginning tells, which is taken away. Floats are the bits behind 0f and 0d.
+int take_base(std::string_view& digits) {
+    if (digits.size() < 2 || digits[0] != '0') return 10;
+    const bool is_hexadecimal = std::string_view("xXfFdD").contains(digits[1]);
+    if (!is_hexadecimal && digits[1] != 'b' && digits[1] != 'B') return 8;
+    digits.remove_prefix(2);
+    return is_hexadecimal ? 16 : 2;
+}
+
 }  // namespace
 
 const Token& Cursor::peek(std::size_t ahead) const {
@@ -42,12 +51,8 @@ std::string_view Cursor::word() {
 u64 Cursor::number() {
     const bool is_negative = take_if("-");
     std::string_view digits = word();
-    int base = 10;
-    if (digits.size() > 2 && digits[0] == '0' && std::string_view("xXfFdD").contains(digits[1])) {
-        base = 16;
-        digits.remove_prefix(2);
-    }
     if (digits.ends_with('U')) digits.remove_suffix(1);
+    const int base = take_base(digits);
     u64 value = 0;
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
     if (status != std::errc{} || end != digits.data() + digits.size()) fail(quoted(digits) + " is no number");

@@ -153,7 +153,8 @@ private:
     void parse_label() {
         const std::string_view name = cursor_.word();
         cursor_.expect(":");
-        labels_[name] = static_cast<u32>(kernel_.instructions.size());
+        const bool is_new = labels_.emplace(name, static_cast<u32>(kernel_.instructions.size())).second;
+        if (!is_new) cursor_.fail("the label " + std::string(name) + " is there twice");
     }
 
     // ---- Instructions --------------------------------------------------------------------------------------------
@@ -193,7 +194,11 @@ private:
 
     Operand parse_address() {
         Operand address{Operand::Kind::kAddress, cursor_.word(), 0, 0};
-        if (cursor_.take_if("+")) address.offset = static_cast<i32>(cursor_.number());
+        if (cursor_.take_if("+")) {
+            const i64 offset = static_cast<i64>(cursor_.number());
+            address.offset = static_cast<i32>(offset);
+            if (address.offset != offset) cursor_.fail("an offset of " + std::to_string(offset) + " has over 32 bits");
+        }
         cursor_.expect("]");
         return address;
     }
