@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <utility>
 
 #include "ptx/lab.h"
 #include "ptx/machine/instructions.h"
@@ -222,6 +223,17 @@ TEST_CASE("what is not known is refused, never skipped") {
     CHECK(
         contains(fault_of(bench, "ld.global.u32 %r1, [table];", FaultKind::kText), "is not known with these operands"));
     CHECK(contains(fault_of(bench, "div.s32 %r1, 7, 0;", FaultKind::kUndefined), "a division by zero"));
+}
+
+TEST_CASE("numbers are octal behind 0, binary behind 0b, bits behind 0f") {
+    Bench bench;
+    for (const auto& [text, number] : {std::pair{"0", 0}, {"10U", 10}, {"010", 8}, {"0b101", 5}, {"0x1FU", 31}}) {
+        CAPTURE(text);
+        bench.run(std::string("mov.u32 %r3, %tid.x; setp.ne.s32 %p1, %r3, 0; @%p1 ret; mov.u64 %rd1, ") + text +
+                  "; st.global.u64 [%rd0], %rd1;");
+        CHECK(bench.data[0] == static_cast<u64>(number));
+    }
+    CHECK(contains(fault_of(bench, "mov.u64 %rd1, 08;", FaultKind::kText), "'08' is no number"));
 }
 
 // ---- Asynchronous copies -------------------------------------------------------------------------------------------
