@@ -87,6 +87,12 @@ def chosen_peers(options):
     return [peer for peer in environment.PEERS if not options.only or peer.name in options.only]
 
 
+def left_out(options):
+    """Why peers that --only leaves out are missing, by their names."""
+    chosen = chosen_peers(options)
+    return {peer.name: "left out by --only" for peer in environment.PEERS if peer not in chosen}
+
+
 def start_driver(name, command, options):
     logs = os.path.join(options.folder, "logs")
     os.makedirs(logs, exist_ok=True)
@@ -170,7 +176,7 @@ def write(options, python, results):
 def main(arguments):
     options = parse(arguments)
     python = environment.Environment(options.folder)
-    missing = environment.prepare(python, chosen_peers(options), options.offline)
+    missing = left_out(options) | environment.prepare(python, chosen_peers(options), options.offline)
     drivers, limits = start_drivers(options, python, missing), start_limits(options)
     for name, reason in missing.items():
         terminal.say(f"Without {name}: {reason}")

@@ -215,6 +215,15 @@ class Processes(unittest.TestCase):
         found = environment.prepare(environment.Environment(self.folder), environment.PEERS, offline=True)
         self.assertEqual(found, {peer.name: "not installed" for peer in environment.PEERS})
 
+    def test_peers_that_are_left_out_are_missing(self):
+        spec = importlib.util.spec_from_file_location("peers_main", os.path.join(HERE, "__main__.py"))
+        main = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(main)
+        self.assertEqual(main.left_out(main.parse([])), {})
+        others = {peer.name for peer in environment.PEERS} - {"vllm", "torch"}
+        self.assertEqual(main.left_out(main.parse(["--only", "vllm", "--only", "torch"])),
+                         {name: "left out by --only" for name in others})
+
     def test_a_folder_as_a_name_is_refused_before_anything_is_measured(self):
         refused = subprocess.run([sys.executable, HERE, "--build", self.folder, "--name", "there/results"],
                                  capture_output=True, text=True)
