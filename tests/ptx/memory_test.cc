@@ -291,8 +291,7 @@ TEST_CASE("a copy reads what it is told to and writes zeros behind, and waits fo
         "an access of 8 bytes"));
 }
 
-// ---- Blocks
-// ----------------------------------------------------------------------------------------------------------
+// ---- Blocks ---------------------------------------------------------------------------------------------------------
 
 /// Each block stores 1 to its word behind the counter and counts itself; the last one sums the words to word 20.
 std::string sum_of_blocks(const std::string& between) {

@@ -12,8 +12,7 @@ namespace {
 
 const std::string kOwnWord = word_of_thread(0);
 
-// ---- Control flow
-// ----------------------------------------------------------------------------------------------------
+// ---- Control flow -------------------------------------------------------------------------------------------------
 
 TEST_CASE("lanes that part in loops and branches meet again") {
     Bench bench;
@@ -123,8 +122,7 @@ TEST_CASE("what threads exchange takes a barrier of both, under every order") {
     }
 }
 
-// ---- Shuffles and votes
-// ----------------------------------------------------------------------------------------------
+// ---- Shuffles and votes ---------------------------------------------------------------------------------------------
 
 TEST_CASE("shuffles take their lanes within segments") {
     const struct {
@@ -156,8 +154,7 @@ TEST_CASE("a ballot has a bit for each lane that agrees") {
     CHECK(bench.data[31] == 0x22222222);
 }
 
-// ---- Tensor cores
-// ----------------------------------------------------------------------------------------------------
+// ---- Tensor cores ---------------------------------------------------------------------------------------------------
 
 /// Registers %r0-%r3 of each lane become words 2 and 3 of its four.
 std::string store_four_registers() {

@@ -257,8 +257,7 @@ inline constexpr auto kMaxF = [](float a, float b) {
 inline constexpr auto kMinNan = [](float a, float b) { return kNan(a, b) ? kCanonicalNan : kMinF(a, b); };
 inline constexpr auto kMaxNan = [](float a, float b) { return kNan(a, b) ? kCanonicalNan : kMaxF(a, b); };
 
-// ---- Approximations
-// --------------------------------------------------------------------------------------------------
+// ---- Approximations -------------------------------------------------------------------------------------------------
 
 /// -1 to 1, the same for the same bits.
 inline double noise_of(float a) {
@@ -308,8 +307,7 @@ void approximate(Warp& warp, const Instruction& in) {
     warp.put(in.destination(0), results);
 }
 
-// ---- float16 and bfloat16
-// ----------------------------------------------------------------------------------------------
+// ---- float16 and bfloat16 -------------------------------------------------------------------------------------------
 
 inline constexpr auto kHalfToFloat = [](u16 a) { return kCanonical(static_cast<float>(Float16::widen(a))); };
 template <class Format>
