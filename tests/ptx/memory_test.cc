@@ -216,6 +216,15 @@ TEST_CASE("what is not known is refused, never skipped") {
         contains(fault_of(bench, "ret; } .visible .entry other() { trap; } .visible .entry last() {", FaultKind::kText),
                  "other, PTX line 16: the instruction trap is not known"));
     CHECK(contains(fault_of(bench, ".local .b8 depot[16];", FaultKind::kText), "'.local' is not known here"));
+    CHECK(contains(fault_of(bench, "mov.u32 %r64, 1;", FaultKind::kText), "is not known with these operands"));
+    CHECK(contains(fault_of(bench, "mov.u32 %r01, 1;", FaultKind::kText), "is not known with these operands"));
+    CHECK(contains(fault_of(bench, "mov.u32 %r, 1;", FaultKind::kText), "is not known with these operands"));
+    CHECK(contains(fault_of(bench, ".reg .b32 alone; mov.u32 alone3, 1;", FaultKind::kText),
+                   "is not known with these operands"));
+    CHECK(contains(fault_of(bench, ".reg .b32 %r<8>;", FaultKind::kText),
+                   "PTX line 16: the register %r is declared already"));
+    CHECK(contains(fault_of(bench, ".reg .b128 %rq<8>;", FaultKind::kText),
+                   "PTX line 16: registers of type .b128 are not known"));
     CHECK(contains(fault_of(bench, "bra $nowhere;", FaultKind::kText), "there is no label $nowhere"));
     CHECK(contains(fault_of(bench, "{ $a: bra $a; } $a: ret;", FaultKind::kText), "the label $a is there twice"));
     CHECK(contains(fault_of(bench, "ld.global.u64 %rd1, [%rd0+4294967296];", FaultKind::kText),

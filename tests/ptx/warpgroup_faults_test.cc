@@ -270,8 +270,8 @@ TEST_CASE("registers of a scope end with it") {
     CHECK(bench.data[0] == 6);
     refused("{ .reg .b32 a; mov.u32 a, 5; }\n{ .reg .b32 a; add.s32 %r1, a, 1; }", "register a is read, but was never");
     refused("{ .reg .b32 a; mov.u32 a, 5; }\n mov.u32 %r1, a;", "is not known with these operands");
-    CHECK_THROWS_WITH_AS(bench.run("{ .reg .b32 a; { .reg .b32 a; } }"), doctest::Contains("a hides a register"),
-                         Fault);
+    CHECK_THROWS_WITH_AS(bench.run("{ .reg .b32 a; { .reg .b32 a; } }"),
+                         doctest::Contains("the register a is declared already"), Fault);
 }
 
 }  // namespace

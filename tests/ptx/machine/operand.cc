@@ -1,9 +1,7 @@
 #include "ptx/machine/operand.h"
 
 #include <algorithm>
-#include <optional>
-
-#include "ptx/machine/fault.h"
+#include <charconv>
 
 namespace kvjit::ptx {
 namespace {
@@ -26,9 +24,19 @@ std::optional<Special> special_named(std::string_view word) {
     return found->second;
 }
 
-std::string_view prefix_of(std::string_view word) {
-    const std::size_t last = word.find_last_not_of("0123456789");
-    return word.substr(0, last + 1);
+/// "%rd12": number 12 of the row %rd. Numbers have no leading zeros.
+struct RowElement {
+    std::string_view row;
+    u64 number;
+};
+std::optional<RowElement> row_element(std::string_view word) {
+    const std::string_view row = word.substr(0, word.find_last_not_of("0123456789") + 1);
+    const std::string_view digits = word.substr(row.size());
+    if (digits.empty() || (digits.size() > 1 && digits[0] == '0')) return std::nullopt;
+    RowElement element{row, 0};
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), element.number);
+    if (read.ec != std::errc{}) return std::nullopt;
+    return element;
 }
 
 std::size_t units_of(Width width) {
@@ -37,37 +45,39 @@ std::size_t units_of(Width width) {
 
 }  // namespace
 
-std::string_view Registers::declared(std::string_view word) const {
-    return names_.contains(word) ? word : prefix_of(word);
+std::map<Registers::Name, Registers::Declared>::const_iterator Registers::declared(std::string_view word) const {
+    if (const auto alone = names_.find({word, false}); alone != names_.end()) return alone;
+    const auto element = row_element(word);
+    if (!element) return names_.end();
+    const auto row = names_.find({element->row, true});
+    return row != names_.end() && element->number < row->second.count ? row : names_.end();
 }
 
-void Registers::declare(std::string_view type, std::string_view name) {
+void Registers::declare(std::string_view type, std::string_view name, std::optional<u64> count) {
     const auto* found = std::ranges::find(kTypes, type, &std::pair<std::string_view, Width>::first);
-    if (found == std::end(kTypes)) {
-        throw Fault(FaultKind::kText, "registers of type " + std::string(type) + " are not known");
-    }
-    if (!scopes_.empty()) {
-        if (is_register(name)) throw Fault(FaultKind::kText, std::string(name) + " hides a register");
-        scopes_.back().push_back(name);
-    }
-    names_[name] = found->second;
+    if (found == std::end(kTypes)) cursor_.fail("registers of type " + std::string(type) + " are not known");
+    const Name declared{name, count.has_value()};
+    const bool is_taken = names_.contains(declared) || (!declared.is_row && is_register(name));
+    if (is_taken) cursor_.fail("the register " + std::string(name) + " is declared already");
+    names_[declared] = {found->second, count.value_or(1)};
+    if (!scopes_.empty()) scopes_.back().push_back(declared);
 }
 
 /// The next scope's register of this name is another one.
 void Registers::leave_scope() {
-    for (const std::string_view name : scopes_.back()) {
-        std::erase_if(places_, [&](const auto& place) { return declared(place.first) == name; });
+    for (const Name& name : scopes_.back()) {
+        std::erase_if(places_, [&](const auto& place) { return declared(place.first)->first == name; });
         names_.erase(name);
     }
     scopes_.pop_back();
 }
 
 bool Registers::is_register(std::string_view word) const {
-    return names_.contains(declared(word));
+    return declared(word) != names_.end();
 }
 
 Width Registers::width_of(std::string_view word) const {
-    return names_.at(declared(word));
+    return declared(word)->second.width;
 }
 
 bool Registers::fits(const Operand& operand, char letter, bool is_destination) const {
@@ -106,7 +116,7 @@ Place Registers::place_of(const Operand& operand, char letter) {
 Place Registers::allocate(Width width, const std::string& name) {
     const std::size_t place = kernel_.units, count = units_of(width);
     constexpr std::size_t kMost = 0xffff;
-    if (place + count > kMost) throw Fault(FaultKind::kText, "the kernel has too many registers");
+    if (place + count > kMost) cursor_.fail("the kernel has too many registers");
     kernel_.units += count;
     kernel_.registers.resize(kernel_.units, name);
     return static_cast<Place>(place);

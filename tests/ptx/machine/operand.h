@@ -1,11 +1,14 @@
 // An instruction's operands as they stand in the text, and how they fit a row of the table.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "ptx/machine/cursor.h"
 #include "ptx/machine/instructions.h"
 #include "ptx/machine/kernel.h"
 
@@ -19,14 +22,15 @@ struct Operand {
     i32 offset = 0;         // of an address
 };
 
-/// The places of a kernel's registers, given as they are first named; constants and special registers too.
+/// The places of a kernel's registers, given as they are first named; constants and special registers too. Errors:
+/// those of the cursor, Fault with the PTX line.
 class Registers {
 public:
-    explicit Registers(Kernel& kernel) : kernel_(kernel) {}
+    Registers(Kernel& kernel, const Cursor& cursor) : kernel_(kernel), cursor_(cursor) {}
 
-    /// .reg .b32 %r<10>, one; types of 8 bits have 16. Errors: Fault for a type that is not known, and for a name that
-    /// hides one of an outer scope.
-    void declare(std::string_view type, std::string_view name);
+    /// .reg .b32 one, %r<10>; types of 8 bits have 16. With a count, `name` begins the names of so many registers, from
+    /// %r0 on. Refused: a type that is not known, and a name that is declared here or in an outer scope.
+    void declare(std::string_view type, std::string_view name, std::optional<u64> count);
     /// Between braces: what is declared there ends there.
     void enter_scope() { scopes_.emplace_back(); }
     void leave_scope();
@@ -40,8 +44,19 @@ public:
     Place place_of(const Operand& operand, char letter);
 
 private:
-    /// "%rd" of "%rd12"; a name that is declared by itself stays whole.
-    std::string_view declared(std::string_view word) const;
+    /// What .reg declares: a register, or a row of them.
+    struct Name {
+        std::string_view text;
+        bool is_row;
+        auto operator<=>(const Name&) const = default;
+    };
+    struct Declared {
+        Width width;
+        u64 count;  // of a row
+    };
+
+    /// Where the register `word` is declared, by itself or in a row; names_.end(): nowhere.
+    std::map<Name, Declared>::const_iterator declared(std::string_view word) const;
     bool is_symbol(std::string_view word) const { return symbols_.contains(word); }
     Place allocate(Width width, const std::string& name);
     Place place_of_register(std::string_view word);
@@ -49,8 +64,9 @@ private:
     Place place_of_special(std::string_view word, Width width);
 
     Kernel& kernel_;
-    std::unordered_map<std::string_view, Width> names_;  // or what they begin with
-    std::vector<std::vector<std::string_view>> scopes_;  // inner ones: the names declared there
+    const Cursor& cursor_;
+    std::map<Name, Declared> names_;
+    std::vector<std::vector<Name>> scopes_;  // inner ones: the names declared there
     std::unordered_map<std::string_view, u64> symbols_;
     std::unordered_map<std::string_view, Place> places_;
     std::unordered_map<std::string, Place> constants_;

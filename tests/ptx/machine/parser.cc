@@ -35,7 +35,7 @@ class EntryParser {
 public:
     EntryParser(Cursor& cursor, LineTable& lines, const std::vector<std::string_view>& shared,
                 std::optional<Refusal>& refused)
-        : cursor_(cursor), lines_(lines), refused_(refused), registers_(kernel_) {
+        : cursor_(cursor), lines_(lines), refused_(refused), registers_(kernel_, cursor) {
         for (const std::string_view name : shared) registers_.define(name, kSharedBegin);
     }
 
@@ -137,8 +137,13 @@ private:
         cursor_.expect(".reg");
         const std::string_view type = cursor_.word();
         do {
-            registers_.declare(type, cursor_.word());
-            if (cursor_.take_if("<")) cursor_.skip_past(">");
+            const std::string_view name = cursor_.word();
+            std::optional<u64> count;
+            if (cursor_.take_if("<")) {
+                count = cursor_.number();
+                cursor_.expect(">");
+            }
+            registers_.declare(type, name, count);
         } while (cursor_.take_if(","));
         cursor_.expect(";");
     }
