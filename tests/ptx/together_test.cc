@@ -49,6 +49,9 @@ TEST_CASE("a part of a warp can't do what all its lanes must") {
         CHECK_THROWS_WITH_AS(bench.run(part + what + "\n$END:"), doctest::Contains("lanes 0-7"), Fault);
     }
     Bench bench;
+    CHECK_THROWS_WITH_AS(bench.run("mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 7; @%p1 bra.uni $END; $END:"),
+                         doctest::Contains("only lanes 8-31 of lanes 0-31 take the branch"), Fault);
+    bench.run("mov.u32 %r1, %tid.x; setp.gt.u32 %p1, %r1, 31; @%p1 bra.uni $END; $END:");
     bench.run(part + "shfl.sync.idx.b32 %r2|%p2, %r1, 3, 31, 255;\n$END:");  // these are named alone
 }
 

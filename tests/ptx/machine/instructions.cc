@@ -341,7 +341,7 @@ constexpr InstructionRow kTable[] = {
 
     // ---- Together ----
     {"bra", "=t", branch},
-    {"bra.uni", "=t", branch},
+    {"bra.uni", "=t", branch_together},
     {"ret", "=", ret},
     {"exit", "=", ret},
     {"bar.sync", "=i", barrier},

@@ -8,6 +8,9 @@ namespace kvjit::ptx {
 inline void branch(Warp& warp, const Instruction& in) {
     warp.branch(in);
 }
+inline void branch_together(Warp& warp, const Instruction& in) {
+    warp.branch_together(in);
+}
 inline void ret(Warp& warp, const Instruction&) {
     warp.exit();
 }

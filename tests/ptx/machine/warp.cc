@@ -175,6 +175,15 @@ void Warp::branch(const Instruction& in) {
     }
 }
 
+void Warp::branch_together(const Instruction& in) {
+    const u32 here = paths_.back().mask;
+    if (mask_ != 0 && mask_ != here) {
+        throw Fault(FaultKind::kApart, "only " + lane_list(mask_) + " of " + lane_list(here) + " take the branch",
+                    std::countr_zero(mask_));
+    }
+    branch(in);
+}
+
 void Warp::exit() {
     alive_ &= ~mask_;
     for (Path& path : paths_) path.mask &= ~mask_;

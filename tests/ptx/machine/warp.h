@@ -116,6 +116,8 @@ public:
     void pass_warp_barrier() { barriers_ += mask_ == alive_; }
 
     void branch(const Instruction& in);
+    /// bra.uni: all lanes that are here take it, or none.
+    void branch_together(const Instruction& in);
     void exit();
     void wait_at_barrier(Barrier barrier);
     /// Lets others run after this instruction, an atomic operation.
