@@ -83,7 +83,7 @@ TEST_CASE("warps meet at one bar.sync, or at any barrier.sync of the same number
     };
     const std::string plain = "bar.sync 0;", counted = "barrier.sync 1, 64;";
     bench.run(at_two_places(counted, counted));
-    refused(at_two_places(plain, plain), "but warp 1 waits at");
+    refused(at_two_places(plain, plain), "but warp 1 waits at bench, PTX line 17, lanes 0-31; block (0, 0)");
     refused(at_two_places(counted, "barrier.sync 2, 64;"), "but warp 1 waits at");
     refused(at_two_places(counted, plain), "but warp 1 waits at");
     refused("barrier.sync 1, 32;", "it waits for 32 threads, and the block has 64");

@@ -265,7 +265,7 @@ void Warp::explain(const Fault& fault, u32 at) const {
 std::string Warp::describe() const {
     if (state_ == State::kDone) return "has ended";
     const u32 at = current() - (state_ == State::kAtBarrier ? 1 : 0);
-    return std::string(state_ == State::kAtBarrier ? "waits at " : "is at ") + where(at);
+    return std::string(state_ == State::kAtBarrier ? "waits at " : "is at ") + where(at) + ", " + lane_list(alive_);
 }
 
 }  // namespace kvjit::ptx

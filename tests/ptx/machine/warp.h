@@ -53,7 +53,7 @@ public:
     /// The last one that it came to.
     const Barrier& barrier() const { return barrier_; }
     void pass_barrier() { state_ = State::kRuns; }
-    /// "waits at bar.sync, PTX line 12 (cuda/merge.cu:30)"
+    /// "waits at kvjit_merge, PTX line 12 (cuda/merge.cu:30), lanes 0-31"
     std::string describe() const;
     /// "kvjit_merge, PTX line 12 (cuda/merge.cu:30)"
     std::string where(u32 at) const;
