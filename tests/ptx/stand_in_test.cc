@@ -32,6 +32,26 @@ TEST_CASE("options are read, and what is wrong with them is said") {
     CHECK_THROWS_WITH(parse_options("seed"), "an option is 'seed', expected NAME=VALUE");
 }
 
+TEST_CASE("code runs on its architecture and on later ones, machine code on those of its major version") {
+    const auto runs = [](const char* capability, const char* target, bool is_machine_code) {
+        return parse_options(std::string("capability=") + capability).runs(target, is_machine_code);
+    };
+    for (const bool is_machine_code : {false, true}) {
+        CAPTURE(is_machine_code);
+        CHECK(runs("8.0", "sm_80", is_machine_code));
+        CHECK(runs("8.9", "sm_86", is_machine_code));
+        CHECK(!runs("8.6", "sm_89", is_machine_code));
+        CHECK(runs("9.0", "sm_80", is_machine_code) == !is_machine_code);
+        CHECK(runs("9.0", "sm_90a", is_machine_code));
+        CHECK(!runs("10.0", "sm_90a", is_machine_code));
+        CHECK(runs("10.3", "sm_100f", is_machine_code));
+        CHECK(!runs("10.3", "sm_100a", is_machine_code));
+        CHECK(!runs("12.0", "sm_100f", is_machine_code));
+        for (const char* none : {"", "sm_", "sm_x", "sm_80x", "compute_80"}) CHECK(!runs("8.0", none, is_machine_code));
+    }
+    CHECK(parse_module(kernel_of("")).at(0).target == "sm_90a");
+}
+
 TEST_CASE("PTX is found in the file that was made of it, and in no other") {
     std::string file = file_of(".version 9.0");
     CHECK(ptx_of(file.data()) == ".version 9.0");

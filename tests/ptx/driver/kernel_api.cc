@@ -26,15 +26,13 @@ struct LoadedLibrary {
 };
 
 /// As the driver takes either: PTX itself, or a cubin with PTX in it.
-std::string_view text_of(const char* code) {
-    return std::strncmp(code, ELFMAG, SELFMAG) == 0 ? ptx_of(code) : std::string_view(code);
-}
-
 Code load(const char* code, LoadedLibrary& library) {
-    const std::string_view ptx = text_of(code);
+    const bool is_cubin = std::strncmp(code, ELFMAG, SELFMAG) == 0;
+    const std::string_view ptx = is_cubin ? ptx_of(code) : std::string_view(code);
     if (ptx.empty()) return cuda::kNoBinaryForGpu;  // not made by the stand-in for NVRTC
     try {
         for (Kernel& kernel : parse_module(ptx)) {
+            if (!Device::get().options().runs(kernel.target, is_cubin)) return cuda::kNoBinaryForGpu;
             library.kernels.push_back({std::make_shared<const Kernel>(std::move(kernel)), kPlainSharedBytes});
         }
     } catch (const Fault& fault) {

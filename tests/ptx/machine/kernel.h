@@ -97,6 +97,7 @@ struct LineTable {
 
 struct Kernel {
     std::string name;
+    std::string target;  // "sm_90a"; empty: not said
     u32 parameter_bytes = 0;
     u32 max_threads = 0;  // of a block; 0: not said
     std::size_t units = 0;

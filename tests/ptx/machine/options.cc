@@ -66,6 +66,20 @@ void set(Options& options, std::string_view name, std::string_view value) {
 
 }  // namespace
 
+bool Options::runs(std::string_view target, bool is_machine_code) const {
+    constexpr std::string_view kPrefix = "sm_";
+    if (!target.starts_with(kPrefix)) return false;
+    target.remove_prefix(kPrefix.size());
+    const bool is_exact = target.ends_with('a'), is_family = target.ends_with('f');
+    if (is_exact || is_family) target.remove_suffix(1);
+    int number = 0;
+    const auto read = std::from_chars(target.data(), target.data() + target.size(), number);
+    if (read.ec != std::errc{} || read.ptr != target.data() + target.size()) return false;
+    const int here = 10 * major + minor;
+    if (is_exact) return number == here;
+    return number <= here && (number / 10 == major || !(is_machine_code || is_family));
+}
+
 Options parse_options(std::string_view text) {
     Options options;
     while (!text.empty()) {

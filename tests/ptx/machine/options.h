@@ -37,6 +37,10 @@ struct Options {
         if (major == 8) return (minor == 6 || minor == 9 ? 99 : 163) * 1024;
         return (major == 12 ? 99 : 227) * 1024;
     }
+    /// Whether code of a .target runs here: with the suffix a on that architecture alone, else on later ones, too;
+    /// machine code, and any with the suffix f, on those of its major version. A text that isn't "sm_80", "sm_90a" or
+    /// the like is no target, and runs nowhere.
+    bool runs(std::string_view target, bool is_machine_code) const;
 };
 
 /// The names: seed, capability (8.0, 9.0, ...), multiprocessors, blocks, copies (issue, wait, poison), wgmma

@@ -280,15 +280,20 @@ public:
         if (refused_) {
             throw Fault(FaultKind::kText, lines_.where(refused_->kernel, refused_->origin) + ": " + refused_->what);
         }
-        for (Kernel& kernel : kernels_) kernel.lines = lines_;
+        for (Kernel& kernel : kernels_) {
+            kernel.lines = lines_;
+            kernel.target = target_;
+        }
         return std::move(kernels_);
     }
 
 private:
     void parse_directive() {
         const std::string_view what = cursor_.word();
-        if (what == ".version" || what == ".target" || what == ".address_size") {
+        if (what == ".version" || what == ".address_size") {
             cursor_.take();
+        } else if (what == ".target") {
+            target_ = cursor_.word();
             while (cursor_.take_if(",")) cursor_.take();
         } else if (what == ".visible" || what == ".extern" || what == ".weak") {
             // what follows says what it is
@@ -327,6 +332,7 @@ private:
     }
 
     Cursor cursor_;
+    std::string_view target_;
     LineTable lines_;
     std::optional<Refusal> refused_;
     std::vector<std::string_view> shared_;
