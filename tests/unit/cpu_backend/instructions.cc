@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <map>
 #include <regex>
 #include <set>
 #include <sstream>
+
+#include "support/temporary_folder.h"
 
 namespace kvjit::test {
 namespace {
@@ -30,6 +33,7 @@ constexpr Family kFamilies[] = {
     {"fma", "vfn?m(add|sub|addsub|subadd)[0-9].*"},
     {"f16c", "vcvtph2ps|vcvtps2ph"},
     {"avx512vnni", "vpdp(bu|ws)sds?"},
+    {"avxvnni", "\\{vex\\} vpdp(bu|ws)sds?"},
     {"avx512vbmi", "vperm(i2|t2)?b|vpmultishiftqb"},
     {"avx512bf16", "vdpbf16ps|vcvtne2?ps2?bf16.*|vcvtneps2bf16.*"},
     {"avx512fp16",
@@ -47,9 +51,39 @@ constexpr Family kFamilies[] = {
     {"sha", "sha(1|256).*"},
     {"amx-tile", "tile.*|ldtilecfg|sttilecfg"},
     {"amx-bf16", "tdpbf16ps"},
+    {"amx-fp16", "tdpfp16ps"},
     {"amx-int8", "tdpb[su][su]d"},
     {"sse4a", "extrq|insertq|movnts[ds]"},
 };
+
+constexpr std::size_t kFewest = 20;
+
+bool is_prefix(std::string_view word) {
+    return word.starts_with('{') || word == "rep" || word == "repz" || word == "repnz" || word == "lock" ||
+           word == "notrack" || word == "data16" || word == "cs" || word == "bnd";
+}
+
+/// "{vex} vpdpbusd %ymm0,%ymm1,%ymm2"
+Instruction parse(const std::string& text) {
+    std::istringstream words(text);
+    Instruction found;
+    for (std::string word; words >> word;) {
+        found.mnemonic += (found.mnemonic.empty() ? "" : " ") + word;
+        if (!is_prefix(word)) break;
+    }
+    std::getline(words >> std::ws, found.operands);
+    return found;
+}
+
+std::string output_of(const std::string& command) {
+    FILE* const pipe = popen(command.c_str(), "r");
+    REQUIRE(pipe != nullptr);
+    std::string text;
+    char part[4096];
+    for (std::size_t count; (count = std::fread(part, 1, sizeof part, pipe)) > 0;) text.append(part, count);
+    REQUIRE_MESSAGE(pclose(pipe) == 0, command);
+    return text;
+}
 
 }  // namespace
 
@@ -58,10 +92,24 @@ std::vector<Instruction> instructions(const std::string& text) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
         if (!line.starts_with('\t') || line[1] == '.') continue;
-        const std::size_t end = line.find('\t', 1);
-        found.push_back({line.substr(1, end - 1), end == std::string::npos ? "" : line.substr(end + 1)});
+        found.push_back(parse(line));
     }
-    REQUIRE(found.size() > 20);
+    REQUIRE(found.size() > kFewest);
+    return found;
+}
+
+std::vector<Instruction> disassembled(const std::string& object) {
+    const TemporaryFolder folder;
+    const std::string file = folder.write("program.o", object);
+    std::istringstream lines(output_of("'" KVJIT_TEST_OBJDUMP "' -d --no-show-raw-insn '" + file + "'"));
+    std::vector<Instruction> found;
+    for (std::string line; std::getline(lines, line);) {  // "  2a:\tvmovups %zmm0,(%rdi)"
+        const std::size_t colon = line.find(':');
+        if (!line.starts_with(' ') || colon == std::string::npos) continue;
+        found.push_back(parse(line.substr(colon + 1)));
+        REQUIRE_MESSAGE(found.back().mnemonic != "(bad)", line);
+    }
+    REQUIRE(found.size() > kFewest);
     return found;
 }
 

@@ -1,4 +1,4 @@
-// Assembly text as instructions, and what machine each of them takes.
+// Assembly text and machine code as instructions, and what machine each of them takes.
 #pragma once
 
 #include <algorithm>
@@ -10,11 +10,15 @@
 namespace kvjit::test {
 
 struct Instruction {
-    std::string mnemonic, operands;  // AT&T syntax
+    std::string mnemonic, operands;  // AT&T syntax; the mnemonic with its prefixes: "rep stos", "{vex} vpdpbusd"
 };
 
 /// At least 20, or the test fails: then the text is none.
 std::vector<Instruction> instructions(const std::string& text);
+
+/// Those of an object file's code, by the toolchain's objdump: all bytes are instructions, at least 20, or the test
+/// fails.
+std::vector<Instruction> disassembled(const std::string& object);
 
 /// The first instruction that fits, "" if none does: what a failure shows.
 template <class Predicate>
