@@ -25,6 +25,7 @@ CONFORMANCE = {
     "rows before keys": ["--case", "116"],
     "all but random calls": ["-tce=random*,quantised decode*", "-sfe=*relayout*"],
     "edges": ["-tc=a negative softmax_scale,a mask hides*,a sink beside*,float32 scales*,quantised decode*"],
+    "tiny scales": ["-tc=a subnormal softmax_scale*,products near*"],
     "NaN": ["-tc=a NaN or an infinity in a value reaches*,a NaN in a visible query or key*,a NaN lse*,"
             "a NaN in the output of a part*"],
     "Merge": ["-tc=attention over parts of the keys*,Merge over a tensor that lacks*"],

@@ -19,13 +19,12 @@ struct ProductRule {
     float factor;
 };
 
-/// A factor of 0, with which a hidden key's -inf would become NaN, is replaced by a tiny one. A negative scale's sign
-/// goes to the queries (query_sign). Products are to be multiplied by `unit`.
+/// A negative scale's sign goes to the queries (query_sign). The factor isn't 0, with which a hidden key's -inf would
+/// become NaN: softmax_scale isn't, and subnormal numbers stay what they are. Products are to be multiplied by `unit`.
 KVJIT_INLINE ProductRule product_rule(const AttendWork& work, float unit = kFragmentUnit) {
     const ScoreTerms<float> score = score_terms<float>(work.args, unit);
     if constexpr (kModified) return {score, kLog2E};
-    const float factor = (score.scale < 0.0f ? -score.scale : score.scale) * kLog2E;
-    return {score, factor < 1e-30f ? 1e-30f : factor};
+    return {score, (score.scale < 0.0f ? -score.scale : score.scale) * kLog2E};
 }
 
 /// Sign bits that pairs of query elements are XORed with.
