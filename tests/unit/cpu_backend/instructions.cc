@@ -135,20 +135,20 @@ bool needs_avx512(const Instruction& i) {
 }
 
 bool needs_v3(const Instruction& i) {
-    static const std::set<std::string> kScalar = {"rorx", "shlx", "sarx", "shrx",  "andn",  "bextr", "blsi", "blsr",
-                                                  "pdep", "pext", "mulx", "tzcnt", "lzcnt", "movbe", "bzhi"};
-    return i.mnemonic.starts_with('v') || is_ymm(i) || is_one_of(i.mnemonic, kScalar);
+    static const std::set<std::string> scalar = {"rorx", "shlx", "sarx", "shrx",  "andn",  "bextr", "blsi", "blsr",
+                                                 "pdep", "pext", "mulx", "tzcnt", "lzcnt", "movbe", "bzhi"};
+    return i.mnemonic.starts_with('v') || is_ymm(i) || is_one_of(i.mnemonic, scalar);
 }
 
 bool needs_v2(const Instruction& i) {
-    static const std::set<std::string> kSet = {
+    static const std::set<std::string> of_v2 = {
         "pshufb",   "pmulld",    "pminsd",   "pminud",   "pmaxsd",   "pmaxud",   "pminuw",   "pmaxuw",   "pminsb",
         "pmaxsb",   "roundps",   "roundpd",  "roundss",  "roundsd",  "popcnt",   "pblendw",  "pblendvb", "blendps",
         "blendpd",  "blendvps",  "blendvpd", "pextrb",   "pextrd",   "pextrq",   "pinsrb",   "pinsrd",   "pinsrq",
         "insertps", "extractps", "haddps",   "haddpd",   "hsubps",   "hsubpd",   "movshdup", "movsldup", "movddup",
         "lddqu",    "ptest",     "packusdw", "palignr",  "pabsb",    "pabsw",    "pabsd",    "phaddw",   "phaddd",
         "psignd",   "pmuldq",    "pmovsxbw", "pmovsxbd", "pmovsxwd", "pmovzxbw", "pmovzxbd", "pmovzxwd", "crc32"};
-    return is_one_of(i.mnemonic, kSet);
+    return is_one_of(i.mnemonic, of_v2);
 }
 
 std::vector<Excess> excess(const std::vector<Instruction>& code, const std::function<bool(std::string_view)>& has) {
