@@ -34,17 +34,19 @@ constexpr Family kFamilies[] = {
     {"f16c", "vcvtph2ps|vcvtps2ph"},
     {"avx512vnni", "vpdp(bu|ws)sds?"},
     {"avxvnni", "\\{vex\\} vpdp(bu|ws)sds?"},
+    {"avxvnniint8", "vpdpb(ss|su|uu)ds?"},
+    {"avxifma", "\\{vex\\} vpmadd52[lh]uq"},
     {"avx512vbmi", "vperm(i2|t2)?b|vpmultishiftqb"},
     {"avx512bf16", "vdpbf16ps|vcvtne2?ps2?bf16.*|vcvtneps2bf16.*"},
     {"avx512fp16",
-     "v(add|sub|mul|div|sqrt|min|max|cmp|fma|fmadd|fnmadd|fmsub|rcp|rsqrt|scalef|reduce|getexp)[0-9]*[ps]h.*|"
+     "v(add|sub|mul|div|sqrt|min|max|cmp[a-z_]*|fma|fmadd|fnmadd|fmsub|rcp|rsqrt|scalef|reduce|getexp)[0-9]*[ps]h.*|"
      "vcvt(t?ph2(dq|udq|qq|uqq|w|uw|pd|psx)|(dq|udq|qq|uqq|w|uw|pd)2ph|psx?2phx).*|vmovw|vmovsh"},
     {"avx512vbmi2", "vp(shld|shrd)v?[wdq]|vp(compress|expand)[bw]"},
     {"avx512bitalg", "vpopcnt[bw]|vpshufbitqmb"},
     {"avx512vpopcntdq", "vpopcnt[dq]"},
     {"avx512ifma", "vpmadd52[lh]uq"},
     {"avx512vp2intersect", "vp2intersect[dq]"},
-    {"avxneconvert", "vbcstneb?f?sh2ps|vcvtnee[bo].*|vcvtneo[bo].*"},
+    {"avxneconvert", "vbcstneb?f?sh2ps|vcvtnee[bo].*|vcvtneo[bo].*|\\{vex\\} vcvtneps2bf16.*"},
     {"gfni", "v?gf2p8.*"},
     {"pclmul", "v?pclmul.*"},
     {"aes", "v?aes.*"},
@@ -59,8 +61,9 @@ constexpr Family kFamilies[] = {
 constexpr std::size_t kFewest = 20;
 
 bool is_prefix(std::string_view word) {
-    return word.starts_with('{') || word == "rep" || word == "repz" || word == "repnz" || word == "lock" ||
-           word == "notrack" || word == "data16" || word == "cs" || word == "bnd";
+    static const std::set<std::string_view> known = {"rep", "repz", "repnz",   "lock",   "bnd", "cs", "ds",
+                                                     "es",  "fs",   "notrack", "data16", "gs",  "ss", "addr32"};
+    return word.starts_with('{') || word.starts_with("rex") || known.contains(word);
 }
 
 /// "{vex} vpdpbusd %ymm0,%ymm1,%ymm2"
@@ -68,8 +71,11 @@ Instruction parse(const std::string& text) {
     std::istringstream words(text);
     Instruction found;
     for (std::string word; words >> word;) {
-        found.mnemonic += (found.mnemonic.empty() ? "" : " ") + word;
-        if (!is_prefix(word)) break;
+        if (!is_prefix(word)) {
+            found.mnemonic = word;
+            break;
+        }
+        found.prefixes += word + " ";
     }
     std::getline(words >> std::ws, found.operands);
     return found;
@@ -94,23 +100,26 @@ std::vector<Instruction> instructions(const std::string& text) {
         if (!line.starts_with('\t') || line[1] == '.') continue;
         found.push_back(parse(line));
     }
-    REQUIRE(found.size() > kFewest);
+    REQUIRE(found.size() >= kFewest);
     return found;
 }
 
 std::vector<Instruction> disassembled(const std::string& object) {
     const TemporaryFolder folder;
     const std::string file = folder.write("program.o", object);
+    REQUIRE(
+        output_of("'" KVJIT_TEST_OBJDUMP "' --version").starts_with("GNU "));  // LLVM's guesses what it doesn't know
     std::istringstream lines(output_of("'" KVJIT_TEST_OBJDUMP "' -d --no-show-raw-insn '" + file + "'"));
     std::vector<Instruction> found;
     for (std::string line; std::getline(lines, line);) {  // "  2a:\tvmovups %zmm0,(%rdi)"
         const std::size_t colon = line.find(':');
+        REQUIRE(!line.starts_with('\t'));  // "\t..." are zeros
         if (!line.starts_with(' ') || colon == std::string::npos) continue;
         found.push_back(parse(line.substr(colon + 1)));
         const std::string& mnemonic = found.back().mnemonic;
         REQUIRE_MESSAGE((!mnemonic.empty() && mnemonic != "(bad)"), line);
     }
-    REQUIRE(found.size() > kFewest);
+    REQUIRE(found.size() >= kFewest);
     return found;
 }
 
@@ -126,7 +135,7 @@ bool is_ymm(const Instruction& i) {
 
 // Also the upper sixteen registers, the masks, and what has AVX-512's encoding for no such reason.
 bool needs_avx512(const Instruction& i) {
-    if (i.mnemonic.starts_with("{evex}")) return true;
+    if (i.prefixes.contains("{evex}")) return true;
     for (int r = 16; r < 32; ++r) {
         if (names(i, "%xmm" + std::to_string(r)) || names(i, "%ymm" + std::to_string(r))) return true;
     }
@@ -136,9 +145,10 @@ bool needs_avx512(const Instruction& i) {
     return is_wide(i);
 }
 
+// But tzcnt, whose bytes older machines execute as bsf: compilers choose it where both give the same.
 bool needs_v3(const Instruction& i) {
-    static const std::set<std::string> scalar = {"rorx", "shlx", "sarx", "shrx",  "andn",  "bextr", "blsi", "blsr",
-                                                 "pdep", "pext", "mulx", "tzcnt", "lzcnt", "movbe", "bzhi"};
+    static const std::set<std::string> scalar = {"rorx", "shlx", "sarx", "shrx", "andn",  "bextr", "blsi",
+                                                 "blsr", "pdep", "pext", "mulx", "lzcnt", "movbe", "bzhi"};
     return i.mnemonic.starts_with('v') || is_ymm(i) || is_one_of(i.mnemonic, scalar);
 }
 
@@ -155,7 +165,10 @@ bool needs_v2(const Instruction& i) {
 
 std::vector<Excess> excess(const std::vector<Instruction>& code, const std::function<bool(std::string_view)>& has) {
     std::map<std::string, const Instruction*> first_of;  // by mnemonic: there are few
-    for (const Instruction& i : code) first_of.try_emplace(i.mnemonic, &i);
+    for (const Instruction& i : code) {
+        const bool is_vex = i.prefixes.contains("{vex}");
+        first_of.try_emplace((is_vex ? "{vex} " : "") + i.mnemonic, &i);
+    }
     std::vector<Excess> found;
     for (const Family& family : kFamilies) {
         if (has(family.feature)) continue;

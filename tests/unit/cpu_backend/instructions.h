@@ -10,14 +10,13 @@
 namespace kvjit::test {
 
 struct Instruction {
-    std::string mnemonic, operands;  // AT&T syntax; the mnemonic with its prefixes: "rep stos", "{vex} vpdpbusd"
+    std::string prefixes, mnemonic, operands;  // AT&T syntax; "rep " of "rep stos", "{vex} " of "{vex} vpdpbusd"
 };
 
 /// At least 20, or the test fails: then the text is none.
 std::vector<Instruction> instructions(const std::string& text);
 
-/// Those of an object file's code, by the toolchain's objdump: all bytes are instructions, at least 20, or the test
-/// fails.
+/// Those of an object file's code, by GNU objdump: all bytes are instructions, at least 20, or the test fails.
 std::vector<Instruction> disassembled(const std::string& object);
 
 /// The first instruction that fits, "" if none does: what a failure shows.
