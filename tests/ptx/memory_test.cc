@@ -223,6 +223,8 @@ TEST_CASE("what is not known is refused, never skipped") {
                    "is not known with these operands"));
     CHECK(contains(fault_of(bench, ".reg .b32 %r<8>;", FaultKind::kText),
                    "PTX line 16: the register %r is declared already"));
+    CHECK(contains(fault_of(bench, ".reg .b32 %q3; .reg .b32 %q<4>;", FaultKind::kText), "%q is declared already"));
+    CHECK(contains(fault_of(bench, ".reg .b32 %q1<4>;", FaultKind::kText), "a row of registers ends in a digit: %q1"));
     CHECK(contains(fault_of(bench, ".reg .b128 %rq<8>;", FaultKind::kText),
                    "PTX line 16: registers of type .b128 are not known"));
     CHECK(contains(fault_of(bench, "bra $nowhere;", FaultKind::kText), "there is no label $nowhere"));

@@ -24,6 +24,10 @@ std::optional<Special> special_named(std::string_view word) {
     return found->second;
 }
 
+bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
 /// "%rd12": number 12 of the row %rd. Numbers have no leading zeros.
 struct RowElement {
     std::string_view row;
@@ -57,8 +61,15 @@ void Registers::declare(std::string_view type, std::string_view name, std::optio
     const auto* found = std::ranges::find(kTypes, type, &std::pair<std::string_view, Width>::first);
     if (found == std::end(kTypes)) cursor_.fail("registers of type " + std::string(type) + " are not known");
     const Name declared{name, count.has_value()};
+    if (declared.is_row && is_digit(name.back()))
+        cursor_.fail("a row of registers ends in a digit: " + std::string(name));
+    const auto is_element = [&](const auto& other) {
+        const auto element = row_element(other.first.text);
+        return declared.is_row && !other.first.is_row && element && element->row == name && element->number < *count;
+    };
     const bool is_taken = names_.contains(declared) || (!declared.is_row && is_register(name));
-    if (is_taken) cursor_.fail("the register " + std::string(name) + " is declared already");
+    if (is_taken || std::ranges::any_of(names_, is_element))
+        cursor_.fail("the register " + std::string(name) + " is declared already");
     names_[declared] = {found->second, count.value_or(1)};
     if (!scopes_.empty()) scopes_.back().push_back(declared);
 }

@@ -29,7 +29,8 @@ public:
     Registers(Kernel& kernel, const Cursor& cursor) : kernel_(kernel), cursor_(cursor) {}
 
     /// .reg .b32 one, %r<10>; types of 8 bits have 16. With a count, `name` begins the names of so many registers, from
-    /// %r0 on. Refused: a type that is not known, and a name that is declared here or in an outer scope.
+    /// %r0 on. Refused: a type that is not known, a row whose name ends in a digit, and what is declared here or in an
+    /// outer scope.
     void declare(std::string_view type, std::string_view name, std::optional<u64> count);
     /// Between braces: what is declared there ends there.
     void enter_scope() { scopes_.emplace_back(); }
