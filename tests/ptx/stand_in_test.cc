@@ -1,4 +1,5 @@
 // What the stand-ins for CUDA's libraries are made of: options, PTX within a cubin, launches.
+#include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <elf.h>
 
@@ -50,6 +51,32 @@ TEST_CASE("code runs on its architecture and on later ones, machine code on thos
         for (const char* none : {"", "sm_", "sm_x", "sm_80x", "compute_80"}) CHECK(!runs("8.0", none, is_machine_code));
     }
     CHECK(parse_module(kernel_of("")).at(0).target == "sm_90a");
+}
+
+TEST_CASE("the driver's stand-in refuses code that its architecture doesn't run") {
+    using Load = int(void**, const void*, void*, void**, unsigned, void*, void**, unsigned);
+    using Unload = int(void*);
+    void* const cuda = dlopen(PTX_TEST_CUDA, RTLD_NOW | RTLD_LOCAL);
+    REQUIRE_MESSAGE(cuda != nullptr, dlerror());
+    auto* const load = reinterpret_cast<Load*>(dlsym(cuda, "cuLibraryLoadData"));
+    auto* const unload = reinterpret_cast<Unload*>(dlsym(cuda, "cuLibraryUnload"));
+    REQUIRE((load != nullptr && unload != nullptr));
+    const auto loads = [&](const std::string& target, bool is_cubin) {
+        std::string ptx = kernel_of("");
+        ptx.replace(ptx.find("sm_90a"), 6, target);
+        void* library = nullptr;
+        const std::string code = is_cubin ? file_of(ptx) : ptx;
+        const int status = load(&library, code.c_str(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+        if (status == 0) unload(library);
+        return status;
+    };
+    constexpr int kNoBinaryForGpu = 209;
+    for (const bool is_cubin : {false, true}) {  // capability 8.0
+        CAPTURE(is_cubin);
+        CHECK(loads("sm_80", is_cubin) == 0);
+        CHECK(loads("sm_86", is_cubin) == kNoBinaryForGpu);
+        CHECK(loads("sm_90a", is_cubin) == kNoBinaryForGpu);
+    }
 }
 
 TEST_CASE("PTX is found in the file that was made of it, and in no other") {

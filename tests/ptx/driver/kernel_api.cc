@@ -25,7 +25,7 @@ struct LoadedLibrary {
     std::vector<LoadedKernel> kernels;
 };
 
-/// As the driver takes either: PTX itself, or a cubin with PTX in it.
+/// Loads PTX itself or a cubin with PTX in it, as the driver does.
 Code load(const char* code, LoadedLibrary& library) {
     const bool is_cubin = std::strncmp(code, ELFMAG, SELFMAG) == 0;
     const std::string_view ptx = is_cubin ? ptx_of(code) : std::string_view(code);
