@@ -12,7 +12,7 @@ namespace {
 
 const std::string kOwnWord = word_of_thread(0);
 
-// ---- Control flow -------------------------------------------------------------------------------------------------
+// ---- Control flow ---------------------------------------------------------------------------------------------------
 
 TEST_CASE("lanes that part in loops and branches meet again") {
     Bench bench;
