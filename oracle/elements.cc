@@ -28,7 +28,7 @@ struct Format {
 };
 constexpr Format kHalf = {10, 15}, kBfloat16 = {7, 127};
 
-double from_format(Format format, std::uint16_t bits) {
+double from_format(Format format, int bits) {
     const double sign = (bits & 0x8000) ? -1 : 1;
     const int biased = (bits & 0x7fff) / format.fractions();
     const double fraction = static_cast<double>(bits % format.fractions()) / format.fractions();
@@ -36,6 +36,14 @@ double from_format(Format format, std::uint16_t bits) {
         return fraction != 0 ? std::nan("") : sign * std::numeric_limits<double>::infinity();
     if (biased == 0) return sign * std::ldexp(fraction, 1 - format.bias);
     return sign * std::ldexp(1 + fraction, biased - format.bias);
+}
+
+/// The number of each of the 2^16 patterns: a test reads millions of them.
+std::vector<double> all_numbers(Format format) {
+    std::vector<double> numbers(1 << 16);
+    for (std::size_t bits = 0; bits < numbers.size(); ++bits)
+        numbers[bits] = from_format(format, static_cast<int>(bits));
+    return numbers;
 }
 
 std::uint16_t to_format(Format format, double number) {
@@ -74,13 +82,15 @@ std::size_t bytes_of(int dtype) {
 }
 
 double from_half(std::uint16_t bits) {
-    return from_format(kHalf, bits);
+    static const std::vector<double> numbers = all_numbers(kHalf);
+    return numbers[bits];
 }
 std::uint16_t to_half(double number) {
     return to_format(kHalf, number);
 }
 double from_bfloat16(std::uint16_t bits) {
-    return from_format(kBfloat16, bits);
+    static const std::vector<double> numbers = all_numbers(kBfloat16);
+    return numbers[bits];
 }
 std::uint16_t to_bfloat16(double number) {
     return to_format(kBfloat16, number);
