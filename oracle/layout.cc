@@ -8,6 +8,7 @@ namespace kvjit::oracle {
 
 std::vector<LayoutAxis> layout_axes(std::string_view layout) {
     std::vector<LayoutAxis> axes;
+    axes.reserve(layout.size());
     std::int64_t elements = 1, tokens = 1;  // of an inner part
     for (std::size_t i = 0; i < layout.size(); ++i) {
         axes.push_back({layout[i], 1});

@@ -62,6 +62,14 @@ double read_row(const CacheRow& from, std::int64_t i) {
     return read_element(from.at(i), from.dtype, 0);
 }
 
+/// The D elements of a row that isn't quantised.
+std::vector<float> row_of(const kvjit_spec& spec, const CacheRow& from) {
+    std::vector<float> row;
+    row.reserve(u(spec.head_dim));
+    for (std::int64_t d = 0; d < spec.head_dim; ++d) row.push_back(static_cast<float>(read_row(from, d)));
+    return row;
+}
+
 void store_row(const Problem& problem, const Strided& source, std::int64_t token, std::int64_t head,
                const ScaledRow& to) {
     const std::int64_t head_dim = problem.spec.head_dim;
@@ -179,10 +187,18 @@ void quantise_row(const kvjit_spec& spec, const std::vector<float>& row, const S
     }
 }
 
-float dequantised(const kvjit_spec& spec, const ScaledRow& from, std::int64_t d) {
-    const int code = spec.quant_bit == 4 ? read_nibble(from.codes, d) : static_cast<int>(read_row(from.codes, d));
-    const double s = read_row(from.scales, d / spec.quant_group);
-    return static_cast<float>(code) * static_cast<float>(s);
+std::vector<float> dequantised(const kvjit_spec& spec, const ScaledRow& from) {
+    std::vector<float> row;
+    row.reserve(u(spec.head_dim));
+    for (std::int64_t group = 0; group < spec.head_dim / spec.quant_group; ++group) {
+        const auto s = static_cast<float>(read_row(from.scales, group));
+        for (std::int64_t d = group * spec.quant_group; d < (group + 1) * spec.quant_group; ++d) {
+            const int code =
+                spec.quant_bit == 4 ? read_nibble(from.codes, d) : static_cast<int>(read_row(from.codes, d));
+            row.push_back(static_cast<float>(code) * s);
+        }
+    }
+    return row;
 }
 
 bool in_sight(const Problem& problem, std::int64_t b, std::int64_t i, std::int64_t j) {
@@ -271,10 +287,9 @@ Dense oracle_load(const Problem& problem, int key_or_value, const CacheMemory& c
             const Slot slot = slot_of(problem, b, t);
             for (std::int64_t h = 0; h < problem.num_kv_heads; ++h) {
                 const ScaledRow row = scaled_row(problem, cache, scale, key_or_value, slot, h);
-                for (std::int64_t d = 0; d < spec.head_dim; ++d) {
-                    dense.push_back(spec.quant_bit != 0 ? dequantised(spec, row, d)
-                                                        : static_cast<float>(read_row(row.codes, d)));
-                }
+                const std::vector<float> numbers =
+                    spec.quant_bit != 0 ? dequantised(spec, row) : row_of(spec, row.codes);
+                dense.insert(dense.end(), numbers.begin(), numbers.end());
             }
         }
     }

@@ -74,7 +74,8 @@ struct CacheRow {
     std::int64_t piece, piece_stride, element_stride;  // in elements
 
     std::byte* at(std::int64_t i) const {
-        const std::int64_t further = i / piece * piece_stride + i % piece * element_stride;
+        const std::int64_t further =
+            piece == 1 ? i * piece_stride : i / piece * piece_stride + i % piece * element_stride;
         return first + further * static_cast<std::int64_t>(bytes_of(dtype));
     }
 };
@@ -87,8 +88,8 @@ struct ScaledRow {
 };
 /// Quantises `row`, D numbers of float32, as section 6 says. Of the spec count head_dim, quant_bit and quant_group.
 void quantise_row(const kvjit_spec& spec, const std::vector<float>& row, const ScaledRow& to);
-/// Element d of a quantised row: float(code) * float(s), in float32.
-float dequantised(const kvjit_spec& spec, const ScaledRow& from, std::int64_t d);
+/// The D elements of a quantised row: float(code) * float(s), in float32.
+std::vector<float> dequantised(const kvjit_spec& spec, const ScaledRow& from);
 
 /// Writes the new keys and values, (S, Hkv, D) of type t1, to their slots.
 void oracle_store(const Problem& problem, const Strided& key, const Strided& value, const CacheMemory& cache,

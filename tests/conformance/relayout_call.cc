@@ -23,12 +23,13 @@ std::size_t scale_bytes(const kvjit_spec& spec) {
 /// A row as KeyValueCache returns it: rounded to T1.
 std::vector<float> loaded(const kvjit_spec& spec, const CodeRow& from, int t1) {
     std::vector<float> row;
+    if (spec.quant_bit != 0) row = dequantised(spec, from.scaled());
+    for (std::int64_t d = 0; spec.quant_bit == 0 && d < spec.head_dim; ++d)
+        row.push_back(static_cast<float>(read_element(from.codes, from.dtype, d)));
     std::byte rounded[8];
-    for (std::int64_t d = 0; d < spec.head_dim; ++d) {
-        const double x = spec.quant_bit != 0 ? static_cast<double>(dequantised(spec, from.scaled(), d))
-                                             : read_element(from.codes, from.dtype, d);
-        write_element(rounded, t1, 0, x);
-        row.push_back(static_cast<float>(read_element(rounded, t1, 0)));
+    for (float& x : row) {
+        write_element(rounded, t1, 0, static_cast<double>(x));
+        x = static_cast<float>(read_element(rounded, t1, 0));
     }
     return row;
 }
