@@ -153,6 +153,7 @@ private:
         call_.cache = cache_tensors(placement, code_row(spec()));
         if (spec().quant_bit != 0) call_.scale = cache_tensors(placement, scale_row(spec()));
         make_tables(placement);
+        codes_ = memory_of(call_.cache), scales_ = memory_of(call_.scale);
         for (std::int64_t b = 0; b < call_.problem.batch_size(); ++b) fill_past(b);
         if (spec().op == KVJIT_OP_KEY_VALUE_CACHE) make_loaded();
     }
@@ -238,15 +239,14 @@ private:
     }
 
     void fill_slot(Slot slot, int key_or_value, std::int64_t h) {
-        const CacheMemory cache = memory_of(call_.cache), scale = memory_of(call_.scale);
-        const CacheRow codes = cache_row(call_.problem, cache, key_or_value, slot, h);
-        for (std::int64_t d = 0; d < code_row(spec()).elements; ++d)
-            write_element(codes.at(d), cache.dtype(), 0, stored_number());
+        const CacheRow codes = cache_row(call_.problem, codes_, key_or_value, slot, h);
+        const std::int64_t elements = code_row(spec()).elements;
+        for (std::int64_t d = 0; d < elements; ++d) write_element(codes.at(d), codes.dtype, 0, stored_number());
         if (spec().quant_bit == 0) return;
-        const CacheRow scales = cache_row(call_.problem, scale, key_or_value, slot, h);
+        const CacheRow scales = cache_row(call_.problem, scales_, key_or_value, slot, h);
         const double unit = spec().quant_bit == 8 ? 3.0 / 127 : 3.0 / 7;
         for (std::int64_t group = 0; group < spec().head_dim / spec().quant_group; ++group) {
-            write_element(scales.at(group), scale.dtype(), 0, unit * (0.2 + data_.uniform()));
+            write_element(scales.at(group), scales.dtype, 0, unit * (0.2 + data_.uniform()));
         }
     }
 
@@ -310,7 +310,8 @@ private:
     }
 
     Call call_;
-    std::vector<bool> hidden_;  // by column of the mask
+    CacheMemory codes_, scales_;  // of the call's cache
+    std::vector<bool> hidden_;    // by column of the mask
     Rng data_;
     Rng place_;
 };

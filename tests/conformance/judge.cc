@@ -40,7 +40,8 @@ std::string compare_image(const std::string& name, const Placed& placed, const I
     const int dtype = placed.strided().dtype;
     const std::size_t width = bytes_of(dtype);
     const std::byte* got = placed.strided().data;
-    for (std::size_t at = 0; at < expected.bytes.size(); at += width) {
+    const bool same = expected.bytes.empty() || std::memcmp(got, expected.bytes.data(), expected.bytes.size()) == 0;
+    for (std::size_t at = 0; !same && at < expected.bytes.size(); at += width) {
         if (std::memcmp(got + at, expected.bytes.data() + at, width) == 0) continue;
         const auto index = static_cast<std::int64_t>(at / width);
         const double is = read_element(got, dtype, index);

@@ -84,9 +84,9 @@ bool Placed::unchanged() const {
 bool Placed::gaps_unchanged() const {
     std::vector<std::byte> expected = memory_;
     const std::size_t width = bytes_of(strided_.dtype);
-    for_each([&](std::int64_t index) {
-        const std::size_t at = static_cast<std::size_t>(index) * width;
-        std::memcpy(expected.data() + at, buffer_.data() + at, width);
+    for_each_run([&](std::int64_t first, std::int64_t elements) {
+        const std::size_t at = static_cast<std::size_t>(first) * width;
+        std::memcpy(expected.data() + at, buffer_.data() + at, static_cast<std::size_t>(elements) * width);
     });
     return std::ranges::equal(buffer_.bytes(), expected) && buffer_.slack_is_whole();
 }
@@ -94,9 +94,9 @@ bool Placed::gaps_unchanged() const {
 std::vector<std::byte> Placed::packed() const {
     std::vector<std::byte> bytes;
     const std::size_t width = bytes_of(strided_.dtype);
-    for_each([&](std::int64_t index) {
-        const std::byte* element = buffer_.data() + static_cast<std::size_t>(index) * width;
-        bytes.insert(bytes.end(), element, element + width);
+    for_each_run([&](std::int64_t first, std::int64_t elements) {
+        const std::byte* run = buffer_.data() + static_cast<std::size_t>(first) * width;
+        bytes.insert(bytes.end(), run, run + static_cast<std::size_t>(elements) * width);
     });
     return bytes;
 }

@@ -43,7 +43,9 @@ public:
     /// Every element from `make`, in row-major order of the shape.
     template <class Make>
     void fill(Make make) {
-        for_each([&](std::int64_t index) { set(index, make()); });
+        for_each_run([&](std::int64_t first, std::int64_t elements) {
+            for (std::int64_t i = first; i < first + elements; ++i) set(i, make());
+        });
     }
 
     /// Takes note of all bytes, for the checks below.
@@ -58,14 +60,16 @@ public:
     std::size_t byte_count() const { return buffer_.size(); }
 
 private:
-    /// Calls visit(index) for each element in row-major order.
+    /// Calls visit(index, elements) for the elements in row-major order: a whole last axis at a time where its elements
+    /// are neighbours, else each.
     template <class Visit>
-    void for_each(Visit visit) const {
+    void for_each_run(Visit visit) const {
         walk(0, 0, visit);
     }
     template <class Visit>
     void walk(std::size_t axis, std::int64_t at, Visit& visit) const {
-        if (axis == strided_.shape.size()) return visit(at);
+        if (axis == strided_.shape.size()) return visit(at, std::int64_t{1});
+        if (axis + 1 == strided_.shape.size() && strided_.strides[axis] == 1) return visit(at, strided_.shape[axis]);
         for (std::int64_t i = 0; i < strided_.shape[axis]; ++i) walk(axis + 1, at + i * strided_.strides[axis], visit);
     }
 

@@ -59,28 +59,28 @@ Case decode_of(const std::string& spec, PastTokens past = PastTokens::kRagged) {
 /// Keys (0) or values (1) of a call's cache.
 class Part {
 public:
-    Part(Call& call, int key_or_value) : call_(call), part_(key_or_value) {}
+    Part(const Call& call, int key_or_value)
+        : problem_(call.problem), codes_(memory_of(call.cache)), scales_(memory_of(call.scale)), part_(key_or_value) {}
 
     /// Position t of sequence b, kv head 1: all scales, or one.
     void set_scales(std::int64_t b, std::int64_t t, double scale) const {
         for (std::int64_t g = 0; g < groups(); ++g) set_scale(b, t, g, scale);
     }
     void set_scale(std::int64_t b, std::int64_t t, std::int64_t group, double scale) const {
-        const CacheMemory memory = memory_of(call_.scale);
-        const CacheRow row = cache_row(call_.problem, memory, part_, slot_of(call_.problem, b, t), 1);
-        write_element(row.at(group), memory.dtype(), 0, scale);
+        const CacheRow row = cache_row(problem_, scales_, part_, slot_of(problem_, b, t), 1);
+        write_element(row.at(group), row.dtype, 0, scale);
     }
     void set_bytes(std::int64_t b, std::int64_t t, std::int8_t byte) const {
-        const CacheMemory memory = memory_of(call_.cache);
-        const CacheRow row = cache_row(call_.problem, memory, part_, slot_of(call_.problem, b, t), 1);
-        const std::int64_t bytes = call_.problem.spec.head_dim * call_.problem.spec.quant_bit / 8;
+        const CacheRow row = cache_row(problem_, codes_, part_, slot_of(problem_, b, t), 1);
+        const std::int64_t bytes = problem_.spec.head_dim * problem_.spec.quant_bit / 8;
         for (std::int64_t i = 0; i < bytes; ++i) *row.at(i) = static_cast<std::byte>(byte);
     }
 
 private:
-    std::int64_t groups() const { return call_.problem.spec.head_dim / call_.problem.spec.quant_group; }
+    std::int64_t groups() const { return problem_.spec.head_dim / problem_.spec.quant_group; }
 
-    Call& call_;
+    const Problem& problem_;
+    CacheMemory codes_, scales_;
     int part_;
 };
 
@@ -156,9 +156,10 @@ TEST_CASE("quantised decode: values' scales a little less than a power of two, u
                     CAPTURE(scale);
                     CAPTURE(key_scale);
                     judge_changed(decode_of(spec + type), [&](Call& call, std::int64_t b) {
+                        const Part keys(call, 0), values(call, 1);
                         for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t) {
-                            Part(call, 0).set_scales(b, t, key_scale);
-                            Part(call, 1).set_scales(b, t, scale);
+                            keys.set_scales(b, t, key_scale);
+                            values.set_scales(b, t, scale);
                         }
                     });
                 }
@@ -175,9 +176,10 @@ TEST_CASE("quantised decode: values' scales of which every other one is large") 
                 CAPTURE(every);
                 judge_changed(decode_of(spec + type), [&](Call& call, std::int64_t b) {
                     const std::int64_t groups = call.problem.spec.head_dim / call.problem.spec.quant_group;
+                    const Part values(call, 1);
                     for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t) {
                         for (std::int64_t g = 0; g < groups; ++g) {
-                            if ((every == 0 ? t : g) % 2 != 0) Part(call, 1).set_scale(b, t, g, 60.0);
+                            if ((every == 0 ? t : g) % 2 != 0) values.set_scale(b, t, g, 60.0);
                         }
                     }
                 });
@@ -254,12 +256,13 @@ TEST_CASE("quantised decode: no scale but 0, and the code -128") {
         for (const int part : {0, 1}) {
             CAPTURE(part);
             judge_changed(decode_of(spec + "t1=f32"), [&](Call& call, std::int64_t b) {
-                for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t) Part(call, part).set_scales(b, t, 0);
+                const Part changed(call, part);
+                for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t) changed.set_scales(b, t, 0);
             });
             judge_changed(decode_of(spec + "t1=f16"), [&](Call& call, std::int64_t b) {
                 const std::int8_t least = call.problem.spec.quant_bit == 8 ? -128 : -120;  // of each nibble, -8
-                for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t)
-                    Part(call, part).set_bytes(b, t, least);
+                const Part changed(call, part);
+                for (std::int64_t t = 0; t + 1 < call.problem.kv_tokens(b); ++t) changed.set_bytes(b, t, least);
             });
         }
     }
