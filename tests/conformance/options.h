@@ -18,7 +18,7 @@ struct Options {
     std::string bundle;           // --bundle FILE: kernels that it has are not compiled
 
     /// Whether the random case k is one of these that this run takes.
-    bool in_shard(int k) const { return k % shards == shard; }
+    bool takes(int k) const { return only >= 0 ? k == only : k % shards == shard; }
     bool on_cuda() const { return target.starts_with("cuda") || target.starts_with("sm_"); }
     /// Which reaches only memory that was made known to it: GuardedBuffer's, and of others the parts that were shown to
     /// it.

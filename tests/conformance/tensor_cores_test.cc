@@ -40,6 +40,7 @@ std::optional<Case> prefilled(Case which, Rng& rng) {
 
 TEST_CASE("random calls that tensor cores prefill agree with the oracle") {
     if (!options().on_cuda()) return;  // the sweep of all specs has more of each CPU's variants
+    REQUIRE(options().only < kCases);
     const std::vector<Levels> cases = covering_array(options().seed, options().strength, kCases);
     int calls = 0;
     for (int k = 0; k < kCases; ++k) {
@@ -48,9 +49,9 @@ TEST_CASE("random calls that tensor cores prefill agree with the oracle") {
         const std::optional<Case> which = prefilled(case_of(cases[static_cast<std::size_t>(k)]), rng);
         if (!which) continue;
         ++calls;
-        if (!options().in_shard(k)) continue;
+        if (!options().takes(k)) continue;
         const Call call = make_call(*which, seed, seed + 1);
-        check_drawn(call, "'-sf=*tensor_cores*'  # case " + std::to_string(k));
+        check_drawn(call, "-tc='random calls that*' --case " + std::to_string(k));
     }
     CHECK(calls > kCases / 3);
 }
