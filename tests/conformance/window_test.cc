@@ -233,6 +233,34 @@ TEST_CASE("tiles of rows of several heads see what each row's window has") {
     }
 }
 
+/// A call by `which` of which some sequence has keys, but more new tokens.
+Call outnumbered(const Case& which) {
+    const auto fits = [&](std::uint64_t seed) {
+        const Problem problem = make_call(which, seed, 54).problem;
+        for (std::int64_t b = 0; b < problem.batch_size(); ++b) {
+            if (problem.kv_tokens(b) > 0 && problem.kv_tokens(b) < problem.new_tokens(b)) return true;
+        }
+        return false;
+    };
+    return make_call(which, find_seed(1, fits), 54);
+}
+
+// The first rows' positions are negative then, and the most that a window may show on the left is all that 64 bits
+// hold.
+TEST_CASE("new tokens that outnumber the keys, under a window that is open on the left") {
+    for (const NewTokens tokens : {NewTokens::kFew, NewTokens::kTileEdge}) {
+        for (const std::string group : {"1", "4"}) {
+            Case which = ragged("op=MultiHeadAttention,head_dim=64,is_causal=0,has_window=1,group=" + group);
+            which.new_tokens = tokens;
+            which.past_tokens = PastTokens::kFew;
+            which.window_left = -1;
+            which.window_right = 3;
+            Call call = outnumbered(which);
+            check_against_oracle(call);
+        }
+    }
+}
+
 TEST_CASE("keys, values, their scales and table entries before a window are not touched") {
     constexpr std::int64_t kRows = 40;  // of prefill
     for (const std::string type :

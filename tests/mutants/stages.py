@@ -22,7 +22,7 @@ CONFORMANCE = {
     "random calls": ["-tc=random calls*"],
     "some random calls": ["-tc=random calls*", "--shard", "4/20"],
     "random relayouts": ["-tc=random relayouts*"],
-    "rows before keys": ["--case", "116"],
+    "rows before keys": ["-tc=new tokens that outnumber*"],
     "all but random calls": ["-tce=random*,quantised decode*", "-sfe=*relayout*"],
     "edges": ["-tc=a negative softmax_scale,a mask hides*,a sink beside*,float32 scales*,quantised decode*"],
     "tiny scales": ["-tc=a subnormal softmax_scale*,products near*"],
