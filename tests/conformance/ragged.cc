@@ -45,7 +45,7 @@ void check_drawn(const Call& call, const std::string& which) {
     if (wrong.empty()) wrong = judge(call);
     CHECK_MESSAGE(wrong.empty(), wrong << "\n    " << describe(call) << "\n    reproduce: kvjit_conformance --seed "
                                        << options().seed << " --strength " << options().strength << " --target "
-                                       << options().target << ' ' << which);
+                                       << options().target << " " << which);
 }
 
 Call check_against_oracle(const Case& which, std::uint64_t data_seed, std::uint64_t placement_seed) {
