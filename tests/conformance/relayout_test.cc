@@ -75,7 +75,7 @@ std::string random_layout(Rng& rng) {
 std::string named_layout(Rng& rng) {
     static const std::vector<Named> names = names_of_whole_rows();
     const Named& named = rng.pick(names);
-    const std::string text = ",layout=" + named.name;
+    std::string text = ",layout=" + named.name;
     if (named.lacks_page_size()) return text + ",page_size=" + std::to_string(rng.between(2, 20));
     if (named.sets.find("cache_mode") != std::string::npos) return text;
     const std::string mode = rng.pick(kTokenModes);
