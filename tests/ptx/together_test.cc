@@ -71,6 +71,16 @@ TEST_CASE("barriers gather the block; a warp that ended is missed") {
                          doctest::Contains("but warp 0 has ended"), Fault);
 }
 
+TEST_CASE("a block's barriers are counted as far as accesses are told apart by them") {
+    const auto barriers = [](int count) {
+        return "mov.u32 %r1, 0; $L: bar.sync 0; add.s32 %r1, %r1, 1; setp.lt.s32 %p1, %r1, " + std::to_string(count) +
+               "; @%p1 bra $L;";
+    };
+    Bench bench;
+    bench.run(barriers(65535));
+    CHECK_THROWS_WITH_AS(bench.run(barriers(65536)), doctest::Contains("more than 65535 barriers of a block"), Fault);
+}
+
 TEST_CASE("warps meet at one bar.sync, or at any barrier.sync of the same number") {
     const auto at_two_places = [](const std::string& first, const std::string& second) {
         return "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bra $LOWER;\n" + first +

@@ -46,6 +46,9 @@ void Block::meet() {
     if (elsewhere != warps_.end()) refuse(*waiting, *elsewhere);
     check_warpgroups();
     state_.stores.barrier();
+    constexpr u16 kMost = 0xffff;  // what accesses are told apart by has no more numbers
+    if (state_.barriers == kMost)
+        throw Fault(FaultKind::kText, "more than " + std::to_string(kMost) + " barriers of a block are not known");
     ++state_.barriers;
     for (Warp& warp : warps_) {
         warp.pass_barrier();
