@@ -391,15 +391,15 @@ constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_whole, by_item
 constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 2, serves_whole_cuda, by_row},
                                  {"cut", "cuda/load_cut.cu", 2, serves_cuda, by_row}};
 
-constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 2, serves_amx_decode, by_item, true},
-                                  {"amx-int8", "cpu/attend_decode_amx_int8.cc", 1, serves_amx_int8, by_item, true},
-                                  {"vnni", "cpu/attend_decode_vnni.cc", 2, serves_vnni, by_item},
-                                  {"simd", "cpu/attend_decode.cc", 5, serves_attention, by_item}};
+constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 3, serves_amx_decode, by_item, true},
+                                  {"amx-int8", "cpu/attend_decode_amx_int8.cc", 2, serves_amx_int8, by_item, true},
+                                  {"vnni", "cpu/attend_decode_vnni.cc", 3, serves_vnni, by_item},
+                                  {"simd", "cpu/attend_decode.cc", 6, serves_attention, by_item}};
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 11, serves_mma, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 6, serves_dot, by_dot<true>}};
 
-constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 5, serves_amx, by_item, true},
-                                   {"simd", "cpu/attend_prefill.cc", 7, serves_attention, by_item}};
+constexpr Variant kCpuPrefill[] = {{"amx", "cpu/attend_prefill_amx.cc", 6, serves_amx, by_item, true},
+                                   {"simd", "cpu/attend_prefill.cc", 8, serves_attention, by_item}};
 constexpr Variant kCudaPrefill[] = {{"wgmma", "cuda/attend_prefill_wgmma.cu", 5, serves_wgmma, by_wgmma_prefill},
                                     {"mma", "cuda/attend_prefill_mma.cu", 9, serves_mma, by_mma_prefill},
                                     {"dot", "cuda/attend_prefill_dot.cu", 6, serves_dot, by_dot<false>}};

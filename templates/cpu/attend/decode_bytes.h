@@ -83,6 +83,7 @@ struct ByteProducts {
     static constexpr int kKeysTogether = kWeightKeys, kValueBlock = kWeightKeys;
     /// Weights are made of the probabilities of 16 keys, whatever the registers.
     static constexpr int kSoftmaxLanes = 16;
+    static constexpr int kPowerDegree = power_degree(false);
 
     KVJIT_INLINE static void load_query(Query& tile, i64 r, const T1* from) { load_digits(tile, r, from); }
 

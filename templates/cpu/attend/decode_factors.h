@@ -214,6 +214,8 @@ struct FactorProducts {
     static constexpr int kValueBlock = kvjit::kValueBlock;
     /// Keys whose probabilities are stored together.
     static constexpr int kSoftmaxLanes = N;
+    /// Of pairs of bfloat16, too: what a shorter power saves there was not measured.
+    static constexpr int kPowerDegree = power_degree(false);
     struct Scratch {};
 
     /// Writes a query as row r of its tile's lines.

@@ -26,6 +26,7 @@ struct NibbleProducts {
     static constexpr int kKeysTogether = 2;
     static constexpr int kValueBlock = kvjit::kValueBlock;
     static constexpr int kSoftmaxLanes = N;
+    static constexpr int kPowerDegree = power_degree(false);
     static constexpr int kValueVectors = kSpan / N;  // of values that are summed together
 
     /// A block's pairs of keys that some row of the tile sees: their values, and their probabilities times the values'

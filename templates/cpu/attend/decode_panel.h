@@ -151,8 +151,9 @@ KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow&
         const Numbers bias = load_mask<kSoftmaxLanes>(mask, t, keys.end);
         const Numbers number = lane_numbers(Lanes<kSoftmaxLanes>{}) + static_cast<float>(t);
         Numbers score = modify_score(load<kSoftmaxLanes>(scores + t), rule, bias, slope, number + first);
-        score = number < static_cast<float>(keys.end) ? apply_hiding(score, bias) : Numbers(-kInfinity);
-        if constexpr (kWindow) score = number < static_cast<float>(keys.begin) ? Numbers(-kInfinity) : score;
+        score = apply_hiding(score, bias);
+        if (t + kSoftmaxLanes > keys.end) score = number < static_cast<float>(keys.end) ? score : Numbers(-kInfinity);
+        if (kWindow && t < keys.begin) score = number < static_cast<float>(keys.begin) ? Numbers(-kInfinity) : score;
         store<kSoftmaxLanes>(scores + t, score);
         largest = max_fast(score, largest);
     }
@@ -166,7 +167,7 @@ KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
 #pragma clang loop unroll(disable)
     for (i64 t = first_lane(keys); t < keys.end; t += kSoftmaxLanes) {
         const Numbers score = load<kSoftmaxLanes>(scores + t);
-        const Numbers probability = exp<kSoftmaxLanes>(score - shift);
+        const Numbers probability = exp2_short<kSoftmaxLanes, Products::kPowerDegree>((score - shift) * kLog2e);
         sum += probability;
         Products::store_probabilities(scores, t, mark_hidden<kSoftmaxLanes>(probability, score));
     }

@@ -194,6 +194,7 @@ struct PairProducts {
     static constexpr int kKeysTogether = PairTiles::kBlockKeys, kValueBlock = PairTiles::kBlockKeys;
     /// Tiles take the probabilities of 16 keys, whatever the registers.
     static constexpr int kSoftmaxLanes = PairTiles::kTileKeys;
+    static constexpr int kPowerDegree = power_degree(true);
 
     KVJIT_INLINE static void load_query(Query& query, i64 r, const T1* from) {
 #pragma clang loop vectorize(disable) unroll(disable)

@@ -59,26 +59,19 @@ KVJIT_INLINE vf<N> exp(vf<N> x) {
     return vanishes ? vf<N>(0.0f) : scale_by_power<N>(exp_reduced<N>(r), n);
 }
 
-/// What 2^y is made of: the fraction of y, in 0..1, and what scale_by_power takes: y less this fraction, or y itself,
-/// where AVX-512 takes the integer below it.
+/// The largest integer that is no larger than y. At all levels 2^y is made of the same numbers: AVX-512's VREDUCE would
+/// take both steps for the fraction at once, but rounds it down.
 template <int N>
-struct Exponent {
-    vf<N> power, fraction;
-};
-template <int N>
-KVJIT_INLINE Exponent<N> split_exponent(vf<N> y) {
-#ifdef __AVX512DQ__
-    if constexpr (kHasAvx512 && N == 16)
-        return {y, __builtin_ia32_reduceps512_mask(y, 1, y, static_cast<u16>(-1), 4)};
-    else
+KVJIT_INLINE vf<N> integer_below(vf<N> y) {
+#ifdef __SSE4_1__
+    return __builtin_elementwise_floor(y);
+#else
+    const vf<N> nearest = nearest_integer<N>(y);
+    return nearest > y ? nearest - 1.0f : nearest;
 #endif
-    {
-        const vf<N> whole = nearest_integer<N>(y - 0.5f);
-        return {whole, y - whole};
-    }
 }
 
-/// 2^f for f in 0..1, 1 at 0; its largest relative error made least: 2^-23.3 for degree 5, 2^-13.5 for degree 3.
+/// 2^f for f from 0 to 1, 1 at 0; its largest relative error made least: 2^-23.3 for degree 5, 2^-13.5 for degree 3.
 template <int N, int kDegree>
 KVJIT_INLINE vf<N> exp2_fraction(vf<N> f) {
     static_assert(kDegree == 3 || kDegree == 5);
@@ -107,9 +100,9 @@ KVJIT_INLINE vf<N> exp2_short(vf<N> y) {
     const auto vanishes = y < -126.0f;
     // Products in place of AVX-512's scaling would be subnormal, though nobody reads them. NaN stays.
     if constexpr (!kHasAvx512) y = max_fast(vf<N>(-126.0f), y);
-    const Exponent<N> exponent = split_exponent<N>(y);
-    const vf<N> p = exp2_fraction<N, kDegree>(exponent.fraction);
-    return vanishes ? vf<N>(0.0f) : scale_by_power<N>(p, exponent.power);
+    const vf<N> whole = integer_below<N>(y);
+    const vf<N> p = exp2_fraction<N, kDegree>(y - whole);
+    return vanishes ? vf<N>(0.0f) : scale_by_power<N>(p, whole);
 }
 
 template <class V>
