@@ -8,15 +8,20 @@ conformance=$1
 shift
 
 called() { # what was called, and how often a call was judged
-    timeout 120 "$conformance" -s "$@" | grep -E '^ +(reproduce: |op=)|^\[doctest\] assertions:'
+    local said
+    if ! said=$("$conformance" -s "$@"); then
+        printf 'kvjit_conformance %s failed:\n%s\n' "$*" "$said" >&2
+        return 1
+    fi
+    grep -E '^ +(reproduce: |op=)|^\[doctest\] assertions:' <<<"$said"
 }
 first=$(called "$@")
 line=$(sed -n 's/^ *reproduce: kvjit_conformance //p' <<<"$first")
 if [[ $(wc -l <<<"$line") != 1 || -z $line ]]; then
-    echo "expected one line that reproduces, got '$line'" >&2
+    printf "expected one line that reproduces, got '%s' in\n%s\n" "$line" "$first" >&2
     exit 1
 fi
-eval "again=\$(called $line)" # the line quotes what a shell would take apart
+again=$(eval "called $line") # the line quotes what a shell would take apart
 if [[ $again != "$first" ]]; then
     printf 'expected\n%s\ngot\n%s\n' "$first" "$again" >&2
     exit 1
