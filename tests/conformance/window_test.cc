@@ -233,7 +233,7 @@ TEST_CASE("tiles of rows of several heads see what each row's window has") {
     }
 }
 
-/// A call by `which` of which some sequence has keys, but more new tokens.
+/// A call of the case in which some sequence has keys, but more new tokens than keys.
 Call outnumbered(const Case& which) {
     const auto fits = [&](std::uint64_t seed) {
         const Problem problem = make_call(which, seed, 54).problem;
@@ -245,8 +245,8 @@ Call outnumbered(const Case& which) {
     return make_call(which, find_seed(1, fits), 54);
 }
 
-// The first rows' positions are negative then, and the most that a window may show on the left is all that 64 bits
-// hold.
+// The first rows' positions are negative then, and an open window reaches as far as 64 bits count: a difference of both
+// overflows.
 TEST_CASE("new tokens that outnumber the keys, under a window that is open on the left") {
     for (const NewTokens tokens : {NewTokens::kFew, NewTokens::kTileEdge}) {
         for (const std::string group : {"1", "4"}) {
