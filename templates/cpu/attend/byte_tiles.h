@@ -13,16 +13,19 @@ class TileSums {
 public:
     // ---- Scores ----------------------------------------------------------------------------------------------------
 
-    /// scores[r] += products of the keys' codes, for all rows.
+    /// scores[r] += products of the keys' codes, for all rows. A step's codes are packed, multiplied and added amid the
+    /// work on those around it: later keys come from memory meanwhile, and a tile waits where it is loaded right after
+    /// vectors stored it, or the other way round.
     KVJIT_INLINE void add_scores(vf<16>* scores, const DigitTile& query, const ByteKeys& keys, const ChunkRows& rows,
                                  ScoredKeys scored) {
-        if (scored.first_of_head) pack_keys(keys, rows, scored);
 #pragma clang loop unroll(full)
         for (int row = 0; row < kRows; row += kRowsTogether) {
-            multiply_keys(query, row);
 #pragma clang loop unroll(disable)
-            for (int segment = 0; segment < kSegments; ++segment)
-                add_segment(scores, segment_sums_[segment], query, keys, segment, row);
+            for (int step = 0; step < kSteps + 2; ++step) {
+                if (row == 0 && scored.first_of_head && step < kSteps) pack_step(keys, rows, scored, step);
+                if (step > 0 && step <= kSteps) multiply_step(query, row, step - 1);
+                if (step > 1) add_step(scores, query, keys, row, step - 2);
+            }
         }
     }
 
@@ -49,32 +52,36 @@ private:
         .row_bytes = {64, 64, kSegmentElements, 64, kTileKeys, 64, 64, 0}};
     static_assert(kDigitRows <= 16 && kSegmentRows <= 16 && kSegmentElements <= 64);
 
-    /// keys_[i]: word i of 16 keys, in the order of the queries' digits.
-    KVJIT_INLINE void pack_keys(const ByteKeys& keys, const ChunkRows& rows, ScoredKeys scored) {
-#pragma clang loop unroll(disable)
-        for (int step = 0; step < kSteps; ++step) {
-            prefetch_share<kSteps, ByteKeys::kCount>(rows, scored.at, scored.head, step);
-            vi<16> columns[kStepWords];
-            load_8_columns(columns, keys.codes, step * 4 * kStepWords);
-            i32(*to)[16] = keys_ + step * kStepWords * kByteCodes;
+    /// keys_[i]: word i of 16 keys, in the order of the queries' digits; those of a step.
+    KVJIT_INLINE void pack_step(const ByteKeys& keys, const ChunkRows& rows, ScoredKeys scored, int step) {
+        prefetch_share<kSteps, ByteKeys::kCount>(rows, scored.at, scored.head, step);
+        vi<16> columns[kStepWords];
+        load_8_columns(columns, keys.codes, step * 4 * kStepWords);
+        i32(*to)[16] = keys_ + step * kStepWords * kByteCodes;
 #pragma clang loop unroll(full)
-            for (int i = 0; i < kStepWords; ++i, to += kByteCodes) {
-                store_vector(to[0], signed_codes<false>(columns[i]));
-                if constexpr (kByteCodes == 2) store_vector(to[1], signed_codes<true>(columns[i]));
-            }
+        for (int i = 0; i < kStepWords; ++i, to += kByteCodes) {
+            store_vector(to[0], signed_codes<false>(columns[i]));
+            if constexpr (kByteCodes == 2) store_vector(to[1], signed_codes<true>(columns[i]));
         }
     }
 
-    /// segment_sums_ = those of the rows from `row` on.
-    KVJIT_INLINE void multiply_keys(const DigitTile& query, int row) {
-#pragma clang loop unroll(disable)
-        for (int segment = 0; segment < kSegments; ++segment) {
+    /// segment_sums_ = those of a step's segments, of the rows from `row` on.
+    KVJIT_INLINE void multiply_step(const DigitTile& query, int row, int step) {
+#pragma clang loop unroll(full)
+        for (int segment = step * kStepSegments; segment < (step + 1) * kStepSegments; ++segment) {
             tiles_.zero<kSums>();
             tiles_.load<kQuery>(query.digits.words[row][0] + segment * kSegmentRows, kHeadDim);
             tiles_.load<kKey>(keys_[segment * kSegmentRows], 64);
             tiles_.multiply_signed_bytes<kSums, kQuery, kKey>();
             tiles_.store<kSums>(segment_sums_[segment], 64);
         }
+    }
+
+    /// scores[row + r] += segment_sums_ of a step.
+    KVJIT_INLINE void add_step(vf<16>* scores, const DigitTile& query, const ByteKeys& keys, int row, int step) {
+#pragma clang loop unroll(full)
+        for (int segment = step * kStepSegments; segment < (step + 1) * kStepSegments; ++segment)
+            add_segment(scores, segment_sums_[segment], query, keys, segment, row);
     }
 
     /// The codes of the four rows' bytes byte..byte+N-1.
