@@ -14,8 +14,8 @@ public:
     // ---- Scores ----------------------------------------------------------------------------------------------------
 
     /// scores[r] += products of the keys' codes, for all rows. A step's codes are packed, multiplied and added amid the
-    /// work on those around it: later keys come from memory meanwhile, and a tile waits where it is loaded right after
-    /// vectors stored it, or the other way round.
+    /// work on those around it: later keys come from memory meanwhile, and a tile that is loaded right after vectors
+    /// stored it waits, as do vectors that are loaded right after a tile was stored.
     KVJIT_INLINE void add_scores(vf<16>* scores, const DigitTile& query, const ByteKeys& keys, const ChunkRows& rows,
                                  ScoredKeys scored) {
 #pragma clang loop unroll(full)
