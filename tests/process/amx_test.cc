@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <latch>
 #include <string>
 #include <thread>
@@ -16,6 +17,7 @@
 #include "call.h"
 #include "support/child_process.h"
 #include "support/policy.h"
+#include "support/temporary_folder.h"
 
 using namespace kvjit::test;
 
@@ -171,6 +173,27 @@ TEST_CASE("who looks, decodes float16, forbids AMX or has none asks for nothing"
         return ran ? kRight : kNotRun;
     };
     CHECK(in_child(without_asking) == kRight);
+}
+
+/// Whether the command ends well where the process that asks for AMX ends.
+bool runs_without_asking(const std::string& arguments) {
+    const TemporaryFolder folder;
+    const std::string command = "cd '" + folder.path() + "' && { '" KVJIT_TOOL "' " + arguments + "; } > said 2>&1";
+    CAPTURE(command);
+    const auto run = [&] {
+        if (!set_filter(Forbidden::kAskForAmxFatally)) return kNotSet;
+        return std::system(command.c_str()) == 0 ? kRight : kNotRun;
+    };
+    return in_child(run) == kRight;
+}
+
+TEST_CASE("commands that look at this machine, at kernels, or make them for elsewhere ask for nothing") {
+    const std::string spec = std::string("'") + kSpec + "'";
+    CHECK(runs_without_asking("doctor"));
+    for (const std::string emit : {"summary", "source", "asm", "object"})
+        CHECK(runs_without_asking("inspect " + spec + " --program prefill --emit " + emit + " -o out"));
+    CHECK(runs_without_asking("bundle create k.kvjb -q --targets host " + spec +
+                              " && '" KVJIT_TOOL "' bundle verify k.kvjb && '" KVJIT_TOOL "' bundle list k.kvjb"));
 }
 
 TEST_CASE("once AMX is permitted, small signal stacks are refused to threads, and large ones aren't") {
