@@ -40,7 +40,8 @@ const std::vector<std::string> kOnCpus = {
     "op=MultiHeadCacheAttention,head_dim=192,group=2,layout=TL2HD,quant_bit=4,quant_group=192,",
     "op=MultiHeadCacheAttention,head_dim=64,group=2,layout=TL2HD,quant_bit=8,quant_group=4,",
     "op=MultiHeadCacheAttention,head_dim=32,group=4,layout=L2HTD,quant_bit=8,quant_group=8,",
-    "op=MultiHeadCacheAttention,head_dim=512,group=1,layout=L2HTD,quant_bit=8,quant_group=512,"};
+    "op=MultiHeadCacheAttention,head_dim=512,group=1,layout=L2HTD,quant_bit=8,quant_group=512,",
+    "op=MultiHeadCacheAttention,head_dim=512,group=4,layout=L2HTD,quant_bit=8,quant_group=512,"};
 
 std::vector<std::string> specs() {
     std::vector<std::string> all = kEverywhere;
