@@ -75,7 +75,7 @@ Bound alone(const Call& call, std::int64_t b, OneSequence& starts) {
     return bound;
 }
 
-TEST_CASE("batch, threads and executor order change no bit") {
+TEST_CASE("batch, threads, executor order and what the stack held change no bit") {
     if (options().on_cuda()) return;  // a GPU has neither; its splits are the next test's
     for (const std::string& spec : attention_specs()) {
         CAPTURE(spec);

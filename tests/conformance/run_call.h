@@ -32,7 +32,7 @@ struct RunOptions {
     const Target* target = nullptr;  // chosen_target(), unless another one of its backend is given
 };
 
-/// Runs a plan's tasks on the thread that has them to do, in the order that a test wants.
+/// Runs a plan's tasks on the thread that has them to do, in the order that a test wants, each on a soiled stack.
 class OrderedExecutor {
 public:
     OrderedExecutor(Order order, std::uint64_t shuffle_seed) : order_(order), rng_(shuffle_seed) {}

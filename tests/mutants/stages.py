@@ -36,6 +36,7 @@ CONFORMANCE = {
     "pieces": ["-tc=relayouts between layouts that cut*,*in pieces as in whole rows,*makes of whole rows"],
     "relayout threads": ["-tc=relayouts: threads*"],
     "tensor cores": ["-tc=random calls that tensor cores*"],
+    "stack": ["-tc=*what the stack held*"],
     "rows of a tile": ["-tc=the rows of a tile see*"],
     "splits": ["-tc=few rows see many keys,*NaN*,*before a window are not touched"],
 }
