@@ -301,6 +301,30 @@ TEST_CASE("quantised decode: what no row sees changes no bit") {
     }
 }
 
+TEST_CASE("quantised decode: a scale of a key that a mask hides from one head changes no bit of that head") {
+    const auto bits_of_head = [](const std::string& spec, double scale) {
+        Call call = make_call(decode_of(spec + "t1=f32,attn_mask=3", PastTokens::kChunkEdge), 191, 192);
+        const std::int64_t b = longest(call.problem), hidden = call.problem.kv_tokens(b) - 40;
+        const std::int64_t column = call.problem.kvstarts[static_cast<std::size_t>(b)] + hidden;
+        const std::int64_t head = call.problem.spec.group;  // the first of kv head 1
+        const Strided& mask = call.mask.strided();
+        for (std::int64_t i = 0; i < mask.shape[1]; ++i) call.mask.set(mask.index(head, i, column), -kInfinity);
+        Part(call, 1).set_scales(b, hidden, scale);
+        check_against_oracle(call);
+        const std::vector<std::byte> all = call.attn_output.packed();
+        const Strided& output = call.attn_output.strided();
+        const std::int64_t row = all.size() / (output.shape[0] * output.shape[1]);
+        const std::int64_t token = call.problem.seqstarts[static_cast<std::size_t>(b)];
+        const auto first = all.begin() + (token * output.shape[1] + head) * row;
+        return std::vector<std::byte>(first, first + row);
+    };
+    for (const std::string& spec : specs()) {
+        CAPTURE(spec);
+        const auto expected = bits_of_head(spec, 0.01);
+        for (const double scale : {-0.02, -1.0, 0.0}) CHECK(bits_of_head(spec, scale) == expected);
+    }
+}
+
 TEST_CASE("quantised decode: a key that an earlier token alone sees changes no bit of later ones") {
     if (options().on_cuda()) return;  // where tokens share tiles
     Case which = ragged(kEverywhere.front() + "t1=f16,has_window=1");

@@ -24,11 +24,12 @@ struct WeightBlock {
 inline constexpr float kWeightFactor = 0x1p24f;
 inline constexpr i32 kLeastExponent = -75;  // of a block's largest weight: smaller ones lose digits
 
-/// The weights of 16 keys, times kWeightFactor, from their probabilities and scales.
+/// The weights of 16 keys, times kWeightFactor, from their probabilities and scales. Of a key that is hidden from the
+/// row alone the weight is +0 whatever the scale is: another one would send the row to its sums by floats.
 KVJIT_INLINE vf<16> weights_of(const float* probabilities, const float* scales) {
-    vf<16> probability = load<16>(probabilities);
-    if constexpr (kMaskRank > 0) probability = from_bits<16>(bits_of<16>(probability) & ~kHiddenBits);
-    return probability * load<16>(scales);
+    const vf<16> probability = load<16>(probabilities), weight = probability * load<16>(scales);
+    if constexpr (kMaskRank == 0) return weight;
+    return from_bits<16>(bits_of<16>(weight) & (bits_of<16>(probability) != kHiddenBits));
 }
 
 /// The bits of the largest weight that each row has in the group. Those of numbers that are not finite, or below 0,
