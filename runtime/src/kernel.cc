@@ -10,16 +10,10 @@
 namespace kvjit::rt {
 namespace {
 
-/// Adds the missing line of a specs.txt, with which the next bundle has the program.
-gen::Error with_line(gen::Error error, const gen::KernelSpec& spec, const gen::Target& target) {
-    if (error.status == KVJIT_NOT_FOUND || error.status == KVJIT_COMPILER_MISSING) {
-        const std::string name = target.name();
-        // For bundles, a CPU's level rather than one machine's features.
-        const std::string level = target.backend == gen::Backend::kCpu ? name.substr(0, name.find('+')) : name;
-        error.message += "; to have it in a bundle for " + level +
-                         ", add this line to the bundle's specs.txt: " + gen::print_spec(spec);
-    }
-    return error;
+/// What a bundle is made for that serves the target: a CPU's level rather than one machine's features.
+std::string name_in_bundles(const gen::Target& target) {
+    std::string name = target.name();
+    return target.backend == gen::Backend::kCpu ? name.substr(0, name.find('+')) : name;
 }
 
 /// Adds after each target that the compiler doesn't know the target it compiles for instead, unless it is in the list.
@@ -97,8 +91,18 @@ gen::Result<std::uint32_t> Kernel::take_stored(std::uint32_t asked) {
     return bits;
 }
 
-gen::TokenCounts Kernel::decode_tokens() const {
-    return gen::cpu_decode_tokens(spec_, target(), lowered_[made_as(0)].programs);
+gen::TokenCounts Kernel::decode_tokens_on(const Lowered& lowered) const {
+    return gen::cpu_decode_tokens(spec_, lowered.target, lowered.programs);
+}
+
+gen::TokenCounts Kernel::decode_tokens(const gen::TokenCounts& in_batch) const {
+    const auto taken = [&] { return decode_tokens_on(lowered_[made_as(0)]); };
+    if (images_->tiles() == TilePermission::State::kUnasked) {
+        const Lowered& where_refused = lowered_[lowered_[lowered_[0].without_tiles].made_as];
+        if (taken().differ(decode_tokens_on(where_refused), in_batch))
+            ask_for_tiles(missing(KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL));
+    }
+    return taken();
 }
 
 gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
@@ -221,7 +225,7 @@ gen::Result<void> Kernel::make_one(std::size_t program) {
     for (;;) {
         const Candidate wanted = to_make(program);
         gen::Result<ImagePtr> image = images_->make(wanted);
-        if (!image) return std::unexpected(with_line(image.error(), spec_, *wanted.target));
+        if (!image) return std::unexpected(with_line(image.error(), *wanted.target));
         if (!settles(*wanted.target))
             continue;  // a store has found another program meanwhile; what is made is for its target
         take(program, *wanted.target, *std::move(image));
@@ -235,6 +239,16 @@ bool Kernel::settles(const gen::Target& target) {
     if (settled_) return made_as(*settled_) == made;
     settled_ = made;
     return true;
+}
+
+gen::Error Kernel::with_line(gen::Error error, const gen::Target& target) const {
+    if (error.status != KVJIT_NOT_FOUND && error.status != KVJIT_COMPILER_MISSING) return error;
+    if (served(0) != 0)
+        error.message += "; AMX is refused to this process or forbidden, so programs for " +
+                         name_in_bundles(lowered_[0].target) + " don't serve";
+    error.message += "; to have it in a bundle for " + name_in_bundles(target) +
+                     ", add this line to the bundle's specs.txt: " + gen::print_spec(spec_);
+    return error;
 }
 
 std::future<gen::Result<void>> Kernel::make_beside(std::size_t program) {

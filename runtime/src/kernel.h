@@ -65,8 +65,10 @@ public:
     const gen::Target& target() const { return lowered_[made_as(0)].target; }
     /// Errors: KVJIT_BAD_TARGET if this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
-    /// The numbers of a sequence's new tokens that decode takes on the target, a CPU.
-    gen::TokenCounts decode_tokens() const;
+    /// The numbers of a sequence's new tokens that decode takes on the target, a CPU. Where AMX decides on one of
+    /// `in_batch` asks for the permission to use it, so that a refusal has no sequence computed by another program than
+    /// on a machine without AMX.
+    gen::TokenCounts decode_tokens(const gen::TokenCounts& in_batch) const;
 
     const std::shared_ptr<Recorder>& recorder() const { return images_->recorder(); }
     const Log& log() const { return images_->log(); }
@@ -109,6 +111,8 @@ private:
     std::size_t served(std::size_t target) const;
     /// Index of the target that the compiler compiles for in the place of this one.
     std::size_t made_as(std::size_t target) const { return lowered_[served(target)].made_as; }
+    /// The numbers of new tokens that decode takes among the programs on the target.
+    gen::TokenCounts decode_tokens_on(const Lowered& lowered) const;
     /// Asks for the permission to use AMX, if images of `wanted` that are to be taken or made use it: before any of
     /// them is, so that all come from another target where it is refused.
     void ask_for_tiles(const std::vector<std::size_t>& wanted) const;
@@ -137,6 +141,9 @@ private:
     void take(std::size_t program, const gen::Target& target, ImagePtr image);
     gen::Result<void> make_all(const std::vector<std::size_t>& wanted);
     gen::Result<void> make_one(std::size_t program);
+    /// Where no store has a program for the target, adds why a better one doesn't serve, and the line of a specs.txt
+    /// with which the next bundle has it.
+    gen::Error with_line(gen::Error error, const gen::Target& target) const;
     /// An exception is rethrown by the future.
     std::future<gen::Result<void>> make_beside(std::size_t program);
 

@@ -157,6 +157,28 @@ TEST_CASE("so does one whose policy refuses the permission") {
     CHECK(in_child(refused) == kRight);
 }
 
+// Decode has some of these numbers of tokens where there is AMX, and prefill where there is none.
+TEST_CASE("the first plan of a process that is refused AMX has the results of a machine without it") {
+    say_what_is_tested(uses_amx().bfloat16);
+    for (const auto& [spec, tokens] : {std::pair{std::string(kSpec), 4},
+                                       {kSpec, 8},
+                                       {kHalfSpec, 4},
+                                       {kHalfSpec, 6},
+                                       {kCodesSpec, 4},
+                                       {kCodesSpec, 6},
+                                       {kCodesSpec, 8}}) {
+        CAPTURE(spec);
+        CAPTURE(tokens);
+        const auto refused = [&] {
+            if (!set_filter(Forbidden::kAskForAmx)) return kNotSet;
+            const Outcome first = run_call(1, tokens, spec.c_str()), forbidden = run_call(0, tokens, spec.c_str());
+            if (!first.ran || !forbidden.ran) return kNotRun;
+            return first.output == forbidden.output ? kRight : kWrongOutput;
+        };
+        CHECK(in_child(refused) == kRight);
+    }
+}
+
 TEST_CASE("who looks, decodes float16, forbids AMX or has none asks for nothing") {
     const bool has_amx = uses_amx().bfloat16;
     const auto ask = [] {

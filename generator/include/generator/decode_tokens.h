@@ -19,6 +19,10 @@ public:
     bool contains(std::int64_t tokens) const {
         return tokens >= 1 && tokens <= kMost && (bits_ >> (tokens - 1) & 1) != 0;
     }
+    /// Whether one of `numbers` is among them and not in `other`, or the other way round.
+    bool differ(const TokenCounts& other, const TokenCounts& numbers) const {
+        return ((bits_ ^ other.bits_) & numbers.bits_) != 0;
+    }
     /// The largest of them; 0: there is none.
     int most() const { return static_cast<int>(std::bit_width(bits_)); }
 

@@ -36,7 +36,7 @@ public:
           slopes_(std::move(slopes)),
           executor_(executor),
           user_(user),
-          work_(split(view, {CallPlan::kernel().decode_tokens(), std::max(1, executor.concurrency)})) {}
+          work_(split(view, {CallPlan::kernel().decode_tokens(tokens_in(view)), std::max(1, executor.concurrency)})) {}
 
     gen::Result<void> prepare() {
         const std::uint32_t with_items =

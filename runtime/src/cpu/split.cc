@@ -320,6 +320,16 @@ std::vector<abi::MergeItem> merge_items(const BatchView& batch) {
 
 }  // namespace
 
+gen::TokenCounts tokens_in(const BatchView& batch) {
+    gen::TokenCounts found;
+    if (!gen::has_keys(batch.spec) || gen::loads(batch.spec)) return found;
+    for (std::int64_t b = 0; b < batch.batch_size; ++b) {
+        const std::int64_t tokens = rows_of(batch.seqstarts, b);
+        if (tokens >= 1 && tokens <= gen::TokenCounts::kMost) found.add(static_cast<int>(tokens));
+    }
+    return found;
+}
+
 Work split(const BatchView& batch, const SplitFor& use) {
     Work work;
     if (batch.batch_size == 0) return work;

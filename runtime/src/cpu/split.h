@@ -20,6 +20,10 @@ struct Work {
     std::int64_t partial_floats = 0;  // workspace that split items write and merge reads
 };
 
+/// The numbers of new tokens that sequences of the batch have, of those that decode may take. Precondition: the batch
+/// is checked.
+gen::TokenCounts tokens_in(const BatchView& batch);
+
 /// What a batch is split for.
 struct SplitFor {
     gen::TokenCounts decode_tokens;  // Kernel::decode_tokens

@@ -135,6 +135,43 @@ TEST_CASE("after a refusal what is shown and traced is what runs") {
     CHECK(explained->text.contains("amx.cc) declines: target is x86-64-v4-fp16+gfni, which lacks amx-bf16"));
 }
 
+TEST_CASE("a plan asks for AMX where that decides on decode or prefill for one of its sequences, and not else") {
+    for (const int error : {0, ENOSPC}) {
+        World world;
+        world.amx_error = error;
+        const Setting at(world);
+        const KernelPtr kernel = at.kernel();  // of float16: decode doesn't use AMX, prefill does
+        const auto counts_on = [](const gen::Target& target) {
+            return gen::cpu_decode_tokens(spec_of(kSpec), target, *gen::lower(spec_of(kSpec), target));
+        };
+        const gen::TokenCounts with = counts_on(with_amx()), without = counts_on(without_amx());
+        gen::TokenCounts alike, unlike, all;
+        for (int tokens = 1; tokens <= gen::TokenCounts::kMost; ++tokens) {
+            (with.contains(tokens) == without.contains(tokens) ? alike : unlike).add(tokens);
+            all.add(tokens);
+        }
+        REQUIRE(alike.contains(1));
+        REQUIRE(unlike.most() > 0);
+        CHECK_FALSE(kernel->decode_tokens(alike).differ(with, alike));
+        CHECK(world.amx_requests == 0);
+        CHECK_FALSE(kernel->decode_tokens(unlike).differ(error == 0 ? with : without, all));
+        CHECK(world.amx_requests == 1);
+        CHECK(world.compiles == 0);
+    }
+}
+
+TEST_CASE("where no bundle has a program for a machine without AMX the error says that AMX is refused") {
+    World world;
+    world.amx_error = ENOSPC;
+    const Setting at(world, false);
+    put(*at.bundle, kSpec, KVJIT_PROGRAM_PREFILL, named("x86-64-v4-amx"));
+    const gen::Error error = at.kernel()->prepare(KVJIT_PROGRAM_PREFILL).error();
+    CHECK(error.status == KVJIT_NOT_FOUND);
+    CHECK(
+        error.message.contains("; AMX is refused to this process or forbidden, so programs for x86-64-v4-amx don't "
+                               "serve; to have it in a bundle for x86-64-v4-fp16, add this line"));
+}
+
 TEST_CASE("programs from before a refusal stay, and their bits with them") {
     World world;
     world.amx_error = ENOSPC;
