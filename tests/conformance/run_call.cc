@@ -1,5 +1,7 @@
 #include "conformance/run_call.h"
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -182,6 +184,19 @@ std::string run_call(const Call& call) {
     const std::int64_t split_keys = call.which.threads == 1 ? RunOptions().split_keys : 0;
     return run_bound(bind(call), {call.which.threads, call.which.order, 1, call.which.check_level, split_keys,
                                   call.which.stores == Stores::kNever});
+}
+
+std::vector<std::byte> output_on(const char* name, kvjit_programs program, const std::string& variant,
+                                 const Case& which) {
+    const auto target = kvjit::Target::cpu(name);
+    REQUIRE(target.has_value());
+    Call call = make_call(which, 211, 212);
+    const std::string error = run_bound(bind(call), {.target = &*target});
+    if (error.contains("KVJIT_BAD_TARGET")) return {};
+    REQUIRE(error == "");
+    static const auto engine = Engine::create();
+    CHECK(engine->kernel(which.spec, *target)->images(program)->front().variant == variant);
+    return call.attn_output.packed();
 }
 
 }  // namespace kvjit::test

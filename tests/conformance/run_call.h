@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "conformance/call.h"
 #include "kvjit/kvjit.hpp"
@@ -74,5 +75,10 @@ private:
 std::string run_bound(const Bound& bound, const RunOptions& options);
 /// `call` as its case wants it run.
 std::string run_call(const Call& call);
+
+/// What attention writes on a CPU target whose program is of this variant, from fresh memory; empty where this machine
+/// can't run it.
+std::vector<std::byte> output_on(const char* target, kvjit_programs program, const std::string& variant,
+                                 const Case& which);
 
 }  // namespace kvjit::test
