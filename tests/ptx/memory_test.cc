@@ -245,6 +245,36 @@ TEST_CASE("numbers are octal behind 0, binary behind 0b, bits behind 0f") {
         CHECK(bench.data[0] == static_cast<u64>(number));
     }
     CHECK(contains(fault_of(bench, "mov.u64 %rd1, 08;", FaultKind::kText), "'08' is no number"));
+    CHECK(contains(fault_of(bench, "mov.f32 %f1, -0f3F800000;", FaultKind::kText), "is no number of 32 bits"));
+    CHECK(contains(fault_of(bench, "mov.f32 %f1, 0f3F80;", FaultKind::kText), "is no number of 32 bits"));
+    CHECK(contains(fault_of(bench, "mov.f32 %f1, 0d3FF8000000000000;", FaultKind::kText), "is no number"));
+}
+
+TEST_CASE("operands are between commas, vectors in braces") {
+    Bench bench;
+    CHECK(contains(fault_of(bench, "mov.u32 %r1 7;", FaultKind::kText), "';' is expected in front of '7'"));
+    CHECK(contains(fault_of(bench, "mov.u32 %r1,, 7;", FaultKind::kText), "a word is expected in front of ','"));
+    CHECK(contains(fault_of(bench, "mov.b64 %rd1, {%r1, %r2;", FaultKind::kText), "'}' is expected in front of ';'"));
+    CHECK(contains(fault_of(bench, "mov.b64 %rd1, %r1};", FaultKind::kText), "';' is expected in front of '}'"));
+}
+
+TEST_CASE("an instruction that code of the target can't have is refused") {
+    const auto refusal = [](const std::string& target, const std::string& instruction) {
+        std::string ptx = kernel_of(instruction);
+        ptx.replace(ptx.find("sm_90a"), 6, target);
+        try {
+            parse_module(ptx);
+        } catch (const Fault& fault) {
+            return std::string(fault.what());
+        }
+        return std::string();
+    };
+    for (const std::string target : {"sm_80", "sm_89"})
+        CHECK(contains(refusal(target, "fence.proxy.async;"), "fence.proxy.async takes .target sm_90, not " + target));
+    for (const std::string target : {"sm_80", "sm_90", "sm_100a", "sm_120"})
+        CHECK(contains(refusal(target, "wgmma.fence.sync.aligned;"), "takes .target sm_90a, not " + target));
+    for (const std::string target : {"sm_90", "sm_90a", "sm_100a"}) CHECK(refusal(target, "fence.proxy.async;") == "");
+    CHECK(refusal("sm_90a", "wgmma.fence.sync.aligned;") == "");
 }
 
 // ---- Asynchronous copies -------------------------------------------------------------------------------------------

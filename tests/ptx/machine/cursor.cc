@@ -12,10 +12,16 @@ std::string quoted(std::string_view text) {
     return "'" + std::string(text) + "'";
 }
 
-/// The base that a number's beginning tells, which is taken away. Floats are the bits behind 0f and 0d.
+/// Whether the number is written as the bits of a float32.
+bool is_float(std::string_view digits) {
+    return digits.starts_with("0f") || digits.starts_with("0F");
+}
+
+/// The base that a number's beginning tells, which is taken away. Floats are the bits behind 0f; of float64, 0d, there
+/// is no instruction.
 int take_base(std::string_view& digits) {
     if (digits.size() < 2 || digits[0] != '0') return 10;
-    const bool is_hexadecimal = std::string_view("xXfFdD").contains(digits[1]);
+    const bool is_hexadecimal = std::string_view("xXfF").contains(digits[1]);
     if (!is_hexadecimal && digits[1] != 'b' && digits[1] != 'B') return 8;
     digits.remove_prefix(2);
     return is_hexadecimal ? 16 : 2;
@@ -51,6 +57,7 @@ std::string_view Cursor::word() {
 u64 Cursor::number() {
     const bool is_negative = take_if("-");
     std::string_view digits = word();
+    if (is_float(digits) && (is_negative || digits.size() != 10)) fail(quoted(digits) + " is no number of 32 bits");
     if (digits.ends_with('U')) digits.remove_suffix(1);
     const int base = take_base(digits);
     u64 value = 0;

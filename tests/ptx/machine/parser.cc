@@ -1,5 +1,6 @@
 #include "ptx/machine/parser.h"
 
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,6 +25,20 @@ const std::unordered_map<std::string_view, std::vector<u16>>& rows_by_name() {
     return rows;
 }
 
+/// The least .target of code that may have an instruction, of those for which PTX of sm_80 has none; else empty.
+std::string_view least_target_of(std::string_view name) {
+    if (name.starts_with("wgmma.")) return "sm_90a";
+    if (name.starts_with("fence.proxy.")) return "sm_90";
+    return {};
+}
+
+/// Whether code for `target` has what `least` has: that of an architecture alone, of an "a" at its end, no other one.
+bool has(std::string_view target, std::string_view least) {
+    if (least.empty() || target == least) return true;
+    const auto number = [](std::string_view name) { return std::atoi(std::string(name.substr(3)).c_str()); };
+    return !least.ends_with('a') && target.size() > 3 && number(target) >= number(least);
+}
+
 /// The first instruction that isn't known. It is said when the module has been read: files are named behind the
 /// kernels.
 struct Refusal {
@@ -33,9 +48,9 @@ struct Refusal {
 
 class EntryParser {
 public:
-    EntryParser(Cursor& cursor, LineTable& lines, const std::vector<std::string_view>& shared,
+    EntryParser(Cursor& cursor, std::string_view target, LineTable& lines, const std::vector<std::string_view>& shared,
                 std::optional<Refusal>& refused)
-        : cursor_(cursor), lines_(lines), refused_(refused), registers_(kernel_, cursor) {
+        : cursor_(cursor), target_(target), lines_(lines), refused_(refused), registers_(kernel_, cursor) {
         for (const std::string_view name : shared) registers_.define(name, kSharedBegin);
     }
 
@@ -170,13 +185,25 @@ private:
         if (cursor_.take_if("@")) parse_guard(in);
         const std::string_view name = cursor_.word();
         std::vector<Operand> operands;
-        while (!cursor_.take_if(";")) {
-            if (cursor_.take_if(",") || cursor_.take_if("|") || cursor_.take_if("{") || cursor_.take_if("}")) continue;
-            operands.push_back(parse_operand());
+        if (!cursor_.take_if(";")) {
+            do parse_operands(operands);
+            while (cursor_.take_if(","));
+            cursor_.expect(";");
         }
         resolve(in, name, operands, origin);
         kernel_.instructions.push_back(in);
         kernel_.origins.push_back(origin);
+    }
+
+    /// One; two of a shuffle's results, a|b; or a vector, {a, b}.
+    void parse_operands(std::vector<Operand>& operands) {
+        if (cursor_.take_if("{")) {
+            do operands.push_back(parse_operand());
+            while (cursor_.take_if(","));
+            return cursor_.expect("}");
+        }
+        operands.push_back(parse_operand());
+        if (cursor_.take_if("|")) operands.push_back(parse_operand());
     }
 
     void parse_guard(Instruction& in) {
@@ -212,6 +239,9 @@ private:
     void resolve(Instruction& in, std::string_view name, const std::vector<Operand>& operands, Origin origin) {
         const auto found = rows_by_name().find(name);
         if (found == rows_by_name().end()) return refuse(name, "is not known", origin);
+        const std::string_view least = least_target_of(name);
+        if (!has(target_, least))
+            return refuse(name, "takes .target " + std::string(least) + ", not " + std::string(target_), origin);
         for (const u16 number : found->second) {
             const InstructionRow& row = instruction_table()[number];
             if (!fits(row, operands)) continue;
@@ -262,6 +292,7 @@ private:
     }
 
     Cursor& cursor_;
+    std::string_view target_;
     LineTable& lines_;
     std::optional<Refusal>& refused_;
     Kernel kernel_;
@@ -298,7 +329,7 @@ private:
         } else if (what == ".visible" || what == ".extern" || what == ".weak") {
             // what follows says what it is
         } else if (what == ".entry") {
-            kernels_.push_back(EntryParser(cursor_, lines_, shared_, refused_).run());
+            kernels_.push_back(EntryParser(cursor_, target_, lines_, shared_, refused_).run());
         } else if (what == ".shared") {
             parse_shared();
         } else if (what == ".global") {
