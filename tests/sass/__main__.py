@@ -121,13 +121,13 @@ def _print_lines(options, architectures):
 def _compare(found, maker, all_found):
     recorded, recorded_maker = budgets.read()
     same_maker = maker == recorded_maker
-    wrong = budgets.spilling(found) + budgets.waiting(found)
+    wrong = budgets.spilling(found) + budgets.waiting(found) + budgets.crowded(found)
     if same_maker:
         wrong += budgets.differing(recorded, found, all_found)
     for line in wrong:
         print(line)
     if wrong:
-        print(f"{len(wrong)} spills, waits and differences from {budgets.FILE}; where the latter are meant: "
+        print(f"{len(wrong)} spills, waits, crowded loops and differences from {budgets.FILE}; where the latter are meant: "
               "./dev sass --record")
         return 1
     if not same_maker:

@@ -74,6 +74,22 @@ def waiting(measured):
             if each.tile and each.tile.copies and (arch, name) not in _MAY_WAIT]
 
 
+# What a warp may issue for 16 keys, where the memory is fast enough for instructions to bound decode.
+_MOST = {"f16-d128.decode": 400, "int8row-d128.decode": 330, "int8g8-d128.decode": 500, "int4g32-d128.decode": 560}
+_MOST_ON = "sm_90a"
+
+
+def crowded(measured):
+    """Lines that name decode programs with more instructions for 16 keys than they may have."""
+    lines = []
+    for (arch, name), each in measured.items():
+        if arch == _MOST_ON and name in _MOST:
+            instructions = each.tile.instructions * 16 / each.tile.keys
+            if instructions > _MOST[name]:
+                lines.append(f"{arch} {name}: {instructions:g} instructions for 16 keys, {_MOST[name]} at most")
+    return lines
+
+
 def differing(recorded, measured, all_measured):
     """Lines that tell what isn't as recorded; all_measured: whether what wasn't measured doesn't exist."""
     lines = [f"{arch} {name}: is no more" for arch, name in recorded if all_measured and (arch, name) not in measured]

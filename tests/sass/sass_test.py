@@ -136,9 +136,16 @@ class Budgets(unittest.TestCase):
         measured = {("sm_80", "a.decode"): figures(copies=2), ("sm_80", "a.store"): Figures(27, 0, 9728, 0, 64, None)}
         self.assertEqual(budgets.waiting(measured), ["sm_80 a.decode: 2 copies for which a warp waits"])
 
-    def test_no_recorded_program_spills_or_waits(self):
+    def test_decode_of_too_many_instructions_for_16_keys_is_named(self):
+        measured = {("sm_90a", "int8g8-d128.decode"): figures(instructions=501),
+                    ("sm_90a", "int8row-d128.decode"): figures(instructions=330),
+                    ("sm_80", "int8row-d128.decode"): figures(instructions=331)}
+        self.assertEqual(budgets.crowded(measured),
+                         ["sm_90a int8g8-d128.decode: 501 instructions for 16 keys, 500 at most"])
+
+    def test_no_recorded_program_spills_waits_or_is_crowded(self):
         recorded, _ = budgets.read()
-        self.assertEqual(budgets.spilling(recorded) + budgets.waiting(recorded), [])
+        self.assertEqual(budgets.spilling(recorded) + budgets.waiting(recorded) + budgets.crowded(recorded), [])
 
 
 if __name__ == "__main__":
