@@ -1,6 +1,7 @@
 // A process and AMX: the system permits it to the whole process or not at all, and then limits its signal stacks. A
 // machine without AMX runs the same calls; there nobody may ask for the permission.
 #include <doctest/doctest.h>
+#include <immintrin.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,7 +29,17 @@ constexpr char kSpec[] =
     "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=bf16,t2=bf16,cache_mode=page_table,page_size=16,layout=L2HTD";
 
 /// Exit statuses of children.
-enum Seen { kRight = 0, kNotSet, kNotRun, kWrongOutput, kWrongLog, kSmallStackTaken, kLargeStackRefused, kTilesHeld };
+enum Seen {
+    kRight = 0,
+    kNotSet,
+    kNotRun,
+    kWrongOutput,
+    kWrongLog,
+    kSmallStackTaken,
+    kLargeStackRefused,
+    kTilesHeld,
+    kConfigurationLost
+};
 
 struct Outcome {
     bool ran = false;
@@ -58,7 +69,9 @@ Outcome run_call(int amx, std::int64_t tokens = 70, const char* spec = kSpec) {
     const auto engine = kvjit::Engine::create(options);
     const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(spec));
     const ApiCall call = make_call(2, tokens, 100, spec);
-    outcome.ran = plan_and_run(*kernel, call).has_value();
+    kvjit::PlanOptions alone;
+    alone.num_threads = 1;  // the calling thread, whose tiles are looked at
+    outcome.ran = plan_and_run(*kernel, call, alone).has_value();
     outcome.output = output_hash(call);
     return outcome;
 }
@@ -252,4 +265,51 @@ TEST_CASE("a decode of codes gives the same bits by AMX and without it") {
         return by_amx.output == without.output ? kRight : kWrongOutput;
     };
     CHECK(in_child(run_both) == kRight);
+}
+
+/// A configuration of tiles as LDTILECFG takes it: tiles of other shapes than kernels'.
+struct alignas(64) Configuration {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t row_bytes[16] = {4, 8, 12, 16, 20, 24, 28, 32};
+    std::uint8_t rows[16] = {1, 2, 3, 4, 5, 6, 7, 8};
+
+    bool operator==(const Configuration&) const = default;
+};
+
+__attribute__((target("amx-tile"))) void load_configuration(const Configuration& from) {
+    _tile_loadconfig(&from);
+}
+__attribute__((target("amx-tile"))) Configuration stored_configuration() {
+    Configuration to;
+    _tile_storeconfig(&to);
+    return to;
+}
+
+TEST_CASE("a caller's configuration of tiles is there after a call") {
+    const Uses uses = uses_amx();
+    say_what_is_tested(uses.bfloat16 && uses.bytes);
+    if (!uses.bfloat16 || !uses.bytes) return;
+    const auto keeps = [] {
+        if (!run_call(1).ran) return kNotRun;
+        for (const auto& [tokens, spec] : {std::pair{70, kSpec}, {1, kSpec}, {1, kCodesSpec}}) {
+            const Configuration own;
+            load_configuration(own);
+            if (!run_call(1, tokens, spec).ran) return kNotRun;
+            if (stored_configuration() != own) return kConfigurationLost;
+        }
+        return kRight;
+    };
+    CHECK(in_child(keeps) == kRight);
+}
+
+TEST_CASE("a process that is forked after the permission has it, and the same results" * doctest::skip(kSanitized)) {
+    const auto parent = [] {
+        const std::uint64_t before = run_call(1).output, decoded = run_call(1, 1).output;
+        return in_child([&] {
+            const Outcome child = run_call(1), decode = run_call(1, 1);
+            if (!child.ran || !decode.ran) return kNotRun;
+            return child.output == before && decode.output == decoded ? kRight : kWrongOutput;
+        });
+    };
+    CHECK(in_child(parent) == kRight);
 }

@@ -21,8 +21,8 @@ std::uint64_t output_hash(const ApiCall& call) {
     return hash;
 }
 
-Result<void> plan_and_run(const Kernel& kernel, const ApiCall& call) {
-    auto plan = kernel.plan(call.batch);
+Result<void> plan_and_run(const Kernel& kernel, const ApiCall& call, const PlanOptions& options) {
+    auto plan = kernel.plan(call.batch, options);
     if (!plan) return plan.error();
     return plan->run(call.tensors);
 }

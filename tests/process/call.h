@@ -20,7 +20,7 @@ ApiCall make_call(std::int64_t sequences, std::int64_t tokens, std::int64_t keys
 std::uint64_t output_hash(const ApiCall& call);
 
 /// Plans and runs the call on a kernel of kCallSpec.
-Result<void> plan_and_run(const Kernel& kernel, const ApiCall& call);
+Result<void> plan_and_run(const Kernel& kernel, const ApiCall& call, const PlanOptions& options = PlanOptions());
 
 /// The engine's kernel of kCallSpec. Errors of the engine's creation come out here too.
 Result<Kernel> call_kernel(const EngineOptions& options);
