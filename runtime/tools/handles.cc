@@ -48,6 +48,7 @@ Result<Engine> open_engine(const KernelSources& sources, bool count_runs, const 
     kvjit_engine_options options;
     kvjit_engine_options_init(&options);
     options.cache_dir = sources.cache_dir ? sources.cache_dir->c_str() : nullptr;
+    if (!sources.template_dir.empty()) options.template_dir = sources.template_dir.c_str();
     if (!logs_by_itself()) options.log = log_warnings;
     options.record = record.c_str();  // $KVJIT_RECORD is for engines: a replay isn't recorded
     options.count_runs = count_runs ? 1 : 0;

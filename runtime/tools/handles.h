@@ -33,6 +33,7 @@ std::string error_text(const kvjit_error& error);
 struct KernelSources {
     std::optional<std::string> cache_dir;  // as kvjit_engine_options has it; absent: the default
     std::vector<std::string> bundles;      // which are asked first, in this order
+    std::string template_dir;              // of what is compiled; "": the engine's own choice
 };
 /// Warnings go to standard error. `record`: where calls are recorded, and which; "" for none.
 Result<Engine> open_engine(const KernelSources& sources, bool count_runs = false, const std::string& record = "");

@@ -67,7 +67,7 @@ Result<std::string> run_call(const Request& request, const kvjit_spec& spec, con
     const auto call =
         made_up_workload({*device, *memory, machine}, spec, request.batch, {.kv_heads = request.kv_heads, .layers = 1});
     if (!call) return fail(call.error());
-    if (auto ran = (*call)->start(0); !ran) return fail(ran.error());
+    if (auto ran = (*call)->start(0, 0); !ran) return fail(ran.error());
     if (auto done = (*call)->finish(); !done) return fail(done.error());
     return (*call)->spec;
 }

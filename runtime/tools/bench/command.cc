@@ -23,6 +23,7 @@ namespace {
 struct Request {
     std::vector<std::string> words, batches;
     std::string target = "host";
+    std::string against;  // a folder of templates
     KernelSources sources;
     int threads = 0;
     std::int64_t kv_heads = 8, layers = 0;
@@ -64,6 +65,7 @@ public:
     Result<BenchReport> run() {
         BenchReport report{.device = device_.name(),
                            .target = request_.target,
+                           .against = request_.against,
                            .notes = device_.notes() + remarks_on_kernels(),
                            .rows = {}};
         for (const std::string& name : names()) {
@@ -99,6 +101,12 @@ private:
         }
     }
 
+    /// Null: there is none. Bundles have kernels of one's own templates.
+    Result<Engine> open_rival() const {
+        if (request_.against.empty()) return Engine();
+        return open_engine({request_.sources.cache_dir, {}, request_.against});
+    }
+
     Result<BenchRow> measure_one(const std::string& name) {
         const auto engine = open_engine(request_.sources, true);
         if (!engine) return fail(engine.error());
@@ -107,7 +115,13 @@ private:
         auto opened = try_open({device_, *memory, machine}, name);
         if (!opened) return fail(opened.error());
         Workload& workload = **opened;
-        auto measured = measure(workload, engine->get(), device_, request_.seconds);
+        const auto rival = open_rival();
+        if (!rival) return fail(rival.error());
+        if (*rival) {
+            auto added = workload.add_engine(device_.machine(rival->get(), target_, *memory));
+            if (!added) return fail(added.error());
+        }
+        auto measured = measure(workload, engine->get(), device_, request_.seconds, *rival != nullptr);
         if (!measured) return fail(measured.error());
         return BenchRow{
             workload.spec, workload.batch, workload.layers, workload.new_tokens, device_.arithmetic(workload.t1),
@@ -153,6 +167,9 @@ Action declare(Options& options) {
     CLI::Option* layers =
         options.number("--layers", request->layers, 0, 1024,
                        "Layers that a pass runs on; 0: so many that the last-level cache can't keep them");
+    options.text("--against", request->against, {"FOLDER"},
+                 "Templates whose kernels run the same calls in turns, over the same memory: shows a call's time over "
+                 "theirs");
     options.text("--seconds", request->seconds, {"SECONDS"},
                  "How long a batch is measured, up to 3600; five rounds at least, and with 0 no more [1]");
     options.json(request->json);
@@ -185,6 +202,9 @@ constinit const Command kBenchCommand = {
         "and weighted values alone. On CPUs AMX's and bfloat16's products are faster than the second loop: shares "
         "above 100% are theirs, or those of caches.\n"
         "\n"
+        "With --against both kernels take turns in one process: what the machine does meanwhile favours neither, so "
+        "that a change of the templates shows which is far smaller than what times differ by from minute to minute.\n"
+        "\n"
         "On a GPU everything lies in its memory. Calls are captured into a graph, so that launches are back to back, "
         "and "
         "timed between two events. Clocks are as they are: shares tell more than times.\n"
@@ -197,6 +217,7 @@ constinit const Command kBenchCommand = {
         "kvjit bench head_dim=128,group=4,cache_mode=page_table,page_size=16 --batch 64x1:512 --batch 1x2048:2048\n"
         "kvjit bench head_dim=128,group=4,t1=f16 --target cuda\n"
         "kvjit bench /tmp/calls/*.safetensors\n"
+        "KVJIT_TEMPLATE_DIR=edited kvjit bench head_dim=128 group=4 --against templates\n"
         "kvjit bench head_dim=128 group=4 --json > before.json    and later: kvjit compare before.json after.json\n"};
 
 }  // namespace kvjit::tool

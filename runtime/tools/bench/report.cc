@@ -30,23 +30,35 @@ double tokens_per_second(const BenchRow& row) {
     return static_cast<double>(row.new_tokens) / row.measured.seconds.median;
 }
 
+/// "1.02 to 1.05", of three digits after the point.
+std::string times_text(const Spread& times) {
+    return number(times.p10, 3) + " to " + number(times.p90, 3);
+}
+
 std::vector<std::string> text_row(const BenchRow& row) {
     const Measurement& m = row.measured;
-    return {row.batch,
-            std::to_string(row.layers),
-            rounded(1e3 * m.seconds.median),
-            rounded(1e3 * m.seconds.p10) + " to " + rounded(1e3 * m.seconds.p90),
-            rounded(tokens_per_second(row)),
-            rounded(m.reading.each / 1e9),
-            share_text(m.reading),
-            rounded(m.arithmetic.each / 1e9),
-            share_text(m.arithmetic)};
+    std::vector<std::string> words = {row.batch, std::to_string(row.layers), rounded(1e3 * m.seconds.median),
+                                      rounded(1e3 * m.seconds.p10) + " to " + rounded(1e3 * m.seconds.p90)};
+    if (m.rival) {
+        const Rival& rival = *m.rival;
+        words.insert(words.end(),
+                     {rounded(1e3 * rival.seconds.median), number(rival.times.median, 3), times_text(rival.times)});
+    }
+    words.insert(words.end(), {rounded(tokens_per_second(row)), rounded(m.reading.each / 1e9), share_text(m.reading),
+                               rounded(m.arithmetic.each / 1e9), share_text(m.arithmetic)});
+    return words;
+}
+
+std::vector<std::string> headings(bool has_rival) {
+    std::vector<std::string> words = {"batch", "layers", "ms", "p10 to p90"};
+    if (has_rival) words.insert(words.end(), {"against, ms", "times", "p10 to p90"});
+    words.insert(words.end(), {"tokens/s", "GB/s", "of reading", "GFLOP/s"});
+    return words;
 }
 
 /// Of one spec: a table of its rows.
 std::string table_of(const BenchReport& report, const std::string& spec) {
-    std::vector<std::vector<std::string>> rows = {
-        {"batch", "layers", "ms", "p10 to p90", "tokens/s", "GB/s", "of reading", "GFLOP/s"}};
+    std::vector<std::vector<std::string>> rows = {headings(!report.against.empty())};
     for (const BenchRow& row : report.rows) {
         if (row.spec != spec) continue;
         if (rows.size() == 1) rows[0].push_back("of " + row.arithmetic);  // the same in all rows of a spec
@@ -65,11 +77,25 @@ std::string bench_text(const BenchReport& report) {
         specs.push_back(row.spec);
         text += "\n" + table_of(report, row.spec);
     }
-    return text +
-           "\nA row is one call, on one layer. Rates are of the median time. Limits were measured in turns with the "
-           "calls;\nshares are medians of turns.\n" +
-           report.notes;
+    text +=
+        "\nA row is one call, on one layer. Rates are of the median time. Limits were measured in turns with the "
+        "calls;\nshares are medians of turns.\n";
+    if (!report.against.empty())
+        text += "Against: the same calls with kernels of the templates in " + report.against +
+                ", in turns; times: a call's\ntime over theirs, the median of turns.\n";
+    return text + report.notes;
 }
+
+namespace {
+
+void add_rival(Json& row, const Rival& rival) {
+    row["against_ms"] = 1e3 * rival.seconds.median;
+    row["times"] = rival.times.median;
+    row["times_p10"] = rival.times.p10;
+    row["times_p90"] = rival.times.p90;
+}
+
+}  // namespace
 
 Json bench_json(const BenchReport& report) {
     Json rows = Json::array();
@@ -92,12 +118,15 @@ Json bench_json(const BenchReport& report) {
                         {"operations_per_second", m.arithmetic.each},
                         {"multiply_add_limit", m.arithmetic.limit},
                         {"share_of_multiply_add", m.arithmetic.share}});
+        if (m.rival) add_rival(rows.back(), *m.rival);
     }
-    return {{"format", kBenchFormat},
-            {"device", report.device},
-            {"target", report.target},
-            {"notes", report.notes},
-            {"rows", std::move(rows)}};
+    Json json = {{"format", kBenchFormat},
+                 {"device", report.device},
+                 {"target", report.target},
+                 {"notes", report.notes},
+                 {"rows", std::move(rows)}};
+    if (!report.against.empty()) json["against"] = report.against;
+    return json;
 }
 
 }  // namespace kvjit::tool

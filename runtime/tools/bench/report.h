@@ -20,7 +20,8 @@ struct BenchRow {
 
 struct BenchReport {
     std::string device, target;
-    std::string notes;  // Device::notes(), and what is unusual of the kernels
+    std::string against;  // the folder of the other kernels' templates; "": there are none
+    std::string notes;    // Device::notes(), and what is unusual of the kernels
     std::vector<BenchRow> rows;
 };
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -31,7 +30,7 @@ calls::CallTensors::Rows rows_of(const calls::IndexArrays& arrays) {
     return {arrays.seqstarts.back(), arrays.kvstarts.back()};
 }
 
-/// Index arrays, tensors and the plan of a call.
+/// Index arrays, tensors and the plans of a call.
 class MadeUpCall {
 public:
     MadeUpCall(const Setting& setting, const calls::CallShape& shape, calls::Rng& rng)
@@ -50,11 +49,18 @@ public:
     Result<void> plan(const Machine& machine, kvjit_kernel* kernel) {
         auto plan = make_plan(kernel, batch_, plan_options(machine, arrays_.batch));
         if (!plan) return fail(plan.error());
-        plan_ = *std::move(plan);
+        plans_.push_back(*std::move(plan));
         return {};
     }
-    Result<void> start(std::int64_t layer) { return in_words(start_plan(plan_.get(), tensors_.tensors, layer)); }
-    Result<void> finish() { return in_words(finish_plan(plan_.get())); }
+    Result<void> start(std::int64_t layer, std::size_t engine) {
+        return in_words(start_plan(plans_[engine].get(), tensors_.tensors, layer));
+    }
+    Result<void> finish() {
+        for (const Plan& plan : plans_) {
+            if (auto done = in_words(finish_plan(plan.get())); !done) return done;
+        }
+        return {};
+    }
 
 private:
     static calls::Allocate allocate(DeviceMemory& memory) {
@@ -76,20 +82,28 @@ private:
     calls::IndexArrays arrays_;
     calls::CallTensors tensors_;
     kvjit_batch batch_;
-    Plan plan_;
+    std::vector<Plan> plans_;  // one for each engine
 };
 
 /// Layers are those of one cache, where the layout has an axis for them, else caches of their own.
 class MadeUpWorkload final : public Workload {
 public:
-    explicit MadeUpWorkload(Kernel kernel) : kernel_(std::move(kernel)) {}
-
-    Result<void> add(const Setting& setting, const calls::CallShape& shape, calls::Rng& rng) {
+    void add(const Setting& setting, const calls::CallShape& shape, calls::Rng& rng) {
+        spec_ = shape.spec;
         calls_.push_back(std::make_unique<MadeUpCall>(setting, shape, rng));
-        return calls_.back()->plan(setting.machine, kernel_.get());
     }
-    Result<void> start(std::int64_t layer) override {
-        return calls_.size() == 1 ? calls_[0]->start(layer) : calls_[static_cast<std::size_t>(layer)]->start(0);
+    Result<void> add_engine(const Machine& machine) override {
+        auto kernel = open_kernel(machine.engine, spec_, machine.target);
+        if (!kernel) return fail(kernel.error());
+        kernels_.push_back(*std::move(kernel));
+        for (const auto& call : calls_) {
+            if (auto planned = call->plan(machine, kernels_.back().get()); !planned) return planned;
+        }
+        return {};
+    }
+    Result<void> start(std::int64_t layer, std::size_t engine) override {
+        if (calls_.size() == 1) return calls_[0]->start(layer, engine);
+        return calls_[static_cast<std::size_t>(layer)]->start(0, engine);
     }
     Result<void> finish() override {
         for (const auto& call : calls_) {
@@ -99,7 +113,8 @@ public:
     }
 
 private:
-    Kernel kernel_;
+    kvjit_spec spec_{};
+    std::vector<Kernel> kernels_;
     std::vector<std::unique_ptr<MadeUpCall>> calls_;
 };
 
@@ -107,18 +122,24 @@ class RecordedWorkload final : public Workload {
 public:
     explicit RecordedWorkload(Recording recording) : recording_(std::move(recording)) {}
 
-    Result<void> plan(const Machine& machine) {
+    /// Its tensors are the run's own.
+    Result<void> add_engine(const Machine& machine) override {
         auto made = RecordedRun::make(machine, recording_);
         if (!made) return fail(made.error());
-        run_.emplace(*std::move(made));
+        runs_.push_back(*std::move(made));
         return {};
     }
-    Result<void> start(std::int64_t) override { return in_words(run_->start()); }
-    Result<void> finish() override { return in_words(run_->finish()); }
+    Result<void> start(std::int64_t, std::size_t engine) override { return in_words(runs_[engine].start()); }
+    Result<void> finish() override {
+        for (const RecordedRun& run : runs_) {
+            if (auto done = in_words(run.finish()); !done) return done;
+        }
+        return {};
+    }
 
 private:
     Recording recording_;
-    std::optional<RecordedRun> run_;
+    std::vector<RecordedRun> runs_;
 };
 
 /// Of a call with one layer: tensors, and blocks that are no tensors.
@@ -165,17 +186,14 @@ Result<std::unique_ptr<Workload>> made_up_workload(const Setting& setting, const
     const Result<std::int64_t> layers =
         count_layers(setting.device, shape, bytes_of_layer(call_shape(spec, *lengths, shape.kv_heads, 1)));
     if (!layers) return fail("--batch " + batch + ": " + layers.error());
-    auto kernel = open_kernel(setting.machine.engine, spec, setting.machine.target);
-    if (!kernel) return fail(kernel.error());
     const Result<std::string> text = spec_text(spec);
     if (!text) return fail(text.error());
-    auto workload = std::make_unique<MadeUpWorkload>(*std::move(kernel));
+    auto workload = std::make_unique<MadeUpWorkload>();
     calls::Rng rng(1);
     const std::int64_t together = has_layer_axis(spec) ? *layers : 1;
-    for (std::int64_t made = 0; made < *layers; made += together) {
-        auto added = workload->add(setting, call_shape(spec, *lengths, shape.kv_heads, together), rng);
-        if (!added) return fail(added.error());
-    }
+    for (std::int64_t made = 0; made < *layers; made += together)
+        workload->add(setting, call_shape(spec, *lengths, shape.kv_heads, together), rng);
+    if (auto planned = workload->add_engine(setting.machine); !planned) return fail(planned.error());
     workload->spec = *text;
     workload->batch = batch;
     workload->t1 = static_cast<kvjit_dtype>(spec.t1);
@@ -197,7 +215,7 @@ Result<std::unique_ptr<Workload>> recorded_workload(const Machine& machine, cons
     const kvjit_dtype t1 = recording->t1();
     const std::int64_t tokens = starts.integer(starts.size() - 1);
     auto workload = std::make_unique<RecordedWorkload>(*std::move(recording));
-    if (auto planned = workload->plan(machine); !planned) return fail(planned.error());
+    if (auto planned = workload->add_engine(machine); !planned) return fail(planned.error());
     workload->spec = *text;
     workload->batch = std::filesystem::path(name).filename().string();
     workload->t1 = t1;

@@ -1,6 +1,7 @@
 // What `kvjit bench` runs: a call over the layers of a cache, made up or recorded.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,8 +22,11 @@ public:
     std::int64_t new_tokens = 0;
     std::int64_t layers = 1;  // that a pass runs on, one after the other
 
-    /// Runs the call on a layer; on a GPU it is under way then.
-    virtual Result<void> start(std::int64_t layer) = 0;
+    /// Plans the same calls, over the same tensors, with the kernels of one more engine. Errors: kvjit refuses them.
+    virtual Result<void> add_engine(const Machine& machine) = 0;
+    /// Runs the call on a layer, with the kernels of the machine's engine (0), or of the one that was added (1); on a
+    /// GPU it is under way then.
+    virtual Result<void> start(std::int64_t layer, std::size_t engine) = 0;
     /// Waits for all calls. Errors: one of them went wrong.
     virtual Result<void> finish() = 0;
 };

@@ -1,6 +1,8 @@
 // `kvjit bench` and `kvjit compare`: what they measure and what they refuse.
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -53,6 +55,27 @@ TEST_CASE("layers lie in one cache or in many") {
         REQUIRE_MESSAGE(measured.exit_code == 0, measured.err);
         CHECK(json::parse(measured.out)["rows"][0]["layers"] == 3);
     }
+}
+
+TEST_CASE("kernels of other templates take turns with the library's") {
+    const TemporaryFolder folder;
+    const std::string edited = folder.path() + "/edited";
+    std::filesystem::copy(KVJIT_TEMPLATES, edited, std::filesystem::copy_options::recursive);
+    std::ofstream(edited + "/cpu/attend_decode.cc", std::ios::app) << "// other text, another kernel\n";
+    for (const char* spec : {"head_dim=64,layout=L2HTD", "layout=vllm:LBNHC,head_dim=64,page_size=16"}) {
+        CAPTURE(std::string(spec));
+        const ChildResult measured = bench({spec, "--batch", "1x1:64", "--against", edited, "--json"});
+        REQUIRE_MESSAGE(measured.exit_code == 0, measured.err);
+        const json report = json::parse(measured.out), row = report["rows"][0];
+        CHECK(report["against"] == edited);
+        CHECK(row["against_ms"] > 0);
+        CHECK(row["times"] > 0);
+        CHECK(row["times_p10"] <= row["times"]);
+        CHECK(row["times"] <= row["times_p90"]);
+    }
+    std::ofstream(edited + "/cpu/attend_decode.cc", std::ios::app) << "no C++\n";
+    expect_refused(bench({"head_dim=64", "--batch", "1x1:64", "--against", edited}), "KVJIT_COMPILE_FAILED");
+    expect_refused(bench({"head_dim=64", "--batch", "1x1:64", "--against", folder.path() + "/none"}), "/none");
 }
 
 TEST_CASE("bad arguments") {

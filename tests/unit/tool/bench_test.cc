@@ -72,6 +72,7 @@ BenchReport report() {
     measured.arithmetic = {0.5e9, 100e9, 0.005};
     return {"A processor, 2 threads",
             "host",
+            "",
             "How it was measured.\n",
             {{"head_dim=64", "8x1:512", 3, 8, "multiply-add", measured},
              {"head_dim=128", "1x1:1", 1, 1, "tensor cores", measured}}};
@@ -93,6 +94,24 @@ TEST_CASE("a report's rates, in a table and as JSON") {
     CHECK(json["rows"][1]["bytes"] == 8'000'000);
     CHECK(json["rows"][1]["arithmetic"] == "tensor cores");
     CHECK(json["notes"] == "How it was measured.\n");
+}
+
+TEST_CASE("calls of other templates' kernels stand beside a report's, in the table and in JSON") {
+    BenchReport both = report();
+    both.against = "edited";
+    for (BenchRow& row : both.rows) row.measured.rival = {{0.0025, 0.002, 0.003}, {0.8, 0.75, 0.9}};
+    const std::string text = bench_text(both);
+    CHECK_MESSAGE(text.contains("8x1:512  3       2.00  1.00 to 4.00  2.50         0.800  0.750 to 0.900  4000"), text);
+    CHECK(text.contains("Against: the same calls with kernels of the templates in edited, in turns"));
+    const Json json = bench_json(both);
+    CHECK(json["against"] == "edited");
+    CHECK(json["rows"][0]["against_ms"] == 2.5);
+    CHECK(json["rows"][1]["times"] == 0.8);
+    CHECK(json["rows"][1]["times_p10"] == 0.75);
+    CHECK(json["rows"][1]["times_p90"] == 0.9);
+    CHECK(!bench_json(report()).contains("against"));
+    CHECK(!bench_json(report())["rows"][0].contains("times"));
+    CHECK(read_bench_json(dump(json), "a.json")->rows.size() == 2);
 }
 
 TEST_CASE("what is written as JSON is read again; the nearer limit counts") {
