@@ -51,7 +51,7 @@ std::vector<std::string> text_row(const BenchRow& row) {
 
 std::vector<std::string> headings(bool has_rival) {
     std::vector<std::string> words = {"batch", "layers", "ms", "p10 to p90"};
-    if (has_rival) words.insert(words.end(), {"against, ms", "times", "p10 to p90"});
+    if (has_rival) words.insert(words.end(), {"against, ms", "times", "times' p10 to p90"});
     words.insert(words.end(), {"tokens/s", "GB/s", "of reading", "GFLOP/s"});
     return words;
 }
