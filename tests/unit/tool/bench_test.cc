@@ -101,7 +101,8 @@ TEST_CASE("calls of other templates' kernels stand beside a report's, in the tab
     both.against = "edited";
     for (BenchRow& row : both.rows) row.measured.rival = {{0.0025, 0.002, 0.003}, {0.8, 0.75, 0.9}};
     const std::string text = bench_text(both);
-    CHECK_MESSAGE(text.contains("8x1:512  3       2.00  1.00 to 4.00  2.50         0.800  0.750 to 0.900     4000"), text);
+    CHECK_MESSAGE(text.contains("8x1:512  3       2.00  1.00 to 4.00  2.50         0.800  0.750 to 0.900     4000"),
+                  text);
     CHECK(text.contains("Against: the same calls with kernels of the templates in edited, in turns"));
     const Json json = bench_json(both);
     CHECK(json["against"] == "edited");
