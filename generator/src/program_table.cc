@@ -391,10 +391,10 @@ constexpr Variant kCpuLoad[] = {{"simd", "cpu/load.cc", 1, serves_whole, by_item
 constexpr Variant kCudaLoad[] = {{"warps", "cuda/load.cu", 2, serves_whole_cuda, by_row},
                                  {"cut", "cuda/load_cut.cu", 2, serves_cuda, by_row}};
 
-constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 3, serves_amx_decode, by_item, true},
-                                  {"amx-int8", "cpu/attend_decode_amx_int8.cc", 3, serves_amx_int8, by_item, true},
-                                  {"vnni", "cpu/attend_decode_vnni.cc", 4, serves_vnni, by_item},
-                                  {"simd", "cpu/attend_decode.cc", 6, serves_attention, by_item}};
+constexpr Variant kCpuDecode[] = {{"amx", "cpu/attend_decode_amx.cc", 4, serves_amx_decode, by_item, true},
+                                  {"amx-int8", "cpu/attend_decode_amx_int8.cc", 4, serves_amx_int8, by_item, true},
+                                  {"vnni", "cpu/attend_decode_vnni.cc", 5, serves_vnni, by_item},
+                                  {"simd", "cpu/attend_decode.cc", 7, serves_attention, by_item}};
 constexpr Variant kCudaDecode[] = {{"mma", "cuda/attend_decode_mma.cu", 11, serves_mma, by_mma_decode},
                                    {"dot", "cuda/attend_decode_dot.cu", 6, serves_dot, by_dot<true>}};
 

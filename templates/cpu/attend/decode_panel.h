@@ -6,6 +6,7 @@
 #include "common/score.h"
 #include "common/slots.h"
 #include "cpu/attend/decode_tile.h"
+#include "cpu/attend/numbers.h"
 #include "cpu/attend/output.h"
 
 namespace kvjit {
@@ -160,14 +161,53 @@ KVJIT_INLINE float modify_row(const Panel& panel, float* scores, const QueryRow&
     return max_of<kSoftmaxLanes>(largest);
 }
 
-/// Turns scores into probabilities, not yet divided by their sum, which it returns.
-KVJIT_INLINE float exponentiate_row(float* scores, float max, KeyRange keys) {
-    const Numbers shift(max == -kInfinity ? 0.0f : max);
+/// Hides what is outside of `keys` in the first and the last vector.
+KVJIT_INLINE void hide_edges(float* products, KeyRange keys) {
+    const auto hide = [&](i64 t) {
+        const Numbers number = lane_numbers(Lanes<kSoftmaxLanes>{}) + static_cast<float>(t);
+        Numbers product = load<kSoftmaxLanes>(products + t);
+        product = number < static_cast<float>(keys.end) ? product : Numbers(-kInfinity);
+        if (kWindow) product = number < static_cast<float>(keys.begin) ? Numbers(-kInfinity) : product;
+        store<kSoftmaxLanes>(products + t, product);
+    };
+    if (keys.empty()) return;
+    if (kWindow) hide(first_lane(keys));
+    hide((keys.end - 1) / kSoftmaxLanes * kSoftmaxLanes);
+}
+
+/// The largest product, -inf outside of `keys`. Several are found side by side, as each waits for the one before it.
+KVJIT_INLINE float largest_product(float* products, KeyRange keys) {
+    constexpr int kSide = 4;
+    hide_edges(products, keys);
+    Numbers found[kSide];
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kSide; ++i) found[i] = Numbers(-kInfinity);
+    i64 t = first_lane(keys);
+#pragma clang loop unroll(disable)
+    for (; t + kSide * kSoftmaxLanes <= keys.end; t += kSide * kSoftmaxLanes) {
+#pragma clang loop unroll(full)
+        for (int i = 0; i < kSide; ++i)
+            found[i] = max_fast(load<kSoftmaxLanes>(products + t + i * kSoftmaxLanes), found[i]);
+    }
+#pragma clang loop unroll(disable)
+    for (; t < keys.end; t += kSoftmaxLanes) found[0] = max_fast(load<kSoftmaxLanes>(products + t), found[0]);
+    return max_of<kSoftmaxLanes>(max_fast(max_fast(found[0], found[1]), max_fast(found[2], found[3])));
+}
+
+/// The row's largest number; leaves -inf in place of those outside of `keys`.
+KVJIT_INLINE float find_largest(const Panel& panel, float* numbers, const QueryRow& row, i64 begin, KeyRange keys) {
+    return takes_products(*panel.args) ? largest_product(numbers, keys) : modify_row(panel, numbers, row, begin, keys);
+}
+
+/// Turns numbers into probabilities, not yet divided by their sum, which it returns. The difference is taken before it
+/// is scaled (panel.h, Softmax). factor: times which numbers are scores.
+KVJIT_INLINE float exponentiate_row(float* scores, float max, float factor, KeyRange keys) {
+    const Numbers shift(max == -kInfinity ? 0.0f : max), scale(factor * kLog2e);
     Numbers sum(0.0f);
 #pragma clang loop unroll(disable)
     for (i64 t = first_lane(keys); t < keys.end; t += kSoftmaxLanes) {
         const Numbers score = load<kSoftmaxLanes>(scores + t);
-        const Numbers probability = exp2_short<kSoftmaxLanes, Products::kPowerDegree>((score - shift) * kLog2e);
+        const Numbers probability = exp2_short<kSoftmaxLanes, Products::kPowerDegree>((score - shift) * scale);
         sum += probability;
         Products::store_probabilities(scores, t, mark_hidden<kSoftmaxLanes>(probability, score));
     }
@@ -184,15 +224,16 @@ KVJIT_INLINE void clear_others(float* scores, KeyRange keys, KeyRange of_panel) 
 }
 
 KVJIT_NOINLINE void softmax_chunk(Panel& panel, i64 begin) {
+    const float factor = number_factor(*panel.args);
 #pragma clang loop unroll(disable)
     for (i64 at = 0; at < panel.count; ++at) {
         QueryRow& row = panel.rows[at];
         float* scores = panel.scores + at * kScoreStride;
         const KeyRange keys = in_chunk(row.seen, begin);
-        const float max = modify_row(panel, scores, row, begin, keys);
-        row.sum = exponentiate_row(scores, max, keys);
+        const float max = find_largest(panel, scores, row, begin, keys);
+        row.sum = exponentiate_row(scores, max, factor, keys);
         if constexpr (kSumsTiles) clear_others(scores, keys, in_chunk(panel.seen, begin));
-        row.max = part_max(max, row.sum);
+        row.max = part_max(max * factor, row.sum);
     }
 }
 

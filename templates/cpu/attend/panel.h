@@ -9,6 +9,7 @@
 #pragma once
 
 #include "common/score.h"
+#include "cpu/attend/numbers.h"
 #include "cpu/attend/output.h"
 #include "cpu/attend/rows.h"
 #include "cpu/attend/transpose.h"
@@ -21,7 +22,7 @@ using Line = vf<kTileRows>;
 
 /// Softmax of each row in the present chunk, and the keys that it sees.
 struct alignas(64) TileRows {
-    float max[kTileRows], sum[kTileRows];  // of numbers (number_factor), and of their probabilities
+    float max[kTileRows], sum[kTileRows];  // of numbers (numbers.h), and of their probabilities
     float slope[kTileRows];
     i32 position[kTileRows];  // of the query among the keys
     i32 seen_begin[kTileRows], seen_end[kTileRows];
@@ -129,17 +130,6 @@ KVJIT_INLINE vf<kLanes> finite_shift(vf<kLanes> largest) {
     return largest == -kInfinity ? vf<kLanes>(0.0f) : largest;
 }
 
-/// Whether products are the numbers that softmax works on: where nothing but a positive softmax_scale makes a score. A
-/// very small one would let differences of products overflow, a very large one would overflow as a factor to base 2.
-KVJIT_INLINE bool takes_products(const Panel& panel) {
-    const float scale = panel.args.score.softmax_scale;
-    return !kModified && scale >= 0x1p-120f && scale <= 0x1p126f;
-}
-/// Times which the numbers that softmax works on are scores.
-KVJIT_INLINE float number_factor(const Panel& panel) {
-    return takes_products(panel) ? panel.args.score.softmax_scale : 1.0f;
-}
-
 /// Whether some row of the tile doesn't see all of the block's keys.
 KVJIT_INLINE bool is_diagonal(const TileRows& tile, const Block& block) {
     return !tile.seen_by_all.holds({block.begin + block.keys.begin, block.begin + block.keys.end});
@@ -150,7 +140,7 @@ KVJIT_INLINE bool is_diagonal(const TileRows& tile, const Block& block) {
 KVJIT_INLINE vf<kLanes> modify_rows(const Panel& panel, const TileRows& tile, float* scores, const float* masks, i64 r,
                                     const Block& block, bool diagonal) {
     ScoreTerms<vf<kLanes>> rule = score_terms<vf<kLanes>>(panel.args);
-    if (takes_products(panel)) rule.scale = vf<kLanes>(1.0f);
+    if (takes_products(panel.args)) rule.scale = vf<kLanes>(1.0f);
     const vf<kLanes> slope = load<kLanes>(tile.slope + r);
     const vi<kLanes> position = load_raw<i32, kLanes>(tile.position + r);
     const vi<kLanes> seen_begin = load_raw<i32, kLanes>(tile.seen_begin + r);
@@ -196,8 +186,8 @@ KVJIT_INLINE vf<kLanes> largest_products(const float* products, KeyRange keys, v
 template <class Buffers>
 KVJIT_NOINLINE bool find_largest(const Panel& panel, TileRows& tile, Buffers& buffers, const Block& block,
                                  float slack) {
-    const vf<kLanes> factor(number_factor(panel));
-    const bool diagonal = is_diagonal(tile, block), modified = diagonal || !takes_products(panel);
+    const vf<kLanes> factor(number_factor(panel.args));
+    const bool diagonal = is_diagonal(tile, block), modified = diagonal || !takes_products(panel.args);
     bool raised = false;
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < tile.lanes; r += kLanes) {
@@ -234,7 +224,7 @@ struct Softmax {
 /// `sum` plus these.
 template <class Buffers, class F>
 KVJIT_INLINE void exponentiate_tile(const Panel& panel, TileRows& tile, Buffers& buffers, F&& exponentiate) {
-    const vf<kLanes> factor(number_factor(panel) * kLog2e);
+    const vf<kLanes> factor(number_factor(panel.args) * kLog2e);
 #pragma clang loop unroll(disable)
     for (i64 r = 0; r < tile.lanes; r += kLanes) {
         const vf<kLanes> sum = load<kLanes>(tile.sum + r) * load<kLanes>(buffers.rescale + r);
@@ -275,7 +265,7 @@ KVJIT_NOINLINE void emit_tile(const Panel& panel, Buffers& buffers, i64 c, i64 t
     for (i64 first = 0; first < tile.lanes; first += kLanes) {
         const SumRows sums = buffers.sum_rows(t, first);
         for_each_row(panel, tile, t, first, kLanes, [&](i64 row, i64 at, i64 lane) {
-            const float max = part_max(tile.max[lane] * number_factor(panel), tile.sum[lane]);
+            const float max = part_max(tile.max[lane] * number_factor(panel.args), tile.sum[lane]);
             const Part part = {sums.first + (lane - first) * sums.stride, max, tile.sum[lane]};
             emit_part(panel.args, panel.item, c, panel.token(row), panel.query_head(row), part,
                       buffers.acc + at * kPadDim, buffers.running[at]);
