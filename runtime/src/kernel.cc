@@ -44,7 +44,10 @@ gen::Result<KernelPtr> Kernel::make(std::shared_ptr<Images> images, const gen::K
     for (const gen::Target& target : with_known(*images, targets)) {
         gen::Result<std::vector<gen::Program>> programs = gen::lower(spec, target);
         if (!programs && lowered.empty()) return std::unexpected(programs.error());
-        if (programs) lowered.push_back({target, *std::move(programs), lowered.size(), lowered.size()});
+        if (!programs) continue;
+        const gen::TokenCounts counts =
+            target.backend == gen::Backend::kCpu ? gen::cpu_decode_tokens(spec, target, *programs) : gen::TokenCounts();
+        lowered.push_back({target, *std::move(programs), lowered.size(), lowered.size(), counts});
     }
     for (Lowered& one : lowered) {
         const auto made = std::ranges::find(lowered, images->known_target(one.target), &Lowered::target);
@@ -91,18 +94,21 @@ gen::Result<std::uint32_t> Kernel::take_stored(std::uint32_t asked) {
     return bits;
 }
 
-gen::TokenCounts Kernel::decode_tokens_on(const Lowered& lowered) const {
-    return gen::cpu_decode_tokens(spec_, lowered.target, lowered.programs);
+gen::TokenCounts Kernel::decode_tokens(const gen::TokenCounts& in_batch) const {
+    constexpr std::uint32_t kAttention = KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL;
+    const gen::TokenCounts& by_tiles = lowered_[lowered_[0].made_as].decode_tokens;
+    const gen::TokenCounts& without = lowered_[lowered_[lowered_[0].without_tiles].made_as].decode_tokens;
+    if (!by_tiles.differ(without, in_batch)) return by_tiles;
+    if (!serves_by_tiles()) return without;
+    if (images_->tiles() == TilePermission::State::kUnasked) ask_for_tiles(missing(kAttention));
+    return serves_by_tiles() ? by_tiles : without;
 }
 
-gen::TokenCounts Kernel::decode_tokens(const gen::TokenCounts& in_batch) const {
-    const auto taken = [&] { return decode_tokens_on(lowered_[made_as(0)]); };
-    if (images_->tiles() == TilePermission::State::kUnasked) {
-        const Lowered& where_refused = lowered_[lowered_[lowered_[0].without_tiles].made_as];
-        if (taken().differ(decode_tokens_on(where_refused), in_batch))
-            ask_for_tiles(missing(KVJIT_PROGRAM_DECODE | KVJIT_PROGRAM_PREFILL));
-    }
-    return taken();
+bool Kernel::serves_by_tiles() const {
+    std::unique_lock lock(mutex_);
+    if (settled_) return gen::use_tiles(lowered_[served(*settled_)].programs);
+    lock.unlock();
+    return would_use_tiles(missing(KVJIT_ALL_PROGRAMS));
 }
 
 gen::Result<ImageSet> Kernel::prepare(std::uint32_t asked) {
@@ -243,9 +249,9 @@ bool Kernel::settles(const gen::Target& target) {
 
 gen::Error Kernel::with_line(gen::Error error, const gen::Target& target) const {
     if (error.status != KVJIT_NOT_FOUND && error.status != KVJIT_COMPILER_MISSING) return error;
-    if (served(0) != 0)
-        error.message += "; AMX is refused to this process or forbidden, so programs for " +
-                         name_in_bundles(lowered_[0].target) + " don't serve";
+    const std::string best = name_in_bundles(lowered_[0].target);
+    if (served(0) != 0 && best != name_in_bundles(target))
+        error.message += "; AMX is refused to this process or forbidden, so programs for " + best + " don't serve";
     error.message += "; to have it in a bundle for " + name_in_bundles(target) +
                      ", add this line to the bundle's specs.txt: " + gen::print_spec(spec_);
     return error;

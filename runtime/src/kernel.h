@@ -65,9 +65,9 @@ public:
     const gen::Target& target() const { return lowered_[made_as(0)].target; }
     /// Errors: KVJIT_BAD_TARGET if this build has none for the target.
     gen::Result<Backend*> backend() const { return images_->backend(target()); }
-    /// The numbers of a sequence's new tokens that decode takes on the target, a CPU. Where AMX decides on one of
-    /// `in_batch` asks for the permission to use it, so that a refusal has no sequence computed by another program than
-    /// on a machine without AMX.
+    /// The numbers of a sequence's new tokens that decode takes on the target, a CPU. If AMX decides which program
+    /// takes one of `in_batch`, the permission to use it is asked for first: after a refusal all sequences are split as
+    /// on a machine without AMX. So they are where a store has programs without AMX for the kernel.
     gen::TokenCounts decode_tokens(const gen::TokenCounts& in_batch) const;
 
     const std::shared_ptr<Recorder>& recorder() const { return images_->recorder(); }
@@ -99,6 +99,7 @@ private:
         std::size_t made_as;
         /// Index of the next target whose programs use no AMX tiles; its own if they use none, or there is no such.
         std::size_t without_tiles;
+        gen::TokenCounts decode_tokens;  // that decode takes among these programs; none where the target is a GPU
     };
 
     Kernel(std::shared_ptr<Images> images, const gen::KernelSpec& spec, std::vector<Lowered> lowered);
@@ -111,8 +112,8 @@ private:
     std::size_t served(std::size_t target) const;
     /// Index of the target that the compiler compiles for in the place of this one.
     std::size_t made_as(std::size_t target) const { return lowered_[served(target)].made_as; }
-    /// The numbers of new tokens that decode takes among the programs on the target.
-    gen::TokenCounts decode_tokens_on(const Lowered& lowered) const;
+    /// Whether the kernel's images are of a target with programs that use AMX's tiles, or will be.
+    bool serves_by_tiles() const;
     /// Asks for the permission to use AMX, if images of `wanted` that are to be taken or made use it: before any of
     /// them is, so that all come from another target where it is refused.
     void ask_for_tiles(const std::vector<std::size_t>& wanted) const;
@@ -141,8 +142,8 @@ private:
     void take(std::size_t program, const gen::Target& target, ImagePtr image);
     gen::Result<void> make_all(const std::vector<std::size_t>& wanted);
     gen::Result<void> make_one(std::size_t program);
-    /// Where no store has a program for the target, adds why a better one doesn't serve, and the line of a specs.txt
-    /// with which the next bundle has it.
+    /// Where no store has a program for the target, adds why those of the best target don't serve, and the line of a
+    /// specs.txt with which the next bundle has it.
     gen::Error with_line(gen::Error error, const gen::Target& target) const;
     /// An exception is rethrown by the future.
     std::future<gen::Result<void>> make_beside(std::size_t program);

@@ -306,8 +306,9 @@ typedef struct kvjit_engine_options {
     void (*on_late_compile)(void *context, const char *spec, const char *program);
     void *late_compile_context;
     /* 1, the default: kernels for CPUs with AMX use it, for which this process asks the system when a program that does
-     * is first needed: that may be refused, and limits all threads' signal stacks (docs/compiling.md, "AMX"); 0: none
-     * uses it, and nothing is asked. KVJIT_CPU_MASK=amx-tile takes AMX from this machine for the whole process. */
+     * is first needed, or a plan's split depends on it: that may be refused, and limits all threads' signal stacks
+     * (docs/compiling.md, "AMX"); 0: none uses it, and nothing is asked. KVJIT_CPU_MASK=amx-tile takes AMX from this
+     * machine for the whole process. */
     int32_t amx;
     /* Which calls of the engine's kernels to record, and the folder that gets a file for each: see kvjit_engine_record.
      * NULL: $KVJIT_RECORD, else none; "": none. */

@@ -160,6 +160,26 @@ TEST_CASE("a plan asks for AMX where that decides on decode or prefill for one o
     }
 }
 
+TEST_CASE("where a store has programs without AMX alone, the split is theirs, whatever is asked and answered later") {
+    World world;
+    world.amx_error = ENOSPC;
+    const Setting at(world, false);
+    const gen::Target lesser = named("x86-64-v4");
+    for (const kvjit_programs program : {KVJIT_PROGRAM_DECODE, KVJIT_PROGRAM_PREFILL})
+        put(*at.bundle, kSpec, program, lesser);
+    const KernelPtr kernel = at.kernel();
+    gen::TokenCounts all;
+    for (int tokens = 1; tokens <= gen::TokenCounts::kMost; ++tokens) all.add(tokens);
+    const gen::TokenCounts before = kernel->decode_tokens(all);
+    REQUIRE(kernel->prepare(KVJIT_PROGRAM_DECODE).has_value());
+    const auto asked = at.bundle->asked;
+    CHECK_FALSE(kernel->decode_tokens(all).differ(before, all));
+    CHECK(at.bundle->asked == asked);
+    CHECK(world.amx_requests == 0);
+    CHECK_FALSE(world.tiles.ask().has_value());  // another kernel
+    CHECK_FALSE(kernel->decode_tokens(all).differ(before, all));
+}
+
 TEST_CASE("where no bundle has a program for a machine without AMX the error says that AMX is refused") {
     World world;
     world.amx_error = ENOSPC;
