@@ -1,7 +1,6 @@
 // A process and AMX: the system permits it to the whole process or not at all, and then limits its signal stacks. A
 // machine without AMX runs the same calls; there nobody may ask for the permission.
 #include <doctest/doctest.h>
-#include <immintrin.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "call.h"
 #include "support/child_process.h"
 #include "support/policy.h"
+#include "support/read_file.h"
 #include "support/temporary_folder.h"
 
 using namespace kvjit::test;
@@ -56,8 +56,8 @@ constexpr char kCodesSpec[] =
     "op=MultiHeadCacheAttention,head_dim=64,group=4,t1=bf16,quant_bit=8,quant_group=32,cache_mode=page_table,"
     "page_size=16,layout=L2HTD";
 
-/// A prefill, or a decode, on an engine of its own that compiles anew.
-Outcome run_call(int amx, std::int64_t tokens = 70, const char* spec = kSpec) {
+/// A prefill, or a decode, on an engine of its own that compiles anew. threads: 1 is the calling one; 0: all.
+Outcome run_call(int amx, std::int64_t tokens = 70, const char* spec = kSpec, std::uint32_t threads = 0) {
     Outcome outcome;
     const auto log = [&](kvjit_log_level level, const char* message) {
         if (level == KVJIT_LOG_WARNING) outcome.warnings.emplace_back(message);
@@ -69,9 +69,9 @@ Outcome run_call(int amx, std::int64_t tokens = 70, const char* spec = kSpec) {
     const auto engine = kvjit::Engine::create(options);
     const auto kernel = engine->kernel(*kvjit::KernelSpec::parse(spec));
     const ApiCall call = make_call(2, tokens, 100, spec);
-    kvjit::PlanOptions alone;
-    alone.num_threads = 1;  // the calling thread, whose tiles are looked at
-    outcome.ran = plan_and_run(*kernel, call, alone).has_value();
+    kvjit::PlanOptions plan;
+    plan.num_threads = threads;
+    outcome.ran = plan_and_run(*kernel, call, plan).has_value();
     outcome.output = output_hash(call);
     return outcome;
 }
@@ -172,14 +172,10 @@ TEST_CASE("so does one whose policy refuses the permission") {
 
 // Decode has some of these numbers of tokens where there is AMX, and prefill where there is none.
 TEST_CASE("the first plan of a process that is refused AMX has the results of a machine without it") {
-    say_what_is_tested(uses_amx().bfloat16);
-    for (const auto& [spec, tokens] : {std::pair{std::string(kSpec), 4},
-                                       {kSpec, 8},
-                                       {kHalfSpec, 4},
-                                       {kHalfSpec, 6},
-                                       {kCodesSpec, 4},
-                                       {kCodesSpec, 6},
-                                       {kCodesSpec, 8}}) {
+    const Uses uses = uses_amx();
+    say_what_is_tested(uses.bfloat16 && uses.bytes);
+    for (const auto& [spec, tokens] :
+         {std::pair{std::string(kHalfSpec), 4}, {kHalfSpec, 6}, {kCodesSpec, 4}, {kCodesSpec, 6}, {kCodesSpec, 8}}) {
         CAPTURE(spec);
         CAPTURE(tokens);
         const auto refused = [&] {
@@ -192,7 +188,7 @@ TEST_CASE("the first plan of a process that is refused AMX has the results of a 
     }
 }
 
-TEST_CASE("who looks, decodes float16, forbids AMX or has none asks for nothing") {
+TEST_CASE("who looks, decodes a token of float16, forbids AMX or has none asks for nothing") {
     const bool has_amx = uses_amx().bfloat16;
     const auto ask = [] {
         if (!set_filter(Forbidden::kAskForAmxFatally)) return kNotSet;
@@ -210,25 +206,27 @@ TEST_CASE("who looks, decodes float16, forbids AMX or has none asks for nothing"
     CHECK(in_child(without_asking) == kRight);
 }
 
-/// Whether the command ends well where the process that asks for AMX ends.
-bool runs_without_asking(const std::string& arguments) {
+/// Runs commands where the process that asks for AMX ends.
+void check_asks_for_nothing(const std::string& commands) {
+    CAPTURE(commands);
     const TemporaryFolder folder;
-    const std::string command = "cd '" + folder.path() + "' && { '" KVJIT_TOOL "' " + arguments + "; } > said 2>&1";
-    CAPTURE(command);
+    const std::string command = "cd '" + folder.path() + "' && { " + commands + "; } > said 2>&1";
     const auto run = [&] {
         if (!set_filter(Forbidden::kAskForAmxFatally)) return kNotSet;
         return std::system(command.c_str()) == 0 ? kRight : kNotRun;
     };
-    return in_child(run) == kRight;
+    const int seen = in_child(run);
+    CHECK_MESSAGE(seen == kRight, read_file(folder.path() + "/said"));
 }
 
-TEST_CASE("commands that look at this machine, at kernels, or make them for elsewhere ask for nothing") {
-    const std::string spec = std::string("'") + kSpec + "'";
-    CHECK(runs_without_asking("doctor"));
+TEST_CASE("commands that look at this machine, at kernels or at bundles, or make them, ask for nothing") {
+    say_what_is_tested(uses_amx().bfloat16);
+    const std::string tool = "'" KVJIT_TOOL "' ", spec = std::string(" '") + kSpec + "'";
+    check_asks_for_nothing(tool + "doctor");
     for (const std::string emit : {"summary", "source", "asm", "object"})
-        CHECK(runs_without_asking("inspect " + spec + " --program prefill --emit " + emit + " -o out"));
-    CHECK(runs_without_asking("bundle create k.kvjb -q --targets host " + spec +
-                              " && '" KVJIT_TOOL "' bundle verify k.kvjb && '" KVJIT_TOOL "' bundle list k.kvjb"));
+        check_asks_for_nothing(tool + "inspect" + spec + " --program prefill --emit " + emit + " -o out");
+    check_asks_for_nothing(tool + "bundle create k.kvjb -q --targets host" + spec + " && " + tool +
+                           "bundle verify k.kvjb && " + tool + "bundle list k.kvjb");
 }
 
 TEST_CASE("once AMX is permitted, small signal stacks are refused to threads, and large ones aren't") {
@@ -249,7 +247,7 @@ TEST_CASE("tiles are released where a call ends") {
     if (!uses.bfloat16 && !uses.bytes) return;
     const auto run_each = [] {
         for (const auto& [tokens, spec] : {std::pair{70, kSpec}, {1, kSpec}, {1, kCodesSpec}}) {
-            if (!run_call(1, tokens, spec).ran) return kNotRun;
+            if (!run_call(1, tokens, spec, 1).ran) return kNotRun;
             if (holds_tiles()) return kTilesHeld;
         }
         return kRight;
@@ -267,21 +265,21 @@ TEST_CASE("a decode of codes gives the same bits by AMX and without it") {
     CHECK(in_child(run_both) == kRight);
 }
 
-/// A configuration of tiles as LDTILECFG takes it: tiles of other shapes than kernels'.
+/// A configuration of tiles as LDTILECFG takes it.
 struct alignas(64) Configuration {
-    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    std::uint16_t row_bytes[16] = {4, 8, 12, 16, 20, 24, 28, 32};
-    std::uint8_t rows[16] = {1, 2, 3, 4, 5, 6, 7, 8};
+    std::uint8_t palette, start_row, reserved[14];
+    std::uint16_t row_bytes[16];
+    std::uint8_t rows[16];
 
     bool operator==(const Configuration&) const = default;
 };
 
-__attribute__((target("amx-tile"))) void load_configuration(const Configuration& from) {
-    _tile_loadconfig(&from);
+void load_configuration(const Configuration& from) {
+    asm volatile("ldtilecfg %0" : : "m"(from));
 }
-__attribute__((target("amx-tile"))) Configuration stored_configuration() {
+Configuration stored_configuration() {
     Configuration to;
-    _tile_storeconfig(&to);
+    asm volatile("sttilecfg %0" : "=m"(to));
     return to;
 }
 
@@ -292,9 +290,10 @@ TEST_CASE("a caller's configuration of tiles is there after a call") {
     const auto keeps = [] {
         if (!run_call(1).ran) return kNotRun;
         for (const auto& [tokens, spec] : {std::pair{70, kSpec}, {1, kSpec}, {1, kCodesSpec}}) {
-            const Configuration own;
+            // Of other shapes than kernels' tiles.
+            const Configuration own = {1, 0, {}, {4, 8, 12, 16, 20, 24, 28, 32}, {1, 2, 3, 4, 5, 6, 7, 8}};
             load_configuration(own);
-            if (!run_call(1, tokens, spec).ran) return kNotRun;
+            if (!run_call(1, tokens, spec, 1).ran) return kNotRun;
             if (stored_configuration() != own) return kConfigurationLost;
         }
         return kRight;
