@@ -245,8 +245,9 @@ TEST_CASE("numbers are octal behind 0, binary behind 0b, bits behind 0f") {
         CHECK(bench.data[0] == static_cast<u64>(number));
     }
     CHECK(contains(fault_of(bench, "mov.u64 %rd1, 08;", FaultKind::kText), "'08' is no number"));
-    CHECK(contains(fault_of(bench, "mov.f32 %f1, -0f3F800000;", FaultKind::kText), "is no number of 32 bits"));
-    CHECK(contains(fault_of(bench, "mov.f32 %f1, 0f3F80;", FaultKind::kText), "is no number of 32 bits"));
+    CHECK(contains(fault_of(bench, "mov.f32 %f1, -0f3F800000;", FaultKind::kText), "has a minus"));
+    CHECK(contains(fault_of(bench, "mov.f32 %f1, 0f3F80;", FaultKind::kText), "is no float of eight digits"));
+    CHECK(contains(fault_of(bench, "mov.f32 %f1, 0f3F80000U;", FaultKind::kText), "is no float of eight digits"));
     CHECK(contains(fault_of(bench, "mov.f32 %f1, 0d3FF8000000000000;", FaultKind::kText), "is no number"));
 }
 

@@ -57,7 +57,10 @@ std::string_view Cursor::word() {
 u64 Cursor::number() {
     const bool is_negative = take_if("-");
     std::string_view digits = word();
-    if (is_float(digits) && (is_negative || digits.size() != 10)) fail(quoted(digits) + " is no number of 32 bits");
+    if (is_float(digits)) {
+        if (is_negative) fail(quoted(digits) + " has a minus; the bits of a float have their sign");
+        if (digits.size() != 10 || digits.ends_with('U')) fail(quoted(digits) + " is no float of eight digits");
+    }
     if (digits.ends_with('U')) digits.remove_suffix(1);
     const int base = take_base(digits);
     u64 value = 0;

@@ -25,21 +25,22 @@ const std::unordered_map<std::string_view, std::vector<u16>>& rows_by_name() {
     return rows;
 }
 
-/// The least .target of code that may have an instruction, of those for which PTX of sm_80 has none; else empty.
+/// The least .target whose code may have the instruction; empty: any.
 std::string_view least_target_of(std::string_view name) {
     if (name.starts_with("wgmma.")) return "sm_90a";
     if (name.starts_with("fence.proxy.")) return "sm_90";
     return {};
 }
 
-/// Whether code for `target` has what `least` has: that of an architecture alone, of an "a" at its end, no other one.
+/// Whether code for `target` may have what takes `least`. What takes a target that ends in "a", that target alone may
+/// have.
 bool has(std::string_view target, std::string_view least) {
     if (least.empty() || target == least) return true;
     const auto number = [](std::string_view name) { return std::atoi(std::string(name.substr(3)).c_str()); };
     return !least.ends_with('a') && target.size() > 3 && number(target) >= number(least);
 }
 
-/// The first instruction that isn't known. It is said when the module has been read: files are named behind the
+/// The first instruction that is refused. It is said when the module has been read: files are named behind the
 /// kernels.
 struct Refusal {
     std::string kernel, what;
