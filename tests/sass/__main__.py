@@ -121,9 +121,9 @@ def _print_lines(options, architectures):
 def _compare(found, maker, all_found):
     recorded, recorded_maker = budgets.read()
     same_maker = maker == recorded_maker
-    wrong = budgets.spilling(found) + budgets.waiting(found) + budgets.crowded(found)
+    wrong = budgets.spilling(found) + budgets.waiting(found)
     if same_maker:
-        wrong += budgets.differing(recorded, found, all_found)
+        wrong += budgets.crowded(found) + budgets.differing(recorded, found, all_found)
     for line in wrong:
         print(line)
     if wrong:
