@@ -321,7 +321,7 @@ TEST_CASE("quantised decode: a scale of a key that a mask hides from one head ch
     for (const std::string spec :
          {"op=MultiHeadCacheAttention,head_dim=128,group=4,layout=L2HTD,quant_bit=8,quant_group=32,",
           "op=MultiHeadCacheAttention,head_dim=128,group=5,layout=TL2HD,quant_bit=4,quant_group=128,",
-          "op=MultiHeadCacheAttention,head_dim=64,group=2,layout=L2HTD,quant_bit=8,quant_group=8,"}) {
+          "op=MultiHeadCacheAttention,head_dim=96,group=2,layout=L2HTD,quant_bit=8,quant_group=32,"}) {
         CAPTURE(spec);
         const auto expected = bits_of_head(spec, 0.01);
         for (const double scale : {-0.02, -1.0, 0.0}) CHECK(bits_of_head(spec, scale) == expected);

@@ -25,10 +25,10 @@ struct Release {
     }
 };
 
-/// Fills what a task's frames will take with numbers that no result survives: NaNs of every type, or the largest ones.
+/// Fills what a task's frames will take with NaNs, or very large numbers, of floating-point types.
 /// A kernel that reads of its frame what it has not written gives other bits than on the stack of a pool's thread.
 [[gnu::noinline]] void soil_stack(std::int64_t task) {
-    unsigned char frames[640 << 10];  // docs/threads.md: a kernel takes 600 KiB at most
+    unsigned char frames[640 << 10];  // templates assert that frames take 600 KiB at most
     std::memset(frames, task % 2 == 0 ? 0xff : 0x7f, sizeof(frames));
     asm volatile("" : : "r"(frames) : "memory");  // not left out, though nobody reads it
 }
