@@ -67,6 +67,13 @@ std::string table_of(const BenchReport& report, const std::string& spec) {
     return spec + "\n" + table_text(rows);
 }
 
+void add_rival(Json& row, const Rival& rival) {
+    row["against_ms"] = 1e3 * rival.seconds.median;
+    row["times"] = rival.times.median;
+    row["times_p10"] = rival.times.p10;
+    row["times_p90"] = rival.times.p90;
+}
+
 }  // namespace
 
 std::string bench_text(const BenchReport& report) {
@@ -85,17 +92,6 @@ std::string bench_text(const BenchReport& report) {
                 ", in turns; times: a call's\ntime over theirs, the median of turns.\n";
     return text + report.notes;
 }
-
-namespace {
-
-void add_rival(Json& row, const Rival& rival) {
-    row["against_ms"] = 1e3 * rival.seconds.median;
-    row["times"] = rival.times.median;
-    row["times_p10"] = rival.times.p10;
-    row["times_p90"] = rival.times.p90;
-}
-
-}  // namespace
 
 Json bench_json(const BenchReport& report) {
     Json rows = Json::array();
